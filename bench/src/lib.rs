@@ -1,0 +1,1 @@
+//! Load scenarios and comparisons.

@@ -1,0 +1,3 @@
+//! The `tenon` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Tenon's custom resources.

@@ -1,0 +1,1 @@
+//! Tests across processes, on a real Kubernetes control plane.

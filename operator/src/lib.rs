@@ -1,0 +1,1 @@
+//! Reconciles Workers and RuntimePools and serves the catalog.

@@ -1,0 +1,186 @@
+//! Why an invocation failed: one stable code for the caller, the router and the log.
+//!
+//! Between processes a failure is a gRPC status with a `google.rpc.ErrorInfo` of domain `tenon.dev`. Details
+//! of a tenant's code are not part of it: they go to the node's log.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+const DOMAIN: &str = "tenon.dev";
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $http:literal, $grpc:ident;)+) => {
+        /// The stable code of a failure.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum FailureCode { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl FailureCode {
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// As callers, metrics and logs see it.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// The HTTP status a caller gets.
+            pub const fn http_status(self) -> u16 {
+                match self { $(Self::$variant => $http,)+ }
+            }
+
+            const fn grpc_code(self) -> Code {
+                match self { $(Self::$variant => Code::$grpc,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// No Worker has a route for this host and path.
+    WorkerNotFound = "worker_not_found", 404, NotFound;
+    /// The request is not one that HTTP allows.
+    BadRequest = "bad_request", 400, InvalidArgument;
+    /// The request's body is over the Worker's limit.
+    RequestTooLarge = "request_too_large", 413, ResourceExhausted;
+    /// The Worker's handler threw, or its promise was rejected.
+    WorkerException = "worker_exception", 500, Unknown;
+    /// The Worker's modules could not be compiled, or threw when they were evaluated.
+    WorkerStartFailed = "worker_start_failed", 500, FailedPrecondition;
+    /// The Worker's handler has ended, or can make no more progress, without a response.
+    NoResponse = "no_response", 500, Unknown;
+    /// The invocation used more CPU time than its limit.
+    CpuLimitExceeded = "cpu_limit_exceeded", 503, ResourceExhausted;
+    /// The invocation took longer than its limit.
+    WallLimitExceeded = "wall_limit_exceeded", 504, DeadlineExceeded;
+    /// The isolate used more memory than its limit.
+    MemoryLimitExceeded = "memory_limit_exceeded", 503, ResourceExhausted;
+    /// There is no room for this request now; Retry-After says when to come again.
+    Overloaded = "overloaded", 503, Unavailable;
+    /// The node takes nothing new. Another one should.
+    Draining = "draining", 503, Unavailable;
+    /// The revision cannot be had from the catalog now.
+    RevisionUnavailable = "revision_unavailable", 503, Unavailable;
+    /// No node that could run the Worker can be reached.
+    NoNode = "no_node", 503, Unavailable;
+    /// The node went away while it ran the invocation.
+    NodeLost = "node_lost", 502, Unavailable;
+    /// A fault of the platform's own.
+    Internal = "internal", 500, Internal;
+}
+
+impl fmt::Display for FailureCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How far an invocation had come when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Before any JavaScript of this invocation could run. Safe to send elsewhere.
+    Admission,
+    /// While the Worker's modules were fetched, compiled and evaluated. The handler has not been called.
+    Start,
+    /// The handler was called.
+    Handler,
+    /// The response had begun.
+    Response,
+}
+
+impl Phase {
+    const ALL: [Self; 4] = [Self::Admission, Self::Start, Self::Handler, Self::Response];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Admission => "admission",
+            Self::Start => "start",
+            Self::Handler => "handler",
+            Self::Response => "response",
+        }
+    }
+}
+
+/// A failed invocation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code} in {}: {message}", phase.as_str())]
+pub struct Failure {
+    pub code: FailureCode,
+    pub phase: Phase,
+    /// For the caller: a sentence about the platform, never about the tenant's code.
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(code: FailureCode, phase: Phase, message: impl Into<String>) -> Self {
+        Self { code, phase, message: message.into() }
+    }
+
+    /// Whether the same request may be sent to another node at once: nothing of it has run here, and another
+    /// node may well be able to run it.
+    pub fn may_retry_elsewhere(&self) -> bool {
+        matches!(self.phase, Phase::Admission | Phase::Start)
+            && matches!(
+                self.code,
+                FailureCode::Draining | FailureCode::Overloaded | FailureCode::RevisionUnavailable
+            )
+    }
+}
+
+impl From<&Failure> for Status {
+    fn from(failure: &Failure) -> Self {
+        let metadata = HashMap::from([("phase".to_owned(), failure.phase.as_str().to_owned())]);
+        let details = ErrorDetails::with_error_info(failure.code.as_str(), DOMAIN, metadata);
+        Self::with_error_details(failure.code.grpc_code(), failure.message.clone(), details)
+    }
+}
+
+impl From<&Status> for Failure {
+    /// A status that is not one of ours is a fault of the platform, at an unknown point of the invocation.
+    fn from(status: &Status) -> Self {
+        let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN);
+        let code = info.as_ref().and_then(|info| find(FailureCode::ALL, |code| code.as_str() == info.reason));
+        let phase = info
+            .and_then(|info| info.metadata.get("phase").and_then(|name| find(&Phase::ALL, |p| p.as_str() == name)));
+        Self {
+            code: code.unwrap_or(FailureCode::Internal),
+            phase: phase.unwrap_or(Phase::Handler),
+            message: status.message().to_owned(),
+        }
+    }
+}
+
+fn find<T: Copy>(all: &[T], is: impl Fn(T) -> bool) -> Option<T> {
+    all.iter().copied().find(|candidate| is(*candidate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_survives_the_way_through_a_status() {
+        for code in FailureCode::ALL {
+            for phase in Phase::ALL {
+                let failure = Failure::new(*code, phase, "why");
+                assert_eq!(Failure::from(&Status::from(&failure)), failure);
+            }
+        }
+    }
+
+    #[test]
+    fn a_status_of_anybody_else_is_an_internal_failure_that_may_have_run() {
+        let failure = Failure::from(&Status::unavailable("connection reset"));
+        assert_eq!((failure.code, failure.phase), (FailureCode::Internal, Phase::Handler));
+        assert!(!failure.may_retry_elsewhere());
+    }
+
+    #[test]
+    fn only_what_has_not_run_may_be_retried() {
+        let draining = |phase| Failure::new(FailureCode::Draining, phase, "");
+        assert!(draining(Phase::Admission).may_retry_elsewhere());
+        assert!(!draining(Phase::Handler).may_retry_elsewhere());
+        assert!(!Failure::new(FailureCode::WorkerException, Phase::Start, "").may_retry_elsewhere());
+    }
+}

@@ -1,0 +1,139 @@
+//! gRPC's message framing over HTTP/2: one byte of flags, four of length, the message.
+//!
+//! The request path speaks HTTP/2 through hyper and frames its messages here, without the boxed bodies and
+//! `Send` bounds of a general gRPC stack: a shard's state never leaves its thread. What goes over the wire is
+//! ordinary gRPC (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use prost::Message;
+
+/// Flags and length.
+pub const HEADER_LEN: usize = 5;
+
+/// The largest message taken, in bytes. Bodies stream in far smaller ones.
+pub const MAX_MESSAGE: usize = 4 * 1024 * 1024;
+
+/// The largest body that travels within the head message, in bytes; larger bodies follow in messages of
+/// their own.
+pub const INLINE_BODY: usize = 64 * 1024;
+
+/// Why bytes are not gRPC messages.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    #[error("the message is compressed, which was not negotiated")]
+    Compressed,
+    #[error("a message of {0} bytes is over the limit of {MAX_MESSAGE}")]
+    TooLarge(usize),
+    #[error("the stream ended within a message")]
+    Truncated,
+    #[error("the message cannot be decoded: {0}")]
+    Malformed(#[from] prost::DecodeError),
+}
+
+/// One framed message.
+pub fn encode(message: &impl Message) -> Bytes {
+    let len = message.encoded_len();
+    let mut buffer = BytesMut::with_capacity(HEADER_LEN + len);
+    buffer.put_u8(0);
+    buffer.put_u32(len as u32);
+    message.encode(&mut buffer).expect("the buffer has room for the message");
+    buffer.freeze()
+}
+
+/// Cuts messages out of DATA frames, whatever their boundaries. Byte fields of a message that arrived in one
+/// frame share that frame's memory.
+#[derive(Default)]
+pub struct Decoder {
+    buffer: Bytes,
+}
+
+impl Decoder {
+    /// Takes the next DATA frame.
+    pub fn push(&mut self, data: Bytes) {
+        if self.buffer.is_empty() {
+            self.buffer = data;
+        } else {
+            let mut joined = BytesMut::with_capacity(self.buffer.len() + data.len());
+            joined.put_slice(&self.buffer);
+            joined.put_slice(&data);
+            self.buffer = joined.freeze();
+        }
+    }
+
+    /// The next whole message, or `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// When the bytes are not a message. The decoder is of no use after that.
+    pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
+        if self.buffer.len() < HEADER_LEN {
+            return Ok(None);
+        }
+        if self.buffer[0] != 0 {
+            return Err(FrameError::Compressed);
+        }
+        let len = u32::from_be_bytes([self.buffer[1], self.buffer[2], self.buffer[3], self.buffer[4]]) as usize;
+        if len > MAX_MESSAGE {
+            return Err(FrameError::TooLarge(len));
+        }
+        if self.buffer.len() < HEADER_LEN + len {
+            return Ok(None);
+        }
+        self.buffer.advance(HEADER_LEN);
+        Ok(Some(M::decode(self.buffer.split_to(len))?))
+    }
+
+    /// Call at the end of the stream.
+    ///
+    /// # Errors
+    /// When it ended within a message.
+    pub fn finish(&self) -> Result<(), FrameError> {
+        if self.buffer.is_empty() { Ok(()) } else { Err(FrameError::Truncated) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Route;
+
+    fn route(path: &str) -> Route {
+        Route { host: "a.example".into(), path: path.into() }
+    }
+
+    #[test]
+    fn messages_survive_any_cut() {
+        let stream = [encode(&route("/")), encode(&Route::default()), encode(&route("/api"))].concat();
+        for cut in 0..=stream.len() {
+            let mut decoder = Decoder::default();
+            let mut paths = Vec::new();
+            for part in [&stream[..cut], &stream[cut..]] {
+                decoder.push(Bytes::copy_from_slice(part));
+                while let Some(message) = decoder.next::<Route>().unwrap() {
+                    paths.push(message.path);
+                }
+            }
+            assert_eq!(paths, ["/", "", "/api"], "cut at {cut}");
+            decoder.finish().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let mut decoder = Decoder::default();
+        decoder.push(Bytes::from_static(&[1, 0, 0, 0, 0]));
+        assert!(matches!(decoder.next::<Route>(), Err(FrameError::Compressed)));
+
+        let mut decoder = Decoder::default();
+        decoder.push(Bytes::from_static(&[0, 0xff, 0xff, 0xff, 0xff]));
+        assert!(matches!(decoder.next::<Route>(), Err(FrameError::TooLarge(_))));
+
+        let mut decoder = Decoder::default();
+        decoder.push(Bytes::from_static(&[0, 0, 0, 0, 1, 0xff]));
+        assert!(matches!(decoder.next::<Route>(), Err(FrameError::Malformed(_))));
+
+        let mut decoder = Decoder::default();
+        decoder.push(Bytes::from_static(&[0, 0, 0]));
+        assert!(matches!(decoder.next::<Route>(), Ok(None)));
+        assert!(matches!(decoder.finish(), Err(FrameError::Truncated)));
+    }
+}

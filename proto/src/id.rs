@@ -1,0 +1,141 @@
+//! The names of things, as types, so that one cannot stand where another belongs.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// A Worker: `namespace/name`. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(Arc<str>);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("worker id {0:?} is not of the form namespace/name")]
+pub struct InvalidWorkerId(String);
+
+impl WorkerId {
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self(format!("{namespace}/{name}").into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The tenant.
+    pub fn namespace(&self) -> &str {
+        self.split().0
+    }
+
+    pub fn name(&self) -> &str {
+        self.split().1
+    }
+
+    fn split(&self) -> (&str, &str) {
+        self.0.split_once('/').expect("a WorkerId has one slash")
+    }
+}
+
+impl FromStr for WorkerId {
+    type Err = InvalidWorkerId;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        match s.split_once('/') {
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+                Ok(Self(s.into()))
+            }
+            _ => Err(InvalidWorkerId(s.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// SHA-256 of a revision's content (see [`crate::revision`]). Displayed as lower-case hexadecimal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RevisionDigest([u8; 32]);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a revision digest has 32 bytes, not {0}")]
+pub struct InvalidDigest(usize);
+
+impl RevisionDigest {
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The first ten hexadecimal digits: enough to tell a Worker's revisions apart in a name.
+    pub fn short(&self) -> String {
+        self.to_string()[..10].to_owned()
+    }
+}
+
+impl TryFrom<&[u8]> for RevisionDigest {
+    type Error = InvalidDigest;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+        bytes.try_into().map(Self).map_err(|_| InvalidDigest(bytes.len()))
+    }
+}
+
+impl fmt::Display for RevisionDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for RevisionDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.short())
+    }
+}
+
+/// The position of a shard within its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ShardId(pub u16);
+
+impl fmt::Display for ShardId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_id_is_a_namespace_and_a_name() {
+        let id: WorkerId = "shop/cart".parse().unwrap();
+        assert_eq!((id.namespace(), id.name()), ("shop", "cart"));
+        assert_eq!(id, WorkerId::new("shop", "cart"));
+    }
+
+    #[test]
+    fn anything_else_is_not_a_worker_id() {
+        for bad in ["", "cart", "/cart", "shop/", "a/b/c"] {
+            assert!(bad.parse::<WorkerId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_digest_reads_as_hexadecimal() {
+        let digest = RevisionDigest::new([0xab; 32]);
+        assert_eq!(digest.to_string(), "ab".repeat(32));
+        assert_eq!(digest.short(), "ababababab");
+        assert!(RevisionDigest::try_from(&[0u8; 31][..]).is_err());
+    }
+}

@@ -1,0 +1,1 @@
+//! Terminates HTTP and forwards each request to its Worker's shard.

@@ -1,0 +1,1 @@
+//! Runs Workers in V8 isolates on pinned threads.
