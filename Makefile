@@ -1,0 +1,71 @@
+# Tenon's commands. `make help` lists them.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+
+# Where the crates' tests need processes of ours, these binaries are built first.
+BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
+CRD_DIR := charts/tenon-crds/templates
+
+.PHONY: help
+help: ## List the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: run
+run: tools ## Serve examples/hello on http://localhost:8080
+	cargo run --package tenon -- dev examples/hello
+
+.PHONY: test
+test: test-unit test-e2e ## Run every test: units, integration and a real Kubernetes control plane
+
+.PHONY: test-unit
+test-unit: tools ## Run the tests that need no Kubernetes
+	cargo build --workspace $(BINARIES)
+	cargo test --workspace --exclude tenon-e2e
+
+.PHONY: test-e2e
+test-e2e: tools ## Run the tests on a real control plane, which is built and started when it is not there
+	deploy/cluster/build
+	cargo build --workspace $(BINARIES)
+	cargo test --package tenon-e2e --no-run
+	trap 'deploy/cluster/down' EXIT
+	deploy/cluster/up
+	deploy/cluster/run-in cargo test --package tenon-e2e -- --test-threads 4
+
+.PHONY: lint
+lint: tools ## Check formatting, clippy, shell scripts and that the generated CRDs are fresh
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- --deny warnings
+	cargo run --quiet --package tenon-crds --bin crdgen -- --check $(CRD_DIR)
+
+.PHONY: deny
+deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
+	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	cargo deny check bans licenses sources
+
+.PHONY: crds
+crds: tools ## Generate the CRDs' YAML from the Rust types
+	cargo run --quiet --package tenon-crds --bin crdgen -- $(CRD_DIR)
+
+.PHONY: bench
+bench: tools ## Measure Tenon beside its peers, in one run
+	cargo bench --package tenon-router --bench ring
+	cargo bench --package tenon-runtime-node --bench engine
+	bench/setup
+	cargo run --release --package tenon-bench
+
+.PHONY: cluster
+cluster: ## Start a Kubernetes control plane of our own; prints its kubeconfig
+	deploy/cluster/build
+	deploy/cluster/up
+
+.PHONY: cluster-down
+cluster-down: ## Stop it
+	deploy/cluster/down
+
+# What building needs beyond rustup's Rust: a C compiler and cmake for aws-lc.
+.PHONY: tools
+tools:
+	@deploy/tools
