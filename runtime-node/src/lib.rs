@@ -1,1 +1,3 @@
 //! Runs Workers in V8 isolates on pinned threads.
+
+pub mod engine;
