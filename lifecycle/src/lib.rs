@@ -1,1 +1,20 @@
-//! What every Tenon process shares of its life: logs, admin server, readiness and drain.
+//! What every Tenon process shares of its life.
+//!
+//! ```text
+//!  Args ─► log::init ─► admin::spawn ─► build ─► serve … termination ─► drain ─► exit
+//!                          │              │                               │
+//!                       /livez     readiness handles,              every Watch is
+//!                       /metrics   dropped one by one ─► /readyz   dropped ─► done
+//! ```
+//!
+//! - [`log`]: JSON for machines, lines for people.
+//! - [`readiness`]: ready once everything that was waited for has come.
+//! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
+//! - [`drain`]: finish what is in flight, then leave.
+//!
+//! Nothing here starts a thread before [`admin::spawn`] is called, so that V8 can be initialised first.
+
+pub mod admin;
+pub mod drain;
+pub mod log;
+pub mod readiness;
