@@ -1,0 +1,141 @@
+// AbortController and AbortSignal (DOM §3).
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayPrototypePush, ArrayPrototypeSplice, ObjectSetPrototypeOf, TypeError,
+  } = internal.primordials;
+  const { enforced, expose, isObject, needs } = internal.webidl;
+  const { DOMException, Event, EventTarget } = internal;
+
+  const CREATE = { __proto__: null };
+  let abort; // (signal, reason)
+  let setHandler;
+  let getHandler;
+
+  class AbortSignal extends EventTarget {
+    #aborted = false;
+    #reason = undefined;
+    // Called once, in order, before the event is fired; null when nobody waits.
+    #algorithms = null;
+    #handler = null;
+
+    static {
+      internal.isAbortSignal = (value) => isObject(value) && #aborted in value;
+      internal.isAborted = (signal) => signal.#aborted;
+      internal.abortReason = (signal) => signal.#reason;
+      // Calls `algorithm(reason)` when the signal is aborted; returns what takes it back.
+      internal.onAbort = (signal, algorithm) => {
+        const list = (signal.#algorithms ??= []);
+        ArrayPrototypePush(list, algorithm);
+        return () => {
+          for (let i = 0; i < list.length; i++) {
+            if (list[i] === algorithm) {
+              ArrayPrototypeSplice(list, i, 1);
+              return;
+            }
+          }
+        };
+      };
+      abort = (signal, reason) => {
+        if (signal.#aborted) return;
+        signal.#aborted = true;
+        signal.#reason = reason === undefined ? new DOMException("The operation was aborted", "AbortError") : reason;
+        const list = signal.#algorithms;
+        signal.#algorithms = null;
+        if (list !== null) {
+          for (let i = 0; i < list.length; i++) list[i](signal.#reason);
+        }
+        internal.deliver(signal, new Event("abort"));
+      };
+      getHandler = (signal) => signal.#handler;
+      setHandler = (signal, handler) => {
+        signal.#handler = handler;
+      };
+    }
+
+    constructor(key = undefined) {
+      if (key !== CREATE) throw new TypeError("Illegal constructor: use an AbortController");
+      super();
+    }
+
+    static abort(reason = undefined) {
+      const signal = new AbortSignal(CREATE);
+      abort(signal, reason);
+      return signal;
+    }
+
+    static timeout(milliseconds) {
+      needs(arguments.length, 1, "AbortSignal.timeout");
+      const delay = enforced(milliseconds, 2 ** 53 - 1, "AbortSignal.timeout");
+      const signal = new AbortSignal(CREATE);
+      internal.after(delay, () => {
+        abort(signal, new DOMException("The operation timed out", "TimeoutError"));
+      });
+      return signal;
+    }
+
+    static any(signals) {
+      needs(arguments.length, 1, "AbortSignal.any");
+      if (!isObject(signals)) throw new TypeError("AbortSignal.any: the argument is not a sequence");
+      const sources = [];
+      for (const signal of signals) {
+        if (!internal.isAbortSignal(signal)) throw new TypeError("AbortSignal.any: not an AbortSignal");
+        sources[sources.length] = signal;
+      }
+      return internal.dependentSignal(sources);
+    }
+
+    get aborted() {
+      return this.#aborted;
+    }
+
+    get reason() {
+      return this.#reason;
+    }
+
+    throwIfAborted() {
+      if (this.#aborted) throw this.#reason;
+    }
+  }
+  internal.eventHandler(AbortSignal, "abort", {
+    get: (signal) => getHandler(signal),
+    set: (signal, handler) => setHandler(signal, handler),
+  });
+  expose(AbortSignal);
+
+  // A signal that is aborted with the first of `sources`.
+  internal.dependentSignal = (sources) => {
+    const signal = new AbortSignal(CREATE);
+    for (let i = 0; i < sources.length; i++) {
+      if (internal.isAborted(sources[i])) {
+        abort(signal, internal.abortReason(sources[i]));
+        return signal;
+      }
+    }
+    const forget = [];
+    for (let i = 0; i < sources.length; i++) {
+      forget[i] = internal.onAbort(sources[i], (reason) => {
+        for (let j = 0; j < forget.length; j++) forget[j]();
+        abort(signal, reason);
+      });
+    }
+    return signal;
+  };
+
+  class AbortController {
+    #signal = new AbortSignal(CREATE);
+
+    get signal() {
+      return this.#signal;
+    }
+
+    abort(reason = undefined) {
+      abort(this.#signal, reason);
+    }
+  }
+  expose(AbortController);
+
+  internal.newSignal = () => new AbortSignal(CREATE);
+  internal.abortSignal = abort;
+})

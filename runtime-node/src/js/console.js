@@ -1,0 +1,260 @@
+// console (Console standard): formats, groups, counts and times, and hands each line to the log by its level.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayIsArray, ArrayPrototypePush, ErrorCaptureStackTrace, Map, MapPrototypeDelete, MapPrototypeGet,
+    MapPrototypeGetSize, MapPrototypeHas, MapPrototypeSet, MathMax, Number, NumberPrototypeToFixed,
+    ObjectDefineProperty, ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, StringPrototypeIncludes,
+    StringPrototypeIndexOf, StringPrototypePadEnd, StringPrototypeRepeat, StringPrototypeSlice, SymbolToStringTag,
+    parseFloat, parseInt,
+  } = internal.primordials;
+  const { inspect } = internal;
+  const { isObject } = internal.webidl;
+
+  const MAX_LABELS = 1000;
+  const MAX_INDENT = 32;
+
+  let indent = "";
+  const counts = new Map();
+  const timers = new Map();
+
+  const text = (value) => (typeof value === "string" ? value : inspect(value));
+
+  // `%d` and its like never run a tenant's `valueOf`: an object is not a number.
+  function formatted(specifier, value) {
+    switch (specifier) {
+      case "s": return typeof value === "bigint" ? inspect(value) : text(value);
+      case "d": case "i": case "f":
+        if (typeof value === "bigint") return inspect(value);
+        if (typeof value === "symbol" || isObject(value)) return "NaN";
+        if (specifier === "d") return inspect(Number(value));
+        return inspect(specifier === "i" ? parseInt(value, 10) : parseFloat(value));
+      case "j": case "o": case "O": return inspect(value);
+      default: return ""; // %c: there is no style here
+    }
+  }
+
+  function format(values) {
+    if (values.length === 0) return "";
+    let out = "";
+    let next = 0;
+    const first = values[0];
+    if (typeof first === "string") {
+      next = 1;
+      if (values.length === 1 || !StringPrototypeIncludes(first, "%")) {
+        out = first;
+      } else {
+        let from = 0;
+        for (let i = 0; i < first.length - 1; i++) {
+          if (first[i] !== "%") continue;
+          const specifier = first[i + 1];
+          if (specifier === "%") {
+            out += StringPrototypeSlice(first, from, i + 1);
+          } else if (next < values.length && StringPrototypeIncludes("sdifjoOc", specifier)) {
+            out += StringPrototypeSlice(first, from, i) + formatted(specifier, values[next++]);
+          } else {
+            continue;
+          }
+          from = i + 2;
+          i++;
+        }
+        out += StringPrototypeSlice(first, from);
+      }
+    } else {
+      out = text(first);
+      next = 1;
+    }
+    for (; next < values.length; next++) out += ` ${text(values[next])}`;
+    return out;
+  }
+
+  function write(level, message) {
+    let line = message;
+    if (indent !== "") {
+      line = indent;
+      for (let i = 0; i < message.length; i++) line += message[i] === "\n" ? `\n${indent}` : message[i];
+    }
+    internal.ops.log(level, line);
+  }
+
+  function labelled(value) {
+    return value === undefined ? "default" : text(value);
+  }
+
+  function elapsed(label) {
+    const milliseconds = internal.ops.now() - MapPrototypeGet(timers, label);
+    return milliseconds >= 1000
+      ? `${NumberPrototypeToFixed(milliseconds / 1000, 3)}s`
+      : `${NumberPrototypeToFixed(milliseconds, 3)}ms`;
+  }
+
+  // The frames of the call stack below the function `below`.
+  function framesBelow(below) {
+    const here = {};
+    ErrorCaptureStackTrace(here, below);
+    const stack = internal.stackOf(here);
+    const frames = StringPrototypeIndexOf(stack, "\n");
+    return frames < 0 ? "" : StringPrototypeSlice(stack, frames);
+  }
+
+  // ---- Tables
+
+  // [label, value, …] of what has rows or cells; null for what has not. No getter is run.
+  function fields(value) {
+    if (!isObject(value) || internal.ops.kindOf(value) === "proxy") return null;
+    const flat = [];
+    const keys = ReflectOwnKeys(value);
+    for (let i = 0; i < keys.length; i++) {
+      if (typeof keys[i] !== "string") continue;
+      const descriptor = ReflectGetOwnPropertyDescriptor(value, keys[i]);
+      if (descriptor === undefined || !descriptor.enumerable) continue;
+      ArrayPrototypePush(flat, keys[i]);
+      ArrayPrototypePush(flat, descriptor.value);
+    }
+    return flat;
+  }
+
+  function table(data, only) {
+    const rows = fields(data);
+    if (rows === null) return null;
+    const INDEX = "(index)", VALUES = "Values";
+    const columns = [INDEX];
+    const cells = [];
+    let bare = false;
+    const place = (name) => {
+      for (let i = 1; i < columns.length; i++) if (columns[i] === name) return i;
+      ArrayPrototypePush(columns, name);
+      return columns.length - 1;
+    };
+    if (only !== undefined) for (let i = 0; i < only.length; i++) place(text(only[i]));
+    const last = [];
+    for (let i = 0; i < rows.length; i += 2) {
+      const row = { __proto__: null, 0: rows[i] };
+      const inner = fields(rows[i + 1]);
+      if (inner === null) {
+        last[i / 2] = inspect(rows[i + 1]);
+        bare = true;
+      } else {
+        for (let j = 0; j < inner.length; j += 2) {
+          if (only !== undefined && !includes(only, inner[j])) continue;
+          row[place(inner[j])] = inspect(inner[j + 1]);
+        }
+      }
+      ArrayPrototypePush(cells, row);
+    }
+    if (bare) {
+      ArrayPrototypePush(columns, VALUES);
+      for (let i = 0; i < cells.length; i++) if (last[i] !== undefined) cells[i][columns.length - 1] = last[i];
+    }
+    return draw(columns, cells);
+  }
+
+  function includes(list, item) {
+    for (let i = 0; i < list.length; i++) if (list[i] === item) return true;
+    return false;
+  }
+
+  function draw(columns, cells) {
+    const widths = [];
+    for (let c = 0; c < columns.length; c++) {
+      widths[c] = columns[c].length;
+      for (let r = 0; r < cells.length; r++) widths[c] = MathMax(widths[c], cells[r][c]?.length ?? 0);
+    }
+    const rule = (left, middle, right) => {
+      let line = left;
+      for (let c = 0; c < widths.length; c++) {
+        line += StringPrototypeRepeat("─", widths[c] + 2) + (c === widths.length - 1 ? right : middle);
+      }
+      return line;
+    };
+    const line = (row) => {
+      let out = "│";
+      for (let c = 0; c < widths.length; c++) out += ` ${StringPrototypePadEnd(row[c] ?? "", widths[c])} │`;
+      return out;
+    };
+    let out = `${rule("┌", "┬", "┐")}\n${line(columns)}\n${rule("├", "┼", "┤")}`;
+    for (let r = 0; r < cells.length; r++) out += `\n${line(cells[r])}`;
+    return `${out}\n${rule("└", "┴", "┘")}`;
+  }
+
+  // ---- The object
+
+  const console = {
+    debug: (...data) => write("debug", format(data)),
+    log: (...data) => write("info", format(data)),
+    info: (...data) => write("info", format(data)),
+    warn: (...data) => write("warn", format(data)),
+    error: (...data) => write("error", format(data)),
+
+    assert(condition = false, ...data) {
+      if (condition) return;
+      if (typeof data[0] === "string") data[0] = `Assertion failed: ${data[0]}`;
+      else if (data.length === 0) data[0] = "Assertion failed";
+      else return write("error", `Assertion failed: ${format(data)}`);
+      write("error", format(data));
+    },
+
+    trace: function trace(...data) {
+      const message = format(data);
+      write("debug", `Trace${message === "" ? "" : `: ${message}`}${framesBelow(trace)}`);
+    },
+
+    dir: (item) => write("info", inspect(item)),
+    dirxml: (...data) => write("info", format(data)),
+
+    table(data, properties = undefined) {
+      const drawn = table(data, ArrayIsArray(properties) ? properties : undefined);
+      write("info", drawn === null ? text(data) : drawn);
+    },
+
+    count(label = undefined) {
+      const name = labelled(label);
+      const count = (MapPrototypeGet(counts, name) ?? 0) + 1;
+      if (count > 1 || MapPrototypeGetSize(counts) < MAX_LABELS) MapPrototypeSet(counts, name, count);
+      write("info", `${name}: ${count}`);
+    },
+    countReset(label = undefined) {
+      const name = labelled(label);
+      if (!MapPrototypeDelete(counts, name)) write("warn", `Count for '${name}' does not exist`);
+    },
+
+    time(label = undefined) {
+      const name = labelled(label);
+      if (MapPrototypeHas(timers, name)) return write("warn", `Timer '${name}' already exists`);
+      if (MapPrototypeGetSize(timers) < MAX_LABELS) {
+        MapPrototypeSet(timers, name, internal.ops.now());
+      }
+    },
+    timeLog(label = undefined, ...data) {
+      const name = labelled(label);
+      if (!MapPrototypeHas(timers, name)) return write("warn", `Timer '${name}' does not exist`);
+      const rest = format(data);
+      write("info", `${name}: ${elapsed(name)}${rest === "" ? "" : ` ${rest}`}`);
+    },
+    timeEnd(label = undefined) {
+      const name = labelled(label);
+      if (!MapPrototypeHas(timers, name)) return write("warn", `Timer '${name}' does not exist`);
+      const message = `${name}: ${elapsed(name)}`;
+      MapPrototypeDelete(timers, name);
+      write("info", message);
+    },
+
+    group(...data) {
+      if (data.length > 0) write("info", format(data));
+      if (indent.length < MAX_INDENT) indent += "  ";
+    },
+    groupCollapsed(...data) {
+      ReflectApply(console.group, undefined, data);
+    },
+    groupEnd() {
+      indent = StringPrototypeSlice(indent, 2);
+    },
+    clear() {
+      indent = "";
+    },
+  };
+  ObjectDefineProperty(console, SymbolToStringTag, { __proto__: null, value: "console", configurable: true });
+
+  internal.globals({ console });
+})

@@ -1,0 +1,202 @@
+// Headers (Fetch §5.1). A header list is a flat array [name, value, name, value, …] with names in lower case, as
+// native code gives and takes it; a Headers object is a view of one.
+//
+// Which headers a page may not set is a browser's concern; here a list is either open or immutable.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayPrototypePush, ArrayPrototypeSort, ArrayPrototypeSplice, RegExpPrototypeExec, StringPrototypeSlice,
+    StringPrototypeToLowerCase, TypeError,
+  } = internal.primordials;
+  const { ByteString, expose, isObject, iterable, needs, pairs } = internal.webidl;
+
+  const NOT_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/;
+  const PADDED = /^[\t\n\r ]|[\t\n\r ]$/;
+  const NOT_VALUE = /[\0\n\r]/;
+
+  function normalName(name) {
+    const string = ByteString(name, "Headers");
+    if (string === "" || RegExpPrototypeExec(NOT_TOKEN, string) !== null) {
+      throw new TypeError(`Headers: '${string}' is not a valid name`);
+    }
+    return StringPrototypeToLowerCase(string);
+  }
+
+  const isSpace = (c) => c === " " || c === "\t" || c === "\n" || c === "\r";
+
+  function normalValue(value) {
+    let string = ByteString(value, "Headers");
+    if (RegExpPrototypeExec(PADDED, string) !== null) {
+      let from = 0, to = string.length;
+      while (from < to && isSpace(string[from])) from++;
+      while (to > from && isSpace(string[to - 1])) to--;
+      string = StringPrototypeSlice(string, from, to);
+    }
+    if (RegExpPrototypeExec(NOT_VALUE, string) !== null) {
+      throw new TypeError("Headers: a value must not contain NUL, CR or LF");
+    }
+    return string;
+  }
+
+  // The values of `name`, combined; null if there is none.
+  function lookup(list, name) {
+    let value = null;
+    for (let i = 0; i < list.length; i += 2) {
+      if (list[i] === name) value = value === null ? list[i + 1] : `${value}, ${list[i + 1]}`;
+    }
+    return value;
+  }
+
+  function remove(list, name) {
+    for (let i = list.length - 2; i >= 0; i -= 2) if (list[i] === name) ArrayPrototypeSplice(list, i, 2);
+  }
+
+  function set(list, name, value) {
+    for (let i = 0; i < list.length; i += 2) {
+      if (list[i] !== name) continue;
+      list[i + 1] = value;
+      for (let j = list.length - 2; j > i; j -= 2) if (list[j] === name) ArrayPrototypeSplice(list, j, 2);
+      return;
+    }
+    ArrayPrototypePush(list, name);
+    ArrayPrototypePush(list, value);
+  }
+
+  // Appends what a HeadersInit says.
+  function fill(list, init) {
+    if (!isObject(init)) throw new TypeError("Headers: the init is neither Headers, nor pairs, nor an object");
+    if (isHeaders(init)) {
+      const source = listOf(init);
+      for (let i = 0; i < source.length; i++) list[list.length] = source[i];
+      return;
+    }
+    const flat = pairs(init, ByteString, "Headers");
+    for (let i = 0; i < flat.length; i += 2) {
+      const name = normalName(flat[i]);
+      const value = normalValue(flat[i + 1]);
+      ArrayPrototypePush(list, name);
+      ArrayPrototypePush(list, value);
+    }
+  }
+
+  // As iteration shows it: by name, combined, but each Set-Cookie on its own.
+  function sortAndCombine(list) {
+    const names = [];
+    for (let i = 0; i < list.length; i += 2) {
+      let known = false;
+      for (let j = 0; j < names.length && !known; j++) known = names[j] === list[i];
+      if (!known) names[names.length] = list[i];
+    }
+    ArrayPrototypeSort(names);
+    const out = [];
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i];
+      if (name === "set-cookie") {
+        for (let j = 0; j < list.length; j += 2) {
+          if (list[j] === name) out[out.length] = name, out[out.length] = list[j + 1];
+        }
+      } else {
+        out[out.length] = name;
+        out[out.length] = lookup(list, name);
+      }
+    }
+    return out;
+  }
+
+  const WRAP = { __proto__: null };
+  let isHeaders;
+  let listOf;
+  let sorted;
+
+  class Headers {
+    #list;
+    #immutable = false;
+    // What iteration shows, until the next change.
+    #sorted = null;
+
+    static {
+      isHeaders = (value) => isObject(value) && #list in value;
+      listOf = (headers) => headers.#list;
+      sorted = (headers) => (headers.#sorted ??= sortAndCombine(headers.#list));
+    }
+
+    constructor(init = undefined, list = undefined, immutable = false) {
+      if (init === WRAP) {
+        this.#list = list;
+        this.#immutable = immutable;
+        return;
+      }
+      this.#list = [];
+      if (init !== undefined) fill(this.#list, init);
+    }
+
+    // Called before every change.
+    #open() {
+      if (this.#immutable) {
+        throw new TypeError("Headers: these are immutable; change a copy: new Headers(headers)");
+      }
+      this.#sorted = null;
+    }
+
+    append(name, value) {
+      const list = this.#list;
+      needs(arguments.length, 2, "Headers.append");
+      const key = normalName(name);
+      const text = normalValue(value);
+      this.#open();
+      ArrayPrototypePush(list, key);
+      ArrayPrototypePush(list, text);
+    }
+
+    delete(name) {
+      const list = this.#list;
+      needs(arguments.length, 1, "Headers.delete");
+      const key = normalName(name);
+      this.#open();
+      remove(list, key);
+    }
+
+    get(name) {
+      const list = this.#list;
+      needs(arguments.length, 1, "Headers.get");
+      const key = ByteString(name, "Headers.get");
+      // A name that is in the list needs no further look.
+      const value = lookup(list, key);
+      return value === null ? lookup(list, normalName(key)) : value;
+    }
+
+    getSetCookie() {
+      const list = this.#list;
+      const cookies = [];
+      for (let i = 0; i < list.length; i += 2) {
+        if (list[i] === "set-cookie") cookies[cookies.length] = list[i + 1];
+      }
+      return cookies;
+    }
+
+    has(name) {
+      const list = this.#list;
+      needs(arguments.length, 1, "Headers.has");
+      return lookup(list, normalName(name)) !== null;
+    }
+
+    set(name, value) {
+      const list = this.#list;
+      needs(arguments.length, 2, "Headers.set");
+      const key = normalName(name);
+      const text = normalValue(value);
+      this.#open();
+      set(list, key, text);
+    }
+  }
+  iterable(Headers, (headers) => sorted(headers));
+  expose(Headers);
+
+  internal.headers = {
+    __proto__: null,
+    // A Headers object that shows, and unless immutable changes, `list`.
+    wrap: (list, immutable) => new Headers(WRAP, list, immutable),
+    isHeaders, listOf, sorted, lookup, fill,
+  };
+})

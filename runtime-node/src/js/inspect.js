@@ -1,0 +1,351 @@
+// How `console` shows a value. It reads own property descriptors and internal slots only: no getter, no `toString`,
+// no proxy trap of a Worker ever runs, and the size of what it makes is bounded.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayBufferPrototypeGetByteLength, ArrayIsArray, ArrayPrototypeJoin, ArrayPrototypePop, ArrayPrototypePush,
+    BigIntPrototypeToString, BooleanPrototypeValueOf, DatePrototypeGetTime, DatePrototypeToISOString, Error,
+    FunctionPrototypeToString, JSONStringify, Map, MapPrototypeForEach, MapPrototypeGet, MapPrototypeGetSize,
+    MapPrototypeSet, NumberIsNaN, NumberPrototypeToString, NumberPrototypeValueOf, ObjectGetPrototypeOf, ObjectIs,
+    ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, RegExpPrototypeExec, SetPrototypeForEach,
+    SetPrototypeGetSize, StringPrototypeIncludes, StringPrototypeIndexOf, StringPrototypeRepeat, StringPrototypeSlice,
+    StringPrototypeStartsWith, StringPrototypeValueOf, SymbolPrototypeToString, SymbolPrototypeValueOf,
+    SymbolToStringTag, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag,
+  } = internal.primordials;
+
+  const MAX_DEPTH = 4;
+  const MAX_ITEMS = 100;
+  const MAX_STRING = 10_000;
+  // Of all that is shown for one value, in characters; past it objects are named, not shown.
+  const MAX_TOTAL = 64 * 1024;
+  // What fits goes on one line of this many characters.
+  const WIDTH = 76;
+  // A prototype chain is followed this far.
+  const MAX_CHAIN = 20;
+
+  const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
+  const INDEX = /^(?:0|[1-9]\d*)$/;
+
+  // ---- Values without parts
+
+  function quote(string) {
+    if (string.length > MAX_STRING) {
+      const left = string.length - MAX_STRING;
+      return `${quote(StringPrototypeSlice(string, 0, MAX_STRING))}... ${left} more character${left === 1 ? "" : "s"}`;
+    }
+    const json = JSONStringify(string);
+    if (StringPrototypeIncludes(string, "'")) return json;
+    if (!StringPrototypeIncludes(string, '"')) return `'${StringPrototypeSlice(json, 1, -1)}'`;
+    // Between single quotes the double ones need no backslash.
+    let out = "'";
+    for (let i = 1; i < json.length - 1; i++) {
+      if (json[i] === "\\") {
+        if (json[i + 1] !== '"') out += "\\";
+        i++;
+      }
+      out += json[i];
+    }
+    return `${out}'`;
+  }
+
+  function primitive(value) {
+    switch (typeof value) {
+      case "string": return quote(value);
+      case "number": return ObjectIs(value, -0) ? "-0" : NumberPrototypeToString(value);
+      case "bigint": return `${BigIntPrototypeToString(value)}n`;
+      case "symbol": return SymbolPrototypeToString(value);
+      case "boolean": return value ? "true" : "false";
+      case "undefined": return "undefined";
+      default: return "null";
+    }
+  }
+
+  const propertyName = (key) => {
+    if (typeof key === "symbol") return `[${SymbolPrototypeToString(key)}]`;
+    return RegExpPrototypeExec(IDENTIFIER, key) !== null ? key : quote(key);
+  };
+
+  // ---- Looking without touching
+
+  const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
+  // What V8 says an object is, by its internal slots: "map", "error", "proxy", …, or "object".
+  const kindOf = (value) => internal.ops.kindOf(value);
+  const isProxy = (value) => kindOf(value) === "proxy";
+
+  const ownData = (object, key) => ReflectGetOwnPropertyDescriptor(object, key)?.value;
+
+  // A string that is an own or inherited data property; null if there is none.
+  function inheritedString(object, key) {
+    for (let current = object, i = 0; current !== null && i < MAX_CHAIN && !isProxy(current); i++) {
+      const descriptor = ReflectGetOwnPropertyDescriptor(current, key);
+      if (descriptor !== undefined) return typeof descriptor.value === "string" ? descriptor.value : null;
+      current = ObjectGetPrototypeOf(current);
+    }
+    return null;
+  }
+
+  // The name of the class of an object: that of the first prototype that has one.
+  function className(object) {
+    let current = ObjectGetPrototypeOf(object);
+    for (let i = 0; current !== null && i < MAX_CHAIN && !isProxy(current); i++) {
+      const constructor = ownData(current, "constructor");
+      if (typeof constructor === "function" && !isProxy(constructor)) {
+        const name = ownData(constructor, "name");
+        if (typeof name === "string" && name !== "") return name;
+      }
+      current = ObjectGetPrototypeOf(current);
+    }
+    return null;
+  }
+
+  function functionTitle(value) {
+    const own = ownData(value, "name");
+    const name = typeof own === "string" && own !== "" ? own : null;
+    if (StringPrototypeStartsWith(FunctionPrototypeToString(value), "class")) {
+      const parent = ObjectGetPrototypeOf(value);
+      const above = typeof parent === "function" && !isProxy(parent) ? ownData(parent, "name") : undefined;
+      const heritage = typeof above === "string" && above !== "" ? ` extends ${above}` : "";
+      return `[class ${name ?? "(anonymous)"}${heritage}]`;
+    }
+    const kind = className(value) ?? "Function";
+    return name === null ? `[${kind} (anonymous)]` : `[${kind}: ${name}]`;
+  }
+
+  // V8 keeps `stack` as a data property or behind one getter of its own, which is safe to call.
+  const stackGetter = ReflectGetOwnPropertyDescriptor(new Error(), "stack")?.get;
+  function stackOf(error) {
+    const descriptor = ReflectGetOwnPropertyDescriptor(error, "stack");
+    if (descriptor === undefined) return "";
+    const { get, value } = descriptor;
+    const stack = get !== undefined && get === stackGetter ? ReflectApply(get, error, []) : value;
+    return typeof stack === "string" ? stack : "";
+  }
+
+  // The stack was written when the error was made; its name and its message may have been changed since.
+  function errorTitle(error, name, message) {
+    const header = message === "" ? name : `${name}: ${message}`;
+    const stack = stackOf(error);
+    const frames = StringPrototypeIndexOf(stack, "\n    at ");
+    return frames < 0 ? `[${header}]` : `${header}${StringPrototypeSlice(stack, frames)}`;
+  }
+
+  // ---- Layout
+
+  // On one line if it fits there.
+  function braces(open, parts, close, depth) {
+    let length = 2 * depth;
+    let tall = false;
+    for (let i = 0; i < parts.length; i++) {
+      length += parts[i].length + 2;
+      tall ||= StringPrototypeIncludes(parts[i], "\n");
+    }
+    if (!tall && length <= WIDTH) return `${open} ${ArrayPrototypeJoin(parts, ", ")} ${close}`;
+    const indent = StringPrototypeRepeat("  ", depth + 1);
+    return `${open}\n${indent}${ArrayPrototypeJoin(parts, `,\n${indent}`)}\n${StringPrototypeRepeat("  ", depth)}${close}`;
+  }
+
+  const titled = (title, open, parts, close, depth) =>
+    `${title === "" ? "" : `${title} `}${parts.length === 0 ? `${open}${close}` : braces(open, parts, close, depth)}`;
+
+  const more = (parts, left) => {
+    if (left > 0) ArrayPrototypePush(parts, `... ${left} more item${left === 1 ? "" : "s"}`);
+  };
+
+  // ---- Values with parts
+
+  // Other files add to these: (value) → null, or {title, entries}, with entries a flat list [label, value, …].
+  const describers = [];
+
+  class Inspector {
+    total = 0;
+    // What is being shown just now, outermost first, and the numbers of those that turn up inside themselves.
+    path = [];
+    references = new Map();
+
+    show(value, depth) {
+      const shown = isObject(value) ? this.object(value, depth) : primitive(value);
+      this.total += shown.length;
+      return shown;
+    }
+
+    object(value, depth) {
+      const kind = kindOf(value);
+      if (kind === "proxy") return typeof value === "function" ? "[Proxy (function)]" : "[Proxy]";
+      for (let i = 0; i < this.path.length; i++) {
+        if (this.path[i] !== value) continue;
+        let number = MapPrototypeGet(this.references, value);
+        if (number === undefined) {
+          number = MapPrototypeGetSize(this.references) + 1;
+          MapPrototypeSet(this.references, value, number);
+        }
+        return `[Circular *${number}]`;
+      }
+      const name = className(value);
+      if (depth > MAX_DEPTH || this.total > MAX_TOTAL) return `[${ArrayIsArray(value) ? "Array" : name ?? "Object"}]`;
+      ArrayPrototypePush(this.path, value);
+      const shown = this.parts(value, kind, name, depth);
+      ArrayPrototypePop(this.path);
+      const number = MapPrototypeGet(this.references, value);
+      return number === undefined ? shown : `<ref *${number}> ${shown}`;
+    }
+
+    parts(value, kind, name, depth) {
+      switch (kind) {
+        case "function": return this.bracketed(functionTitle(value), value, depth, ["prototype"]);
+        case "array": return this.array(value, name === "Array" ? "" : `${name}(${value.length})`, depth);
+        case "typedarray": {
+          const length = TypedArrayPrototypeGetLength(value);
+          return this.array(value, `${name ?? TypedArrayPrototypeGetSymbolToStringTag(value)}(${length})`, depth);
+        }
+        case "arguments": return this.array(value, "[Arguments]", depth);
+        case "error": {
+          const title = errorTitle(value, inheritedString(value, "name") ?? "Error", inheritedString(value, "message") ?? "");
+          return this.error(title, value, depth);
+        }
+        case "map": {
+          const parts = [];
+          MapPrototypeForEach(value, (item, key) => {
+            if (!this.full(parts)) ArrayPrototypePush(parts, `${this.show(key, depth + 1)} => ${this.show(item, depth + 1)}`);
+          });
+          const size = MapPrototypeGetSize(value);
+          more(parts, size - parts.length);
+          return titled(`${name ?? "Map"}(${size})`, "{", parts, "}", depth);
+        }
+        case "set": {
+          const parts = [];
+          SetPrototypeForEach(value, (item) => {
+            if (!this.full(parts)) ArrayPrototypePush(parts, this.show(item, depth + 1));
+          });
+          const size = SetPrototypeGetSize(value);
+          more(parts, size - parts.length);
+          return titled(`${name ?? "Set"}(${size})`, "{", parts, "}", depth);
+        }
+        case "date": return NumberIsNaN(DatePrototypeGetTime(value)) ? "Invalid Date" : DatePrototypeToISOString(value);
+        case "regexp": return internal.ops.regExpText(value);
+        case "promise": {
+          const [state, result] = internal.ops.promiseDetails(value);
+          const part = state === "pending" ? "<pending>" : `${state === "rejected" ? "<rejected> " : ""}${this.show(result, depth + 1)}`;
+          return titled(name ?? "Promise", "{", [part], "}", depth);
+        }
+        case "arraybuffer":
+          return titled(name ?? "ArrayBuffer", "{", [`byteLength: ${ArrayBufferPrototypeGetByteLength(value)}`], "}", depth);
+        case "weakmap": case "weakset": return `${name ?? kind} { <items unknown> }`;
+        case "stringobject": return this.boxed("String", StringPrototypeValueOf(value), value, depth);
+        case "numberobject": return this.boxed("Number", NumberPrototypeValueOf(value), value, depth);
+        case "booleanobject": return this.boxed("Boolean", BooleanPrototypeValueOf(value), value, depth);
+        case "symbolobject": return this.boxed("Symbol", SymbolPrototypeValueOf(value), value, depth);
+      }
+      return this.plain(value, kind, name, depth);
+    }
+
+    plain(value, kind, name, depth) {
+      const exception = internal.domExceptionParts(value);
+      if (exception !== null) return this.error(errorTitle(value, exception.name, exception.message), value, depth);
+      for (let i = 0; i < describers.length; i++) {
+        const described = describers[i](value);
+        if (described === null) continue;
+        const parts = [];
+        const { entries } = described;
+        for (let j = 0; j < entries.length && !this.full(parts); j += 2) {
+          ArrayPrototypePush(parts, `${propertyName(entries[j])}: ${this.show(entries[j + 1], depth + 1)}`);
+        }
+        more(parts, entries.length / 2 - parts.length);
+        return titled(described.title, "{", parts, "}", depth);
+      }
+      let title = name === "Object" ? "" : name ?? "[Object: null prototype]";
+      const tag = kind === "module" ? "Module" : inheritedString(value, SymbolToStringTag);
+      if (tag !== null && tag !== "" && tag !== name) title = `${title === "" ? "Object" : title} [${tag}]`;
+      const parts = [];
+      this.properties(value, parts, depth);
+      return titled(title, "{", parts, "}", depth);
+    }
+
+    full(parts) {
+      return parts.length >= MAX_ITEMS || this.total > MAX_TOTAL;
+    }
+
+    // Adds own enumerable properties as "key: value"; not those in `skip`, nor indices below `indexed`.
+    properties(value, parts, depth, skip = [], indexed = 0) {
+      const keys = ReflectOwnKeys(value);
+      let left = 0;
+      for (let i = 0; i < keys.length; i++) {
+        const key = keys[i];
+        if (indexed > 0 && typeof key === "string" && RegExpPrototypeExec(INDEX, key) !== null && +key < indexed) continue;
+        let skipped = false;
+        for (let j = 0; j < skip.length; j++) skipped ||= skip[j] === key;
+        if (skipped) continue;
+        const descriptor = ReflectGetOwnPropertyDescriptor(value, key);
+        if (descriptor === undefined || !descriptor.enumerable) continue;
+        if (this.full(parts)) left++;
+        else ArrayPrototypePush(parts, `${propertyName(key)}: ${this.property(descriptor, depth)}`);
+      }
+      more(parts, left);
+    }
+
+    property(descriptor, depth) {
+      if (descriptor.get !== undefined) return descriptor.set !== undefined ? "[Getter/Setter]" : "[Getter]";
+      if (descriptor.set !== undefined) return "[Setter]";
+      return this.show(descriptor.value, depth + 1);
+    }
+
+    // Something whose title says it all unless it has properties of its own.
+    bracketed(title, value, depth, skip, indexed = 0) {
+      const parts = [];
+      this.properties(value, parts, depth, skip, indexed);
+      return parts.length === 0 ? title : titled(title, "{", parts, "}", depth);
+    }
+
+    boxed(kind, inner, value, depth) {
+      const indexed = typeof inner === "string" ? inner.length : 0;
+      return this.bracketed(`[${kind}: ${primitive(inner)}]`, value, depth, [], indexed);
+    }
+
+    error(title, value, depth) {
+      const parts = [];
+      this.properties(value, parts, depth, ["stack", "message", "name"]);
+      const hidden = ["cause", "errors"];
+      for (let i = 0; i < hidden.length; i++) {
+        const descriptor = ReflectGetOwnPropertyDescriptor(value, hidden[i]);
+        if (descriptor === undefined || descriptor.enumerable) continue;
+        ArrayPrototypePush(parts, `[${hidden[i]}]: ${this.property(descriptor, depth)}`);
+      }
+      return parts.length === 0 ? title : titled(title, "{", parts, "}", depth);
+    }
+
+    array(value, title, depth) {
+      const { length } = value;
+      const parts = [];
+      let i = 0, holes = 0;
+      const fill = () => {
+        if (holes > 0) ArrayPrototypePush(parts, `<${holes} empty item${holes === 1 ? "" : "s"}>`);
+        holes = 0;
+      };
+      for (; i < length && !this.full(parts); i++) {
+        const descriptor = ReflectGetOwnPropertyDescriptor(value, i);
+        if (descriptor !== undefined) {
+          fill();
+          ArrayPrototypePush(parts, this.property(descriptor, depth));
+        } else if (++holes > MAX_STRING) {
+          break; // an array may claim four thousand million holes
+        }
+      }
+      fill();
+      more(parts, length - i);
+      // Naming the keys of a long typed array would make a string of each index.
+      if (length <= MAX_STRING) this.properties(value, parts, depth, [], length);
+      return titled(title, "[", parts, "]", depth);
+    }
+  }
+
+  internal.describers = describers;
+  internal.inspect = (value) => {
+    try {
+      return new Inspector().show(value, 0);
+    } catch {
+      // Too deep a stack is the one way to get here.
+      return "[value that cannot be shown]";
+    }
+  };
+  internal.stackOf = stackOf;
+})

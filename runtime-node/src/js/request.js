@@ -1,0 +1,242 @@
+// Request (Fetch §5.4). One that arrives from outside costs a record; its URL is parsed and its Headers and signal
+// are made when somebody asks.
+(function (internal) {
+  "use strict";
+
+  const { ObjectFreeze, RegExpPrototypeExec, StringPrototypeToUpperCase, TypeError } = internal.primordials;
+  const { ByteString, DOMString, USVString, dictionary, enumeration, expose, isObject, needs } = internal.webidl;
+  const { headers: { fill, lookup, wrap }, body: bodies } = internal;
+
+  const NOT_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/;
+
+  function normalMethod(value) {
+    const method = ByteString(value, "Request");
+    if (method === "" || RegExpPrototypeExec(NOT_TOKEN, method) !== null) {
+      throw new TypeError(`Request: '${method}' is not a method`);
+    }
+    const upper = StringPrototypeToUpperCase(method);
+    switch (upper) {
+      case "CONNECT": case "TRACE": case "TRACK":
+        throw new TypeError(`Request: the method ${method} is not allowed`);
+      case "DELETE": case "GET": case "HEAD": case "OPTIONS": case "POST": case "PUT":
+        return upper;
+      default:
+        return method;
+    }
+  }
+
+  const ALLOWED = {
+    __proto__: null,
+    cache: ["default", "no-store", "reload", "no-cache", "force-cache", "only-if-cached"],
+    credentials: ["omit", "same-origin", "include"],
+    mode: ["navigate", "same-origin", "no-cors", "cors"],
+    redirect: ["follow", "error", "manual"],
+    referrerPolicy: [
+      "", "no-referrer", "no-referrer-when-downgrade", "same-origin", "origin", "strict-origin",
+      "origin-when-cross-origin", "strict-origin-when-cross-origin", "unsafe-url",
+    ],
+  };
+
+  // What a request says beside its method, URL, headers and body. One object for all that say nothing.
+  const DEFAULTS = ObjectFreeze({
+    __proto__: null,
+    cache: "default",
+    credentials: "same-origin",
+    integrity: "",
+    keepalive: false,
+    mode: "cors",
+    redirect: "follow",
+    referrer: "about:client",
+    referrerPolicy: "",
+  });
+
+  function optionsFrom(init, base) {
+    const made = { __proto__: null };
+    for (const key in base) made[key] = base[key];
+    for (const key in ALLOWED) {
+      const value = init[key];
+      if (value !== undefined) made[key] = enumeration(value, ALLOWED[key], `Request: ${key}`);
+    }
+    if (made.mode === "navigate") throw new TypeError("Request: the mode 'navigate' is not allowed");
+    const { integrity, keepalive, referrer } = init;
+    if (integrity !== undefined) made.integrity = DOMString(integrity);
+    if (keepalive !== undefined) made.keepalive = !!keepalive;
+    if (referrer !== undefined) made.referrer = referrerFrom(USVString(referrer));
+    return made;
+  }
+
+  function referrerFrom(string) {
+    if (string === "") return "";
+    const href = internal.parseUrl(string);
+    if (href === null) throw new TypeError(`Request: the referrer '${string}' is not a URL`);
+    return href;
+  }
+
+  function urlFrom(value) {
+    const input = USVString(value);
+    const href = internal.parseUrl(input);
+    if (href === null) throw new TypeError(`Request: '${input}' is not an absolute URL`);
+    if (internal.urlHasCredentials(href)) throw new TypeError("Request: the URL must not carry credentials");
+    return href;
+  }
+
+  // method, url; `parsed` once the URL is known to be a serialization. `list` may be a function that gives the
+  // header list when it is first needed.
+  const record = (method, url, list, body) => ({
+    method, url, parsed: false, list, headers: null, immutable: false, body, signal: null, options: DEFAULTS,
+  });
+
+  const listOf = (r) => (typeof r.list === "function" ? (r.list = r.list()) : r.list);
+
+  function hrefOf(r) {
+    if (!r.parsed) {
+      r.url = internal.parseUrl(r.url) ?? r.url;
+      r.parsed = true;
+    }
+    return r.url;
+  }
+
+  function construct(input, init) {
+    let r;
+    const from = isRequest(input) ? recordOf(input) : null;
+    if (from !== null) {
+      const list = [];
+      const source = listOf(from);
+      for (let i = 0; i < source.length; i++) list[i] = source[i];
+      r = record(from.method, hrefOf(from), list, null);
+      r.options = from.options;
+    } else {
+      r = record("GET", urlFrom(input), [], null);
+    }
+    r.parsed = true;
+
+    const { body, headers, method, signal, window } = init;
+    if (window !== undefined && window !== null) throw new TypeError("Request: window can only be null");
+    if (isObject(init)) r.options = optionsFrom(init, r.options);
+    if (method !== undefined) r.method = normalMethod(method);
+    if (signal !== undefined && signal !== null && !internal.isAbortSignal(signal)) {
+      throw new TypeError("Request: signal is not an AbortSignal");
+    }
+    if (headers !== undefined) fill(r.list = [], headers);
+
+    const given = body !== undefined && body !== null;
+    if ((given || (from !== null && from.body !== null)) && (r.method === "GET" || r.method === "HEAD")) {
+      throw new TypeError(`Request: a ${r.method} request cannot have a body`);
+    }
+    if (given) {
+      r.body = bodies.extract(body);
+      if (r.body.type !== null && lookup(r.list, "content-type") === null) {
+        r.list[r.list.length] = "content-type";
+        r.list[r.list.length] = r.body.type;
+      }
+    } else if (from !== null && from.body !== null) {
+      // The body moves: the request it came from has none to give any more.
+      const { type, shared } = from.body;
+      r.body = bodies.of(bodies.take(from.body), type);
+      r.body.shared = shared;
+    }
+
+    if (signal !== undefined && signal !== null) r.signal = internal.dependentSignal([signal]);
+    else if (signal === undefined && from !== null) r.signal = internal.dependentSignal([signalOf(from)]);
+    return r;
+  }
+
+  const signalOf = (r) => (r.signal ??= internal.newSignal());
+
+  const WRAP = { __proto__: null };
+  let isRequest;
+  let recordOf;
+
+  class Request {
+    #r;
+
+    static {
+      isRequest = (value) => isObject(value) && #r in value;
+      recordOf = (request) => request.#r;
+    }
+
+    constructor(input, init = undefined) {
+      if (input === WRAP) {
+        this.#r = init;
+        return;
+      }
+      needs(arguments.length, 1, "Request");
+      this.#r = construct(input, dictionary(init, "Request"));
+    }
+
+    get method() {
+      return this.#r.method;
+    }
+    get url() {
+      return hrefOf(this.#r);
+    }
+    get headers() {
+      const r = this.#r;
+      return (r.headers ??= wrap(listOf(r), r.immutable));
+    }
+    get destination() {
+      this.#r; // the brand
+      return "";
+    }
+    get referrer() {
+      return this.#r.options.referrer;
+    }
+    get referrerPolicy() {
+      return this.#r.options.referrerPolicy;
+    }
+    get mode() {
+      return this.#r.options.mode;
+    }
+    get credentials() {
+      return this.#r.options.credentials;
+    }
+    get cache() {
+      return this.#r.options.cache;
+    }
+    get redirect() {
+      return this.#r.options.redirect;
+    }
+    get integrity() {
+      return this.#r.options.integrity;
+    }
+    get keepalive() {
+      return this.#r.options.keepalive;
+    }
+    get signal() {
+      return signalOf(this.#r);
+    }
+    get duplex() {
+      this.#r; // the brand
+      return "half";
+    }
+
+    clone() {
+      const r = this.#r;
+      const body = bodies.clone(r.body);
+      const list = [];
+      const source = listOf(r);
+      for (let i = 0; i < source.length; i++) list[i] = source[i];
+      const copy = record(r.method, r.url, list, body);
+      copy.parsed = r.parsed;
+      copy.options = r.options;
+      copy.immutable = r.immutable;
+      copy.signal = internal.dependentSignal([signalOf(r)]);
+      return new Request(WRAP, copy);
+    }
+  }
+  bodies.mixin(Request, (request) => recordOf(request).body);
+  expose(Request);
+
+  // A request from outside. `url` is absolute; `headers` a header list, or a function that gives one; `body` a
+  // Uint8Array, null, or a function that returns a promise of a Uint8Array.
+  internal.newRequest = (method, url, headers, body) => {
+    const r = record(method, url, headers, body === null ? null : bodies.of(body, null));
+    r.immutable = true;
+    return new Request(WRAP, r);
+  };
+
+  // The caller of an incoming request has gone away.
+  internal.abortRequest = (request, reason) => internal.abortSignal(signalOf(recordOf(request)), reason);
+
+  internal.isRequest = isRequest;
+})

@@ -1,0 +1,151 @@
+// Response (Fetch §5.5), and how native code takes one apart.
+(function (internal) {
+  "use strict";
+
+  const { JSONStringify, RangeError, RegExpPrototypeExec, TypeError } = internal.primordials;
+  const { ByteString, USVString, dictionary, expose, isObject, needs, unsigned } = internal.webidl;
+  const { headers: { fill, lookup, wrap }, body: bodies } = internal;
+
+  // Anything but tab, visible ASCII, space and obs-text.
+  const NOT_REASON = /[^\t\x20-\x7e\x80-\xff]/;
+
+  const isNullBody = (status) => status === 101 || status === 103 || status === 204 || status === 205 || status === 304;
+
+  const record = (status, list, body) => ({
+    status, statusText: "", list, headers: null, immutable: false, body, type: "default", url: "", redirected: false,
+  });
+
+  // `body` is a body or null; `type` is the content type that goes with it.
+  function construct(body, type, init) {
+    const r = record(200, [], body);
+    if (init !== undefined && init !== null) {
+      const { headers, status, statusText } = dictionary(init, "Response");
+      if (headers !== undefined) fill(r.list, headers);
+      if (status !== undefined) {
+        r.status = unsigned(status, 16);
+        if (r.status < 200 || r.status > 599) {
+          throw new RangeError(`Response: the status ${r.status} is not in the range 200 to 599`);
+        }
+      }
+      if (statusText !== undefined) {
+        r.statusText = ByteString(statusText, "Response");
+        if (RegExpPrototypeExec(NOT_REASON, r.statusText) !== null) {
+          throw new TypeError("Response: the status text has characters it must not have");
+        }
+      }
+    }
+    if (body !== null) {
+      if (isNullBody(r.status)) throw new TypeError(`Response: a response of status ${r.status} cannot have a body`);
+      if (type !== null && lookup(r.list, "content-type") === null) {
+        r.list[r.list.length] = "content-type";
+        r.list[r.list.length] = type;
+      }
+    }
+    return r;
+  }
+
+  const WRAP = { __proto__: null };
+  let isResponse;
+  let recordOf;
+
+  class Response {
+    #r;
+
+    static {
+      isResponse = (value) => isObject(value) && #r in value;
+      recordOf = (response) => response.#r;
+    }
+
+    constructor(body = null, init = undefined) {
+      if (body === WRAP) {
+        this.#r = init;
+        return;
+      }
+      const made = body === null ? null : bodies.extract(body);
+      this.#r = construct(made, made === null ? null : made.type, init);
+    }
+
+    static error() {
+      const r = record(0, [], null);
+      r.type = "error";
+      r.immutable = true;
+      return new Response(WRAP, r);
+    }
+
+    static json(data, init = undefined) {
+      needs(arguments.length, 1, "Response.json");
+      const text = JSONStringify(data);
+      if (text === undefined) throw new TypeError("Response.json: the value has no JSON form");
+      return new Response(WRAP, construct(bodies.of(text, null), "application/json", init));
+    }
+
+    static redirect(url, status = 302) {
+      needs(arguments.length, 1, "Response.redirect");
+      const input = USVString(url);
+      const href = internal.parseUrl(input);
+      if (href === null) throw new TypeError(`Response.redirect: '${input}' is not an absolute URL`);
+      const code = unsigned(status, 16);
+      if (code !== 301 && code !== 302 && code !== 303 && code !== 307 && code !== 308) {
+        throw new RangeError(`Response.redirect: ${code} is not the status of a redirect`);
+      }
+      const r = record(code, ["location", href], null);
+      r.immutable = true;
+      return new Response(WRAP, r);
+    }
+
+    get type() {
+      return this.#r.type;
+    }
+    get url() {
+      return this.#r.url;
+    }
+    get redirected() {
+      return this.#r.redirected;
+    }
+    get status() {
+      return this.#r.status;
+    }
+    get ok() {
+      const { status } = this.#r;
+      return status >= 200 && status <= 299;
+    }
+    get statusText() {
+      return this.#r.statusText;
+    }
+    get headers() {
+      const r = this.#r;
+      return (r.headers ??= wrap(r.list, r.immutable));
+    }
+
+    clone() {
+      const r = this.#r;
+      const body = bodies.clone(r.body);
+      const list = [];
+      for (let i = 0; i < r.list.length; i++) list[i] = r.list[i];
+      const copy = record(r.status, list, body);
+      copy.statusText = r.statusText;
+      copy.immutable = r.immutable;
+      copy.type = r.type;
+      copy.url = r.url;
+      copy.redirected = r.redirected;
+      return new Response(WRAP, copy);
+    }
+  }
+  bodies.mixin(Response, (response) => recordOf(response).body);
+  expose(Response);
+
+  // Takes apart what a handler answered: [status, header list, body], the body a string, a Uint8Array, null, or a
+  // promise of a Uint8Array. The response is used up. Nothing that a Worker could have replaced is consulted.
+  internal.responseParts = (value) => {
+    if (!isResponse(value)) {
+      const what = value === undefined ? "nothing" : value === null ? "null" : `a value of type ${typeof value}`;
+      throw new TypeError(`The handler answered with ${what} where a Response is due`);
+    }
+    const r = recordOf(value);
+    if (r.type === "error") throw new TypeError("The handler answered with Response.error()");
+    if (r.body === null) return [r.status, r.list, null];
+    const source = bodies.take(r.body);
+    return [r.status, r.list, typeof source === "function" ? source() : source];
+  };
+  internal.isResponse = isResponse;
+})

@@ -1,0 +1,385 @@
+// URL and URLSearchParams (URL §6). Native code parses and serializes; here a URL is its serialization and where
+// the parts of it begin and end, in one immutable record that may be shared.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayPrototypePush, ArrayPrototypeSort, ArrayPrototypeSplice, RegExpPrototypeExec, StringPrototypeIndexOf,
+    StringPrototypeSlice, TypeError, Uint32Array,
+  } = internal.primordials;
+  const { USVString, expose, isObject, iterable, needs, pairs } = internal.webidl;
+
+  // ---- Records
+
+  // Native code writes the offsets of the parse it has just made here. Made on first use, not in the snapshot.
+  let offsets;
+  // The last record made without a base: a Worker's `new URL(request.url)` finds its own request's.
+  let latest = { href: "" };
+
+  const record = (href) => ({
+    href,
+    protocolEnd: offsets[0],
+    usernameStart: offsets[1],
+    usernameEnd: offsets[2],
+    passwordStart: offsets[3],
+    passwordEnd: offsets[4],
+    hostStart: offsets[5],
+    hostEnd: offsets[6],
+    portEnd: offsets[7],
+    pathStart: offsets[8],
+    pathEnd: offsets[9],
+    queryEnd: offsets[10],
+  });
+
+  // The record of `input`, a USVString, against `base`, another or undefined; null if it is not a URL.
+  function parse(input, base) {
+    if (base === undefined && input === latest.href && input !== "") return latest;
+    offsets ??= new Uint32Array(11);
+    const href = internal.ops.urlParse(input, base, offsets);
+    if (href === undefined) return null;
+    const parsed = record(href);
+    if (base === undefined) latest = parsed;
+    return parsed;
+  }
+
+  // The parts that can be set, by the numbers native code knows them by.
+  const PROTOCOL = 0, USERNAME = 1, PASSWORD = 2, HOST = 3, HOSTNAME = 4, PORT = 5, PATHNAME = 6, SEARCH = 7, HASH = 8;
+
+  function change(current, part, value) {
+    const href = internal.ops.urlSet(current.href, part, value, offsets ??= new Uint32Array(11));
+    return href === undefined || href === current.href ? current : record(href);
+  }
+
+  const search = (u) => (u.queryEnd - u.pathEnd > 1 ? StringPrototypeSlice(u.href, u.pathEnd, u.queryEnd) : "");
+
+  function origin(u) {
+    const scheme = StringPrototypeSlice(u.href, 0, u.protocolEnd);
+    switch (scheme) {
+      case "http": case "https": case "ws": case "wss": case "ftp":
+        return `${scheme}://${StringPrototypeSlice(u.href, u.hostStart, u.portEnd)}`;
+      case "blob": {
+        const inner = parse(StringPrototypeSlice(u.href, u.pathStart, u.pathEnd), undefined);
+        if (inner === null) return "null";
+        const within = StringPrototypeSlice(inner.href, 0, inner.protocolEnd);
+        return within === "http" || within === "https" ? origin(inner) : "null";
+      }
+      default:
+        return "null";
+    }
+  }
+
+  // ---- application/x-www-form-urlencoded
+
+  const ESCAPED = /[%+]/;
+  const UNSAFE = /[^*\-._0-9A-Za-z]/;
+
+  function parseForm(string) {
+    if (RegExpPrototypeExec(ESCAPED, string) !== null) return internal.ops.formParse(string);
+    const list = [];
+    const end = string.length;
+    for (let from = 0; from < end;) {
+      let to = StringPrototypeIndexOf(string, "&", from);
+      if (to < 0) to = end;
+      if (to > from) {
+        const equals = StringPrototypeIndexOf(string, "=", from);
+        const hasValue = equals >= 0 && equals < to;
+        ArrayPrototypePush(list, StringPrototypeSlice(string, from, hasValue ? equals : to));
+        ArrayPrototypePush(list, hasValue ? StringPrototypeSlice(string, equals + 1, to) : "");
+      }
+      from = to + 1;
+    }
+    return list;
+  }
+
+  const escape = (part) => (RegExpPrototypeExec(UNSAFE, part) === null ? part : internal.ops.formEscape(part));
+
+  function serializeForm(list) {
+    let out = "";
+    for (let i = 0; i < list.length; i += 2) {
+      if (i > 0) out += "&";
+      out += `${escape(list[i])}=${escape(list[i + 1])}`;
+    }
+    return out;
+  }
+
+  // ---- URLSearchParams
+
+  let attach; // (params, url): from now on the query of `url`
+  let refill; // (params, list)
+  let listOf; // checks the brand
+  let isParams;
+  let setQuery; // (url, query)
+
+  class URLSearchParams {
+    // name, value, name, value, …
+    #list = [];
+    #url = null;
+
+    static {
+      attach = (params, url) => {
+        params.#url = url;
+      };
+      refill = (params, list) => {
+        params.#list = list;
+      };
+      listOf = (params) => params.#list;
+      isParams = (value) => isObject(value) && #list in value;
+    }
+
+    constructor(init = "") {
+      if (isObject(init)) {
+        this.#list = pairs(init, USVString, "URLSearchParams");
+      } else {
+        const string = USVString(init);
+        this.#list = parseForm(string[0] === "?" ? StringPrototypeSlice(string, 1) : string);
+      }
+    }
+
+    #changed() {
+      if (this.#url !== null) setQuery(this.#url, serializeForm(this.#list));
+    }
+
+    get size() {
+      return this.#list.length / 2;
+    }
+
+    append(name, value) {
+      const list = this.#list;
+      needs(arguments.length, 2, "URLSearchParams.append");
+      const key = USVString(name);
+      const text = USVString(value);
+      ArrayPrototypePush(list, key);
+      ArrayPrototypePush(list, text);
+      this.#changed();
+    }
+
+    delete(name, value = undefined) {
+      const list = this.#list;
+      needs(arguments.length, 1, "URLSearchParams.delete");
+      const key = USVString(name);
+      const text = value === undefined ? undefined : USVString(value);
+      for (let i = list.length - 2; i >= 0; i -= 2) {
+        if (list[i] === key && (text === undefined || list[i + 1] === text)) ArrayPrototypeSplice(list, i, 2);
+      }
+      this.#changed();
+    }
+
+    get(name) {
+      const list = this.#list;
+      needs(arguments.length, 1, "URLSearchParams.get");
+      const key = USVString(name);
+      for (let i = 0; i < list.length; i += 2) if (list[i] === key) return list[i + 1];
+      return null;
+    }
+
+    getAll(name) {
+      const list = this.#list;
+      needs(arguments.length, 1, "URLSearchParams.getAll");
+      const key = USVString(name);
+      const all = [];
+      for (let i = 0; i < list.length; i += 2) if (list[i] === key) ArrayPrototypePush(all, list[i + 1]);
+      return all;
+    }
+
+    has(name, value = undefined) {
+      const list = this.#list;
+      needs(arguments.length, 1, "URLSearchParams.has");
+      const key = USVString(name);
+      const text = value === undefined ? undefined : USVString(value);
+      for (let i = 0; i < list.length; i += 2) {
+        if (list[i] === key && (text === undefined || list[i + 1] === text)) return true;
+      }
+      return false;
+    }
+
+    set(name, value) {
+      const list = this.#list;
+      needs(arguments.length, 2, "URLSearchParams.set");
+      const key = USVString(name);
+      const text = USVString(value);
+      let found = false;
+      for (let i = 0; i < list.length; i += 2) {
+        if (list[i] !== key) continue;
+        if (!found) {
+          list[i + 1] = text;
+          found = true;
+        } else {
+          ArrayPrototypeSplice(list, i, 2);
+          i -= 2;
+        }
+      }
+      if (!found) {
+        ArrayPrototypePush(list, key);
+        ArrayPrototypePush(list, text);
+      }
+      this.#changed();
+    }
+
+    sort() {
+      const list = this.#list;
+      const order = [];
+      for (let i = 0; i < list.length; i += 2) ArrayPrototypePush(order, { name: list[i], value: list[i + 1] });
+      // By code units, and stable: both are what the language does.
+      ArrayPrototypeSort(order, (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+      for (let i = 0; i < order.length; i++) {
+        list[2 * i] = order[i].name;
+        list[2 * i + 1] = order[i].value;
+      }
+      this.#changed();
+    }
+
+    toString() {
+      return serializeForm(this.#list);
+    }
+  }
+  iterable(URLSearchParams, (params) => listOf(params));
+  expose(URLSearchParams);
+
+  // ---- URL
+
+  class URL {
+    #u;
+    // The live view of the query, once asked for.
+    #params = null;
+
+    static {
+      setQuery = (url, query) => {
+        url.#u = change(url.#u, SEARCH, query);
+      };
+      internal.isURL = (value) => isObject(value) && #u in value;
+      internal.hrefOf = (url) => url.#u.href;
+    }
+
+    constructor(url, base = undefined) {
+      needs(arguments.length, 1, "URL");
+      const input = USVString(url);
+      this.#u = parse(input, base === undefined ? undefined : USVString(base));
+      if (this.#u === null) {
+        throw new TypeError(base === undefined ? `Invalid URL: '${input}'` : `Invalid URL: '${input}' against '${base}'`);
+      }
+    }
+
+    static parse(url, base = undefined) {
+      needs(arguments.length, 1, "URL.parse");
+      const u = parse(USVString(url), base === undefined ? undefined : USVString(base));
+      return u === null ? null : new URL(u.href);
+    }
+
+    static canParse(url, base = undefined) {
+      needs(arguments.length, 1, "URL.canParse");
+      return parse(USVString(url), base === undefined ? undefined : USVString(base)) !== null;
+    }
+
+    // The live view follows what was set here.
+    #set(part, value) {
+      this.#u = change(this.#u, part, USVString(value));
+    }
+    #refill() {
+      if (this.#params !== null) refill(this.#params, parseForm(StringPrototypeSlice(search(this.#u), 1)));
+    }
+
+    get href() {
+      return this.#u.href;
+    }
+    set href(value) {
+      this.#u; // the brand, before anything of the value runs
+      const input = USVString(value);
+      const u = parse(input, undefined);
+      if (u === null) throw new TypeError(`Invalid URL: '${input}'`);
+      this.#u = u;
+      this.#refill();
+    }
+    toString() {
+      return this.#u.href;
+    }
+    get origin() {
+      return origin(this.#u);
+    }
+    get protocol() {
+      const u = this.#u;
+      return StringPrototypeSlice(u.href, 0, u.protocolEnd + 1);
+    }
+    set protocol(value) {
+      this.#set(PROTOCOL, value);
+    }
+    get username() {
+      const u = this.#u;
+      return StringPrototypeSlice(u.href, u.usernameStart, u.usernameEnd);
+    }
+    set username(value) {
+      this.#set(USERNAME, value);
+    }
+    get password() {
+      const u = this.#u;
+      return StringPrototypeSlice(u.href, u.passwordStart, u.passwordEnd);
+    }
+    set password(value) {
+      this.#set(PASSWORD, value);
+    }
+    get host() {
+      const u = this.#u;
+      return StringPrototypeSlice(u.href, u.hostStart, u.portEnd);
+    }
+    set host(value) {
+      this.#set(HOST, value);
+    }
+    get hostname() {
+      const u = this.#u;
+      return StringPrototypeSlice(u.href, u.hostStart, u.hostEnd);
+    }
+    set hostname(value) {
+      this.#set(HOSTNAME, value);
+    }
+    get port() {
+      const u = this.#u;
+      return u.portEnd > u.hostEnd ? StringPrototypeSlice(u.href, u.hostEnd + 1, u.portEnd) : "";
+    }
+    set port(value) {
+      this.#set(PORT, value);
+    }
+    get pathname() {
+      const u = this.#u;
+      return StringPrototypeSlice(u.href, u.pathStart, u.pathEnd);
+    }
+    set pathname(value) {
+      this.#set(PATHNAME, value);
+    }
+    get search() {
+      return search(this.#u);
+    }
+    set search(value) {
+      this.#set(SEARCH, value);
+      this.#refill();
+    }
+    get searchParams() {
+      if (this.#params === null) {
+        const params = new URLSearchParams();
+        refill(params, parseForm(StringPrototypeSlice(search(this.#u), 1)));
+        attach(params, this);
+        this.#params = params;
+      }
+      return this.#params;
+    }
+    get hash() {
+      const u = this.#u;
+      return u.href.length - u.queryEnd > 1 ? StringPrototypeSlice(u.href, u.queryEnd) : "";
+    }
+    set hash(value) {
+      this.#set(HASH, value);
+    }
+    toJSON() {
+      return this.#u.href;
+    }
+  }
+  expose(URL);
+
+  // The serialization of `input` (a USVString), or null; and whether it carries a user name or a password.
+  internal.parseUrl = (input) => parse(input, undefined)?.href ?? null;
+  internal.urlHasCredentials = (input) => {
+    const u = parse(input, undefined);
+    return u !== null && (u.usernameEnd > u.usernameStart || u.passwordEnd > u.passwordStart);
+  };
+  internal.isURLSearchParams = isParams;
+  internal.serializeURLSearchParams = (params) => serializeForm(listOf(params));
+  internal.searchParamsList = listOf;
+})

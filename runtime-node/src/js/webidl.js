@@ -1,0 +1,196 @@
+// The manners that Web IDL asks of every interface: how arguments are converted, what a member looks like, what an
+// iterable object offers. The files after this one say what their interface does; this one says how any interface
+// behaves.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayPrototypeIncludes, IteratorPrototype, MathTrunc, NumberIsFinite, ObjectDefineProperty, ObjectFreeze,
+    ObjectPrototypePropertyIsEnumerable, ObjectSetPrototypeOf, RegExpPrototypeExec, ReflectApply, ReflectOwnKeys,
+    StringPrototypeToWellFormed, SymbolIterator, SymbolToStringTag, TypeError,
+  } = internal.primordials;
+
+  // ---- Arguments
+
+  const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
+
+  function needs(given, wanted, what) {
+    if (given < wanted) {
+      throw new TypeError(`${what}: ${wanted} argument${wanted === 1 ? "" : "s"} required, but only ${given} present`);
+    }
+  }
+
+  const DOMString = (value) => (typeof value === "string" ? value : `${value}`);
+  const USVString = (value) => StringPrototypeToWellFormed(typeof value === "string" ? value : `${value}`);
+
+  const NOT_LATIN1 = /[^\x00-\xff]/;
+  function ByteString(value, what) {
+    const string = typeof value === "string" ? value : `${value}`;
+    if (RegExpPrototypeExec(NOT_LATIN1, string) !== null) {
+      throw new TypeError(`${what}: '${string}' has a character that is not in the range of a byte`);
+    }
+    return string;
+  }
+
+  // Unsigned integers of up to 32 bits, wrapping as the IDL does without [EnforceRange].
+  function unsigned(value, bits) {
+    const number = +value;
+    if (!NumberIsFinite(number)) return 0;
+    const size = 2 ** bits;
+    const wrapped = MathTrunc(number) % size;
+    return wrapped < 0 ? wrapped + size : wrapped + 0;
+  }
+
+  // With [EnforceRange]: out of range is an error.
+  function enforced(value, maximum, what) {
+    const number = +value;
+    const integer = MathTrunc(number);
+    if (!NumberIsFinite(number) || integer < 0 || integer > maximum) {
+      throw new TypeError(`${what}: ${number} is not in the range 0 to ${maximum}`);
+    }
+    return integer + 0;
+  }
+
+  const NOTHING = ObjectFreeze({ __proto__: null });
+  function dictionary(value, what) {
+    if (value === undefined || value === null) return NOTHING;
+    if (!isObject(value)) throw new TypeError(`${what}: options must be an object`);
+    return value;
+  }
+
+  function enumeration(value, allowed, what) {
+    const string = DOMString(value);
+    if (!ArrayPrototypeIncludes(allowed, string)) {
+      throw new TypeError(`${what}: '${string}' is not a valid value`);
+    }
+    return string;
+  }
+
+  // A `sequence<sequence<T>>` of pairs, or a `record<T, T>`, as one flat list [name, value, name, value, …].
+  // The tenant's own iterators and getters run here, as the standard has it.
+  function pairs(init, convert, what) {
+    const flat = [];
+    const method = init[SymbolIterator];
+    if (method !== undefined && method !== null) {
+      if (typeof method !== "function") throw new TypeError(`${what}: not iterable`);
+      for (const pair of init) {
+        if (!isObject(pair)) throw new TypeError(`${what}: each item must be a pair of a name and a value`);
+        const start = flat.length;
+        for (const part of pair) flat[flat.length] = convert(part, what);
+        if (flat.length !== start + 2) {
+          throw new TypeError(`${what}: each item must be a pair of a name and a value`);
+        }
+      }
+      return flat;
+    }
+    const keys = ReflectOwnKeys(init);
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i];
+      if (!ObjectPrototypePropertyIsEnumerable(init, key)) continue;
+      const name = convert(key, what);
+      const value = convert(init[key], what);
+      // Two keys may become one by conversion; the later value then takes the earlier place.
+      let at = flat.length;
+      if (name !== key) {
+        for (let j = 0; j < flat.length; j += 2) if (flat[j] === name) at = j;
+      }
+      flat[at] = name;
+      flat[at + 1] = value;
+    }
+    return flat;
+  }
+
+  // ---- Interfaces
+
+  // Makes an interface of a class: members enumerable, its name as its tag, `constants` on the class and its
+  // prototype, and the class on the global object.
+  function expose(constructor, constants = NOTHING) {
+    const { prototype, name } = constructor;
+    const enumerable = { __proto__: null, enumerable: true };
+    for (const key of ReflectOwnKeys(prototype)) {
+      if (typeof key === "string" && key !== "constructor") ObjectDefineProperty(prototype, key, enumerable);
+    }
+    for (const key of ReflectOwnKeys(constructor)) {
+      if (typeof key === "string" && key !== "length" && key !== "name" && key !== "prototype") {
+        ObjectDefineProperty(constructor, key, enumerable);
+      }
+    }
+    for (const key of ReflectOwnKeys(constants)) {
+      const constant = { __proto__: null, value: constants[key], enumerable: true };
+      ObjectDefineProperty(constructor, key, constant);
+      ObjectDefineProperty(prototype, key, constant);
+    }
+    ObjectDefineProperty(prototype, SymbolToStringTag, { __proto__: null, value: name, configurable: true });
+    internal.globals({ [name]: constructor });
+  }
+
+  // Gives a class the members of `iterable<K, V>`. `read(object)` checks the brand and returns the flat list
+  // [key, value, …] as it is at that moment.
+  function iterable(constructor, read) {
+    const KEYS = 0, VALUES = 1, ENTRIES = 2;
+    class PairIterator {
+      #target;
+      #kind;
+      #at = 0;
+      constructor(target, kind) {
+        this.#target = target;
+        this.#kind = kind;
+      }
+      next() {
+        const list = read(this.#target);
+        const at = this.#at;
+        if (at >= list.length) return { value: undefined, done: true };
+        this.#at = at + 2;
+        const kind = this.#kind;
+        const value = kind === KEYS ? list[at] : kind === VALUES ? list[at + 1] : [list[at], list[at + 1]];
+        return { value, done: false };
+      }
+    }
+    delete PairIterator.prototype.constructor;
+    ObjectSetPrototypeOf(PairIterator.prototype, IteratorPrototype);
+    ObjectDefineProperty(PairIterator.prototype, "next", { __proto__: null, enumerable: true });
+    const tag = { __proto__: null, value: `${constructor.name} Iterator`, configurable: true };
+    ObjectDefineProperty(PairIterator.prototype, SymbolToStringTag, tag);
+
+    const members = {
+      entries() {
+        read(this);
+        return new PairIterator(this, ENTRIES);
+      },
+      keys() {
+        read(this);
+        return new PairIterator(this, KEYS);
+      },
+      values() {
+        read(this);
+        return new PairIterator(this, VALUES);
+      },
+      forEach(callback, thisArg = undefined) {
+        let list = read(this);
+        needs(arguments.length, 1, `${constructor.name}.forEach`);
+        if (typeof callback !== "function") {
+          throw new TypeError(`${constructor.name}.forEach: the callback is not a function`);
+        }
+        for (let i = 0; i < list.length; i += 2) {
+          ReflectApply(callback, thisArg, [list[i + 1], list[i], this]);
+          list = read(this);
+        }
+      },
+    };
+    for (const key of ReflectOwnKeys(members)) {
+      const member = { __proto__: null, value: members[key], writable: true, enumerable: true, configurable: true };
+      ObjectDefineProperty(constructor.prototype, key, member);
+    }
+    const entries = { __proto__: null, value: members.entries, writable: true, configurable: true };
+    ObjectDefineProperty(constructor.prototype, SymbolIterator, entries);
+  }
+
+  // What an `on…` attribute keeps of the value it is given.
+  const handler = (value) => (isObject(value) ? value : null);
+
+  internal.webidl = ObjectFreeze({
+    __proto__: null,
+    isObject, needs, DOMString, USVString, ByteString, unsigned, enforced, dictionary, enumeration, pairs, handler,
+    expose, iterable,
+  });
+})
