@@ -1,0 +1,82 @@
+//! Conditions, as Kubernetes spells them.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One observation of an object's state (`metav1.Condition`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What is observed, in CamelCase.
+    #[serde(rename = "type")]
+    #[schemars(length(min = 1, max = 316))]
+    pub type_: String,
+    pub status: ConditionStatus,
+    /// Why, in one CamelCase word for programs.
+    #[schemars(length(min = 1, max = 1024))]
+    pub reason: String,
+    /// Why, in a sentence for people.
+    #[schemars(length(max = 32768))]
+    pub message: String,
+    /// When the status changed last.
+    pub last_transition_time: Time,
+    /// The generation of the object that was observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ConditionStatus {
+    True,
+    False,
+    Unknown,
+}
+
+impl From<bool> for ConditionStatus {
+    fn from(holds: bool) -> Self {
+        if holds { Self::True } else { Self::False }
+    }
+}
+
+/// A condition observed `now`, which keeps its transition time where `before` already had the same status.
+pub fn condition(
+    before: &[Condition],
+    type_: &str,
+    status: impl Into<ConditionStatus>,
+    reason: &str,
+    message: impl Into<String>,
+    observed_generation: Option<i64>,
+    now: Timestamp,
+) -> Condition {
+    let status = status.into();
+    let since = before
+        .iter()
+        .find(|condition| condition.type_ == type_ && condition.status == status)
+        .map_or(Time(now), |condition| condition.last_transition_time.clone());
+    Condition {
+        type_: type_.to_owned(),
+        status,
+        reason: reason.to_owned(),
+        message: message.into(),
+        last_transition_time: since,
+        observed_generation,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_transition_time_moves_only_with_the_status() {
+        let early = Timestamp::from_second(1_000).unwrap();
+        let late = Timestamp::from_second(2_000).unwrap();
+        let first = condition(&[], "Ready", true, "Serving", "", Some(1), early);
+        let same = condition(std::slice::from_ref(&first), "Ready", true, "Other", "", Some(2), late);
+        let changed = condition(std::slice::from_ref(&first), "Ready", false, "Broken", "", Some(2), late);
+        assert_eq!(same.last_transition_time.0, early);
+        assert_eq!(changed.last_transition_time.0, late);
+    }
+}

@@ -1,0 +1,267 @@
+//! `Worker`: a tenant's program.
+
+use std::collections::BTreeMap;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Condition;
+
+/// A program that answers HTTP, in an isolate of its own.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "tenon.dev",
+    version = "v1alpha1",
+    kind = "Worker",
+    namespaced,
+    status = "WorkerStatus",
+    derive = "PartialEq",
+    shortname = "wk",
+    category = "tenon",
+    cel,
+    doc = "A program that answers HTTP, in an isolate of its own.",
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+    printcolumn(name = "URL", type_ = "string", json_path = ".status.url"),
+    printcolumn(name = "Revision", type_ = "string", json_path = ".status.latestRevision"),
+    printcolumn(name = "Pool", type_ = "string", json_path = ".spec.pool", priority = "1"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason",
+        priority = "1"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("size(self.metadata.name) <= 63")
+        .message("metadata.name: must have at most 63 characters, because it becomes part of a host name"),
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new(
+        "!has(self.source.modules) || !has(self.entrypoint) || self.entrypoint in self.source.modules"
+    ).message("spec.entrypoint: must be the name of one of spec.source.modules"),
+    validation = Rule::new(
+        "!has(self.source.modules) || has(self.entrypoint) || size(self.source.modules) == 1 || 'worker.js' in self.source.modules"
+    ).message("spec.entrypoint: is required where spec.source.modules has several modules and none is named worker.js"),
+    validation = Rule::new(
+        "!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))"
+    ).message("spec.secrets: a name is also in spec.vars; a binding's name must be used once"),
+)]
+pub struct WorkerSpec {
+    /// Where the code is.
+    pub source: Source,
+
+    /// Name of the module whose default export handles events. By default the only module, or `worker.js`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub entrypoint: Option<String>,
+
+    /// The RuntimePool whose nodes run it.
+    #[serde(default = "default_pool")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub pool: String,
+
+    /// Which requests it answers. By default those for `<name>.<namespace>.<domain>`, whatever their path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub routes: Vec<Route>,
+
+    /// Text by name, in the handler's `env`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::vars")]
+    #[x_kube(validation = Rule::new("self.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]{0,62}$'))")
+        .message("spec.vars: a name must be an identifier of at most 63 letters, digits and underscores"))]
+    pub vars: BTreeMap<String, String>,
+
+    /// Values of Secrets, in the handler's `env`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
+        .message("spec.secrets: a name stands twice; a binding's name must be used once"))]
+    pub secrets: Vec<Secret>,
+
+    /// What it may use. What is not set is the platform's default.
+    #[serde(default)]
+    pub limits: Limits,
+
+    /// How many WorkerRevisions are kept to roll back to, beside the one that serves.
+    #[serde(default = "default_revision_history_limit")]
+    #[schemars(range(min = 0, max = 100))]
+    pub revision_history_limit: i32,
+}
+
+/// Exactly one place where the code is.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.modules) != has(self.configMapRef)")
+    .message("spec.source: set exactly one of modules and configMapRef"))]
+pub struct Source {
+    /// Source text by module name: a relative path such as `worker.js` or `lib/greet.js`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::modules")]
+    #[x_kube(validation = Rule::new(
+        "self.all(name, size(name) <= 253 && name.matches('^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$'))"
+    ).message("spec.source.modules: a name must be a relative path of letters, digits, dots, dashes and underscores, without . or .. segments"))]
+    pub modules: Option<BTreeMap<String, String>>,
+
+    /// A ConfigMap of the same namespace whose keys are the modules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map_ref: Option<ConfigMapRef>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigMapRef {
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    pub name: String,
+}
+
+/// The longest path of all routes whose host matches wins.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// `shop.example.com`, or `*.example.com` for every name below example.com.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new(
+        "self.matches('^([*][.])?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$')"
+    ).message("spec.routes.host: must be a DNS name in lower case without a port, or one that begins with *."))]
+    pub host: String,
+
+    /// Prefix that ends at a segment's end: `/api` matches `/api` and `/api/x`, not `/apix`.
+    #[serde(default = "default_path")]
+    #[schemars(length(min = 1, max = 1024))]
+    #[x_kube(validation = Rule::new("self.startsWith('/') && !self.contains('//') && !self.matches('[?#\\\\s]')")
+        .message("spec.routes.path: must begin with / and have no //, ?, # or white space"))]
+    pub path: String,
+}
+
+/// A value of a Secret under a name in `env`.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Secret {
+    #[schemars(length(min = 1, max = 63))]
+    #[x_kube(validation = Rule::new("self.matches('^[A-Za-z_][A-Za-z0-9_]*$')")
+        .message("spec.secrets.name: must be an identifier of letters, digits and underscores"))]
+    pub name: String,
+    pub secret_key_ref: SecretKeyRef,
+}
+
+/// One key of a Secret in the Worker's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SecretKeyRef {
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    pub name: String,
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
+    pub key: String,
+}
+
+/// What an isolate and an invocation may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// CPU time of one invocation, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 300_000))]
+    pub cpu_ms: Option<i32>,
+    /// Wall-clock time of one invocation with its `waitUntil`, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 900_000))]
+    pub wall_ms: Option<i32>,
+    /// JavaScript heap and array buffers of one isolate, MiB.
+    #[serde(default, rename = "memoryMiB", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 8, max = 2048))]
+    pub memory_mib: Option<i32>,
+    /// CPU time of compiling and evaluating the modules, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub startup_ms: Option<i32>,
+    /// Invocations at once in one isolate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub concurrency: Option<i32>,
+    /// Largest request body, MiB.
+    #[serde(default, rename = "requestBodyMiB", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 512))]
+    pub request_body_mib: Option<i32>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerStatus {
+    /// The generation of the spec that the rest of the status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// Where it answers: its first route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The same for event sources (the duck type `Addressable`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Address>,
+    /// The WorkerRevision that serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_revision: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Address {
+    pub url: String,
+}
+
+impl WorkerSpec {
+    /// A Worker of these modules that asks for nothing else.
+    pub fn with_modules(modules: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self {
+            source: Source { modules: Some(modules.into_iter().collect()), config_map_ref: None },
+            entrypoint: None,
+            pool: default_pool(),
+            routes: Vec::new(),
+            vars: BTreeMap::new(),
+            secrets: Vec::new(),
+            limits: Limits::default(),
+            revision_history_limit: default_revision_history_limit(),
+        }
+    }
+}
+
+fn default_pool() -> String {
+    "default".to_owned()
+}
+
+fn default_path() -> String {
+    "/".to_owned()
+}
+
+fn default_revision_history_limit() -> i32 {
+    10
+}
+
+pub(crate) mod schema {
+    //! Schemas of maps, whose bounds schemars has no attribute for.
+
+    use schemars::{Schema, SchemaGenerator, json_schema};
+
+    /// An object in etcd has at most 1.5 MiB; the modules get 1 MiB of it.
+    const MODULES_BYTES: u32 = 1024 * 1024;
+
+    pub(crate) fn modules(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Source text by module name: a relative path such as `worker.js` or `lib/greet.js`.",
+            "type": "object",
+            "nullable": true,
+            "minProperties": 1,
+            "maxProperties": 256,
+            "additionalProperties": { "type": "string", "maxLength": MODULES_BYTES },
+        })
+    }
+
+    pub(crate) fn vars(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Text by name, in the handler's `env`.",
+            "type": "object",
+            "maxProperties": 128,
+            "additionalProperties": { "type": "string", "maxLength": 32768 },
+        })
+    }
+}
