@@ -2,11 +2,13 @@
 (function (internal) {
   "use strict";
 
-  const {
-    ArrayPrototypePush, ArrayPrototypeSplice, ObjectSetPrototypeOf, TypeError,
-  } = internal.primordials;
+  const { ArrayPrototypePush, ArrayPrototypeSplice, MathMin, TypeError } = internal.primordials;
   const { enforced, expose, isObject, needs } = internal.webidl;
   const { DOMException, Event, EventTarget } = internal;
+  const { setTimeout } = globalThis;
+
+  // What a timer can wait for: 24 days.
+  const LONGEST = 2 ** 31 - 1;
 
   const CREATE = { __proto__: null };
   let abort; // (signal, reason)
@@ -69,9 +71,9 @@
       needs(arguments.length, 1, "AbortSignal.timeout");
       const delay = enforced(milliseconds, 2 ** 53 - 1, "AbortSignal.timeout");
       const signal = new AbortSignal(CREATE);
-      internal.after(delay, () => {
+      setTimeout(() => {
         abort(signal, new DOMException("The operation timed out", "TimeoutError"));
-      });
+      }, MathMin(delay, LONGEST));
       return signal;
     }
 

@@ -2,7 +2,7 @@
 (function (internal) {
   "use strict";
 
-  const { Uint8ArrayFromBase64, Uint8ArrayPrototypeToBase64 } = internal.primordials;
+  const { Uint8Array, Uint8ArrayFromBase64, Uint8ArrayPrototypeToBase64 } = internal.primordials;
   const { DOMString, needs } = internal.webidl;
 
   const invalid = (message) => new internal.DOMException(message, "InvalidCharacterError");
@@ -17,13 +17,14 @@
       } catch {
         throw invalid("atob: the string is not correctly encoded base64");
       }
-      return internal.ops.latin1FromBytes(bytes);
+      return internal.ops.latin1Read(bytes);
     },
 
     btoa(data) {
       needs(arguments.length, 1, "btoa");
-      const bytes = internal.ops.bytesFromLatin1(DOMString(data));
-      if (bytes === undefined) throw invalid("btoa: the string has characters outside of Latin-1");
+      const string = DOMString(data);
+      const bytes = new Uint8Array(string.length);
+      if (!internal.ops.latin1Write(string, bytes)) throw invalid("btoa: the string has characters outside of Latin-1");
       return Uint8ArrayPrototypeToBase64(bytes);
     },
   });

@@ -10,29 +10,11 @@
   "use strict";
 
   const {
-    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, DataViewPrototypeGetBuffer, DataViewPrototypeGetByteLength,
-    DataViewPrototypeGetByteOffset, JSONParse, ObjectDefineProperties, ObjectGetOwnPropertyDescriptors,
+    ArrayBufferPrototypeGetByteLength, JSONParse, ObjectDefineProperties, ObjectGetOwnPropertyDescriptors,
     StringPrototypeSlice, StringPrototypeToWellFormed, TypeError, TypedArrayPrototypeGetBuffer,
-    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetSymbolToStringTag,
-    Uint8Array,
+    TypedArrayPrototypeGetByteLength, Uint8Array,
   } = internal.primordials;
-
-  // A Uint8Array over the same memory as a BufferSource; null for anything else. Nothing of the tenant's runs.
-  function viewOf(value) {
-    if (ArrayBufferIsView(value)) {
-      return TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined
-        ? new Uint8Array(TypedArrayPrototypeGetBuffer(value), TypedArrayPrototypeGetByteOffset(value),
-          TypedArrayPrototypeGetByteLength(value))
-        : new Uint8Array(DataViewPrototypeGetBuffer(value), DataViewPrototypeGetByteOffset(value),
-          DataViewPrototypeGetByteLength(value));
-    }
-    try {
-      ArrayBufferPrototypeGetByteLength(value);
-    } catch {
-      return null;
-    }
-    return new Uint8Array(value);
-  }
+  const { bufferSource } = internal.webidl;
 
   const body = (source, type) => ({ source, type, used: false, shared: false });
 
@@ -49,7 +31,7 @@
         const made = initialisers[i](init);
         if (made !== null) return made;
       }
-      const view = viewOf(init);
+      const view = bufferSource(init);
       // A copy: the tenant may go on writing to theirs.
       if (view !== null) return body(new Uint8Array(view), null);
     }
@@ -124,5 +106,5 @@
     ObjectDefineProperties(constructor.prototype, ObjectGetOwnPropertyDescriptors(members));
   }
 
-  internal.body = { __proto__: null, of: body, extract, take, clone, mixin, mixins, initialisers, viewOf };
+  internal.body = { __proto__: null, of: body, extract, take, clone, mixin, mixins, initialisers };
 })

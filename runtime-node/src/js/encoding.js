@@ -3,10 +3,20 @@
   "use strict";
 
   const {
-    FinalizationRegistry, FinalizationRegistryPrototypeRegister, FinalizationRegistryPrototypeUnregister, RangeError,
-    TypeError,
+    ArrayBufferIsView, FinalizationRegistry, FinalizationRegistryPrototypeRegister,
+    FinalizationRegistryPrototypeUnregister, MathFloor, RangeError, TypeError,
+    TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
   } = internal.primordials;
-  const { DOMString, USVString, dictionary, expose, needs } = internal.webidl;
+  const { DOMString, bufferSource, dictionary, expose, needs } = internal.webidl;
+
+  // Memory is made here, where a refusal is an ordinary RangeError; native code fills it.
+  internal.encodeUtf8 = (string) => {
+    const bytes = new Uint8Array(internal.ops.utf8Length(string));
+    internal.ops.utf8Write(string, bytes);
+    return bytes;
+  };
+  // For bodies: UTF-8 without its byte order mark, mistakes replaced.
+  internal.decodeUtf8 = (bytes) => internal.ops.decode(bytes, "utf-8", false, false);
 
   class TextEncoder {
     // There is nothing to keep; the field is the brand.
@@ -19,16 +29,19 @@
 
     encode(input = "") {
       this.#brand;
-      return internal.ops.encodeUtf8(DOMString(input));
+      return internal.encodeUtf8(DOMString(input));
     }
 
     encodeInto(source, destination) {
       this.#brand;
       needs(arguments.length, 2, "TextEncoder.encodeInto");
-      // One number for two: code units read, then bytes written.
-      const done = internal.ops.encodeUtf8Into(USVString(source), destination);
-      if (done === undefined) throw new TypeError("TextEncoder.encodeInto: the destination is not a Uint8Array");
-      return { read: done[0], written: done[1] };
+      const string = DOMString(source);
+      if (!ArrayBufferIsView(destination) || TypedArrayPrototypeGetSymbolToStringTag(destination) !== "Uint8Array") {
+        throw new TypeError("TextEncoder.encodeInto: the destination is not a Uint8Array");
+      }
+      // Two numbers in one: code units read · 2³² + bytes written.
+      const done = internal.ops.utf8Write(string, destination);
+      return { read: MathFloor(done / 2 ** 32), written: done % 2 ** 32 };
     }
   }
   expose(TextEncoder);
@@ -72,32 +85,33 @@
     decode(input = undefined, options = undefined) {
       const encoding = this.#encoding;
       const more = !!dictionary(options, "TextDecoder.decode").stream;
-      let text;
-      if (this.#stream < 0 && !more) {
-        if (input === undefined) return "";
-        text = internal.ops.decode(input, encoding, this.#fatal, this.#ignoreBOM);
-      } else {
-        if (this.#stream < 0) {
-          this.#stream = internal.ops.decoderOpen(encoding, this.#fatal, this.#ignoreBOM);
-          forgotten ??= new FinalizationRegistry((id) => internal.ops.decoderClose(id));
-          FinalizationRegistryPrototypeRegister(forgotten, this, this.#stream, this);
-        }
-        text = internal.ops.decoderPush(this.#stream, input, !more);
-        // The end of the stream, and an error too, close the native decoder; a wrong argument leaves it alone.
-        if (text === null || (!more && text !== undefined)) {
-          this.#stream = -1;
-          FinalizationRegistryPrototypeUnregister(forgotten, this);
-        }
+      const bytes = input === undefined || ArrayBufferIsView(input) ? input : bufferSource(input);
+      if (bytes === null) {
+        throw new TypeError("TextDecoder.decode: the input is neither an ArrayBuffer nor a view of one");
       }
-      if (typeof text === "string") return text;
-      throw new TypeError(text === null
-        ? `TextDecoder.decode: the bytes are not valid ${encoding}`
-        : "TextDecoder.decode: the input is neither an ArrayBuffer nor a view of one");
+      const text = more || this.#stream >= 0
+        ? this.#push(bytes, !more)
+        : bytes === undefined ? "" : internal.ops.decode(bytes, encoding, this.#fatal, this.#ignoreBOM);
+      if (text === null) throw new TypeError(`TextDecoder.decode: the bytes are not valid ${encoding}`);
+      return text;
+    }
+
+    #push(bytes, last) {
+      if (this.#stream < 0) {
+        const id = internal.ops.decoderOpen(this.#encoding, this.#fatal, this.#ignoreBOM);
+        if (id === undefined) throw new RangeError("TextDecoder.decode: too many streams are being decoded");
+        forgotten ??= new FinalizationRegistry((id) => internal.ops.decoderClose(id));
+        FinalizationRegistryPrototypeRegister(forgotten, this, id, this);
+        this.#stream = id;
+      }
+      const text = internal.ops.decoderPush(this.#stream, bytes, last);
+      // The end of the stream closes the native decoder, and so does an error.
+      if (last || text === null) {
+        this.#stream = -1;
+        FinalizationRegistryPrototypeUnregister(forgotten, this);
+      }
+      return text;
     }
   }
   expose(TextDecoder);
-
-  // For bodies: UTF-8 without its byte order mark, mistakes replaced.
-  internal.decodeUtf8 = (bytes) => internal.ops.decode(bytes, "utf-8", false, false);
-  internal.encodeUtf8 = (string) => internal.ops.encodeUtf8(string);
 })

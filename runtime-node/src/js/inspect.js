@@ -3,16 +3,18 @@
 (function (internal) {
   "use strict";
 
+  const { primordials } = internal;
   const {
     ArrayBufferPrototypeGetByteLength, ArrayIsArray, ArrayPrototypeJoin, ArrayPrototypePop, ArrayPrototypePush,
     BigIntPrototypeToString, BooleanPrototypeValueOf, DatePrototypeGetTime, DatePrototypeToISOString, Error,
     FunctionPrototypeToString, JSONStringify, Map, MapPrototypeForEach, MapPrototypeGet, MapPrototypeGetSize,
     MapPrototypeSet, NumberIsNaN, NumberPrototypeToString, NumberPrototypeValueOf, ObjectGetPrototypeOf, ObjectIs,
-    ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, RegExpPrototypeExec, SetPrototypeForEach,
-    SetPrototypeGetSize, StringPrototypeIncludes, StringPrototypeIndexOf, StringPrototypeRepeat, StringPrototypeSlice,
-    StringPrototypeStartsWith, StringPrototypeValueOf, SymbolPrototypeToString, SymbolPrototypeValueOf,
-    SymbolToStringTag, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag,
-  } = internal.primordials;
+    ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, RegExpPrototypeExec, RegExpPrototypeGetSource,
+    SetPrototypeForEach, SetPrototypeGetSize, StringPrototypeIncludes, StringPrototypeIndexOf,
+    StringPrototypeRepeat, StringPrototypeSlice, StringPrototypeStartsWith, StringPrototypeValueOf,
+    SymbolPrototypeToString, SymbolPrototypeValueOf, SymbolToStringTag, TypedArrayPrototypeGetLength,
+    TypedArrayPrototypeGetSymbolToStringTag,
+  } = primordials;
 
   const MAX_DEPTH = 4;
   const MAX_ITEMS = 100;
@@ -112,6 +114,19 @@
     return name === null ? `[${kind} (anonymous)]` : `[${kind}: ${name}]`;
   }
 
+  // The getter `flags` asks the tenant's own properties; those of the single flags ask the expression.
+  const FLAGS = [
+    ["d", primordials.RegExpPrototypeGetHasIndices], ["g", primordials.RegExpPrototypeGetGlobal],
+    ["i", primordials.RegExpPrototypeGetIgnoreCase], ["m", primordials.RegExpPrototypeGetMultiline],
+    ["s", primordials.RegExpPrototypeGetDotAll], ["u", primordials.RegExpPrototypeGetUnicode],
+    ["v", primordials.RegExpPrototypeGetUnicodeSets], ["y", primordials.RegExpPrototypeGetSticky],
+  ];
+  function flagsOf(expression) {
+    let flags = "";
+    for (let i = 0; i < FLAGS.length; i++) if (FLAGS[i][1](expression)) flags += FLAGS[i][0];
+    return flags;
+  }
+
   // V8 keeps `stack` as a data property or behind one getter of its own, which is safe to call.
   const stackGetter = ReflectGetOwnPropertyDescriptor(new Error(), "stack")?.get;
   function stackOf(error) {
@@ -142,7 +157,8 @@
     }
     if (!tall && length <= WIDTH) return `${open} ${ArrayPrototypeJoin(parts, ", ")} ${close}`;
     const indent = StringPrototypeRepeat("  ", depth + 1);
-    return `${open}\n${indent}${ArrayPrototypeJoin(parts, `,\n${indent}`)}\n${StringPrototypeRepeat("  ", depth)}${close}`;
+    const outdent = StringPrototypeRepeat("  ", depth);
+    return `${open}\n${indent}${ArrayPrototypeJoin(parts, `,\n${indent}`)}\n${outdent}${close}`;
   }
 
   const titled = (title, open, parts, close, depth) =>
@@ -200,13 +216,14 @@
         }
         case "arguments": return this.array(value, "[Arguments]", depth);
         case "error": {
-          const title = errorTitle(value, inheritedString(value, "name") ?? "Error", inheritedString(value, "message") ?? "");
-          return this.error(title, value, depth);
+          const own = inheritedString(value, "name") ?? "Error";
+          return this.error(errorTitle(value, own, inheritedString(value, "message") ?? ""), value, depth);
         }
         case "map": {
           const parts = [];
           MapPrototypeForEach(value, (item, key) => {
-            if (!this.full(parts)) ArrayPrototypePush(parts, `${this.show(key, depth + 1)} => ${this.show(item, depth + 1)}`);
+            if (this.full(parts)) return;
+            ArrayPrototypePush(parts, `${this.show(key, depth + 1)} => ${this.show(item, depth + 1)}`);
           });
           const size = MapPrototypeGetSize(value);
           more(parts, size - parts.length);
@@ -222,14 +239,17 @@
           return titled(`${name ?? "Set"}(${size})`, "{", parts, "}", depth);
         }
         case "date": return NumberIsNaN(DatePrototypeGetTime(value)) ? "Invalid Date" : DatePrototypeToISOString(value);
-        case "regexp": return internal.ops.regExpText(value);
+        case "regexp": return `/${RegExpPrototypeGetSource(value)}/${flagsOf(value)}`;
         case "promise": {
-          const [state, result] = internal.ops.promiseDetails(value);
-          const part = state === "pending" ? "<pending>" : `${state === "rejected" ? "<rejected> " : ""}${this.show(result, depth + 1)}`;
+          const { 0: state, 1: result } = internal.ops.promiseDetails(value);
+          const part = state === "pending" ? "<pending>"
+            : `${state === "rejected" ? "<rejected> " : ""}${this.show(result, depth + 1)}`;
           return titled(name ?? "Promise", "{", [part], "}", depth);
         }
-        case "arraybuffer":
-          return titled(name ?? "ArrayBuffer", "{", [`byteLength: ${ArrayBufferPrototypeGetByteLength(value)}`], "}", depth);
+        case "arraybuffer": {
+          const part = `byteLength: ${ArrayBufferPrototypeGetByteLength(value)}`;
+          return titled(name ?? "ArrayBuffer", "{", [part], "}", depth);
+        }
         case "weakmap": case "weakset": return `${name ?? kind} { <items unknown> }`;
         case "stringobject": return this.boxed("String", StringPrototypeValueOf(value), value, depth);
         case "numberobject": return this.boxed("Number", NumberPrototypeValueOf(value), value, depth);
@@ -271,8 +291,8 @@
       let left = 0;
       for (let i = 0; i < keys.length; i++) {
         const key = keys[i];
-        if (indexed > 0 && typeof key === "string" && RegExpPrototypeExec(INDEX, key) !== null && +key < indexed) continue;
-        let skipped = false;
+        let skipped = indexed > 0 && typeof key === "string" && RegExpPrototypeExec(INDEX, key) !== null &&
+          +key < indexed;
         for (let j = 0; j < skip.length; j++) skipped ||= skip[j] === key;
         if (skipped) continue;
         const descriptor = ReflectGetOwnPropertyDescriptor(value, key);

@@ -13,7 +13,7 @@
 
   // Native code writes the offsets of the parse it has just made here. Made on first use, not in the snapshot.
   let offsets;
-  // The last record made without a base: a Worker's `new URL(request.url)` finds its own request's.
+  // The last record parsed: a Worker's `new URL(request.url)` finds its own request's.
   let latest = { href: "" };
 
   const record = (href) => ({
@@ -37,9 +37,7 @@
     offsets ??= new Uint32Array(11);
     const href = internal.ops.urlParse(input, base, offsets);
     if (href === undefined) return null;
-    const parsed = record(href);
-    if (base === undefined) latest = parsed;
-    return parsed;
+    return (latest = record(href));
   }
 
   // The parts that can be set, by the numbers native code knows them by.
@@ -253,9 +251,10 @@
     constructor(url, base = undefined) {
       needs(arguments.length, 1, "URL");
       const input = USVString(url);
-      this.#u = parse(input, base === undefined ? undefined : USVString(base));
+      const against = base === undefined ? undefined : USVString(base);
+      this.#u = parse(input, against);
       if (this.#u === null) {
-        throw new TypeError(base === undefined ? `Invalid URL: '${input}'` : `Invalid URL: '${input}' against '${base}'`);
+        throw new TypeError(`Invalid URL: '${input}'${against === undefined ? "" : ` against '${against}'`}`);
       }
     }
 

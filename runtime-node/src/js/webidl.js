@@ -5,9 +5,12 @@
   "use strict";
 
   const {
-    ArrayPrototypeIncludes, IteratorPrototype, MathTrunc, NumberIsFinite, ObjectDefineProperty, ObjectFreeze,
-    ObjectPrototypePropertyIsEnumerable, ObjectSetPrototypeOf, RegExpPrototypeExec, ReflectApply, ReflectOwnKeys,
-    StringPrototypeToWellFormed, SymbolIterator, SymbolToStringTag, TypeError,
+    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, ArrayPrototypeIncludes, DataViewPrototypeGetBuffer,
+    DataViewPrototypeGetByteLength, DataViewPrototypeGetByteOffset, IteratorPrototype, MathTrunc, NumberIsFinite,
+    ObjectDefineProperty, ObjectFreeze, ObjectPrototypePropertyIsEnumerable, ObjectSetPrototypeOf,
+    RegExpPrototypeExec, ReflectApply, ReflectOwnKeys, StringPrototypeToWellFormed, SymbolIterator,
+    SymbolToStringTag, TypeError, TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength,
+    TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
   } = internal.primordials;
 
   // ---- Arguments
@@ -49,6 +52,23 @@
       throw new TypeError(`${what}: ${number} is not in the range 0 to ${maximum}`);
     }
     return integer + 0;
+  }
+
+  // A Uint8Array over the memory of a BufferSource; null for anything else. Nothing of the tenant's runs.
+  function bufferSource(value) {
+    if (ArrayBufferIsView(value)) {
+      return TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined
+        ? new Uint8Array(TypedArrayPrototypeGetBuffer(value), TypedArrayPrototypeGetByteOffset(value),
+          TypedArrayPrototypeGetByteLength(value))
+        : new Uint8Array(DataViewPrototypeGetBuffer(value), DataViewPrototypeGetByteOffset(value),
+          DataViewPrototypeGetByteLength(value));
+    }
+    try {
+      ArrayBufferPrototypeGetByteLength(value);
+    } catch {
+      return null;
+    }
+    return new Uint8Array(value);
   }
 
   const NOTHING = ObjectFreeze({ __proto__: null });
@@ -190,7 +210,7 @@
 
   internal.webidl = ObjectFreeze({
     __proto__: null,
-    isObject, needs, DOMString, USVString, ByteString, unsigned, enforced, dictionary, enumeration, pairs, handler,
-    expose, iterable,
+    isObject, needs, DOMString, USVString, ByteString, unsigned, enforced, bufferSource, dictionary, enumeration, pairs,
+    handler, expose, iterable,
   });
 })
