@@ -16,7 +16,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 pub use condition::{Condition, ConditionStatus, condition};
-pub use pool::{PoolLimits, ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus};
+pub use pool::{ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus};
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
     Address, ConfigMapRef, Limits, Route, Secret, SecretKeyRef, Source, Worker, WorkerSpec, WorkerStatus,

@@ -73,21 +73,6 @@ pub struct RuntimePoolSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub topology_spread: Vec<TopologySpreadConstraint>,
-
-    /// Limits of this pool's Workers.
-    #[serde(default)]
-    pub limits: PoolLimits,
-}
-
-/// Limits of a pool's Workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PoolLimits {
-    /// What a Worker gets that asks for nothing.
-    #[serde(default)]
-    pub defaults: crate::Limits,
-    /// The most that a Worker gets, whatever it asks for.
-    #[serde(default)]
-    pub maxima: crate::Limits,
 }
 
 /// `ResourceRequirements` of one container, without claims.

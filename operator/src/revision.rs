@@ -1,0 +1,216 @@
+//! From a Worker to what a node runs. Pure.
+//!
+//! ```text
+//!  Worker + modules ──snapshot──► WorkerRevision ──resolve, with the Secrets' values──► Revision, by digest
+//! ```
+//!
+//! A WorkerRevision holds references to Secrets, never their values; its digest names the code and the
+//! configuration. The [`Revision`]'s digest covers the values too: a changed Secret is another digest of the same
+//! WorkerRevision.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use kube::ResourceExt;
+use sha2::{Digest, Sha256};
+use tenon_crds::{SecretKeyRef, Worker, WorkerRevisionSpec};
+use tenon_proto::catalog::Route;
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::{Limits, Revision};
+
+/// The module that handles events where a Worker has several and names none.
+const DEFAULT_ENTRYPOINT: &str = "worker.js";
+
+/// Why a Worker with these modules cannot become a revision.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SnapshotError {
+    #[error("there are no modules: add at least one, such as {DEFAULT_ENTRYPOINT}")]
+    NoModules,
+    #[error("spec.entrypoint: {0:?} is not among the modules")]
+    UnknownEntrypoint(String),
+    #[error("spec.entrypoint: is required where there are several modules and none is named {DEFAULT_ENTRYPOINT}")]
+    AmbiguousEntrypoint,
+}
+
+/// A Secret, or a key of it, that is not there.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("spec.secrets: {name:?} needs key {:?} of Secret {:?}, which is not there: create it", reference.key, reference.name)]
+pub struct MissingSecret {
+    /// The binding.
+    pub name: String,
+    pub reference: SecretKeyRef,
+}
+
+/// The Worker's id. An object without a namespace, as files may hold, belongs to `default`.
+pub fn worker_id(worker: &Worker) -> WorkerId {
+    WorkerId::new(worker.namespace().as_deref().unwrap_or("default"), &worker.name_any())
+}
+
+/// The snapshot of `worker` with the modules its source has now.
+///
+/// # Errors
+/// When there is no module to enter by.
+pub fn snapshot(worker: &Worker, modules: BTreeMap<String, String>) -> Result<WorkerRevisionSpec, SnapshotError> {
+    let entrypoint = entrypoint(worker.spec.entrypoint.as_deref(), &modules)?;
+    let mut spec = WorkerRevisionSpec {
+        worker: worker.name_any(),
+        digest: String::new(),
+        entrypoint,
+        modules,
+        vars: worker.spec.vars.clone(),
+        secrets: worker.spec.secrets.clone(),
+        limits: worker.spec.limits,
+    };
+    // All maps are ordered, so that equal snapshots have equal bytes.
+    let bytes = serde_json::to_vec(&spec).expect("a snapshot has string keys only");
+    spec.digest = RevisionDigest::new(Sha256::digest(bytes).into()).to_string();
+    Ok(spec)
+}
+
+fn entrypoint(wanted: Option<&str>, modules: &BTreeMap<String, String>) -> Result<String, SnapshotError> {
+    match wanted {
+        Some(name) if modules.contains_key(name) => Ok(name.to_owned()),
+        Some(name) => Err(SnapshotError::UnknownEntrypoint(name.to_owned())),
+        None if modules.contains_key(DEFAULT_ENTRYPOINT) => Ok(DEFAULT_ENTRYPOINT.to_owned()),
+        None if modules.len() > 1 => Err(SnapshotError::AmbiguousEntrypoint),
+        None => modules.keys().next().cloned().ok_or(SnapshotError::NoModules),
+    }
+}
+
+/// The name of a snapshot's WorkerRevision: the Worker's and the first ten digits of the digest.
+pub fn revision_name(spec: &WorkerRevisionSpec) -> String {
+    format!("{}-{}", spec.worker, &spec.digest[..spec.digest.len().min(10)])
+}
+
+/// The modules as text to compile and to run.
+pub fn module_bytes(modules: &BTreeMap<String, String>) -> BTreeMap<String, Bytes> {
+    modules.iter().map(|(name, text)| (name.clone(), Bytes::copy_from_slice(text.as_bytes()))).collect()
+}
+
+/// What a node runs: the snapshot with its bindings resolved and the platform's defaults filled in.
+///
+/// # Arguments
+/// * `secret` - the value of a key of a Secret in the Worker's namespace.
+///
+/// # Errors
+/// When a Secret or a key is not there.
+pub fn resolve(
+    id: &WorkerId,
+    name: &str,
+    spec: &WorkerRevisionSpec,
+    secret: impl Fn(&SecretKeyRef) -> Option<String>,
+) -> Result<Revision, MissingSecret> {
+    let secrets = spec.secrets.iter().map(|binding| {
+        let value = secret(&binding.secret_key_ref).ok_or_else(|| MissingSecret {
+            name: binding.name.clone(),
+            reference: binding.secret_key_ref.clone(),
+        })?;
+        Ok((binding.name.clone(), value))
+    });
+    Ok(Revision {
+        worker: id.clone(),
+        name: name.to_owned(),
+        entrypoint: spec.entrypoint.clone(),
+        modules: module_bytes(&spec.modules),
+        vars: spec.vars.clone(),
+        secrets: secrets.collect::<Result<_, _>>()?,
+        limits: limits(&spec.limits),
+    })
+}
+
+fn limits(asked: &tenon_crds::Limits) -> Limits {
+    let default = Limits::default();
+    // The schema allows no negative limit.
+    let or = |asked: Option<i32>, default| asked.and_then(|value| u32::try_from(value).ok()).unwrap_or(default);
+    Limits {
+        cpu_ms: or(asked.cpu_ms, default.cpu_ms),
+        wall_ms: or(asked.wall_ms, default.wall_ms),
+        memory_mib: or(asked.memory_mib, default.memory_mib),
+        startup_ms: or(asked.startup_ms, default.startup_ms),
+        concurrency: or(asked.concurrency, default.concurrency),
+        request_body_mib: or(asked.request_body_mib, default.request_body_mib),
+    }
+}
+
+/// What the Worker answers to: the routes it names, or else every path of `<name>.<namespace>.<domain>`.
+pub fn routes(worker: &Worker, domain: &str) -> Vec<Route> {
+    if worker.spec.routes.is_empty() {
+        let id = worker_id(worker);
+        return vec![Route { host: format!("{}.{}.{domain}", id.name(), id.namespace()), path: "/".to_owned() }];
+    }
+    let routes = worker.spec.routes.iter();
+    routes.map(|route| Route { host: route.host.clone(), path: route.path.clone() }).collect()
+}
+
+/// Where a route is reached by default: a wildcard host is shown as it is.
+pub fn url(route: &Route) -> String {
+    format!("http://{}{}", route.host, route.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use tenon_crds::{Secret, WorkerSpec};
+
+    use super::*;
+
+    fn modules(names: &[&str]) -> BTreeMap<String, String> {
+        names.iter().map(|name| ((*name).to_owned(), "export default {}".to_owned())).collect()
+    }
+
+    fn worker(names: &[&str]) -> Worker {
+        let mut worker = Worker::new("cart", WorkerSpec::with_modules(modules(names)));
+        worker.metadata.namespace = Some("shop".to_owned());
+        worker
+    }
+
+    #[test]
+    fn the_only_module_is_the_entrypoint() {
+        assert_eq!(snapshot(&worker(&["main.js"]), modules(&["main.js"])).unwrap().entrypoint, "main.js");
+    }
+
+    #[test]
+    fn among_several_it_is_worker_js() {
+        let names = ["a.js", "worker.js"];
+        assert_eq!(snapshot(&worker(&names), modules(&names)).unwrap().entrypoint, "worker.js");
+        let names = ["a.js", "b.js"];
+        assert_eq!(snapshot(&worker(&names), modules(&names)), Err(SnapshotError::AmbiguousEntrypoint));
+    }
+
+    #[test]
+    fn an_entrypoint_that_is_not_there_is_named() {
+        let mut worker = worker(&["a.js"]);
+        worker.spec.entrypoint = Some("b.js".to_owned());
+        assert_eq!(snapshot(&worker, modules(&["a.js"])), Err(SnapshotError::UnknownEntrypoint("b.js".to_owned())));
+    }
+
+    #[test]
+    fn a_change_of_code_or_configuration_is_another_name() {
+        let base = snapshot(&worker(&["a.js"]), modules(&["a.js"])).unwrap();
+        assert_eq!(base, snapshot(&worker(&["a.js"]), modules(&["a.js"])).unwrap());
+
+        let mut changed = worker(&["a.js"]);
+        changed.spec.vars.insert("GREETING".to_owned(), "hi".to_owned());
+        assert_ne!(revision_name(&snapshot(&changed, modules(&["a.js"])).unwrap()), revision_name(&base));
+    }
+
+    #[test]
+    fn a_changed_secret_is_another_digest_of_the_same_revision() {
+        let mut worker = worker(&["a.js"]);
+        let reference = SecretKeyRef { name: "keys".to_owned(), key: "api".to_owned() };
+        worker.spec.secrets.push(Secret { name: "KEY".to_owned(), secret_key_ref: reference.clone() });
+        let spec = snapshot(&worker, modules(&["a.js"])).unwrap();
+        let id = worker_id(&worker);
+        let with = |value: &str| resolve(&id, "cart-1", &spec, |_| Some(value.to_owned())).unwrap();
+        assert_ne!(with("old").digest(), with("new").digest());
+        assert_eq!(
+            resolve(&id, "cart-1", &spec, |_| None),
+            Err(MissingSecret { name: "KEY".to_owned(), reference })
+        );
+    }
+
+    #[test]
+    fn a_worker_without_routes_answers_to_its_own_name() {
+        let route = &routes(&worker(&["a.js"]), "example.com")[0];
+        assert_eq!((route.host.as_str(), route.path.as_str()), ("cart.shop.example.com", "/"));
+    }
+}
