@@ -1,0 +1,182 @@
+//! The catalog: what is deployed, as routers and nodes learn of it.
+//!
+//! ```text
+//!  index of Kubernetes objects ──set/remove──► Catalog ──► state: what, at which version
+//!  or files on a disk                             │    └──► revisions: code, by digest
+//!                                                 ▼
+//!                                              service ──Watch, GetRevision──► routers, nodes
+//! ```
+//!
+//! - [`state`]: pure; every change has a version, every watcher has a place.
+//! - [`revisions`]: pure; what nodes may ask for.
+//! - [`service`]: the gRPC edge.
+//!
+//! The lock is held for a map operation or for the making of one message, never across an await.
+
+mod revisions;
+mod service;
+mod state;
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
+
+use tenon_proto::catalog::{Cursor, Node, Route, WatchResponse, Worker};
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::Revision;
+use tokio::sync::watch;
+
+use revisions::Revisions;
+pub use service::serve;
+use state::{State, Walk};
+
+const MIB: u64 = 1024 * 1024;
+
+/// A handle on the catalog of this process. Clones share it; any thread may use it.
+#[derive(Clone)]
+pub struct Catalog {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    deployed: RwLock<Deployed>,
+    /// What watchers wait on: they read the state itself when it moves.
+    progress_tx: watch::Sender<Progress>,
+}
+
+struct Deployed {
+    state: State,
+    revisions: Revisions,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    version: u64,
+    /// Everything that is deployed has been set at least once.
+    synced: bool,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Catalog {
+    /// An empty catalog that answers no watcher before [`mark_synced`](Self::mark_synced).
+    pub fn new() -> Self {
+        let deployed = Deployed { state: State::new(new_epoch()), revisions: Revisions::default() };
+        let (progress_tx, _) = watch::channel(Progress::default());
+        Self { shared: Arc::new(Shared { deployed: RwLock::new(deployed), progress_tx }) }
+    }
+
+    /// Lets `revision` serve its Worker on the nodes of `pool`, reached by `routes`. What it supersedes can
+    /// still be had by nodes for a while. Returns the revision's digest.
+    pub fn set_worker(&self, revision: Arc<Revision>, pool: impl Into<String>, routes: Vec<Route>) -> RevisionDigest {
+        let mut deployed = self.write();
+        let now = Instant::now();
+        deployed.revisions.expire(now);
+        let digest = deployed.revisions.serve(revision.clone(), now);
+        let worker = Worker {
+            id: revision.worker.to_string(),
+            pool: pool.into(),
+            digest: digest.as_bytes().to_vec(),
+            routes,
+            wall_ms: revision.limits.wall_ms,
+            request_body_bytes: u64::from(revision.limits.request_body_mib) * MIB,
+        };
+        deployed.state.set_worker(revision.worker.clone(), worker);
+        self.announce(&deployed);
+        digest
+    }
+
+    /// Takes the Worker out of service.
+    pub fn remove_worker(&self, id: &WorkerId) {
+        let mut deployed = self.write();
+        let now = Instant::now();
+        deployed.revisions.expire(now);
+        deployed.revisions.retire(id, now);
+        deployed.state.remove_worker(id);
+        self.announce(&deployed);
+    }
+
+    /// Puts a node in the place of the one with its name.
+    pub fn set_node(&self, node: Node) {
+        let mut deployed = self.write();
+        deployed.state.set_node(node);
+        self.announce(&deployed);
+    }
+
+    pub fn remove_node(&self, name: &str) {
+        let mut deployed = self.write();
+        deployed.state.remove_node(name);
+        self.announce(&deployed);
+    }
+
+    /// The nodes that are in the catalog now, by name.
+    pub fn nodes(&self) -> Vec<Node> {
+        let mut nodes: Vec<_> = self.read().state.nodes().cloned().collect();
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        nodes
+    }
+
+    /// Call when everything that is deployed has been set: from now on watchers are answered.
+    pub fn mark_synced(&self) {
+        self.shared.progress_tx.send_modify(|progress| progress.synced = true);
+    }
+
+    pub fn is_synced(&self) -> bool {
+        self.shared.progress_tx.borrow().synced
+    }
+
+    /// The revision of that digest, if it serves or did not long ago.
+    pub fn revision(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
+        self.read().revisions.get(digest)
+    }
+
+    fn expire(&self) {
+        self.write().revisions.expire(Instant::now());
+    }
+
+    fn walk(&self, resume: Option<&Cursor>) -> Walk {
+        self.read().state.walk(resume)
+    }
+
+    fn next(&self, walk: &mut Walk) -> Option<WatchResponse> {
+        self.read().state.next(walk)
+    }
+
+    fn progress(&self) -> watch::Receiver<Progress> {
+        self.shared.progress_tx.subscribe()
+    }
+
+    /// Wakes the watchers if there is anything new. The write lock is still held, so versions are announced
+    /// in order.
+    fn announce(&self, deployed: &Deployed) {
+        let version = deployed.state.version();
+        self.shared.progress_tx.send_if_modified(|progress| {
+            let moved = progress.version != version;
+            progress.version = version;
+            moved
+        });
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Deployed> {
+        // State and revisions are maps that are changed by single calls: a panic leaves no half of one.
+        self.shared.deployed.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Deployed> {
+        self.shared.deployed.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A name that no other run of any operator has: 64 random bits, from the seed that the standard library
+/// draws for its hash maps.
+fn new_epoch() -> String {
+    format!("{:016x}", RandomState::new().build_hasher().finish())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The revisions that nodes may ask for: those that serve, and for a while those that served.
+//!
+//! A router whose table is a moment old still sends requests for the revision before; a node that has not
+//! run it yet must still be able to get it. Pure: the time is an argument.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::Revision;
+
+/// How long a superseded revision can still be had. Far longer than any router stays behind, and than a
+/// rollout takes to be regretted.
+pub const GRACE: Duration = Duration::from_secs(600);
+
+#[derive(Default)]
+pub struct Revisions {
+    serving: HashMap<WorkerId, RevisionDigest>,
+    held: HashMap<RevisionDigest, Arc<Revision>>,
+    /// When each of them ceased to serve, oldest first.
+    superseded: VecDeque<(Instant, WorkerId, RevisionDigest)>,
+}
+
+impl Revisions {
+    /// Makes `revision` the one that serves its Worker. Returns its digest.
+    pub fn serve(&mut self, revision: Arc<Revision>, now: Instant) -> RevisionDigest {
+        if let Some(digest) = self.serving.get(&revision.worker)
+            && self.held.get(digest).is_some_and(|held| Arc::ptr_eq(held, &revision))
+        {
+            return *digest;
+        }
+        let (worker, digest) = (revision.worker.clone(), revision.digest());
+        self.held.insert(digest, revision);
+        match self.serving.insert(worker.clone(), digest) {
+            Some(before) if before != digest => self.superseded.push_back((now, worker, before)),
+            _ => {}
+        }
+        digest
+    }
+
+    /// Lets nothing serve the Worker any more.
+    pub fn retire(&mut self, worker: &WorkerId, now: Instant) {
+        if let Some(digest) = self.serving.remove(worker) {
+            self.superseded.push_back((now, worker.clone(), digest));
+        }
+    }
+
+    pub fn get(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
+        self.held.get(digest).cloned()
+    }
+
+    /// Lets go of what was superseded longer than [`GRACE`] ago, unless it serves again.
+    pub fn expire(&mut self, now: Instant) {
+        while let Some((since, _, _)) = self.superseded.front()
+            && now.duration_since(*since) >= GRACE
+        {
+            let Some((_, worker, digest)) = self.superseded.pop_front() else { return };
+            let serves = self.serving.get(&worker) == Some(&digest);
+            // It may have served again since, and been superseded again: then the later entry decides.
+            if !serves && !self.superseded.iter().any(|(_, _, later)| *later == digest) {
+                self.held.remove(&digest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::tests::revision;
+
+    #[test]
+    fn a_superseded_revision_can_be_had_for_the_grace_period() {
+        let (mut revisions, start) = (Revisions::default(), Instant::now());
+        let old = revisions.serve(revision("cart", "1"), start);
+        let new = revisions.serve(revision("cart", "2"), start);
+        revisions.expire(start + GRACE - Duration::from_secs(1));
+        assert!(revisions.get(&old).is_some() && revisions.get(&new).is_some());
+        revisions.expire(start + GRACE);
+        assert!(revisions.get(&old).is_none() && revisions.get(&new).is_some());
+    }
+
+    #[test]
+    fn a_revision_that_serves_again_stays() {
+        let (mut revisions, start) = (Revisions::default(), Instant::now());
+        let digest = revisions.serve(revision("cart", "1"), start);
+        revisions.serve(revision("cart", "2"), start);
+        revisions.serve(revision("cart", "1"), start);
+        revisions.expire(start + GRACE);
+        assert!(revisions.get(&digest).is_some());
+    }
+
+    #[test]
+    fn the_grace_period_begins_anew_when_a_revision_is_superseded_again() {
+        let (mut revisions, start) = (Revisions::default(), Instant::now());
+        let digest = revisions.serve(revision("cart", "1"), start);
+        revisions.serve(revision("cart", "2"), start);
+        revisions.serve(revision("cart", "1"), start);
+        revisions.retire(&WorkerId::new("shop", "cart"), start + GRACE / 2);
+        revisions.expire(start + GRACE);
+        assert!(revisions.get(&digest).is_some());
+        revisions.expire(start + GRACE * 3 / 2);
+        assert!(revisions.get(&digest).is_none());
+    }
+}

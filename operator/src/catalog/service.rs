@@ -1,0 +1,142 @@
+//! The catalog over gRPC.
+//!
+//! A watcher's stream holds its place in the catalog and nothing else. It is polled only when the connection
+//! has room, so a client that reads slowly is told less often, and more at once.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt as _};
+use tenon_lifecycle::drain;
+use tenon_proto::catalog::catalog_server::{self, CatalogServer};
+use tenon_proto::catalog::{GetRevisionRequest, GetRevisionResponse, WatchRequest, WatchResponse};
+use tenon_proto::id::RevisionDigest;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
+use tonic::{Request, Response, Status};
+
+use super::state::Walk;
+use super::{Catalog, Progress};
+
+/// A client that has not answered a ping for this long is gone, and its stream with it.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+
+/// How often superseded revisions are looked through when nothing else happens.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Serves the catalog on `listener` until the drain: then every watcher is told to go elsewhere, and requests
+/// for revisions are answered to their end.
+///
+/// # Errors
+/// When the listener fails for good.
+pub async fn serve(
+    listener: TcpListener,
+    catalog: Catalog,
+    drain: drain::Watch,
+) -> Result<(), tonic::transport::Error> {
+    let server = Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .tcp_nodelay(true)
+        .add_service(CatalogServer::new(Service { catalog: catalog.clone(), drain: drain.clone() }))
+        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), drain.signaled());
+    tokio::select! {
+        ended = server => ended,
+        never = keep_expiring(catalog) => match never {},
+    }
+}
+
+async fn keep_expiring(catalog: Catalog) -> Infallible {
+    let mut interval = tokio::time::interval(EXPIRY_INTERVAL);
+    loop {
+        interval.tick().await;
+        catalog.expire();
+    }
+}
+
+struct Service {
+    catalog: Catalog,
+    drain: drain::Watch,
+}
+
+#[tonic::async_trait]
+impl catalog_server::Catalog for Service {
+    type WatchStream = BoxStream<'static, Result<WatchResponse, Status>>;
+    type GetRevisionStream = BoxStream<'static, Result<GetRevisionResponse, Status>>;
+
+    async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        if !self.catalog.is_synced() {
+            return Err(not_synced());
+        }
+        let peer = request.remote_addr();
+        let WatchRequest { client, resume } = request.into_inner();
+        let walk = self.catalog.walk(resume.as_ref());
+        tracing::info!(client, ?peer, resumes = resume.is_some(), "watching");
+        let watcher = Watcher {
+            catalog: self.catalog.clone(),
+            walk,
+            progress_rx: self.catalog.progress(),
+            drain: self.drain.clone(),
+        };
+        Ok(Response::new(watcher.into_stream().boxed()))
+    }
+
+    async fn get_revision(
+        &self,
+        request: Request<GetRevisionRequest>,
+    ) -> Result<Response<Self::GetRevisionStream>, Status> {
+        let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
+            .map_err(|error| Status::invalid_argument(error.to_string()))?;
+        match self.catalog.revision(&digest) {
+            Some(revision) => Ok(Response::new(stream::iter(revision.to_messages()).map(Ok).boxed())),
+            None if !self.catalog.is_synced() => Err(not_synced()),
+            None => Err(Status::not_found(format!("no Worker serves revision {digest}"))),
+        }
+    }
+}
+
+fn not_synced() -> Status {
+    Status::unavailable("this operator has not yet seen everything that is deployed")
+}
+
+/// One client's stream.
+struct Watcher {
+    catalog: Catalog,
+    walk: Walk,
+    progress_rx: watch::Receiver<Progress>,
+    drain: drain::Watch,
+}
+
+impl Watcher {
+    fn into_stream(self) -> impl futures::Stream<Item = Result<WatchResponse, Status>> + Send {
+        // The state is `None` once the watcher has been told to leave.
+        stream::unfold(Some(self), |watcher| async {
+            let mut watcher = watcher?;
+            Some(match watcher.next().await {
+                Ok(response) => (Ok(response), Some(watcher)),
+                Err(status) => (Err(status), None),
+            })
+        })
+    }
+
+    async fn next(&mut self) -> Result<WatchResponse, Status> {
+        loop {
+            if self.drain.is_signaled() {
+                return Err(Status::unavailable("this operator is about to end; watch another"));
+            }
+            // Seen before the catalog is read, so that a change made in between wakes us again.
+            self.progress_rx.mark_unchanged();
+            if let Some(response) = self.catalog.next(&mut self.walk) {
+                return Ok(response);
+            }
+            tokio::select! {
+                // The sender lives as long as the catalog, which this watcher holds.
+                _ = self.progress_rx.changed() => {}
+                () = self.drain.signaled() => {}
+            }
+        }
+    }
+}
