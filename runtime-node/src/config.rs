@@ -106,7 +106,8 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "node".to_owned(), |name| name.trim().to_owned())
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "node".to_owned(), |name| name.trim().to_owned())
 }
 
 #[cfg(test)]

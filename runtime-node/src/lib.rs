@@ -1,3 +1,21 @@
 //! Runs Workers in V8 isolates on pinned threads.
+//!
+//! ```text
+//!  node ─► one thread per shard ─► server (gRPC) ─► shard: admission, pool ─► engine: isolates
+//!                                                      └── cold ──► source ──► catalog
+//! ```
+//!
+//! - [`engine`]: everything V8.
+//! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
+//! - [`pool`] and [`admission`]: policy, without V8 or sockets.
+//! - [`source`]: revisions from the catalog, by digest.
 
+pub mod admission;
+pub mod config;
 pub mod engine;
+pub mod metrics;
+pub mod node;
+pub mod pool;
+pub mod server;
+pub mod shard;
+pub mod source;

@@ -1,13 +1,16 @@
 //! What a node counts. Each shard holds its own children of every family, so that counting is an add on memory
 //! that no other thread writes.
 
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
 use tenon_proto::failure::FailureCode;
 use tenon_proto::id::ShardId;
 
 /// Seconds: from a warm hello, some microseconds, to the longest wall limits.
 const DURATION_BUCKETS: &[f64] = &[
-    0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
+    0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
+    5.0, 30.0,
 ];
 
 /// The families, for all shards.
