@@ -1,94 +1,91 @@
-//! Everything V8.
+//! Everything V8: revisions as isolates, requests as invocations, and the limits that hold both.
+//!
+//! ```text
+//!                       Engine (one per shard thread)      Watchdog (one thread for all)
+//!                          │ makes                              ▲ arm, disarm
+//!   FetchRequest ──► Isolate::fetch ──► turn ───────────────────┘
+//!                          ▲             │ JavaScript: snapshot + modules
+//!        FetchResponse ────┘             ▼
+//!                         event loop ◄── ops: timers, bodies, log, respond
+//! ```
+//!
+//! JavaScript runs in [`turn`] and nowhere else, on the one thread that owns its isolate. From the outside in:
+//!
+//! - [`init`], [`Watchdog`], [`Engine`]: per process, per process, per shard.
+//! - [`isolate`]: one revision, loaded, and its event loop; [`modules`]: its code; [`snapshot`]: what every isolate
+//!   begins from.
+//! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
+//!   that native functions can reach.
+//! - [`turn`]: the one way in; [`watchdog`] and [`heap`]: the limits on CPU time and memory.
+//! - [`ops`]: what JavaScript calls; [`exception`], [`report`]: what the log gets of it.
+//!
+//! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
+//! and its isolate is condemned where what is left of it cannot be trusted.
 
-use std::future::Future;
+mod exception;
+mod fetch;
+mod flags;
+mod heap;
+mod invocation;
+mod isolate;
+mod modules;
+mod ops;
+mod platform;
+mod report;
+mod snapshot;
+mod state;
+mod string;
+mod turn;
+mod watchdog;
+
 use std::pin::Pin;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::Stream;
-use tenon_proto::failure::{Failure, FailureCode};
-use tenon_proto::id::{RevisionDigest, ShardId};
-use tenon_proto::revision::Revision;
+use tenon_proto::failure::Failure;
+use tenon_proto::id::ShardId;
 use tenon_proto::runtime::Header;
 
-/// Initialises V8 for the process. Call on the main thread before any other thread is made. Idempotent.
-pub fn init() {}
+pub use isolate::Isolate;
+pub use platform::init;
+pub use watchdog::Watchdog;
 
-/// The process-wide thread that ends turns that run too long.
-#[derive(Clone)]
-pub struct Watchdog;
-
-impl Watchdog {
-    pub fn spawn() -> Self {
-        Self
-    }
-}
-
-/// What a shard's isolates share.
+/// What a shard's isolates share. Belongs to the thread that made it.
 pub struct Engine {
-    pub shard: ShardId,
+    shard: ShardId,
+    post: Arc<watchdog::Post>,
 }
 
 impl Engine {
-    pub fn new(_watchdog: &Watchdog, shard: ShardId) -> Rc<Self> {
-        Rc::new(Self { shard })
-    }
-}
-
-/// One revision, loaded.
-pub struct Isolate {}
-
-impl Isolate {
-    pub async fn start(
-        _engine: &Rc<Engine>,
-        _digest: RevisionDigest,
-        _revision: Rc<Revision>,
-    ) -> Result<Rc<Self>, Failure> {
-        todo!()
+    /// Call on the shard's own thread: its CPU clock is the one that turns are measured by.
+    pub fn new(watchdog: &Watchdog, shard: ShardId) -> Self {
+        Self { shard, post: watchdog.post() }
     }
 
-    /// Runs the first turn when first polled. Dropping the future cancels the invocation.
-    pub fn fetch(
-        self: &Rc<Self>,
-        _request: FetchRequest,
-    ) -> impl Future<Output = Result<FetchResponse, Failure>> + use<> {
-        async { todo!() }
-    }
-
-    /// Invocations that have begun and not ended, those kept by `waitUntil` included.
-    pub fn in_flight(&self) -> usize {
-        todo!()
-    }
-
-    /// Why this isolate must get no new invocations.
-    pub fn condemned(&self) -> Option<FailureCode> {
-        todo!()
-    }
-
-    /// JavaScript heap and array buffers, bytes.
-    pub fn memory_bytes(&self) -> usize {
-        todo!()
-    }
-
-    /// Resolves when nothing is in flight.
-    pub async fn idle(&self) {
-        todo!()
+    /// The shard it was made for.
+    pub fn shard(&self) -> ShardId {
+        self.shard
     }
 }
 
 /// A request to deliver.
 pub struct FetchRequest {
+    /// For the log.
     pub request_id: String,
     pub method: String,
     /// Absolute.
     pub url: String,
+    /// Names in lower case.
     pub headers: Vec<Header>,
     pub body: RequestBody,
 }
 
 /// The body of a request.
 pub enum RequestBody {
+    /// All of it.
     Full(Bytes),
+    /// To be read when the handler asks for it.
     Stream(Pin<Box<dyn Stream<Item = Result<Bytes, Failure>>>>),
 }
 

@@ -15,8 +15,6 @@
 //   internal.inspect(v)    how `console` shows a value
 //   internal.hooks         functions that native code calls, fetched once per isolate by name
 //
-// A file that must run code per isolate (not per snapshot) registers a function with `internal.onStart(fn)`.
-//
 // Rules for code here: after a Worker has run, everything reachable from the global object is hostile. Use
 // primordials, never methods found through a prototype; never `for…of` over arrays, spread or array
 // destructuring (they go through `Array.prototype[Symbol.iterator]`) on a path that serves a request.
@@ -48,8 +46,8 @@
     }
   }
 
-  for (const name of ["JSON", "Math", "Reflect", "Atomics"]) {
-    if (globalThis[name]) capture(globalThis[name], name, false);
+  for (const name of ["JSON", "Math", "Reflect"]) {
+    capture(globalThis[name], name, false);
   }
   const constructors = [
     "AggregateError", "Array", "ArrayBuffer", "BigInt", "BigInt64Array", "BigUint64Array", "Boolean", "DataView",
@@ -99,18 +97,16 @@
     }
   };
 
-  // Replaced by the console's.
+  // No threads share memory here, and a counting thread would be a clock.
+  delete globalThis.SharedArrayBuffer;
+  delete globalThis.Atomics;
+
+  // Replaced by `inspect.js`.
   internal.inspect = (value) => {
     try {
       return typeof value === "string" ? value : primordials.String(value);
     } catch {
       return "[value that cannot be shown]";
     }
-  };
-
-  const starts = [];
-  internal.onStart = (start) => primordials.ArrayPrototypePush(starts, start);
-  internal.hooks.start = () => {
-    for (let i = 0; i < starts.length; i++) apply(starts[i], undefined, []);
   };
 })

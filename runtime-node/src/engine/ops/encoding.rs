@@ -43,8 +43,7 @@ fn utf8_write(
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
 ) {
-    let (Ok(string), Ok(view)) =
-        (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
+    let (Ok(string), Ok(view)) = (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
     else {
         return;
     };
@@ -62,8 +61,7 @@ fn latin1_write(
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
 ) {
-    let (Ok(string), Ok(view)) =
-        (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
+    let (Ok(string), Ok(view)) = (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
     else {
         return;
     };
@@ -103,11 +101,7 @@ fn encoding_name(
 }
 
 /// `decode(view, encoding, fatal, ignoreBOM)` → a string; null if the bytes are wrong and that is fatal.
-fn decode(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
+fn decode(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut result: v8::ReturnValue<'_>) {
     let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
     let Some(encoding) = encoding(scope, args.get(1)) else { return };
     let (fatal, keep_bom) = (args.get(2).is_true(), args.get(3).is_true());

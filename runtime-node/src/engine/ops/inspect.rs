@@ -6,11 +6,7 @@ super::ops! {
 }
 
 /// `kindOf(value)` → what the object is by its internal slots.
-fn kind_of(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
+fn kind_of(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut result: v8::ReturnValue<'_>) {
     let kind = kind(args.get(0)).as_bytes();
     if let Some(kind) = v8::String::new_from_one_byte(scope, kind, v8::NewStringType::Internalized) {
         result.set(kind.into());

@@ -108,11 +108,7 @@ fn url_parse(
 }
 
 /// `urlSet(href, part, value, offsets)` → the new serialization.
-fn url_set(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
+fn url_set(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut result: v8::ReturnValue<'_>) {
     let href = args.get(0).to_rust_string_lossy(scope);
     let value = args.get(2).to_rust_string_lossy(scope);
     let part = args.get(1).uint32_value(scope).and_then(Part::from_number);
@@ -179,7 +175,19 @@ mod tests {
         let at = |part: &str| href.find(part).unwrap();
         assert_eq!(
             offsets(href),
-            [5, at("u:"), at(":p"), at("p@"), at("@"), at("host"), at(":81"), at("/path"), at("/path"), at("?"), at("#")]
+            [
+                5,
+                at("u:"),
+                at(":p"),
+                at("p@"),
+                at("@"),
+                at("host"),
+                at(":81"),
+                at("/path"),
+                at("/path"),
+                at("?"),
+                at("#")
+            ]
         );
     }
 

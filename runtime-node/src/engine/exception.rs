@@ -1,0 +1,110 @@
+//! What was thrown, in words, for the Worker's log. Callers never see it.
+
+use std::fmt;
+
+use super::invocation::InvocationId;
+use super::report;
+use super::state::State;
+use super::string::beginning;
+
+/// The longest text taken from a thrown value, in bytes: it may be as large as the heap.
+const TEXT: usize = 8 * 1024;
+
+/// Rejections remembered per turn. A Worker may make a million of them in one.
+const REJECTIONS: usize = 64;
+
+/// A thrown value, described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exception {
+    pub(super) message: String,
+    /// `file:line:column`, counted from one.
+    pub(super) location: Option<String>,
+    /// As JavaScript's `stack`, beginning with the message.
+    pub(super) stack: Option<String>,
+}
+
+impl fmt::Display for Exception {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.location, &self.stack) {
+            (Some(location), Some(stack)) => write!(f, "{location}: {stack}"),
+            (Some(location), None) => write!(f, "{location}: {}", self.message),
+            (None, Some(stack)) => f.write_str(stack),
+            (None, None) => f.write_str(&self.message),
+        }
+    }
+}
+
+impl Exception {
+    /// What a turn that was terminated has in place of an exception. Nobody sees it: the limit is what is reported.
+    pub(super) fn terminated() -> Self {
+        Self { message: "terminated".to_owned(), location: None, stack: None }
+    }
+
+    /// Describes `value`. Reading its `stack` may run the Worker's code, so this belongs inside a turn.
+    pub(super) fn describe<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) -> Self {
+        v8::tc_scope!(let scope, scope);
+        let message = v8::Exception::create_message(scope, value);
+        let text = beginning(scope, message.get(scope), TEXT);
+        let file = message.get_script_resource_name(scope).and_then(|name| name.to_string(scope));
+        let location = file.map(|file| beginning(scope, file, TEXT)).zip(message.get_line_number(scope));
+        let location = location.map(|(file, line)| format!("{file}:{line}:{}", message.get_start_column() + 1));
+        let stack =
+            stack(scope, value).map(|stack| beginning(scope, stack, TEXT)).filter(|stack| stack.contains("\n    at "));
+        Self { message: text.trim_start_matches("Uncaught ").to_owned(), location, stack }
+    }
+}
+
+fn stack<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) -> Option<v8::Local<'s, v8::String>> {
+    if !value.is_native_error() {
+        return None;
+    }
+    let key = v8::String::new(scope, "stack")?;
+    value.to_object(scope)?.get(scope, key.into())?.try_into().ok()
+}
+
+/// The promises rejected in the running turn that nobody handles yet.
+#[derive(Default)]
+pub(super) struct Rejections(Vec<Rejection>);
+
+struct Rejection {
+    promise: v8::Global<v8::Promise>,
+    value: v8::Global<v8::Value>,
+    invocation: Option<InvocationId>,
+}
+
+/// For `Isolate::set_promise_reject_callback`.
+#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
+pub(super) unsafe extern "C" fn on_promise_reject(message: v8::PromiseRejectMessage<'_>) {
+    // SAFETY: V8 is calling back, which is what such a scope is for.
+    v8::callback_scope!(unsafe scope, &message);
+    let state = State::of(scope);
+    let promise = message.get_promise();
+    match message.get_event() {
+        v8::PromiseRejectEvent::PromiseRejectWithNoHandler => {
+            let Some(value) = message.get_value() else { return };
+            let invocation = state.current(scope);
+            let mut rejections = state.rejections.borrow_mut();
+            if rejections.0.len() < REJECTIONS {
+                let (promise, value) = (v8::Global::new(scope, promise), v8::Global::new(scope, value));
+                rejections.0.push(Rejection { promise, value, invocation });
+            }
+        }
+        v8::PromiseRejectEvent::PromiseHandlerAddedAfterReject => {
+            state.rejections.borrow_mut().0.retain(|rejection| rejection.promise != promise);
+        }
+        v8::PromiseRejectEvent::PromiseRejectAfterResolved | v8::PromiseRejectEvent::PromiseResolveAfterResolved => {}
+    }
+}
+
+/// Logs the rejections that are still unhandled at the end of a turn.
+pub(super) fn report_rejections(scope: &mut v8::PinScope<'_, '_>, state: &State) {
+    if state.rejections.borrow().0.is_empty() {
+        return;
+    }
+    let rejections = std::mem::take(&mut state.rejections.borrow_mut().0);
+    for rejection in rejections {
+        let value = v8::Local::new(scope, &rejection.value);
+        let exception = Exception::describe(scope, value);
+        report::uncaught(state, rejection.invocation, "unhandled rejection", &exception);
+    }
+}

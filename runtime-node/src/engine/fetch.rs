@@ -1,0 +1,111 @@
+//! The delivery of one request, and the wait for an invocation's outcome.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tenon_proto::failure::FailureCode;
+use tokio::time::{Instant, Sleep};
+
+use super::invocation::{Event, Invocation, InvocationId, Outcome};
+use super::isolate::{Hooks, Isolate};
+use super::string::{from_name, from_octets};
+use super::turn::Stop;
+use super::{FetchRequest, RequestBody, report};
+
+/// Runs the invocation's first turn at once and waits for its outcome.
+pub(super) async fn deliver(isolate: Rc<Isolate>, request: FetchRequest) -> Outcome {
+    let FetchRequest { request_id, method, url, headers, body } = request;
+    let limits = &isolate.state.revision.limits;
+    let cpu = Duration::from_millis(limits.cpu_ms.into());
+    let mut invocation = Invocation::new(Event::Fetch, request_id, cpu, report::LOG_BUDGET);
+    invocation.headers = headers;
+    invocation.body = Some(body).filter(|body| !matches!(body, RequestBody::Full(bytes) if bytes.is_empty()));
+    let has_body = invocation.body.is_some();
+    let id = isolate.state.begin(invocation);
+    let answer = Answer::of(&isolate, id);
+    match isolate.turn(Some(id), |scope, hooks| call(scope, hooks, id, &method, &url, has_body)) {
+        Ok(()) | Err(Stop::Limit) => {}
+        Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
+        Err(Stop::NotBegun) => isolate.state.fail(id, isolate.condemned().unwrap_or(FailureCode::Internal)),
+    }
+    answer.await
+}
+
+fn call(
+    scope: &mut v8::PinScope<'_, '_>,
+    hooks: &Hooks,
+    id: InvocationId,
+    method: &str,
+    url: &str,
+    has_body: bool,
+) -> Option<()> {
+    let args: [v8::Local<'_, v8::Value>; 4] = [
+        v8::Number::new(scope, id.to_number()).into(),
+        from_name(scope, method)?.into(),
+        if url.is_ascii() { from_octets(scope, url.as_bytes())? } else { v8::String::new(scope, url)? }.into(),
+        v8::Boolean::new(scope, has_body).into(),
+    ];
+    let fetch = v8::Local::new(scope, &hooks.fetch);
+    let undefined = v8::undefined(scope).into();
+    fetch.call(scope, undefined, &args).map(drop)
+}
+
+/// The wait for an invocation's outcome, until its wall limit. Dropping it cancels the invocation.
+pub(super) struct Answer {
+    isolate: Rc<Isolate>,
+    id: InvocationId,
+    /// Made when the outcome is not there at once.
+    wall: Option<Pin<Box<Sleep>>>,
+    taken: bool,
+}
+
+impl Answer {
+    pub(super) fn of(isolate: &Rc<Isolate>, id: InvocationId) -> Self {
+        Self { isolate: Rc::clone(isolate), id, wall: None, taken: false }
+    }
+
+    fn take(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
+        let outcome = self.isolate.state.invocations.borrow_mut().take(self.id, cx.waker())?;
+        self.taken = true;
+        let state = &self.isolate.state;
+        if state.invocations.borrow().get(self.id).is_some() {
+            state.end_at(self.id, self.deadline());
+        }
+        state.rest();
+        Some(outcome)
+    }
+
+    fn deadline(&self) -> Instant {
+        let state = &self.isolate.state;
+        let begun = state.invocations.borrow().get(self.id).map_or_else(Instant::now, |invocation| invocation.begun);
+        begun + Duration::from_millis(state.revision.limits.wall_ms.into())
+    }
+}
+
+impl Future for Answer {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let answer = &mut *self;
+        if let Some(outcome) = answer.take(cx) {
+            return Poll::Ready(outcome);
+        }
+        let deadline = answer.deadline();
+        let wall = answer.wall.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if wall.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        answer.isolate.state.fail(answer.id, FailureCode::WallLimitExceeded);
+        answer.take(cx).map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if !self.taken {
+            self.isolate.state.end(self.id);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What an isolate may keep in memory.
+//!
+//! Two budgets of the same size, because V8 counts only its own heap against its limit:
+//! - the **heap**: near its limit V8 asks [`HeapGuard`], which raises the limit far enough for the running code to
+//!   unwind, terminates it and remembers; the isolate is never entered again;
+//! - **array buffers**: [`BufferBudget`] is their allocator. Past the budget JavaScript gets V8's own `RangeError`,
+//!   after V8 has tried a collection, and may go on with less.
+
+#![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state, and an allocator.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The least by which the heap limit is raised. A large string that is about to be flattened needs it in one piece.
+const HEADROOM: usize = 16 << 20;
+
+/// Notices that an isolate's heap is full.
+pub(super) struct HeapGuard {
+    isolate: v8::IsolateHandle,
+    exhausted: Cell<bool>,
+}
+
+impl HeapGuard {
+    /// Watches `isolate`, which must not outlive what is returned.
+    pub(super) fn install(isolate: &mut v8::Isolate) -> Box<Self> {
+        let guard = Box::new(Self { isolate: isolate.thread_safe_handle(), exhausted: Cell::new(false) });
+        isolate.add_near_heap_limit_callback(near_heap_limit, (&raw const *guard).cast_mut().cast());
+        guard
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.exhausted.get()
+    }
+}
+
+/// Raising the limit is not optional: V8 ends the process when the callback leaves it as it is. It may come more
+/// than once before the running code has unwound.
+unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, initial: usize) -> usize {
+    // SAFETY: `data` is the guard that `install` boxed, which outlives the isolate; V8 calls on the isolate's
+    // thread, where the guard's cell is only read between turns.
+    let guard = unsafe { &*data.cast::<HeapGuard>() };
+    guard.exhausted.set(true);
+    guard.isolate.terminate_execution();
+    current + initial.max(HEADROOM)
+}
+
+/// The allocator of an isolate's array buffers. V8 may free from other threads.
+pub(super) struct BufferBudget {
+    limit: usize,
+    used: AtomicUsize,
+    /// The latest allocation was refused.
+    refused: AtomicBool,
+}
+
+impl BufferBudget {
+    pub(super) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, used: AtomicUsize::new(0), refused: AtomicBool::new(false) })
+    }
+
+    /// As V8 wants it.
+    pub(super) fn allocator(self: &Arc<Self>) -> v8::UniqueRef<v8::Allocator> {
+        static VTABLE: v8::RustAllocatorVtable<BufferBudget> =
+            v8::RustAllocatorVtable { allocate, allocate_uninitialized, free, drop: release };
+        // SAFETY: the handle is a counted reference, given back in `release`; the table is of its type.
+        unsafe { v8::new_rust_allocator(Arc::into_raw(Arc::clone(self)), &VTABLE) }
+    }
+
+    /// Memory for an array buffer that is there already: counted like the rest. `None` when it is too much.
+    pub(super) fn adopt(self: &Arc<Self>, bytes: Vec<u8>) -> Option<v8::UniqueRef<v8::BackingStore>> {
+        if !self.reserve(bytes.len()) {
+            return None;
+        }
+        let adopted = Box::new(Adopted { bytes, budget: Arc::clone(self) });
+        Some(v8::ArrayBuffer::new_backing_store_from_bytes(adopted))
+    }
+
+    /// Bytes in use.
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Whether the latest allocation was refused: what then fails, fails for want of memory.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    fn reserve(&self, len: usize) -> bool {
+        let more = |used: usize| used.checked_add(len).filter(|used| *used <= self.limit);
+        let reserved = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        self.refused.store(!reserved, Ordering::Relaxed);
+        reserved
+    }
+}
+
+/// Memory that came from elsewhere, counted until V8 lets go of it.
+struct Adopted {
+    bytes: Vec<u8>,
+    budget: Arc<BufferBudget>,
+}
+
+impl AsMut<[u8]> for Adopted {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl Drop for Adopted {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
+}
+
+unsafe extern "C" fn allocate(budget: &BufferBudget, len: usize) -> *mut c_void {
+    if !budget.reserve(len) {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: asks for at least one byte; a null answer is passed on, which is how V8 is told.
+    let data = unsafe { libc::calloc(len.max(1), 1) };
+    if data.is_null() {
+        budget.used.fetch_sub(len, Ordering::Relaxed);
+    }
+    data
+}
+
+unsafe extern "C" fn allocate_uninitialized(budget: &BufferBudget, len: usize) -> *mut c_void {
+    if !budget.reserve(len) {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: as above.
+    let data = unsafe { libc::malloc(len.max(1)) };
+    if data.is_null() {
+        budget.used.fetch_sub(len, Ordering::Relaxed);
+    }
+    data
+}
+
+unsafe extern "C" fn free(budget: &BufferBudget, data: *mut c_void, len: usize) {
+    budget.used.fetch_sub(len, Ordering::Relaxed);
+    // SAFETY: V8 gives back, once, what it had from one of the functions above.
+    unsafe { libc::free(data) };
+}
+
+unsafe extern "C" fn release(budget: *const BufferBudget) {
+    // SAFETY: the reference that `allocator` gave away, given back once, when V8 drops its allocator.
+    drop(unsafe { Arc::from_raw(budget) });
+}

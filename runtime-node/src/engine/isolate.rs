@@ -1,0 +1,251 @@
+//! One revision, loaded: a V8 isolate with its context, and the event loop that gives it turns.
+//!
+//! ```text
+//!  fetch() ── first turn, inline ──┐
+//!                                  ▼
+//!          ┌──────────────────► a turn ── begins operations (timers, bodies) ──┐
+//!          │                                                                   ▼
+//!   event loop, a local task ◄── an operation completed, or V8 posted a task ── operations under way
+//! ```
+//!
+//! The event loop is a task of the shard's `LocalSet`. It holds the isolate weakly: an isolate lives while the pool
+//! wants it, a request's future has it, or an invocation is in flight.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::poll_fn;
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use tenon_proto::failure::{Failure, FailureCode};
+use tenon_proto::id::RevisionDigest;
+use tenon_proto::revision::Revision;
+use tokio::sync::Notify;
+
+use super::exception::on_promise_reject;
+use super::fetch::{Answer, deliver};
+use super::heap::{BufferBudget, HeapGuard};
+use super::invocation::{Event, Invocation, InvocationId};
+use super::platform::{Foreground, Tasks};
+use super::state::{Settle, State};
+use super::turn::{Exited, Stop};
+use super::{Engine, FetchRequest, FetchResponse, modules, ops, report, snapshot};
+
+/// A heap limit below this would not hold the built-in JavaScript and room to collect garbage in.
+const LEAST_HEAP: usize = 8 << 20;
+
+/// One revision in a V8 isolate of its own. Belongs to the thread that started it, on which a
+/// [`tokio::task::LocalSet`] must be running.
+pub struct Isolate {
+    pub(super) engine: Rc<Engine>,
+    pub(super) vm: RefCell<Vm>,
+    pub(super) state: Rc<State>,
+    digest: RevisionDigest,
+    /// Never entered again.
+    sealed: Cell<bool>,
+}
+
+/// What a turn works with, in the order in which it must be dropped: handles into the heap, the isolate, what the
+/// isolate calls back.
+pub(super) struct Vm {
+    pub(super) hooks: Hooks,
+    pub(super) context: v8::Global<v8::Context>,
+    pub(super) isolate: Exited,
+    pub(super) handle: v8::IsolateHandle,
+    pub(super) guard: Box<HeapGuard>,
+    pub(super) tasks: Tasks,
+}
+
+/// The functions of `dispatch.js` that native code calls.
+pub(super) struct Hooks {
+    start: v8::Global<v8::Function>,
+    pub(super) fetch: v8::Global<v8::Function>,
+}
+
+impl Isolate {
+    /// Makes an isolate and evaluates the revision's modules in it.
+    ///
+    /// # Errors
+    /// `WorkerStartFailed` when the modules cannot be compiled, throw, or export no handler; the log says where and
+    /// why. A limit's code when they use too much.
+    pub async fn start(
+        engine: &Rc<Engine>,
+        digest: RevisionDigest,
+        revision: Rc<Revision>,
+    ) -> Result<Rc<Self>, Failure> {
+        let limits = revision.limits;
+        let isolate = Self::make(engine, digest, revision);
+        let state = &isolate.state;
+        let cpu = Duration::from_millis(limits.startup_ms.into());
+        let id = state.begin(Invocation::new(Event::Start, String::new(), cpu, report::LOG_BUDGET));
+        let answer = Answer::of(&isolate, id);
+        if let Err(Stop::Threw(exception)) = isolate.turn(Some(id), |scope, hooks| evaluate(scope, hooks, id)) {
+            state.threw(id, &exception);
+        }
+        answer.await.map(|_| isolate)
+    }
+
+    /// Delivers a request. The first turn runs when the future is first polled; dropping it cancels the invocation.
+    ///
+    /// # Errors
+    /// When the Worker throws, never answers or goes over a limit.
+    pub fn fetch(
+        self: &Rc<Self>,
+        request: FetchRequest,
+    ) -> impl Future<Output = Result<FetchResponse, Failure>> + use<> {
+        deliver(Rc::clone(self), request)
+    }
+
+    /// Invocations that have begun and not ended, those kept by `waitUntil` included.
+    pub fn in_flight(&self) -> usize {
+        self.state.invocations.borrow().len()
+    }
+
+    /// Why this isolate must get no new invocations, if it must not. It goes on with those it has.
+    pub fn condemned(&self) -> Option<FailureCode> {
+        self.state.condemned()
+    }
+
+    /// JavaScript heap and array buffers, bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let heap = self.vm.borrow_mut().isolate.get_heap_statistics();
+        heap.total_physical_size() + heap.malloced_memory() + self.state.buffers.used()
+    }
+
+    /// The revision that it runs.
+    pub fn digest(&self) -> RevisionDigest {
+        self.digest
+    }
+
+    /// Resolves when nothing is in flight.
+    pub async fn idle(&self) {
+        loop {
+            let idle = self.state.is_idle.notified();
+            if self.in_flight() == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Fails everything in flight and never enters V8 again: its heap is full.
+    pub(super) fn seal(&self, code: FailureCode) {
+        self.sealed.set(true);
+        self.state.condemn(code);
+        let ids = self.state.invocations.borrow().ids();
+        ids.into_iter().for_each(|id| self.state.fail(id, code));
+    }
+
+    pub(super) fn is_sealed(&self) -> bool {
+        self.sealed.get()
+    }
+
+    fn make(engine: &Rc<Engine>, digest: RevisionDigest, revision: Rc<Revision>) -> Rc<Self> {
+        let memory = revision.limits.memory_mib as usize * (1 << 20);
+        let buffers = BufferBudget::new(memory);
+        let params = v8::CreateParams::default()
+            .snapshot_blob(snapshot::blob())
+            .heap_limits(0, memory.max(LEAST_HEAP))
+            .array_buffer_allocator(buffers.allocator().make_shared())
+            .allow_atomics_wait(false);
+        let mut isolate = v8::Isolate::new(params);
+        let tasks = Tasks::of(&isolate);
+        let foreground = tasks.foreground();
+        let state = State::new(revision, buffers);
+        let guard = HeapGuard::install(&mut isolate);
+        isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
+        isolate.set_promise_reject_callback(on_promise_reject);
+        isolate.set_host_initialize_import_meta_object_callback(modules::on_import_meta);
+        isolate.set_host_import_module_dynamically_callback(modules::on_dynamic_import);
+        isolate.set_slot(Rc::clone(&state));
+        let (context, hooks) = {
+            v8::scope!(let scope, &mut isolate);
+            let context = v8::Context::new(scope, v8::ContextOptions::default());
+            let scope = &mut v8::ContextScope::new(scope, context);
+            let internal = snapshot::internal(scope);
+            ops::install(scope, internal);
+            (v8::Global::new(scope, context), Hooks::of(scope, internal))
+        };
+        let handle = isolate.thread_safe_handle();
+        let vm = Vm { hooks, context, isolate: Exited::new(isolate), handle, guard, tasks };
+        let (engine, sealed) = (Rc::clone(engine), Cell::new(false));
+        let isolate = Rc::new(Self { engine, vm: RefCell::new(vm), state, digest, sealed });
+        isolate.state.belongs_to(&isolate);
+        tokio::task::spawn_local(run(Rc::downgrade(&isolate), Rc::clone(&isolate.state.has_begun), foreground));
+        isolate
+    }
+
+    /// Gives a completed operation its turn.
+    fn complete(&self, id: InvocationId, settle: Settle) {
+        if let Err(Stop::Threw(exception)) = self.turn(Some(id), |scope, _| settle(scope)) {
+            report::uncaught(&self.state, Some(id), "uncaught", &exception);
+        }
+    }
+}
+
+impl Drop for Isolate {
+    fn drop(&mut self) {
+        self.state.clear();
+        self.vm.get_mut().tasks.close();
+        // Ends the event loop.
+        self.state.has_begun.notify_one();
+    }
+}
+
+fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -> Option<()> {
+    let state = State::of(scope);
+    let (evaluation, namespace) = modules::evaluate(scope, &state)?;
+    let variables = v8::Object::new(scope);
+    for (name, value) in state.revision.vars.iter().chain(&state.revision.secrets) {
+        let (name, value) = (v8::String::new(scope, name)?, v8::String::new(scope, value)?);
+        variables.create_data_property(scope, name.into(), value.into())?;
+    }
+    let start = v8::Local::new(scope, &hooks.start);
+    let undefined = v8::undefined(scope).into();
+    let id = v8::Number::new(scope, id.to_number()).into();
+    start.call(scope, undefined, &[id, evaluation, namespace, variables.into()]).map(drop)
+}
+
+impl Hooks {
+    fn of(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Self {
+        let hook = |name| {
+            let hooks_key = v8::String::new(scope, "hooks")?;
+            let hooks = internal.get(scope, hooks_key.into())?.to_object(scope)?;
+            let key = v8::String::new(scope, name)?;
+            let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
+            Some(v8::Global::new(scope, function))
+        };
+        let hook = |name| hook(name).expect("dispatch.js defines every hook, and nothing of a Worker has run");
+        Self { start: hook("start"), fetch: hook("fetch") }
+    }
+}
+
+/// The event loop of one isolate.
+async fn run(isolate: Weak<Isolate>, has_begun: Rc<Notify>, foreground: Arc<Foreground>) {
+    let mut operations = FuturesUnordered::new();
+    loop {
+        let begun = match isolate.upgrade() {
+            Some(isolate) => isolate.state.take_begun(),
+            None => return,
+        };
+        operations.extend(begun);
+        tokio::select! {
+            biased;
+            () = has_begun.notified() => {}
+            Some(completed) = operations.next(), if !operations.is_empty() => {
+                let Some(isolate) = isolate.upgrade() else { return };
+                if let Some((id, operation, settle)) = completed
+                    && isolate.state.complete(id, operation)
+                {
+                    isolate.complete(id, settle);
+                }
+            }
+            () = poll_fn(|cx| foreground.poll_urgent(cx)) => {
+                let Some(isolate) = isolate.upgrade() else { return };
+                // Nobody's: V8 does not say whose doing they are.
+                let _ = isolate.turn(None, |_, _| Some(()));
+            }
+        }
+    }
+}

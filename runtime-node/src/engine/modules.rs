@@ -1,0 +1,213 @@
+//! A revision's modules: found by name, compiled on first use, evaluated from the entrypoint.
+//!
+//! A specifier that begins with `./` or `../` is resolved against the importing module's name; any other must be
+//! the name of a module. `import()` takes the same way. Nothing outside of the revision can be imported.
+
+use std::num::NonZeroI32;
+
+use rustc_hash::FxHashMap;
+
+use super::state::State;
+
+/// What `import.meta.url` begins with.
+const ORIGIN: &str = "file:///";
+
+/// The compiled modules of an isolate.
+#[derive(Default)]
+pub(super) struct Modules {
+    by_name: FxHashMap<String, v8::Global<v8::Module>>,
+    /// V8's hash of a module is not unique.
+    names: FxHashMap<NonZeroI32, Vec<(v8::Global<v8::Module>, String)>>,
+}
+
+impl Modules {
+    fn insert(&mut self, hash: NonZeroI32, name: &str, module: v8::Global<v8::Module>) {
+        self.names.entry(hash).or_default().push((module.clone(), name.to_owned()));
+        self.by_name.insert(name.to_owned(), module);
+    }
+
+    fn name_of(&self, module: v8::Local<'_, v8::Module>) -> Option<&str> {
+        let same_hash = self.names.get(&module.get_identity_hash())?;
+        same_hash.iter().find(|(known, _)| *known == module).map(|(_, name)| name.as_str())
+    }
+}
+
+/// Compiles, links and evaluates the entrypoint. Returns the promise of its evaluation and its namespace.
+pub(super) fn evaluate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    state: &State,
+) -> Option<(v8::Local<'s, v8::Value>, v8::Local<'s, v8::Value>)> {
+    let module = load(scope, state, &state.revision.entrypoint)?;
+    module.instantiate_module(scope, resolve_callback)?;
+    let evaluation = module.evaluate(scope)?;
+    Some((evaluation, module.get_module_namespace()))
+}
+
+/// For `Isolate::set_host_initialize_import_meta_object_callback`.
+#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
+pub(super) unsafe extern "C" fn on_import_meta(
+    context: v8::Local<'_, v8::Context>,
+    module: v8::Local<'_, v8::Module>,
+    meta: v8::Local<'_, v8::Object>,
+) {
+    // SAFETY: V8 is calling back, which is what such a scope is for.
+    v8::callback_scope!(unsafe scope, context);
+    let state = State::of(scope);
+    let url = state.modules.borrow().name_of(module).map(|name| format!("{ORIGIN}{name}"));
+    let pair = v8::String::new(scope, "url").zip(url.and_then(|url| v8::String::new(scope, &url)));
+    if let Some((key, url)) = pair {
+        meta.create_data_property(scope, key.into(), url.into());
+    }
+}
+
+/// For `Isolate::set_host_import_module_dynamically_callback`.
+pub(super) fn on_dynamic_import<'s, 'i>(
+    scope: &mut v8::PinScope<'s, 'i>,
+    _options: v8::Local<'s, v8::Data>,
+    referrer: v8::Local<'s, v8::Value>,
+    specifier: v8::Local<'s, v8::String>,
+    _attributes: v8::Local<'s, v8::FixedArray>,
+) -> Option<v8::Local<'s, v8::Promise>> {
+    let state = State::of(scope);
+    let resolver = v8::PromiseResolver::new(scope)?;
+    let promise = resolver.get_promise(scope);
+    v8::tc_scope!(let scope, scope);
+    let (specifier, referrer) = (specifier.to_rust_string_lossy(scope), referrer.to_rust_string_lossy(scope));
+    match import(scope, &state, &specifier, &referrer) {
+        Some((evaluation, namespace)) => {
+            // The namespace is there when the evaluation is: a promise of the one becomes one of the other.
+            let then = v8::Function::builder(the_data).data(namespace).build(scope)?;
+            evaluation.then(scope, then)
+        }
+        None if scope.has_terminated() => None,
+        None => {
+            let exception = scope.exception()?;
+            scope.reset();
+            resolver.reject(scope, exception)?;
+            Some(promise)
+        }
+    }
+}
+
+fn import<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    state: &State,
+    specifier: &str,
+    referrer: &str,
+) -> Option<(v8::Local<'s, v8::Promise>, v8::Local<'s, v8::Value>)> {
+    let name = find(scope, state, specifier, referrer)?;
+    let module = load(scope, state, &name)?;
+    module.instantiate_module(scope, resolve_callback)?;
+    let evaluation = module.evaluate(scope)?.try_into().ok()?;
+    Some((evaluation, module.get_module_namespace()))
+}
+
+fn the_data(_: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
+    rv.set(args.data());
+}
+
+#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
+fn resolve_callback<'s>(
+    context: v8::Local<'s, v8::Context>,
+    specifier: v8::Local<'s, v8::String>,
+    _attributes: v8::Local<'s, v8::FixedArray>,
+    referrer: v8::Local<'s, v8::Module>,
+) -> Option<v8::Local<'s, v8::Module>> {
+    // SAFETY: V8 is calling back, which is what such a scope is for.
+    v8::callback_scope!(unsafe scope, context);
+    let state = State::of(scope);
+    let specifier = specifier.to_rust_string_lossy(scope);
+    let referrer = state.modules.borrow().name_of(referrer).unwrap_or_default().to_owned();
+    let name = find(scope, &state, &specifier, &referrer)?;
+    load(scope, &state, &name)
+}
+
+/// The name of the module that `referrer` means by `specifier`; throws if there is none.
+fn find(scope: &mut v8::PinScope<'_, '_>, state: &State, specifier: &str, referrer: &str) -> Option<String> {
+    let found = resolve(specifier, referrer, |name| state.revision.modules.contains_key(name));
+    if found.is_none() {
+        throw(scope, &format!("Cannot find module \"{specifier}\" imported from \"{referrer}\""));
+    }
+    found
+}
+
+/// The compiled module; throws if it cannot be compiled.
+fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, name: &str) -> Option<v8::Local<'s, v8::Module>> {
+    if let Some(module) = state.modules.borrow().by_name.get(name) {
+        return Some(v8::Local::new(scope, module));
+    }
+    let Some(source) = state.revision.modules.get(name) else {
+        throw(scope, &format!("There is no module \"{name}\""));
+        return None;
+    };
+    let Some(source) = v8::String::new_from_utf8(scope, source, v8::NewStringType::Normal) else {
+        throw(scope, &format!("The module \"{name}\" is too large"));
+        return None;
+    };
+    let resource = v8::String::new(scope, name)?.into();
+    let origin = v8::ScriptOrigin::new(scope, resource, 0, 0, false, -1, None, false, false, true, None);
+    let mut source = v8::script_compiler::Source::new(source, Some(&origin));
+    let module = v8::script_compiler::compile_module(scope, &mut source)?;
+    state.modules.borrow_mut().insert(module.get_identity_hash(), name, v8::Global::new(scope, module));
+    Some(module)
+}
+
+fn throw(scope: &mut v8::PinScope<'_, '_>, message: &str) {
+    if let Some(message) = v8::String::new(scope, message) {
+        let exception = v8::Exception::type_error(scope, message);
+        scope.throw_exception(exception);
+    }
+}
+
+/// The module's name that `specifier` stands for in `referrer`, if `exists` knows it.
+fn resolve(specifier: &str, referrer: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
+    let name = if let Some(absolute) = specifier.strip_prefix('/') {
+        absolute.to_owned()
+    } else if specifier.starts_with("./") || specifier.starts_with("../") {
+        let mut path: Vec<_> = referrer.split('/').collect();
+        path.pop();
+        for step in specifier.split('/') {
+            match step {
+                "." => {}
+                ".." => drop(path.pop()?),
+                step => path.push(step),
+            }
+        }
+        path.join("/")
+    } else {
+        specifier.to_owned()
+    };
+    exists(&name).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(specifier: &str, referrer: &str) -> Option<String> {
+        let modules = ["main.js", "lib/a.js", "lib/b.js", "lib/deep/c.js"];
+        resolve(specifier, referrer, |name| modules.contains(&name))
+    }
+
+    #[test]
+    fn a_relative_specifier_starts_from_the_importing_module() {
+        assert_eq!(resolved("./lib/a.js", "main.js").as_deref(), Some("lib/a.js"));
+        assert_eq!(resolved("./b.js", "lib/a.js").as_deref(), Some("lib/b.js"));
+        assert_eq!(resolved("../../main.js", "lib/deep/c.js").as_deref(), Some("main.js"));
+        assert_eq!(resolved("./deep/../b.js", "lib/a.js").as_deref(), Some("lib/b.js"));
+    }
+
+    #[test]
+    fn a_bare_specifier_is_a_modules_whole_name() {
+        assert_eq!(resolved("lib/a.js", "lib/deep/c.js").as_deref(), Some("lib/a.js"));
+        assert_eq!(resolved("a.js", "lib/b.js"), None);
+        assert_eq!(resolved("/main.js", "lib/a.js").as_deref(), Some("main.js"));
+    }
+
+    #[test]
+    fn no_specifier_leads_out_of_the_revision() {
+        assert_eq!(resolved("../main.js", "main.js"), None);
+        assert_eq!(resolved("../../../main.js", "lib/a.js"), None);
+        assert_eq!(resolved("https://example.com/main.js", "main.js"), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! The native functions behind the built-in JavaScript: `internal.ops`.
+//!
+//! One room per subject; each names its functions in a table with [`ops!`]. All of them are called from our own
+//! JavaScript only, never by a Worker, so they trust the number and kind of their arguments as far as memory safety
+//! allows. They may run a Worker's code only where they say so, and must not panic: there is no frame of Rust
+//! above them that could catch it.
+
+mod body;
+mod bytes;
+mod dispatch;
+mod encoding;
+mod inspect;
+mod log;
+mod random;
+mod timers;
+mod url;
+
+use super::invocation::InvocationId;
+
+/// A function's name in `internal.ops`, and the function.
+pub(super) type Op = (&'static str, v8::FunctionCallback);
+
+/// Declares a room's `table()`.
+macro_rules! ops {
+    ($($name:literal => $function:path),+ $(,)?) => {
+        pub(super) fn table() -> Vec<$crate::engine::ops::Op> {
+            use v8::MapFnTo as _;
+            vec![$(($name, $function.map_fn_to())),+]
+        }
+    };
+}
+use ops;
+
+/// Fills `internal.ops` of a new isolate.
+pub(super) fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
+    let fill = |scope: &mut v8::PinScope<'_, '_>| {
+        let key = v8::String::new(scope, "ops")?;
+        let object: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
+        let tables = [
+            body::table(),
+            dispatch::table(),
+            encoding::table(),
+            inspect::table(),
+            log::table(),
+            random::table(),
+            timers::table(),
+            url::table(),
+        ];
+        for (name, callback) in tables.into_iter().flatten() {
+            let key = v8::String::new_from_utf8(scope, name.as_bytes(), v8::NewStringType::Internalized)?;
+            let builder = v8::Function::builder_raw(callback).constructor_behavior(v8::ConstructorBehavior::Throw);
+            let function = builder.build(scope)?;
+            object.create_data_property(scope, key.into(), function.into())?;
+        }
+        Some(())
+    };
+    fill(scope).expect("bootstrap.js gave `internal` an extensible object `ops`, and nothing of a Worker has run");
+}
+
+/// The invocation named by an argument.
+fn invocation(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> InvocationId {
+    InvocationId::from_number(value.number_value(scope).unwrap_or_default())
+}

@@ -1,0 +1,66 @@
+//! `timerStart(callback, milliseconds, repeat)` and `timerClear(id)`.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+
+use crate::engine::invocation::{InvocationId, OperationId};
+use crate::engine::state::{Settle, State};
+
+super::ops! {
+    "timerStart" => start,
+    "timerClear" => clear,
+}
+
+/// A repeated timer waits at least this long, so that one cannot keep a shard's event loop to itself.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+
+struct Timer {
+    invocation: InvocationId,
+    /// One of ours (`timers.js`): it catches what a Worker's callback throws.
+    callback: v8::Global<v8::Function>,
+    delay: Duration,
+    repeat: bool,
+}
+
+/// Returns the timer's id, 0 when there is no invocation to have it or it has too much under way.
+fn start(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
+    let state = State::of(scope);
+    rv.set_double(0.0);
+    let (Ok(callback), Some(invocation)) = (args.get(0).try_cast(), state.current(scope)) else { return };
+    let delay = Duration::from_millis(args.get(1).number_value(scope).unwrap_or_default() as u64);
+    let repeat = args.get(2).is_true();
+    let delay = if repeat { delay.max(SHORTEST_INTERVAL) } else { delay };
+    let timer = Timer { invocation, callback: v8::Global::new(scope, callback), delay, repeat };
+    if let Some(id) = state.operate(invocation, |operation| wait(&state, operation, timer)) {
+        rv.set_double(id.to_number());
+    }
+}
+
+fn wait(state: &Rc<State>, operation: OperationId, timer: Timer) -> LocalBoxFuture<'static, Settle> {
+    let state = Rc::downgrade(state);
+    async move {
+        tokio::time::sleep(timer.delay).await;
+        let fire: Settle = Box::new(move |scope| {
+            let callback = v8::Local::new(scope, &timer.callback);
+            if timer.repeat
+                && let Some(state) = state.upgrade()
+            {
+                state.operate_as(timer.invocation, operation, wait(&state, operation, timer));
+            }
+            let undefined = v8::undefined(scope).into();
+            callback.call(scope, undefined, &[]).map(drop)
+        });
+        fire
+    }
+    .boxed_local()
+}
+
+fn clear(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+    let state = State::of(scope);
+    let operation = OperationId::from_number(args.get(0).number_value(scope).unwrap_or_default());
+    let current = state.current(scope);
+    state.invocations.borrow_mut().abort(current, operation);
+}

@@ -1,0 +1,78 @@
+//! What a Worker says, and what is said about it, as structured log lines of target `tenon::worker`.
+
+use tracing::Level;
+
+use super::exception::Exception;
+use super::invocation::InvocationId;
+use super::state::State;
+
+/// Bytes that one invocation may log. After that comes one line that says so.
+pub(super) const LOG_BUDGET: usize = 64 * 1024;
+
+/// How important a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Severity {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Severity {
+    /// By the name of the method of `console`.
+    pub(super) fn of_method(name: &str) -> Self {
+        match name {
+            "debug" | "trace" => Self::Debug,
+            "warn" => Self::Warn,
+            "error" | "assert" => Self::Error,
+            _ => Self::Info,
+        }
+    }
+}
+
+/// Logs a line for the Worker of `state`, on the budget of the invocation.
+pub(super) fn log(state: &State, id: Option<InvocationId>, severity: Severity, text: &str) {
+    let Some(allowed) = charge(state, id, text) else { return };
+    write(state, id, severity, &text[..allowed]);
+    if allowed < text.len() {
+        write(state, id, Severity::Warn, "the invocation has logged too much; the rest is left out");
+    }
+}
+
+/// Logs an exception that nobody caught.
+pub(super) fn uncaught(state: &State, id: Option<InvocationId>, what: &str, exception: &Exception) {
+    log(state, id, Severity::Error, &format!("{what}: {exception}"));
+}
+
+/// How much of `text` may be logged; nothing once the budget is used up.
+fn charge(state: &State, id: Option<InvocationId>, text: &str) -> Option<usize> {
+    let mut invocations = state.invocations.borrow_mut();
+    let Some(invocation) = id.and_then(|id| invocations.get_mut(id)) else {
+        return Some(text.floor_char_boundary(LOG_BUDGET));
+    };
+    if invocation.log_left == 0 {
+        return None;
+    }
+    let allowed = text.floor_char_boundary(invocation.log_left);
+    // An empty line costs something too.
+    let cost = if allowed < text.len() { invocation.log_left } else { allowed.max(1) };
+    invocation.log_left = invocation.log_left.saturating_sub(cost);
+    Some(allowed)
+}
+
+fn write(state: &State, id: Option<InvocationId>, severity: Severity, text: &str) {
+    let request_id = id.and_then(|id| state.invocations.borrow().get(id).map(|i| i.request_id.clone()));
+    let invocation = request_id.as_deref().unwrap_or_default();
+    let (worker, revision) = (state.revision.worker.as_str(), state.revision.name.as_str());
+    macro_rules! line {
+        ($level:expr) => {
+            tracing::event!(target: "tenon::worker", $level, worker, revision, invocation, "{text}")
+        };
+    }
+    match severity {
+        Severity::Debug => line!(Level::DEBUG),
+        Severity::Info => line!(Level::INFO),
+        Severity::Warn => line!(Level::WARN),
+        Severity::Error => line!(Level::ERROR),
+    }
+}

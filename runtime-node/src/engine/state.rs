@@ -1,0 +1,275 @@
+//! What native code called by JavaScript can reach of its isolate: everything but V8 itself.
+//!
+//! It hangs off the isolate as a slot, so that an operation finds it from its scope. Every method keeps its
+//! borrows to itself: none is held while JavaScript can run.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::FutureExt as _;
+use futures::future::{AbortHandle, Abortable, LocalBoxFuture};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::revision::Revision;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::exception::{Exception, Rejections};
+use super::invocation::{Event, Invocation, InvocationId, Invocations, OperationId, Outcome};
+use super::modules::Modules;
+use super::report::{self, Severity};
+use super::{Isolate, heap::BufferBudget};
+
+/// Operations that one invocation may have under way. Each costs memory outside of the heap limit.
+const OPERATIONS: usize = 10_000;
+
+/// What an operation does to JavaScript once it has completed, in a turn of its invocation. `None` when that threw.
+pub(super) type Settle = Box<dyn FnOnce(&mut v8::PinScope<'_, '_>) -> Option<()>>;
+
+/// An operation that has completed: whose, which, and what to do now. `None` when it was aborted.
+pub(super) type Completed = Option<(InvocationId, OperationId, Settle)>;
+
+pub(super) struct State {
+    pub(super) revision: Rc<Revision>,
+    pub(super) invocations: RefCell<Invocations>,
+    pub(super) modules: RefCell<Modules>,
+    pub(super) rejections: RefCell<Rejections>,
+    pub(super) buffers: std::sync::Arc<BufferBudget>,
+    /// Operations that have begun and not reached the event loop yet.
+    begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
+    pub(super) has_begun: Rc<Notify>,
+    /// What the clocks of JavaScript show: milliseconds since 1970, at the beginning of the turn.
+    now: Cell<f64>,
+    condemned: Cell<Option<FailureCode>>,
+    isolate: OnceCell<Weak<Isolate>>,
+    /// The isolate itself while anything is in flight, so that what `waitUntil` keeps outlives the pool's interest.
+    kept: RefCell<Option<Rc<Isolate>>>,
+    pub(super) is_idle: Notify,
+}
+
+impl State {
+    pub(super) fn new(revision: Rc<Revision>, buffers: std::sync::Arc<BufferBudget>) -> Rc<Self> {
+        Rc::new(Self {
+            revision,
+            invocations: RefCell::default(),
+            modules: RefCell::default(),
+            rejections: RefCell::default(),
+            buffers,
+            begun: RefCell::default(),
+            has_begun: Rc::default(),
+            now: Cell::new(0.0),
+            condemned: Cell::new(None),
+            isolate: OnceCell::new(),
+            kept: RefCell::default(),
+            is_idle: Notify::new(),
+        })
+    }
+
+    /// Of the isolate that `scope` is in.
+    pub(super) fn of(scope: &v8::PinScope<'_, '_>) -> Rc<Self> {
+        scope.get_slot::<Rc<Self>>().expect("every isolate gets its state when it is made").clone()
+    }
+
+    pub(super) fn belongs_to(&self, isolate: &Rc<Isolate>) {
+        self.isolate.set(Rc::downgrade(isolate)).expect("a state belongs to one isolate");
+    }
+
+    /// The invocation on whose behalf JavaScript is running, if it is still in flight.
+    pub(super) fn current(&self, scope: &v8::PinScope<'_, '_>) -> Option<InvocationId> {
+        let id = InvocationId::from_number(scope.get_continuation_preserved_embedder_data().number_value(scope)?);
+        self.invocations.borrow().get(id).map(|_| id)
+    }
+
+    // Invocations.
+
+    pub(super) fn begin(&self, invocation: Invocation) -> InvocationId {
+        let id = self.invocations.borrow_mut().begin(invocation);
+        let mut kept = self.kept.borrow_mut();
+        if kept.is_none() {
+            *kept = self.isolate.get().and_then(Weak::upgrade);
+        }
+        id
+    }
+
+    /// Gives the invocation its outcome, unless it has one or is gone.
+    pub(super) fn answer(&self, id: InvocationId, outcome: Outcome) {
+        let waker = self.invocations.borrow_mut().answer(id, outcome);
+        if let Some(Some(waker)) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Takes what a turn used from what the invocation has left.
+    pub(super) fn charge(&self, id: InvocationId, cpu: Duration) {
+        if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
+            invocation.cpu_left = invocation.cpu_left.saturating_sub(cpu);
+        }
+    }
+
+    /// Fails the invocation, unless it has an outcome. One that only `waitUntil` keeps is ended.
+    pub(super) fn fail(&self, id: InvocationId, code: FailureCode) {
+        let (event, pending, detached) = match self.invocations.borrow().get(id) {
+            Some(invocation) => (invocation.event, invocation.is_pending(), invocation.is_detached()),
+            None => return,
+        };
+        if pending {
+            self.answer(id, Err(failure(code, event)));
+        } else if detached {
+            report::log(self, Some(id), Severity::Warn, &format!("ended while it waited after its response: {code}"));
+            self.remove(id);
+        }
+    }
+
+    /// Fails the invocation for an exception that nobody caught, which goes to the log.
+    pub(super) fn threw(&self, id: InvocationId, exception: &Exception) {
+        report::uncaught(self, Some(id), "uncaught", exception);
+        let code = if self.buffers.is_exhausted() {
+            // Its successor begins with none.
+            self.condemn(FailureCode::MemoryLimitExceeded);
+            FailureCode::MemoryLimitExceeded
+        } else {
+            FailureCode::WorkerException
+        };
+        self.fail(id, code);
+    }
+
+    /// Ends the invocation and aborts its operations.
+    pub(super) fn end(&self, id: InvocationId) {
+        self.remove(id);
+        self.rest();
+    }
+
+    fn remove(&self, id: InvocationId) {
+        // Dropped after the borrow: a request's body may hold anything.
+        let ended = self.invocations.borrow_mut().end(id);
+        drop(ended);
+    }
+
+    /// Fails what can make no more progress, and lets go of the isolate when nothing is in flight. Call when a turn
+    /// or an invocation has ended.
+    pub(super) fn rest(&self) {
+        let stalled = self.invocations.borrow().stalled();
+        for id in stalled {
+            self.fail(id, FailureCode::NoResponse);
+        }
+        if self.invocations.borrow().len() == 0 {
+            // The caller holds the isolate by a reference of its own.
+            self.kept.borrow_mut().take();
+            self.is_idle.notify_waiters();
+        }
+    }
+
+    // Operations.
+
+    /// Begins an operation of the current invocation. `None` when there is none or it has too many.
+    pub(super) fn operate(
+        &self,
+        invocation: InvocationId,
+        make: impl FnOnce(OperationId) -> LocalBoxFuture<'static, Settle>,
+    ) -> Option<OperationId> {
+        let operation = self.invocations.borrow_mut().next_operation();
+        self.operate_as(invocation, operation, make(operation)).then_some(operation)
+    }
+
+    /// The same for an operation that goes on under its old name.
+    pub(super) fn operate_as(
+        &self,
+        invocation: InvocationId,
+        operation: OperationId,
+        work: LocalBoxFuture<'static, Settle>,
+    ) -> bool {
+        let (abort, registration) = AbortHandle::new_pair();
+        if !self.invocations.borrow_mut().enter(invocation, operation, abort, OPERATIONS) {
+            return false;
+        }
+        let work = Abortable::new(work, registration);
+        let completed = async move { work.await.ok().map(|settle| (invocation, operation, settle)) };
+        self.begun.borrow_mut().push(Box::pin(completed));
+        self.has_begun.notify_one();
+        true
+    }
+
+    /// The operation has completed. Whether its invocation still wants it.
+    pub(super) fn complete(&self, id: InvocationId, operation: OperationId) -> bool {
+        self.invocations.borrow_mut().complete(id, operation)
+    }
+
+    /// Ends an invocation that only `waitUntil` keeps, at `deadline`.
+    pub(super) fn end_at(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
+        let state = Rc::downgrade(self);
+        let work = async move {
+            tokio::time::sleep_until(deadline).await;
+            if let Some(state) = state.upgrade() {
+                state.fail(id, FailureCode::WallLimitExceeded);
+                state.rest();
+            }
+        };
+        let (abort, registration) = AbortHandle::new_pair();
+        if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
+            invocation.end_at(abort);
+        }
+        let work = Abortable::new(work, registration).map(|_| None);
+        self.begun.borrow_mut().push(Box::pin(work));
+        self.has_begun.notify_one();
+    }
+
+    /// The operations begun since the last call.
+    pub(super) fn take_begun(&self) -> Vec<LocalBoxFuture<'static, Completed>> {
+        std::mem::take(&mut self.begun.borrow_mut())
+    }
+
+    // The rest.
+
+    /// The isolate must get no new invocations. The first reason stays.
+    pub(super) fn condemn(&self, code: FailureCode) {
+        if self.condemned.get().is_none() {
+            self.condemned.set(Some(code));
+        }
+    }
+
+    pub(super) fn condemned(&self) -> Option<FailureCode> {
+        self.condemned.get()
+    }
+
+    /// What JavaScript's clocks show, milliseconds since 1970. Stands still during a turn.
+    pub(super) fn now(&self) -> f64 {
+        self.now.get()
+    }
+
+    pub(super) fn set_clock(&self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.now.set(now.as_millis() as f64);
+    }
+
+    /// Lets go of all that refers into V8's heap, which is about to go.
+    pub(super) fn clear(&self) {
+        drop(self.begun.take());
+        drop(self.modules.take());
+        drop(self.rejections.take());
+    }
+}
+
+/// As the caller will see it.
+fn failure(code: FailureCode, event: Event) -> Failure {
+    let phase = match event {
+        Event::Start => Phase::Start,
+        Event::Fetch => Phase::Handler,
+    };
+    let message = match (code, event) {
+        (FailureCode::CpuLimitExceeded, _) => "the Worker used more CPU time than its limit",
+        (FailureCode::MemoryLimitExceeded, _) => "the Worker used more memory than its limit",
+        (FailureCode::WallLimitExceeded, Event::Start) => "the Worker took longer to start than its limit",
+        (FailureCode::WallLimitExceeded, Event::Fetch) => "the Worker took longer than its limit",
+        (FailureCode::NoResponse, Event::Start) => "the Worker's modules wait for something that never comes",
+        (FailureCode::NoResponse, Event::Fetch) => "the Worker's handler will never respond",
+        (FailureCode::WorkerStartFailed, _) => "the Worker could not be started; its log says why",
+        (FailureCode::WorkerException, _) => "the Worker threw an exception; its log says which",
+        _ => "the Worker failed",
+    };
+    // What goes wrong while a Worker starts is a failed start, except for the limits, which say more.
+    let code = match (code, event) {
+        (FailureCode::NoResponse | FailureCode::WorkerException, Event::Start) => FailureCode::WorkerStartFailed,
+        (code, _) => code,
+    };
+    Failure::new(code, phase, message)
+}

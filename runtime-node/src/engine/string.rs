@@ -1,0 +1,60 @@
+//! Text and bytes between Rust and V8.
+
+use bytes::Bytes;
+
+use super::state::State;
+
+/// The first `limit` bytes of `string` as UTF-8, at most: the whole may be as large as the heap.
+pub(super) fn beginning(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, limit: usize) -> String {
+    let mut bytes = vec![0; limit.min(string.length().saturating_mul(3))];
+    let written = string.write_utf8_v2(scope, &mut bytes, v8::WriteFlags::kReplaceInvalidUtf8, None);
+    bytes.truncate(written);
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// A string of one character per octet, as HTTP's header values are shown to JavaScript. `None` when it is too long
+/// for V8.
+pub(super) fn from_octets<'s>(scope: &v8::PinScope<'s, '_>, octets: &[u8]) -> Option<v8::Local<'s, v8::String>> {
+    v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal)
+}
+
+/// The same, for one of few names.
+pub(super) fn from_name<'s>(scope: &v8::PinScope<'s, '_>, name: &str) -> Option<v8::Local<'s, v8::String>> {
+    v8::String::new_from_one_byte(scope, name.as_bytes(), v8::NewStringType::Internalized)
+}
+
+/// The octets of such a string.
+pub(super) fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>) -> Bytes {
+    let mut octets = vec![0; string.length()];
+    string.write_one_byte_v2(scope, 0, &mut octets, v8::WriteFlags::empty());
+    octets.into()
+}
+
+/// The bytes of a string (as UTF-8), an array buffer view, or neither, which has none.
+pub(super) fn to_bytes(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Bytes {
+    if let Ok(string) = value.try_cast::<v8::String>() {
+        string.to_rust_string_lossy(scope).into()
+    } else if let Ok(view) = value.try_cast::<v8::ArrayBufferView>() {
+        let mut bytes = vec![0; view.byte_length()];
+        view.copy_contents(&mut bytes);
+        bytes.into()
+    } else {
+        Bytes::new()
+    }
+}
+
+/// A `Uint8Array` of these bytes, counted against the isolate's budget. `None` when it threw, for want of memory.
+pub(super) fn to_uint8_array<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    bytes: Vec<u8>,
+) -> Option<v8::Local<'s, v8::Uint8Array>> {
+    let length = bytes.len();
+    let Some(store) = State::of(scope).buffers.adopt(bytes) else {
+        let message = v8::String::new(scope, "Array buffer allocation failed")?;
+        let exception = v8::Exception::range_error(scope, message);
+        scope.throw_exception(exception);
+        return None;
+    };
+    let buffer = v8::ArrayBuffer::with_backing_store(scope, &store.make_shared());
+    v8::Uint8Array::new(scope, buffer, 0, length)
+}

@@ -1,0 +1,208 @@
+//! The thread that ends turns which use more CPU time than their invocation has left.
+//!
+//! ```text
+//!  shard 0 ── arm ─► Post ┐                      each millisecond, while anything runs:
+//!  shard 1 ── arm ─► Post ┼──► watchdog thread   for each armed post
+//!  shard n ── arm ─► Post ┘                        its thread's CPU clock past the deadline? terminate, mark
+//! ```
+//!
+//! A shard arms its post when a turn begins and disarms it when the turn ends. Both, and the watchdog's look at
+//! it, happen under the post's lock, so a turn that has been disarmed cannot be terminated, and [`Post::disarm`]
+//! tells for certain whether this one was. V8's own flag is not asked: it clears while frames unwind.
+//!
+//! The watchdog parks when no turn has begun for a while; the first [`Post::arm`] after that wakes it.
+
+#![allow(unsafe_code)] // Reads the CPU clocks of threads, which the standard library does not offer.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::Thread;
+use std::time::Duration;
+
+/// How far a turn can overrun its limit.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Ticks without a new turn after which the watchdog parks. Waking it costs a turn some microseconds, ticking
+/// costs the machine about as much each time.
+const IDLE_TICKS: u32 = 100;
+
+/// The process-wide watchdog. Its thread ends when every clone and every [`Post`] is gone.
+#[derive(Clone)]
+pub struct Watchdog(Arc<Tower>);
+
+struct Tower {
+    posts: Mutex<Vec<Weak<Post>>>,
+    parked: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Watchdog {
+    /// Starts the thread. Call after [`super::init`].
+    ///
+    /// # Panics
+    /// When the operating system has no thread to give, without which no limit would hold.
+    pub fn spawn() -> Self {
+        let tower =
+            Arc::new(Tower { posts: Mutex::default(), parked: AtomicBool::new(false), thread: OnceLock::new() });
+        let weak = Arc::downgrade(&tower);
+        let thread = std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || keep_watch(&weak));
+        let thread = thread.expect("a process that cannot start its first threads cannot run");
+        tower.thread.get_or_init(|| thread.thread().clone());
+        Self(tower)
+    }
+
+    /// A post for the calling thread's turns.
+    pub(super) fn post(&self) -> Arc<Post> {
+        let clock = CpuClock::of_this_thread();
+        let post =
+            Arc::new(Post { clock, armed: Mutex::default(), turns: AtomicU64::new(0), tower: Arc::clone(&self.0) });
+        let mut posts = lock(&self.0.posts);
+        posts.retain(|post| post.strong_count() > 0);
+        posts.push(Arc::downgrade(&post));
+        post
+    }
+}
+
+impl Tower {
+    fn wake(&self) {
+        if self.parked.swap(false, Ordering::AcqRel)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+}
+
+impl Drop for Tower {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+/// Where one shard's running turn is written down.
+pub(super) struct Post {
+    clock: CpuClock,
+    armed: Mutex<Option<Armed>>,
+    /// Turns begun.
+    turns: AtomicU64,
+    tower: Arc<Tower>,
+}
+
+struct Armed {
+    begun: Duration,
+    /// By the shard thread's CPU clock.
+    deadline: Duration,
+    isolate: v8::IsolateHandle,
+    expired: bool,
+}
+
+/// What a turn has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spent {
+    pub(super) cpu: Duration,
+    /// The watchdog has terminated the turn. The caller must cancel the termination before the next one.
+    pub(super) expired: bool,
+}
+
+impl Post {
+    /// Begins a turn of `isolate` that may use `budget` of CPU time. On the thread that made the post.
+    pub(super) fn arm(&self, isolate: v8::IsolateHandle, budget: Duration) {
+        let begun = self.clock.now();
+        let armed = Armed { begun, deadline: begun.saturating_add(budget), isolate, expired: false };
+        *lock(&self.armed) = Some(armed);
+        self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        // The watchdog sets `parked` before it looks at the posts for the last time, under their locks: either it
+        // saw this turn there, or its store is visible here.
+        if self.tower.parked.load(Ordering::Acquire) {
+            self.tower.wake();
+        }
+    }
+
+    /// Ends the turn.
+    pub(super) fn disarm(&self) -> Spent {
+        let armed = lock(&self.armed).take().expect("a turn is armed before it is disarmed");
+        Spent { cpu: self.clock.now().saturating_sub(armed.begun), expired: armed.expired }
+    }
+
+    /// Ends the turn if it is over its deadline. Whether a turn is running.
+    fn inspect(&self) -> bool {
+        let mut armed = lock(&self.armed);
+        let Some(armed) = armed.as_mut() else { return false };
+        if !armed.expired && self.clock.now() >= armed.deadline {
+            armed.expired = true;
+            armed.isolate.terminate_execution();
+        }
+        true
+    }
+}
+
+fn keep_watch(tower: &Weak<Tower>) {
+    let (mut seen, mut idle) = (0, 0);
+    while let Some(tower) = tower.upgrade() {
+        let turns = inspect_all(&tower, &mut idle);
+        idle = if turns == seen { idle + 1 } else { 0 };
+        seen = turns;
+        if idle < IDLE_TICKS {
+            drop(tower);
+            std::thread::park_timeout(TICK);
+            continue;
+        }
+        tower.parked.store(true, Ordering::Release);
+        inspect_all(&tower, &mut idle);
+        let stay = idle == 0;
+        if stay {
+            tower.parked.store(false, Ordering::Release);
+        }
+        drop(tower);
+        if !stay {
+            std::thread::park();
+        }
+        idle = 0;
+    }
+}
+
+/// Looks at every post; returns the turns begun so far, and resets `idle` if one is running.
+fn inspect_all(tower: &Tower, idle: &mut u32) -> u64 {
+    let posts: Vec<_> = lock(&tower.posts).iter().filter_map(Weak::upgrade).collect();
+    let mut turns = 0;
+    for post in posts {
+        if post.inspect() {
+            *idle = 0;
+        }
+        turns += post.turns.load(Ordering::Relaxed);
+    }
+    turns
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds one of these locks, and the data would be whole if it did.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The CPU time one thread has used.
+#[derive(Clone, Copy)]
+struct CpuClock(libc::clockid_t);
+
+impl CpuClock {
+    fn of_this_thread() -> Self {
+        let mut id = 0;
+        // SAFETY: the thread is the calling one and so exists; `id` is a place for the answer.
+        let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id) };
+        // Without clocks of other threads, the watchdog measures wall-clock time: stricter, never laxer.
+        Self(if failed == 0 { id } else { libc::CLOCK_MONOTONIC })
+    }
+
+    /// The clock of a thread that has ended stands still at zero.
+    fn now(self) -> Duration {
+        let mut time = MaybeUninit::<libc::timespec>::zeroed();
+        // SAFETY: `time` is a place for the answer, and zeroes, a valid time, where the call fails.
+        let time = unsafe {
+            libc::clock_gettime(self.0, time.as_mut_ptr());
+            time.assume_init()
+        };
+        Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+    }
+}

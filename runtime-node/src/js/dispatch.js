@@ -1,0 +1,98 @@
+// Where native code calls in: the start of a Worker, and the delivery of events to it.
+//
+//   hooks.start(id, evaluation, namespace, variables)   the modules have been evaluated, or will have been when the
+//                                                       promise `evaluation` settles
+//   hooks.fetch(id, method, url, hasBody)               deliver a request
+//
+// and calls back:
+//
+//   ops.started(id)                                     the Worker can take events
+//   ops.respond(id, status, headers, body)              the invocation's answer
+//   ops.fail(id, error)                                 the invocation threw
+//   ops.waitUntil(id), ops.waitOver(id)                 one more, one less promise that the invocation outlives
+//   ops.requestHeaders(id), ops.bodyRead(id)            the parts of a request that many handlers never look at
+//
+// `id` names the invocation. All of this runs in turns of that invocation, or of others whose promises it awaits.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayBufferIsView, ObjectFreeze, ObjectDefineProperty, PromisePrototypeThen, PromiseResolve, ReflectApply,
+    SymbolToStringTag, TypeError,
+  } = internal.primordials;
+  const { hooks, ops } = internal;
+
+  // What takes requests: `handler.fetch` of the entrypoint's default export, or nothing for the listeners of the
+  // global scope.
+  let handler = null;
+  let fetch = null;
+  // The bindings, frozen: every invocation sees the same object.
+  let env;
+
+  function outlive(id, promise) {
+    if (!ops.waitUntil(id)) return;
+    PromisePrototypeThen(
+      PromiseResolve(promise),
+      () => ops.waitOver(id),
+      (error) => {
+        internal.reportError(error);
+        ops.waitOver(id);
+      },
+    );
+  }
+
+  class ExecutionContext {
+    #id;
+
+    constructor(key, id) {
+      if (key !== ops) throw new TypeError("Illegal constructor");
+      this.#id = id;
+    }
+    waitUntil(promise) {
+      outlive(this.#id, promise);
+    }
+    // There is no origin behind a Worker to pass on to.
+    passThroughOnException() {
+      this.#id;
+    }
+  }
+  ObjectDefineProperty(ExecutionContext.prototype, SymbolToStringTag, {
+    __proto__: null, value: "ExecutionContext", configurable: true,
+  });
+
+  hooks.start = async (id, evaluation, namespace, variables) => {
+    try {
+      await evaluation;
+      env = ObjectFreeze(variables);
+      const exported = namespace.default;
+      if (exported !== undefined && exported !== null && typeof exported.fetch === "function") {
+        handler = exported;
+        fetch = exported.fetch;
+      } else if (!internal.hasFetchListener()) {
+        throw new TypeError(
+          'The entrypoint has no handler: export default { fetch(request, env, ctx) { … } }, or addEventListener("fetch", …)',
+        );
+      }
+      ops.started(id);
+    } catch (error) {
+      ops.fail(id, error);
+    }
+  };
+
+  hooks.fetch = async (id, method, url, hasBody) => {
+    try {
+      const request = internal.newRequest(
+        method, url, () => ops.requestHeaders(id), hasBody ? () => ops.bodyRead(id) : null,
+      );
+      const answer = fetch !== null
+        ? ReflectApply(fetch, handler, [request, env, new ExecutionContext(ops, id)])
+        : internal.dispatchFetch(request, (promise) => outlive(id, promise));
+      const parts = internal.responseParts(await answer);
+      let body = parts[2];
+      if (typeof body === "object" && body !== null && !ArrayBufferIsView(body)) body = await body;
+      ops.respond(id, parts[0], parts[1], body);
+    } catch (error) {
+      ops.fail(id, error);
+    }
+  };
+})
