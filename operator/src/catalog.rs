@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use revisions::Revisions;
 pub use service::serve;
-use state::{State, Walk};
+use state::{FellBehind, State, Walk};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -143,7 +143,7 @@ impl Catalog {
         self.read().state.walk(resume)
     }
 
-    fn next(&self, walk: &mut Walk) -> Option<WatchResponse> {
+    fn next(&self, walk: &mut Walk) -> Result<Option<WatchResponse>, FellBehind> {
         self.read().state.next(walk)
     }
 

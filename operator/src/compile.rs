@@ -105,10 +105,11 @@ pub fn check(modules: &BTreeMap<String, Bytes>, entrypoint: &str) -> Result<(), 
 }
 
 /// The module that `specifier` names when `importer` imports it, if it can name one: `./x.js` and `../x.js`
-/// are relative to the importer, as in a URL.
+/// are relative to the importer, as in a URL; anything else is a module's name, after a `/` or by itself. Nodes
+/// resolve the same way.
 pub fn resolve(importer: &str, specifier: &str) -> Option<String> {
     if !specifier.starts_with("./") && !specifier.starts_with("../") {
-        return None;
+        return Some(specifier.strip_prefix('/').unwrap_or(specifier).to_owned());
     }
     let mut path: Vec<&str> = importer.split('/').collect();
     path.pop();

@@ -129,7 +129,8 @@ impl Watcher {
             }
             // Seen before the catalog is read, so that a change made in between wakes us again.
             self.progress_rx.mark_unchanged();
-            if let Some(response) = self.catalog.next(&mut self.walk) {
+            let next = self.catalog.next(&mut self.walk).map_err(|behind| Status::aborted(behind.to_string()))?;
+            if let Some(response) = next {
                 return Ok(response);
             }
             tokio::select! {

@@ -78,6 +78,11 @@ enum Phase {
     Deltas,
 }
 
+/// A watcher reads its snapshot so slowly that what it has of it can no longer be put right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the client fell too far behind within a snapshot; watch again")]
+pub struct FellBehind;
+
 impl State {
     pub fn new(epoch: String) -> Self {
         Self {
@@ -175,19 +180,19 @@ impl State {
 
     /// What the watcher is to be told next, or `None` when it knows everything.
     ///
+    /// # Errors
+    /// When removals have been forgotten that concern a snapshot of which a part has been sent. The client has
+    /// to begin anew.
+    ///
     /// A snapshot goes on until it has met the present. What changes meanwhile is met further on; what is
     /// removed after an earlier part has brought it, is taken back by a later one. That way no watcher ever
     /// holds a table in which something is missing only because it was changing.
-    pub fn next(&self, walk: &mut Walk) -> Option<WatchResponse> {
-        let known = match walk.phase {
-            Phase::Snapshot { begun_at } => begun_at.max(walk.position),
-            Phase::Deltas => walk.position,
-        };
-        if known < self.forgotten {
-            *walk = self.begin();
-        }
-        if walk.phase == Phase::Deltas && walk.position == self.version {
-            return None;
+    pub fn next(&self, walk: &mut Walk) -> Result<Option<WatchResponse>, FellBehind> {
+        match walk.phase {
+            Phase::Snapshot { begun_at } if begun_at.max(walk.position) < self.forgotten => return Err(FellBehind),
+            Phase::Deltas if walk.position < self.forgotten => *walk = self.begin(),
+            Phase::Deltas if walk.position == self.version => return Ok(None),
+            Phase::Snapshot { .. } | Phase::Deltas => {}
         }
         let mut response = WatchResponse::default();
         self.fill(walk, &mut response);
@@ -203,7 +208,7 @@ impl State {
             response.cursor = Some(Cursor { epoch: self.epoch.clone(), version: walk.position });
         }
         response.set_kind(kind);
-        Some(response)
+        Ok(Some(response))
     }
 
     /// Walks on until the response is full or the present is met.

@@ -136,7 +136,8 @@ impl<'a> Links<'a> {
 }
 
 fn unresolved(all: &BTreeMap<String, Bytes>, file: &str, specifier: &str) -> String {
-    let guesses = [format!("./{specifier}"), format!("{specifier}.js"), format!("{specifier}.mjs")];
+    let guesses =
+        [format!("{specifier}.js"), format!("{specifier}.mjs"), format!("./{specifier}"), format!("./{specifier}.js")];
     let guess = guesses.iter().find(|guess| resolve(file, guess).is_some_and(|target| all.contains_key(&target)));
     match guess {
         Some(guess) => format!("no module \"{specifier}\"; did you mean \"{guess}\"?"),

@@ -55,10 +55,10 @@ fn early_errors_are_found() {
 
 #[test]
 fn an_import_that_is_not_there_names_the_remedy() {
-    let worker = format!("import './greet';\nimport 'greet.js';\nimport 'lodash';\nimport './none.js';\n{HANDLER}");
+    let worker = format!("import './greet';\nimport 'greet';\nimport 'lodash';\nimport './none.js';\n{HANDLER}");
     let found = errors(&[("worker.js", &worker), ("greet.js", "")]);
     assert_eq!(found[0], "worker.js:1:8: no module \"./greet\"; did you mean \"./greet.js\"?");
-    assert_eq!(found[1], "worker.js:2:8: no module \"greet.js\"; did you mean \"./greet.js\"?");
+    assert_eq!(found[1], "worker.js:2:8: no module \"greet\"; did you mean \"greet.js\"?");
     assert!(found[2].contains("packages are not installed"), "{found:?}");
     assert_eq!(found[3], "worker.js:4:8: no module \"./none.js\" among the Worker's modules");
 }
@@ -124,5 +124,5 @@ fn specifiers_resolve_as_in_a_url() {
     assert_eq!(resolve("lib/x/b.js", "../../a.js").as_deref(), Some("a.js"));
     assert_eq!(resolve("lib/b.js", "./c/../a.js").as_deref(), Some("lib/a.js"));
     assert_eq!(resolve("worker.js", "../a.js"), None);
-    assert_eq!(resolve("worker.js", "a.js"), None);
+    assert_eq!(resolve("lib/b.js", "a.js").as_deref(), Some("a.js"));
 }

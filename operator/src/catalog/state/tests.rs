@@ -46,7 +46,7 @@ impl Client {
     }
 
     fn catch_up(&mut self, state: &State, walk: &mut Walk) {
-        while let Some(response) = state.next(walk) {
+        while let Some(response) = state.next(walk).unwrap() {
             self.apply(response);
         }
     }
@@ -82,9 +82,9 @@ fn table(state: &State) -> Table {
 fn a_watcher_of_nothing_gets_the_end_of_an_empty_snapshot() {
     let state = State::new("e".into());
     let mut walk = state.walk(None);
-    let end = state.next(&mut walk).unwrap();
+    let end = state.next(&mut walk).unwrap().unwrap();
     assert_eq!((end.kind(), end.cursor.unwrap().version), (Kind::SnapshotEnd, 0));
-    assert_eq!(state.next(&mut walk), None);
+    assert_eq!(state.next(&mut walk), Ok(None));
 }
 
 #[test]
@@ -100,14 +100,14 @@ fn a_change_that_changes_nothing_is_not_told() {
 fn changes_made_while_a_watcher_slept_come_as_one_delta() {
     let mut state = State::new("e".into());
     let mut walk = state.walk(None);
-    state.next(&mut walk);
+    state.next(&mut walk).unwrap();
     (1..=100).for_each(|wall_ms| drop(set(&mut state, "cart", wall_ms)));
     state.set_node(node("a"));
     state.remove_node("a");
-    let delta = state.next(&mut walk).unwrap();
+    let delta = state.next(&mut walk).unwrap().unwrap();
     assert_eq!(delta.workers, [worker("cart", 100).1]);
     assert_eq!((delta.nodes.len(), &delta.removed_nodes[..]), (0, &["a".to_owned()][..]));
-    assert_eq!(state.next(&mut walk), None);
+    assert_eq!(state.next(&mut walk), Ok(None));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_cursor_resumes_where_it_stood() {
     set(&mut state, "cart", 1);
     let cursor = Cursor { epoch: "e".into(), version: state.version() };
     set(&mut state, "menu", 1);
-    let delta = state.next(&mut state.walk(Some(&cursor))).unwrap();
+    let delta = state.next(&mut state.walk(Some(&cursor))).unwrap().unwrap();
     assert_eq!((delta.kind(), delta.workers.len()), (Kind::Delta, 1));
 }
 
@@ -126,7 +126,7 @@ fn a_cursor_of_another_epoch_or_of_the_future_gets_a_snapshot() {
     set(&mut state, "cart", 1);
     for (epoch, version) in [("other", 1), ("e", 2)] {
         let cursor = Cursor { epoch: epoch.into(), version };
-        let first = state.next(&mut state.walk(Some(&cursor))).unwrap();
+        let first = state.next(&mut state.walk(Some(&cursor))).unwrap().unwrap();
         assert_eq!(first.kind(), Kind::SnapshotEnd);
     }
 }
@@ -141,7 +141,7 @@ fn a_large_snapshot_comes_in_parts() {
     }
     let (mut client, mut walk) = (Client::default(), state.walk(None));
     let mut parts = 0;
-    while let Some(response) = state.next(&mut walk) {
+    while let Some(response) = state.next(&mut walk).unwrap() {
         client.apply(response);
         parts += 1;
     }
@@ -164,6 +164,25 @@ fn a_watcher_that_fell_behind_what_is_remembered_starts_over() {
     assert_eq!(client.snapshots, 2);
     assert_eq!(client.held, table(&state));
     assert!(state.entries.len() <= TOMBSTONES + 1);
+}
+
+#[test]
+fn a_snapshot_that_can_no_longer_be_put_right_is_given_up() {
+    let mut state = State::new("e".into());
+    for i in 0..3_000 {
+        let (id, mut worker) = worker(&format!("worker-{i}"), 1);
+        worker.pool = "p".repeat(1_000);
+        state.set_worker(id, worker);
+    }
+    let mut walk = state.walk(None);
+    assert_eq!(state.next(&mut walk).unwrap().unwrap().kind(), Kind::Snapshot);
+    state.remove_worker(&WorkerId::new("shop", "worker-0"));
+    for i in 0..=TOMBSTONES {
+        let name = format!("short-lived-{i}");
+        set(&mut state, &name, 1);
+        state.remove_worker(&WorkerId::new("shop", &name));
+    }
+    assert_eq!(state.next(&mut walk), Err(FellBehind));
 }
 
 #[derive(Clone, Debug)]
@@ -201,7 +220,7 @@ proptest! {
                 Event::RemoveWorker(name) => drop(state.remove_worker(&WorkerId::new("shop", &name.to_string()))),
                 Event::SetNode(name) => drop(state.set_node(node(&name.to_string()))),
                 Event::RemoveNode(name) => drop(state.remove_node(&name.to_string())),
-                Event::Read => state.next(&mut walk).into_iter().for_each(|response| client.apply(response)),
+                Event::Read => state.next(&mut walk).unwrap().into_iter().for_each(|response| client.apply(response)),
                 Event::Reconnect => {
                     client.pending = Table::default();
                     walk = state.walk(client.cursor.as_ref());
