@@ -1,0 +1,142 @@
+//! A node's reply as an HTTP response.
+//!
+//! Belongs to one thread.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::runtime::invoke_response::Part;
+use tenon_proto::runtime::{Header, ResponseHead};
+use tokio::task::spawn_local;
+
+use crate::exchange::{Reply, Rest};
+use crate::headers;
+use crate::lane::Permit;
+use crate::retry::Mishap;
+
+/// The body of an answer.
+pub(crate) enum AnswerBody {
+    Full(Option<Bytes>),
+    Streaming(Streaming),
+}
+
+/// A body of which not all has come from the node yet. The node's stream ends when this is dropped.
+pub(crate) struct Streaming {
+    first: Option<Bytes>,
+    rest: Rest,
+    /// The request counts as in flight until its last byte has gone out.
+    _permit: Permit,
+}
+
+/// # Errors
+/// When the node's head is no HTTP response.
+pub(crate) fn response(method: &Method, reply: Reply, permit: Permit) -> Result<Response<AnswerBody>, Failure> {
+    let Reply { head, rest } = reply;
+    let ResponseHead { status, headers, body, more_body } = head;
+    let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status.filter(|status| !status.is_informational()).ok_or_else(|| {
+        Failure::new(FailureCode::Internal, Phase::Response, "The node's answer has no valid status.")
+    })?;
+    let bodiless = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let mut map = header_map(headers);
+    if !more_body {
+        end(rest);
+        if bodiless {
+            describe(&mut map, method, body.len());
+        } else {
+            // hyper counts what there is.
+            map.remove(header::CONTENT_LENGTH);
+        }
+        return Ok(built(status, map, AnswerBody::Full((!bodiless && !body.is_empty()).then_some(body))));
+    }
+    if bodiless {
+        return Ok(built(status, map, AnswerBody::Full(None)));
+    }
+    let first = (!body.is_empty()).then_some(body);
+    let streaming = Streaming { first, rest, _permit: permit };
+    Ok(built(status, map, AnswerBody::Streaming(streaming)))
+}
+
+fn built(status: StatusCode, headers: HeaderMap, body: AnswerBody) -> Response<AnswerBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn header_map(headers: Vec<Header>) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(headers.len() + 2);
+    for Header { name, value } in headers {
+        // The node has checked them already; one that is wrong all the same is not worth the response.
+        let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value)) else {
+            continue;
+        };
+        if !headers::is_hop_by_hop(&name) {
+            map.append(name, value);
+        }
+    }
+    map
+}
+
+/// HEAD tells the length that GET would have had (RFC 9110, section 9.3.2).
+fn describe(headers: &mut HeaderMap, method: &Method, len: usize) {
+    if *method == Method::HEAD && len > 0 && !headers.contains_key(header::CONTENT_LENGTH) {
+        headers.insert(header::CONTENT_LENGTH, len.into());
+    }
+}
+
+/// The reply is complete but for the end of its stream, which mostly has come with it. If not, it is waited for
+/// apart: leaving before it would tell the node that the client has gone.
+fn end(mut rest: Rest) {
+    let over = rest.is_over() || poll_fn(|cx| rest.poll_next(cx)).now_or_never().is_some();
+    if !over {
+        spawn_local(async move { poll_fn(|cx| rest.poll_next(cx)).await.is_ok() });
+    }
+}
+
+/// Tells hyper to break the client's stream off, so that half a body is not taken for a whole one.
+#[derive(Debug, thiserror::Error)]
+#[error("the node's reply broke off: {0:?}")]
+pub(crate) struct BrokeOff(Mishap);
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BrokeOff;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+        let streaming = match &mut *self {
+            Self::Full(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
+            Self::Streaming(streaming) => streaming,
+        };
+        if let Some(first) = streaming.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        let frame = match ready!(streaming.rest.poll_next(cx)) {
+            Ok(Some(Part::Body(piece))) => Some(Ok(Frame::data(piece))),
+            Ok(None) => None,
+            Ok(Some(Part::Head(_))) => Some(Err(BrokeOff(Mishap::Nonsense("a second head".into())))),
+            Err(mishap) => Some(Err(BrokeOff(mishap))),
+        };
+        if !matches!(frame, Some(Ok(_))) {
+            *self = Self::Full(None);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Full(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Full(body) => SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Streaming(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The catalog's client: one long watch, on a thread of its own.
+//!
+//! ```text
+//!  Watch(resume) ─► SNAPSHOT … SNAPSHOT_END ─► replace the table     DELTA ─► change the table
+//!        ▲                                                                        │
+//!        └──────────── pause (grows, jittered) ◄── the stream ended ◄─────────────┘
+//! ```
+//!
+//! Whatever happens to the operator, the last table goes on being served. A snapshot replaces it only when it
+//! has come whole, so a stream that breaks in the middle of one changes nothing.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenon_lifecycle::readiness;
+use tenon_proto::catalog::catalog_client::CatalogClient;
+use tenon_proto::catalog::watch_response::Kind;
+use tenon_proto::catalog::{Cursor, WatchRequest, WatchResponse};
+use tonic::Streaming;
+use tonic::transport::Endpoint;
+
+use crate::metrics::Metrics;
+use crate::table::{Published, Table};
+
+/// The first pause after a lost stream, and the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// An operator that cannot be connected to within this is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// An operator that has vanished without a word is noticed within the sum of these.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Operators send a snapshot in parts of a few thousand entries. Room for the longest entries there can be.
+const MAX_MESSAGE: usize = 64 * 1024 * 1024;
+
+/// Keeps the published table true to the catalog.
+pub(crate) struct Client {
+    /// Who we are, for the operator's log.
+    name: String,
+    endpoint: Endpoint,
+    state: State,
+    published: Published,
+    /// Held until there is a first table.
+    ready: Option<readiness::Handle>,
+    metrics: Metrics,
+}
+
+/// What one message after another builds up.
+#[derive(Default)]
+struct State {
+    table: Table,
+    cursor: Option<Cursor>,
+    /// A snapshot of which not all has come.
+    arriving: Option<Table>,
+}
+
+impl State {
+    /// Whether the table has changed.
+    fn apply(&mut self, mut message: WatchResponse) -> bool {
+        let cursor = message.cursor.take();
+        match message.kind() {
+            Kind::Snapshot | Kind::SnapshotEnd => {
+                let ends = message.kind() == Kind::SnapshotEnd;
+                let mut table = self.arriving.take().unwrap_or_else(|| self.table.emptied());
+                table.apply(message);
+                if !ends {
+                    self.arriving = Some(table);
+                    return false;
+                }
+                self.table = table;
+            }
+            Kind::Delta => self.table.apply(message),
+            Kind::Unspecified => {
+                tracing::error!("the catalog sent a message of a kind that this router does not know");
+                return false;
+            }
+        }
+        self.cursor = cursor;
+        true
+    }
+
+    /// A stream has ended: what has come of a snapshot is of no use, since the next one begins anew.
+    fn forget_arriving(&mut self) {
+        drop(mem::take(&mut self.arriving));
+    }
+}
+
+impl Client {
+    pub(crate) fn new(
+        name: String,
+        endpoint: Endpoint,
+        published: Published,
+        ready: readiness::Handle,
+        metrics: Metrics,
+    ) -> Self {
+        let endpoint = endpoint
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .keep_alive_while_idle(true);
+        Self { name, endpoint, state: State::default(), published, ready: Some(ready), metrics }
+    }
+
+    /// Watches for ever.
+    pub(crate) async fn run(mut self) -> std::convert::Infallible {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match self.watch(&mut pause).await {
+                Ok(()) => tracing::info!("the catalog's stream has ended"),
+                Err(status) => {
+                    tracing::warn!(code = ?status.code(), message = status.message(), "the catalog cannot be watched");
+                }
+            }
+            self.state.forget_arriving();
+            // Anywhere in the upper half: many routers that lost one operator do not come back as one.
+            tokio::time::sleep(pause.mul_f64(fastrand::f64() / 2.0 + 0.5)).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    async fn watch(&mut self, pause: &mut Duration) -> Result<(), tonic::Status> {
+        let channel = self.endpoint.connect().await.map_err(|error| tonic::Status::from_error(error.into()))?;
+        let mut client = CatalogClient::new(channel).max_decoding_message_size(MAX_MESSAGE);
+        let request = WatchRequest { client: self.name.clone(), resume: self.state.cursor.clone() };
+        let mut stream: Streaming<WatchResponse> = client.watch(request).await?.into_inner();
+        while let Some(message) = stream.message().await? {
+            // It works again.
+            *pause = PAUSE_MIN;
+            if self.state.apply(message) {
+                self.publish();
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self) {
+        self.published.store(Arc::new(self.state.table.clone()));
+        self.metrics.routes.set(self.state.table.route_count() as i64);
+        self.metrics.nodes.set(self.state.table.node_count() as i64);
+        if self.ready.take().is_some() {
+            let table = &self.state.table;
+            tracing::info!(workers = table.worker_count(), nodes = table.node_count(), "the catalog is here");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_proto::catalog::{Route, Worker};
+
+    fn message(kind: Kind, version: u64, names: &[&str]) -> WatchResponse {
+        let worker = |name: &&str| Worker {
+            id: format!("a/{name}"),
+            digest: vec![1; 32],
+            routes: vec![Route { host: name.to_string(), path: "/".into() }],
+            ..Default::default()
+        };
+        WatchResponse {
+            kind: kind.into(),
+            cursor: Some(Cursor { epoch: "e".into(), version }),
+            workers: names.iter().map(worker).collect(),
+            ..Default::default()
+        }
+    }
+
+    fn serves(state: &State, host: &str) -> bool {
+        state.table.route(host, "/").is_some()
+    }
+
+    #[test]
+    fn a_snapshot_replaces_the_table_when_it_is_whole() {
+        let mut state = State::default();
+        assert!(state.apply(message(Kind::SnapshotEnd, 1, &["old"])));
+        assert!(!state.apply(message(Kind::Snapshot, 2, &["new"])));
+        assert!(serves(&state, "old") && !serves(&state, "new"));
+        assert!(state.apply(message(Kind::SnapshotEnd, 2, &["newer"])));
+        assert!(!serves(&state, "old") && serves(&state, "new") && serves(&state, "newer"));
+        assert_eq!(state.cursor.unwrap().version, 2);
+    }
+
+    #[test]
+    fn half_a_snapshot_leaves_no_trace() {
+        let mut state = State::default();
+        state.apply(message(Kind::SnapshotEnd, 1, &["old"]));
+        state.apply(message(Kind::Snapshot, 2, &["half"]));
+        state.forget_arriving();
+        assert_eq!(state.cursor.as_ref().unwrap().version, 1, "the watch resumes from what is whole");
+        state.apply(message(Kind::Delta, 2, &["more"]));
+        assert!(serves(&state, "old") && serves(&state, "more") && !serves(&state, "half"));
+    }
+
+    #[test]
+    fn a_message_of_an_unknown_kind_changes_nothing() {
+        let mut state = State::default();
+        assert!(!state.apply(message(Kind::Unspecified, 9, &["x"])));
+        assert!(state.cursor.is_none() && !serves(&state, "x"));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a caller is told of a failure: a stable code, a sentence and the request's id.
+//!
+//! JSON when the caller takes it, plain text otherwise. Pure.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use serde_json::json;
+use tenon_proto::failure::{Failure, FailureCode};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// The answer to a request that failed.
+pub(crate) fn response(failure: &Failure, headers: &HeaderMap, request_id: &str) -> Response<Bytes> {
+    let Failure { code, message, .. } = failure;
+    let (content_type, body) = if prefers_json(headers) {
+        let error = json!({ "code": code.as_str(), "message": message, "requestId": request_id });
+        (JSON, format!("{}\n", json!({ "error": error })))
+    } else {
+        (TEXT, format!("{code}: {message}\n"))
+    };
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() =
+        StatusCode::from_u16(code.http_status()).expect("every failure code has a valid HTTP status");
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(seconds) = retry_after(*code) {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// In seconds, for what passes by itself.
+fn retry_after(code: FailureCode) -> Option<u32> {
+    match code {
+        FailureCode::Overloaded | FailureCode::Draining => Some(1),
+        FailureCode::NoNode | FailureCode::RevisionUnavailable => Some(2),
+        _ => None,
+    }
+}
+
+/// Whether JSON is at least as welcome as plain text. Who says nothing takes anything.
+fn prefers_json(headers: &HeaderMap) -> bool {
+    let mut accept = headers.get_all(header::ACCEPT).into_iter().peekable();
+    if accept.peek().is_none() {
+        return true;
+    }
+    let ranges: Vec<(&str, f32)> = accept
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default();
+            let quality = parts.find_map(|parameter| parameter.strip_prefix("q=").or(parameter.strip_prefix("Q=")));
+            (name, quality.and_then(|quality| quality.parse().ok()).unwrap_or(1.0))
+        })
+        .collect();
+    // The most specific range that matches says how welcome a type is (RFC 9110, section 12.5.1).
+    let quality = |names: [&str; 3]| {
+        let of = |name: &str| ranges.iter().find(|(range, _)| range.eq_ignore_ascii_case(name)).map(|(_, q)| *q);
+        names.into_iter().find_map(of).unwrap_or(0.0)
+    };
+    let json = quality(["application/json", "application/*", "*/*"]);
+    json > 0.0 && json >= quality(["text/plain", "text/*", "*/*"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_proto::failure::Phase;
+
+    fn answer(code: FailureCode, accept: Option<&str>) -> (Response<Bytes>, String) {
+        let mut headers = HeaderMap::new();
+        accept.map(|accept| headers.insert(header::ACCEPT, accept.parse().unwrap()));
+        let failure = Failure::new(code, Phase::Admission, "A \"sentence\".");
+        let response = response(&failure, &headers, "r-1");
+        let body = String::from_utf8(response.body().to_vec()).unwrap();
+        (response, body)
+    }
+
+    #[test]
+    fn a_caller_that_takes_json_gets_json() {
+        for accept in [None, Some("*/*"), Some("application/json"), Some("text/plain;q=0.5, application/*")] {
+            let (response, body) = answer(FailureCode::WorkerNotFound, accept);
+            assert_eq!(response.status(), 404);
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json", "{accept:?}");
+            let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+            let expected = json!({"code": "worker_not_found", "message": "A \"sentence\".", "requestId": "r-1"});
+            assert_eq!(body, json!({ "error": expected }));
+        }
+    }
+
+    #[test]
+    fn any_other_gets_plain_text() {
+        for accept in ["text/plain", "text/html", "application/json;q=0, */*", "text/*, */*;q=0.1", "nonsense"] {
+            let (response, body) = answer(FailureCode::NodeLost, Some(accept));
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "text/plain; charset=utf-8", "{accept}");
+            assert_eq!(body, "node_lost: A \"sentence\".\n");
+        }
+    }
+
+    #[test]
+    fn what_passes_by_itself_says_when_to_come_again() {
+        assert!(answer(FailureCode::Overloaded, None).0.headers().contains_key(header::RETRY_AFTER));
+        assert!(!answer(FailureCode::CpuLimitExceeded, None).0.headers().contains_key(header::RETRY_AFTER));
+    }
+
+    #[test]
+    fn every_code_has_an_answer() {
+        for code in FailureCode::ALL {
+            assert_eq!(answer(*code, None).0.status().as_u16(), code.http_status());
+        }
+    }
+}

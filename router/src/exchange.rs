@@ -1,0 +1,145 @@
+//! One attempt: a request to a shard over its link, and the reply's head or the mishap that came instead.
+//!
+//! Belongs to one thread.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use tenon_proto::failure::Failure;
+use tenon_proto::frame::Decoder;
+use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
+use tokio::time::Instant;
+use tonic::{Code, Status};
+
+use crate::link::Link;
+use crate::retry::Mishap;
+use crate::upload::{Attempt, Upload};
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
+
+/// A reply whose head has come.
+pub(crate) struct Reply {
+    pub(crate) head: ResponseHead,
+    /// What is still to come. Without `head.more_body` that is no more than the end of the stream.
+    pub(crate) rest: Rest,
+}
+
+pub(crate) struct Rest {
+    decoder: Decoder,
+    stream: Incoming,
+}
+
+/// Sends the head and the body, and waits for the reply's head.
+///
+/// # Arguments
+/// `head` is the framed head message; `wall` how long the node may take; `deadline` when we stop to wait for it.
+pub(crate) async fn invoke(
+    link: &Rc<Link>,
+    head: &Bytes,
+    upload: Option<&Rc<Upload>>,
+    wall: Duration,
+    deadline: Instant,
+) -> Result<Reply, Mishap> {
+    let mut sender = link.sender().await.map_err(|_| Mishap::Unreachable)?;
+    let mut request = Request::new(Attempt::new(head.clone(), upload));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = link.uri().clone();
+    let headers = request.headers_mut();
+    headers.insert(header::CONTENT_TYPE, GRPC);
+    headers.insert(header::TE, TRAILERS);
+    headers.insert("grpc-timeout", grpc_timeout(wall));
+
+    let exchange = async {
+        let response = sender.try_send_request(request).await.map_err(|mut error| {
+            if error.take_message().is_some() { Mishap::NotBegun } else { broken(&error.into_error()) }
+        })?;
+        first_message(response).await
+    };
+    let reply = tokio::time::timeout_at(deadline, exchange).await.unwrap_or(Err(Mishap::Silent));
+    // A body that failed takes the stream with it; the body is the cause.
+    reply.map_err(|mishap| upload.and_then(|upload| upload.failure()).map_or(mishap, Mishap::Upload))
+}
+
+/// In whole seconds: the same for nearly all requests, so that header compression makes one byte of it.
+fn grpc_timeout(wall: Duration) -> HeaderValue {
+    let seconds = wall.as_secs() + u64::from(wall.subsec_nanos() > 0);
+    // The specification allows eight digits.
+    HeaderValue::try_from(format!("{}S", seconds.min(99_999_999))).expect("digits and a letter are a header")
+}
+
+async fn first_message(response: Response<Incoming>) -> Result<Reply, Mishap> {
+    if response.status() != StatusCode::OK {
+        return Err(Mishap::Nonsense(format!("HTTP status {}", response.status())));
+    }
+    // A failure without any message comes as headers alone.
+    if let Some(failure) = failure(response.headers()) {
+        return Err(Mishap::Said(failure));
+    }
+    let mut rest = Rest { decoder: Decoder::default(), stream: response.into_body() };
+    match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
+        Some(Part::Head(head)) => Ok(Reply { head, rest }),
+        Some(Part::Body(_)) => Err(Mishap::Nonsense("a body before its head".into())),
+        None => Err(Mishap::Nonsense("an end before the head".into())),
+    }
+}
+
+impl Rest {
+    /// The next part; `None` at an end that says that all went well.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Mishap>> {
+        loop {
+            let message = self.decoder.next::<InvokeResponse>();
+            if let Some(message) = message.map_err(|error| Mishap::Nonsense(error.to_string()))? {
+                let part = message.part.ok_or_else(|| Mishap::Nonsense("a message without a part".into()))?;
+                return Poll::Ready(Ok(Some(part)));
+            }
+            let Some(frame) = ready!(Pin::new(&mut self.stream).poll_frame(cx)) else {
+                return Poll::Ready(Err(Mishap::Lost));
+            };
+            match frame.map_err(|error| broken(&error))?.into_data() {
+                Ok(data) => self.decoder.push(data),
+                Err(frame) => {
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    self.decoder.finish().map_err(|error| Mishap::Nonsense(error.to_string()))?;
+                    return Poll::Ready(failure(&trailers).map_or(Ok(None), |failure| Err(Mishap::Said(failure))));
+                }
+            }
+        }
+    }
+
+    /// Whether the stream's end is here already.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+}
+
+/// What a status in headers or trailers says, unless it says that all is well, or there is none.
+fn failure(headers: &HeaderMap) -> Option<Failure> {
+    let status = Status::from_header_map(headers)?;
+    (status.code() != Code::Ok).then(|| Failure::from(&status))
+}
+
+/// What a broken stream or connection means.
+fn broken(error: &hyper::Error) -> Mishap {
+    if error.is_canceled() {
+        return Mishap::NotBegun;
+    }
+    let reason = std::iter::successors(error.source(), |error| (*error).source())
+        .find_map(|error| error.downcast_ref::<h2::Error>());
+    match reason {
+        // RFC 9113, section 8.7: nothing of such a stream has been processed.
+        Some(error) if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) => Mishap::NotBegun,
+        // Section 6.8: neither of those above the last stream that a leaving node names.
+        Some(error) if error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR) => {
+            Mishap::NotBegun
+        }
+        _ => Mishap::Lost,
+    }
+}

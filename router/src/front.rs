@@ -1,0 +1,201 @@
+//! The front of a lane: its listener, its client connections, and how they end.
+//!
+//! Every lane listens on the same address (`SO_REUSEPORT`); the kernel deals connections out. A drain has two
+//! steps, because a Service goes on sending new connections for a moment after its endpoint is told to leave:
+//!
+//! ```text
+//!  Serving ── drain ──► Leaving ─────────── linger over ──► Closing ── last connection gone ──► done
+//!  keep-alive           still accepts; HTTP/1 answers       accepts what has come, then
+//!                       "connection: close", HTTP/2 GOAWAY  nothing; idle connections close
+//! ```
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{Domain, Protocol, Socket, Type};
+use tenon_lifecycle::{drain, readiness::Readiness};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+
+use crate::lane::Lane;
+use crate::link::Local;
+use crate::path;
+use crate::preface::{Opening, Speaks};
+
+/// Connections that wait to be accepted. The kernel's own limit is usually lower.
+const BACKLOG: i32 = 4096;
+
+/// How long a client may take to send a request's head, and to say nothing between two requests.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A request's head, and each piece that a body is read in, in bytes.
+const HTTP1_BUFFER: usize = 64 * 1024;
+const HTTP2_HEAD: u32 = 64 * 1024;
+const HTTP2_STREAMS: u32 = 256;
+const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
+const HTTP2_CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+
+/// An HTTP/2 client that does not even answer pings has gone.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A pause after a failed accept, which is nearly always a lack of file descriptors that passes.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A listener that shares its address with those of the other lanes.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    Leaving,
+    Closing,
+}
+
+/// Serves until the drain is over.
+///
+/// # Arguments
+/// `linger` is how long new connections are taken after the drain has begun.
+pub(crate) async fn run(
+    lane: Rc<Lane>,
+    listener: std::net::TcpListener,
+    drain: drain::Watch,
+    readiness: Readiness,
+    linger: Duration,
+) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
+    let front = Front { lane: lane.clone(), stage_rx };
+
+    front.accept_until(&listener, drain.signaled()).await;
+    let leaving = readiness.hold("drain");
+    lane.leaving.set(true);
+    stage_tx.send_replace(Stage::Leaving);
+    front.accept_until(&listener, tokio::time::sleep(linger)).await;
+    // Whoever has been let in by the kernel is served: closing the listener would reset them.
+    while let Some(Ok((stream, peer))) = listener.accept().now_or_never() {
+        front.admit(stream, peer);
+    }
+    drop(listener);
+    stage_tx.send_replace(Stage::Closing);
+    drop(front);
+    // Every connection holds a receiver.
+    stage_tx.closed().await;
+    lane.meters.flush();
+    drop((leaving, drain));
+    Ok(())
+}
+
+struct Front {
+    lane: Rc<Lane>,
+    stage_rx: watch::Receiver<Stage>,
+}
+
+impl Front {
+    async fn accept_until(&self, listener: &TcpListener, end: impl Future<Output = ()>) {
+        let mut end = pin!(end);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut end => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.admit(stream, peer),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+        let (lane, stage_rx) = (self.lane.clone(), self.stage_rx.clone());
+        spawn_local(async move {
+            lane.metrics.connections.inc();
+            let gauge = Counted(lane.clone());
+            if let Err(error) = serve(lane, stream, peer.ip(), stage_rx).await {
+                // Clients hang up, time out and send nonsense all day; hyper has told them what it could.
+                tracing::debug!(%error, %peer, "a client connection broke");
+            }
+            drop(gauge);
+        });
+    }
+}
+
+/// A connection, as the gauge sees it.
+struct Counted(Rc<Lane>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.metrics.connections.dec();
+    }
+}
+
+async fn serve(
+    lane: Rc<Lane>,
+    stream: TcpStream,
+    peer: IpAddr,
+    mut stage_rx: watch::Receiver<Stage>,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    stream.set_nodelay(true)?;
+    let opening = tokio::select! {
+        opening = tokio::time::timeout(HEAD_TIMEOUT, Opening::read(stream)) => opening??,
+        // Nothing has been asked yet.
+        _ = stage_rx.wait_for(|stage| *stage == Stage::Closing) => return Ok(()),
+    };
+    let service = service_fn(|request| path::serve(lane.clone(), peer, request));
+    // Both kinds of connection are driven the same way, but have no trait in common that says so.
+    macro_rules! drive {
+        ($connection:expr, $last_stage:expr) => {{
+            let mut connection = pin!($connection);
+            tokio::select! {
+                ended = connection.as_mut() => return Ok(ended?),
+                _ = stage_rx.wait_for(|stage| *stage >= $last_stage) => connection.as_mut().graceful_shutdown(),
+            }
+            Ok(connection.await?)
+        }};
+    }
+    match opening.speaks() {
+        Speaks::Http1 => drive!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .max_buf_size(HTTP1_BUFFER)
+                .serve_connection(TokioIo::new(opening), service),
+            Stage::Closing
+        ),
+        Speaks::Http2 => drive!(
+            http2::Builder::new(Local)
+                .timer(TokioTimer::new())
+                .keep_alive_interval(PING_INTERVAL)
+                .keep_alive_timeout(PING_TIMEOUT)
+                .max_header_list_size(HTTP2_HEAD)
+                .max_concurrent_streams(HTTP2_STREAMS)
+                .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+                .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+                .serve_connection(TokioIo::new(opening), service),
+            Stage::Leaving
+        ),
+    }
+}

@@ -1,0 +1,130 @@
+//! Whether a shard is worth a request: what its failures say about it.
+//!
+//! A shard that cannot be connected to is *ejected*: requests pass it by, and the thread that ejected it tries
+//! to connect in the background, at growing intervals, until that works. No request ever is the probe. A shard
+//! that says it drains is passed by until the catalog has told something new of its nodes, or its process has
+//! gone and another one answers.
+//!
+//! Pure.
+
+use std::time::Duration;
+
+/// Refused this often in a row, a shard is ejected. Once can be a listener that is just coming up.
+const STRIKES: u8 = 2;
+
+/// The pause before the first probe, and the longest.
+const PROBE_MIN: Duration = Duration::from_millis(50);
+const PROBE_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    Sound {
+        /// Failed connections since the last that worked.
+        strikes: u8,
+    },
+    /// Takes nothing new, it says; heard when the nodes had this version.
+    Draining { nodes_version: u64 },
+    Ejected {
+        /// Probes that failed.
+        probes: u8,
+    },
+}
+
+/// How a connection failed to come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectFailure {
+    /// Somebody said no.
+    Refused,
+    /// Nobody said anything in time, which costs whoever waits too much to try it twice.
+    Silent,
+}
+
+impl Health {
+    /// Whether requests should go there, when the nodes have this version.
+    pub(crate) fn takes_requests(self, version: u64) -> bool {
+        match self {
+            Self::Sound { .. } => true,
+            Self::Draining { nodes_version } => nodes_version != version,
+            Self::Ejected { .. } => false,
+        }
+    }
+
+    pub(crate) fn connected() -> Self {
+        Self::Sound { strikes: 0 }
+    }
+
+    pub(crate) fn failed_to_connect(self, how: ConnectFailure) -> Self {
+        match (self, how) {
+            (Self::Ejected { probes }, _) => Self::Ejected { probes: probes.saturating_add(1) },
+            (Self::Sound { strikes }, ConnectFailure::Refused) if strikes + 1 < STRIKES => {
+                Self::Sound { strikes: strikes + 1 }
+            }
+            _ => Self::Ejected { probes: 0 },
+        }
+    }
+
+    /// The connection has ended. A process that was draining has gone, and nobody may be there yet.
+    pub(crate) fn disconnected(self) -> Self {
+        match self {
+            Self::Draining { .. } => Self::Ejected { probes: 0 },
+            other => other,
+        }
+    }
+
+    pub(crate) fn is_ejected(self) -> bool {
+        matches!(self, Self::Ejected { .. })
+    }
+
+    /// How long to wait before an ejected shard is tried again.
+    ///
+    /// # Arguments
+    /// `jitter` in 0..1 keeps the threads of many routers from trying all at once.
+    pub(crate) fn probe_pause(self, jitter: f64) -> Option<Duration> {
+        let Self::Ejected { probes } = self else { return None };
+        let pause = PROBE_MIN.saturating_mul(1 << probes.min(16)).min(PROBE_MAX);
+        Some(pause.mul_f64(0.5 + jitter / 2.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_refusal_is_forgiven_and_a_second_is_not() {
+        let once = Health::connected().failed_to_connect(ConnectFailure::Refused);
+        assert!(once.takes_requests(0));
+        assert!(!once.failed_to_connect(ConnectFailure::Refused).takes_requests(0));
+    }
+
+    #[test]
+    fn silence_is_not_listened_to_twice() {
+        assert!(Health::connected().failed_to_connect(ConnectFailure::Silent).is_ejected());
+    }
+
+    #[test]
+    fn probes_come_ever_more_seldom_and_never_stop() {
+        let mut health = Health::Ejected { probes: 0 };
+        let mut last = Duration::ZERO;
+        for _ in 0..1000 {
+            let pause = health.probe_pause(1.0).unwrap();
+            assert!(pause >= last && pause <= PROBE_MAX);
+            (last, health) = (pause, health.failed_to_connect(ConnectFailure::Refused));
+        }
+        assert_eq!(last, PROBE_MAX);
+        assert_eq!(Health::connected().probe_pause(1.0), None);
+    }
+
+    #[test]
+    fn a_draining_shard_is_asked_again_when_the_catalog_has_news() {
+        let draining = Health::Draining { nodes_version: 7 };
+        assert!(!draining.takes_requests(7));
+        assert!(draining.takes_requests(8));
+    }
+
+    #[test]
+    fn a_draining_process_that_has_gone_is_probed_for_its_successor() {
+        assert!(Health::Draining { nodes_version: 7 }.disconnected().is_ejected());
+        assert!(!Health::connected().disconnected().is_ejected());
+    }
+}

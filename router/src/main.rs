@@ -1,0 +1,88 @@
+//! `tenon-router`: Args ─► Config ─► Router ─► drain.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Parser;
+use http::Uri;
+use tenon_lifecycle::admin::{self, AdminArgs};
+use tenon_lifecycle::drain;
+use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::readiness::Readiness;
+use tenon_router::{Config, Router};
+
+/// Terminates HTTP and forwards each request to its Worker's shard.
+#[derive(Debug, Parser)]
+#[command(name = "tenon-router", version)]
+struct Args {
+    #[command(flatten)]
+    log: LogArgs,
+
+    #[command(flatten)]
+    admin: AdminArgs,
+
+    /// Where clients come.
+    #[arg(long, env = "TENON_LISTEN", default_value = "0.0.0.0:8080")]
+    listen: SocketAddr,
+
+    /// The operator's catalog.
+    #[arg(long, env = "TENON_CATALOG", value_name = "http://HOST:PORT")]
+    catalog: Uri,
+
+    /// Threads that serve; as many as there are cores unless said otherwise.
+    #[arg(long, env = "TENON_THREADS")]
+    threads: Option<NonZeroUsize>,
+
+    /// Log every request.
+    #[arg(long, env = "TENON_ACCESS_LOG")]
+    access_log: bool,
+
+    /// Tell in every response which node served it.
+    #[arg(long, env = "TENON_DEBUG_HEADERS")]
+    debug_headers: bool,
+
+    /// How many seconds new connections are taken after SIGTERM, until all have heard that this router leaves.
+    #[arg(long, env = "TENON_DRAIN_LINGER", value_name = "SECONDS", default_value_t = 5.0)]
+    drain_linger: f64,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    log::init(&args.log);
+    let config = config(&args)?;
+
+    let (registry, readiness) = (prometheus::Registry::new(), Readiness::new());
+    let (signal, watch) = drain::channel();
+    let router = Router::spawn(config, watch, &registry, &readiness)?;
+    let listen = args.admin.admin_listen;
+    let _admin = admin::spawn(listen, registry, readiness).with_context(|| format!("cannot listen on {listen}"))?;
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        drain::termination().await;
+        signal.drain().await;
+    });
+    router.join();
+    Ok(())
+}
+
+fn config(args: &Args) -> anyhow::Result<Config> {
+    anyhow::ensure!(
+        args.catalog.scheme_str() == Some("http") && args.catalog.authority().is_some(),
+        "--catalog is to be http://HOST:PORT, not {}",
+        args.catalog
+    );
+    let threads = args.threads.map_or_else(std::thread::available_parallelism, Ok)?;
+    let name = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".into());
+    Ok(Config {
+        name: format!("router/{name}"),
+        listen: args.listen,
+        catalog: args.catalog.clone(),
+        threads,
+        access_log: args.access_log,
+        debug_headers: args.debug_headers,
+        drain_linger: Duration::try_from_secs_f64(args.drain_linger).context("--drain-linger is to be seconds")?,
+    })
+}

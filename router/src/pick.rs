@@ -1,0 +1,56 @@
+//! Which shard a request goes to: the first candidate that takes requests, on a node that has not failed it yet.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::lane::Lane;
+use crate::link::Link;
+use crate::ring::{Candidates, Key};
+use crate::table::{Pool, Shard};
+
+/// So many candidates are looked at for one request. If all of these are out of order, so is the pool.
+const MAX_CANDIDATES: usize = 64;
+
+/// One request's walk through its candidates.
+pub(crate) struct Picker<'a> {
+    lane: &'a Lane,
+    pool: &'a Pool,
+    nodes_version: u64,
+    candidates: Candidates,
+    left: usize,
+    /// Nodes that have failed this request.
+    avoided: Vec<Arc<str>>,
+    /// The best of those passed by: a shard that may be out of order is better than none.
+    passed_by: Option<Rc<Link>>,
+}
+
+impl<'a> Picker<'a> {
+    pub(crate) fn new(lane: &'a Lane, pool: &'a Pool, key: Key, nodes_version: u64) -> Self {
+        let candidates = Candidates::new(key);
+        Self { lane, pool, nodes_version, candidates, left: MAX_CANDIDATES, avoided: Vec::new(), passed_by: None }
+    }
+
+    /// This node has failed the request: its other shards are not worth trying either.
+    pub(crate) fn avoid_node(&mut self, shard: &Shard) {
+        self.avoided.push(shard.node.clone());
+    }
+
+    /// Each candidate at most once.
+    pub(crate) fn next(&mut self) -> Option<Rc<Link>> {
+        while self.left > 0 {
+            self.left -= 1;
+            let Some(slot) = self.candidates.next(&self.pool.ring) else { break };
+            let shard = &self.pool.shards[slot.get()];
+            if self.avoided.contains(&shard.node) {
+                continue;
+            }
+            let link = self.lane.link(shard);
+            if link.takes_requests(self.nodes_version) {
+                return Some(link);
+            }
+            self.passed_by.get_or_insert(link);
+        }
+        self.left = 0;
+        self.passed_by.take()
+    }
+}

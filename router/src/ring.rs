@@ -1,0 +1,244 @@
+//! The ring: a worker id to an ordered list of slots, the same in every router that knows the same slots.
+//!
+//! Multi-probe consistent hashing (Appleton and O'Reilly, "Multi-probe consistent hashing", 2015,
+//! <https://arxiv.org/abs/1505.00062>). A plain ring evens out its arcs with a thousand points per slot; here
+//! the *key* is hashed `PROBES` times and goes to the point nearest after any of its probes, so that the length
+//! of one arc hardly matters. A slot's share is then at most `k/(k-1)` of the mean for `k` probes in a large
+//! ring; `POINTS` points per slot do the same for a ring of a few slots, where chance has less to average.
+//!
+//! ```text
+//!            p1        p0            p2          probes of one key
+//!  ──●────────┴─●───────┴────●────────┴────●──   points of slots
+//!    a          b  ◄ nearest c             a     candidates: b, c, a
+//! ```
+//!
+//! The candidates after the first are those that would be first if the ones before them were gone. So a lost
+//! slot gives each of its keys to that key's next candidate, and moves no other.
+//!
+//! Pure. Hashes are SHA-256 and splitmix64's finalizer, fixed for good: a router of another version, platform
+//! or start agrees.
+
+use sha2::{Digest as _, Sha256};
+use tenon_proto::id::{ShardId, WorkerId};
+
+/// Probes per key. 16 bound a slot's share of a large ring to 1.07 of the mean.
+const PROBES: usize = 16;
+
+/// Points per slot: 16,000 slots then take 1.3 MB, which still sits in a core's second-level cache.
+const POINTS: u64 = 8;
+
+/// 2^64 divided by the golden ratio: splitmix64's increment.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Where a Worker stands in every ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(u64);
+
+impl Key {
+    pub fn of(worker: &WorkerId) -> Self {
+        Self(hash(&[worker.as_str().as_bytes()]))
+    }
+
+    /// The places probed: an arithmetic progression, as good as independent hashes (Kirsch and Mitzenmacher,
+    /// "Less hashing, same performance", 2006). The step is odd, so that all probes differ.
+    fn probes(self) -> impl Iterator<Item = u32> {
+        let step = high(mix(self.0)) | 1;
+        std::iter::successors(Some(high(self.0)), move |place| Some(place.wrapping_add(step))).take(PROBES)
+    }
+}
+
+/// What a slot's points grow from: the same for the same shard of the same node, wherever it is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(u64);
+
+impl Seed {
+    /// # Arguments
+    /// `node` is the node's name, unique among all nodes.
+    pub fn of(node: &str, shard: ShardId) -> Self {
+        Self(hash(&[node.as_bytes(), &[0], &shard.0.to_le_bytes()]))
+    }
+
+    fn points(self) -> impl Iterator<Item = u32> {
+        (0..POINTS).map(move |i| high(mix(self.0.wrapping_add(GOLDEN.wrapping_mul(i)))))
+    }
+}
+
+/// A slot's position in the list that the ring was built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SlotIndex(u32);
+
+impl SlotIndex {
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An immutable ring.
+#[derive(Debug, Default)]
+pub struct Ring {
+    slots: usize,
+    /// Places of the points, ascending, and an end mark.
+    places: Vec<u32>,
+    /// Whose point that is.
+    owners: Vec<SlotIndex>,
+    /// By the highest bits of a place: the first point at or after the beginning of that stretch.
+    index: Vec<u32>,
+    /// How many bits of a place are not part of the index.
+    shift: u32,
+}
+
+impl Ring {
+    /// A ring of the slots with these seeds. Their order matters only to the [`SlotIndex`]es that come out, and
+    /// to ties, so give them in an order that every process finds.
+    pub fn new(seeds: impl IntoIterator<Item = Seed>) -> Self {
+        let mut points = Vec::new();
+        let mut slots = 0;
+        for seed in seeds {
+            // Place above, slot below: one integer sorts by both.
+            points.extend(seed.points().map(|place| u64::from(place) << 32 | slots as u64));
+            slots += 1;
+        }
+        if slots == 0 {
+            return Self::default();
+        }
+        points.sort_unstable();
+        let mut places: Vec<u32> = points.iter().map(|point| high(*point)).collect();
+        // About one point per stretch. There are at least POINTS points, so the shift is under 32.
+        let bits = points.len().next_power_of_two().trailing_zeros();
+        let shift = u32::BITS - bits;
+        let mut next = 0;
+        let index = (0..1u32 << bits)
+            .map(|stretch| {
+                while places.get(next).is_some_and(|place| place >> shift < stretch) {
+                    next += 1;
+                }
+                next as u32
+            })
+            .collect();
+        // Ends a scan without a comparison of indices.
+        places.push(u32::MAX);
+        let owners = points.iter().map(|point| SlotIndex(*point as u32)).collect();
+        Self { slots, places, owners, index, shift }
+    }
+
+    /// How many slots there are.
+    pub fn len(&self) -> usize {
+        self.slots
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots == 0
+    }
+
+    /// The first candidate of a key. `None` only when there are no slots.
+    pub fn first(&self, key: Key) -> Option<SlotIndex> {
+        if self.is_empty() {
+            return None;
+        }
+        let (mut nearest, mut best) = (u32::MAX, 0);
+        for place in key.probes() {
+            let point = self.successor(place);
+            let distance = self.places[point].wrapping_sub(place);
+            // Written so that it compiles to two conditional moves: the outcome cannot be predicted.
+            let nearer = distance < nearest;
+            nearest = if nearer { distance } else { nearest };
+            best = if nearer { point } else { best };
+        }
+        Some(self.owners[best])
+    }
+
+    /// All slots in a key's order of preference, each once.
+    pub fn candidates(&self, key: Key) -> impl Iterator<Item = SlotIndex> + '_ {
+        let mut walk = Candidates::new(key);
+        std::iter::from_fn(move || walk.next(self))
+    }
+
+    /// The first point at or after a place, around the end if need be.
+    fn successor(&self, place: u32) -> usize {
+        let mut point = self.index[(place >> self.shift) as usize] as usize;
+        // Two steps without a branch come before the loop, whose branch is then nearly always the same. The end
+        // mark is no less than any place, so no step goes beyond it.
+        point += usize::from(self.places[point] < place);
+        point += usize::from(self.places[point] < place);
+        while self.places[point] < place {
+            point += 1;
+        }
+        if point == self.owners.len() { 0 } else { point }
+    }
+}
+
+/// A walk through a key's candidates that borrows no ring, so that it can outlast an await. The first step costs
+/// what [`Ring::first`] does; only a second one sets the walk up.
+#[derive(Debug)]
+pub struct Candidates {
+    key: Key,
+    taken: Vec<SlotIndex>,
+    cursors: Vec<Cursor>,
+}
+
+/// One probe's place in the walk: its next point, and how far that is.
+#[derive(Debug)]
+struct Cursor {
+    point: usize,
+    distance: u32,
+    left: usize,
+}
+
+impl Candidates {
+    pub fn new(key: Key) -> Self {
+        Self { key, taken: Vec::new(), cursors: Vec::new() }
+    }
+
+    /// The next candidate. Always give the same ring.
+    pub fn next(&mut self, ring: &Ring) -> Option<SlotIndex> {
+        if self.taken.len() >= ring.slots {
+            return None;
+        }
+        let slot = if self.taken.is_empty() { ring.first(self.key)? } else { self.nearest_untaken(ring)? };
+        self.taken.push(slot);
+        Some(slot)
+    }
+
+    /// Merges the walks of all probes by distance, as if the taken slots had no points.
+    fn nearest_untaken(&mut self, ring: &Ring) -> Option<SlotIndex> {
+        if self.cursors.is_empty() {
+            self.cursors.extend(self.key.probes().map(|place| {
+                let point = ring.successor(place);
+                Cursor { point, distance: ring.places[point].wrapping_sub(place), left: ring.owners.len() }
+            }));
+        }
+        loop {
+            let cursor = self.cursors.iter_mut().filter(|cursor| cursor.left > 0).min_by_key(|c| c.distance)?;
+            let slot = ring.owners[cursor.point];
+            if !self.taken.contains(&slot) {
+                return Some(slot);
+            }
+            let next = if cursor.point + 1 == ring.owners.len() { 0 } else { cursor.point + 1 };
+            cursor.distance = cursor.distance.wrapping_add(ring.places[next].wrapping_sub(ring.places[cursor.point]));
+            cursor.point = next;
+            cursor.left -= 1;
+        }
+    }
+}
+
+/// The first eight bytes of SHA-256.
+fn hash(parts: &[&[u8]]) -> u64 {
+    let mut hasher = Sha256::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    let digest = hasher.finalize();
+    u64::from_le_bytes(digest[..8].try_into().expect("SHA-256 has 32 bytes"))
+}
+
+/// The finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn high(z: u64) -> u32 {
+    (z >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn routes(list: &[(&str, &str)]) -> Routes<usize> {
+    let mut routes = Routes::default();
+    list.iter().enumerate().for_each(|(i, (host, path))| routes.insert(&Route::new(host, path), i));
+    routes
+}
+
+#[test]
+fn a_host_has_any_case_and_any_port() {
+    let routes = routes(&[("Shop.Example", "/"), ("[::1]", "/")]);
+    for host in ["shop.example", "SHOP.example:8080", "shop.example."] {
+        assert_eq!(routes.find(host, "/"), Some(&0), "{host}");
+    }
+    assert_eq!(routes.find("[::1]:8080", "/"), Some(&1));
+    assert_eq!(routes.find("[::1]", "/"), Some(&1));
+    assert_eq!(routes.find("example", "/"), None);
+}
+
+#[test]
+fn the_most_specific_host_wins() {
+    let routes = routes(&[("*.example", "/"), ("*.b.example", "/"), ("a.b.example", "/only")]);
+    assert_eq!(routes.find("a.b.example", "/only"), Some(&2));
+    assert_eq!(routes.find("a.b.example", "/else"), Some(&1));
+    assert_eq!(routes.find("x.y.b.example", "/"), Some(&1));
+    assert_eq!(routes.find("x.example", "/"), Some(&0));
+    assert_eq!(routes.find("example", "/"), None);
+}
+
+#[test]
+fn the_longest_prefix_wins_at_a_segment_boundary() {
+    let routes = routes(&[("a", "/"), ("a", "/api"), ("a", "/api/v1/"), ("a", "/api-docs")]);
+    for (path, expected) in [
+        ("/", 0),
+        ("/x", 0),
+        ("/ap", 0),
+        ("/apix", 0),
+        ("/api", 1),
+        ("/api/", 1),
+        ("/api/v", 1),
+        ("/api/v1", 2),
+        ("/api/v1/x/y", 2),
+        ("/api/v10", 1),
+        ("/api-docs/x", 3),
+        ("/api-x", 0),
+        ("//", 0),
+    ] {
+        assert_eq!(routes.find("a", path), Some(&expected), "{path}");
+    }
+}
+
+#[test]
+fn a_host_without_a_root_does_not_serve_everything() {
+    let routes = routes(&[("a", "/b/c")]);
+    assert_eq!(routes.find("a", "/"), None);
+    assert_eq!(routes.find("a", "/b"), None);
+    assert_eq!(routes.find("a", "/b/d/c"), None);
+    assert_eq!(routes.find("a", "/b/c/d"), Some(&0));
+}
+
+#[test]
+fn a_route_is_given_up_only_by_whoever_has_it() {
+    let mut routes = routes(&[("a", "/"), ("a", "/x")]);
+    routes.remove(&Route::new("a", "/x"), &7);
+    assert_eq!(routes.find("a", "/x"), Some(&1));
+    routes.remove(&Route::new("a", "/x"), &1);
+    assert_eq!(routes.find("a", "/x"), Some(&0));
+    routes.remove(&Route::new("a", "/"), &0);
+    assert_eq!(routes.find("a", "/x"), None);
+    assert!(routes.exact.is_empty());
+}
+
+#[test]
+fn names_that_no_resolver_takes_are_not_found() {
+    let routes = routes(&[("*.a", "/")]);
+    assert_eq!(routes.find(&format!("{}.a", "x".repeat(300)), "/"), None);
+    assert_eq!(routes.find("", "/"), None);
+}
+
+/// Hosts and paths of few letters, so that they meet often.
+fn host() -> impl Strategy<Value = String> {
+    prop::collection::vec("[ab]", 1..4).prop_map(|labels| labels.join("."))
+}
+
+fn path() -> impl Strategy<Value = String> {
+    "(/[ab-]{0,2}){0,4}".prop_map(|path| if path.is_empty() { "/".into() } else { path })
+}
+
+/// The rules, word by word.
+fn by_the_book(routes: &[(String, String)], host: &str, path: &str) -> Option<usize> {
+    let host_rank = |pattern: &str| match pattern.strip_prefix("*.") {
+        Some(suffix) => host.ends_with(&format!(".{suffix}")).then_some(suffix.len()),
+        None => (pattern == host).then_some(usize::MAX),
+    };
+    let path_rank = |prefix: &str| {
+        let prefix = prefix.trim_end_matches('/');
+        (path == prefix || path.starts_with(&format!("{prefix}/"))).then_some(prefix.len())
+    };
+    let rank = |(i, (h, p)): (usize, &(String, String))| Some((host_rank(h)?, path_rank(p)?, i));
+    routes.iter().enumerate().filter_map(rank).max().map(|(_, _, i)| i)
+}
+
+proptest! {
+    #[test]
+    fn the_index_finds_what_the_rules_say(
+        claims in prop::collection::vec((any::<bool>(), host(), path()), 0..12), host in host(), path in path(),
+    ) {
+        let claims: Vec<(String, String)> = claims
+            .into_iter()
+            .map(|(wild, host, path)| (if wild { format!("*.{host}") } else { host }, path))
+            .collect();
+        let mut routes = Routes::default();
+        claims.iter().enumerate().for_each(|(i, (h, p))| routes.insert(&Route::new(h, p), i));
+        prop_assert_eq!(routes.find(&host, &path).copied(), by_the_book(&claims, &host, &path));
+        // What is taken back leaves nothing behind.
+        claims.iter().enumerate().for_each(|(i, (h, p))| routes.remove(&Route::new(h, p), &i));
+        prop_assert_eq!(routes.find(&host, &path), None);
+        prop_assert!(routes.is_empty() && routes.exact.is_empty() && routes.below.is_empty());
+    }
+
+    #[test]
+    fn no_host_and_no_path_is_too_strange_to_look_up(host in ".*", path in "/.*") {
+        let _ = routes(&[("a", "/"), ("*.b", "/é")]).find(&host, &path);
+    }
+}

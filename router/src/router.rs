@@ -1,0 +1,167 @@
+//! A router as its process sees it: configured, started, asked, and waited for.
+
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::Uri;
+use prometheus::Registry;
+use tenon_lifecycle::drain;
+use tenon_lifecycle::readiness::Readiness;
+use tenon_proto::id::WorkerId;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+use tonic::transport::Endpoint;
+
+use crate::catalog;
+use crate::front;
+use crate::lane::{Lane, Settings};
+use crate::metrics::Metrics;
+use crate::table::{Pin, Published, Table};
+
+/// How a router is to run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Who we are, for the operator's log.
+    pub name: String,
+    /// Where clients come. Port 0 is any that is free.
+    pub listen: SocketAddr,
+    /// The operator's catalog: `http://HOST:PORT`.
+    pub catalog: Uri,
+    /// One lane each.
+    pub threads: NonZeroUsize,
+    /// One log line per request, of target `tenon::access`.
+    pub access_log: bool,
+    /// Debug headers in every response, not only in those that ask for them.
+    pub debug_headers: bool,
+    /// How long new connections are taken after a drain has begun.
+    pub drain_linger: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] io::Error),
+    #[error("the registry has a router's metrics already: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// A running router. It runs until the drain it was given begins and is over, whether or not this is kept.
+pub struct Router {
+    addr: SocketAddr,
+    published: Published,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Router {
+    /// Listens, and starts all threads. `readiness` is held until the catalog has come.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on, or the machine gives no threads.
+    pub fn spawn(
+        config: Config,
+        drain: drain::Watch,
+        registry: &Registry,
+        readiness: &Readiness,
+    ) -> Result<Self, SpawnError> {
+        let metrics = Metrics::new(registry)?;
+        let published: Published = Arc::new(ArcSwap::from_pointee(Table::default()));
+
+        // The first listener finds the port, and the others share it.
+        let listen = |addr| front::listen(addr).map_err(|error| SpawnError::Listen(addr, error));
+        let first = listen(config.listen)?;
+        let addr = first.local_addr()?;
+        let mut listeners = vec![first];
+        for _ in 1..config.threads.get() {
+            listeners.push(listen(addr)?);
+        }
+
+        let mut threads = Vec::new();
+        // The catalog is watched until no lane is left.
+        let (lanes_tx, lanes_rx) = watch::channel(());
+        for (i, listener) in listeners.into_iter().enumerate() {
+            let lane = LaneThread {
+                listener,
+                settings: Settings { access_log: config.access_log, debug_headers: config.debug_headers },
+                published: published.clone(),
+                metrics: metrics.clone(),
+                drain: drain.clone(),
+                readiness: readiness.clone(),
+                linger: config.drain_linger,
+                _alive: lanes_rx.clone(),
+            };
+            let runtime = runtime()?;
+            threads.push(thread::Builder::new().name(format!("lane-{i}")).spawn(move || lane.run(&runtime))?);
+        }
+        drop((lanes_rx, drain));
+
+        let ready = readiness.hold("catalog");
+        let client =
+            catalog::Client::new(config.name, Endpoint::from(config.catalog), published.clone(), ready, metrics);
+        let runtime = runtime()?;
+        threads.push(thread::Builder::new().name("catalog".into()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    never = client.run() => match never {},
+                    () = lanes_tx.closed() => {}
+                }
+            });
+        })?);
+        tracing::info!(%addr, lanes = config.threads, "the router listens");
+        Ok(Self { addr, published, threads })
+    }
+
+    /// Where clients come, with the port that was given for port 0.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Where a Worker is pinned now: the shard its requests go to as long as nothing is in the way. `None` when
+    /// the catalog has no such Worker, or no node for it.
+    pub fn pinned(&self, worker: &WorkerId) -> Option<Pin> {
+        self.published.load().pinned(worker)
+    }
+
+    /// Waits until the drain is over and every thread has ended.
+    ///
+    /// # Panics
+    /// When one of them has.
+    pub fn join(self) {
+        for thread in self.threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    }
+}
+
+/// What a lane's thread takes with it. The lane itself cannot travel, and is made there.
+struct LaneThread {
+    listener: std::net::TcpListener,
+    settings: Settings,
+    published: Published,
+    metrics: Metrics,
+    drain: drain::Watch,
+    readiness: Readiness,
+    linger: Duration,
+    _alive: watch::Receiver<()>,
+}
+
+impl LaneThread {
+    fn run(self, runtime: &Runtime) {
+        let lane = Lane::new(self.settings, &self.published, self.metrics);
+        let served = front::run(lane, self.listener, self.drain, self.readiness, self.linger);
+        if let Err(error) = LocalSet::new().block_on(runtime, served) {
+            tracing::error!(%error, "a lane cannot serve");
+        }
+    }
+}
+
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}

@@ -1,0 +1,342 @@
+//! The table: everything a router knows of the catalog, as one immutable value.
+//!
+//! The catalog's thread makes the next table from the last one and a message; the threads that serve read
+//! whichever is published ([`Published`]). Workers and routes are persistent maps, so that a change among
+//! 100,000 Workers costs one change; the ring of a pool is built again when its nodes change, and only then.
+//!
+//! Pure but for the publication.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use imbl::GenericHashMap;
+use imbl::shared_ptr::DefaultSharedPtr;
+use tenon_proto::catalog::{self, WatchResponse, node};
+use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
+
+use crate::ring::{Key, Ring, Seed};
+use crate::route::{Route, Routes};
+
+/// The table that is current, for any thread to read without a lock.
+pub type Published = Arc<ArcSwap<Table>>;
+
+#[derive(Clone, Default)]
+pub struct Table {
+    workers: GenericHashMap<WorkerId, Arc<Worker>, foldhash::fast::RandomState, DefaultSharedPtr>,
+    routes: Routes<Arc<Worker>>,
+    nodes: BTreeMap<Arc<str>, Arc<Node>>,
+    pools: BTreeMap<Arc<str>, Arc<Pool>>,
+    /// Counts up whenever a node has changed.
+    nodes_version: u64,
+}
+
+/// What the path of a request has to know of a Worker.
+#[derive(Debug)]
+pub struct Worker {
+    pub id: WorkerId,
+    pub digest: RevisionDigest,
+    pub pool: Arc<str>,
+    pub key: Key,
+    /// Wall-clock limit of an invocation.
+    pub wall: Duration,
+    /// Largest request body, bytes.
+    pub body_limit: u64,
+    routes: Vec<Route>,
+}
+
+/// Two are the same only if they are one: a changed Worker is another one.
+impl PartialEq for Worker {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+/// One runtime-node process.
+#[derive(Debug, PartialEq)]
+pub struct Node {
+    pub name: Arc<str>,
+    pub pool: Arc<str>,
+    pub ready: bool,
+    shards: Vec<Arc<Shard>>,
+}
+
+/// One shard, and where it listens.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Shard {
+    pub node: Arc<str>,
+    pub id: ShardId,
+    /// IP address or host name.
+    pub address: Box<str>,
+    pub port: u16,
+}
+
+/// The nodes that take new work for the Workers of a pool.
+#[derive(Debug, Default)]
+pub struct Pool {
+    pub ring: Ring,
+    /// By slot.
+    pub shards: Vec<Arc<Shard>>,
+}
+
+/// Where a Worker runs as long as nothing is in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pin {
+    pub node: Arc<str>,
+    pub shard: ShardId,
+}
+
+impl Table {
+    /// The table after one message of the catalog.
+    ///
+    /// What cannot be understood in it is left out and logged: one bad entry must not stop the others.
+    pub fn apply(&mut self, message: WatchResponse) {
+        let mut changed = Vec::with_capacity(message.workers.len());
+        for worker in message.workers {
+            match Worker::new(worker) {
+                Ok(worker) => changed.push(Arc::new(worker)),
+                Err(error) => tracing::error!(%error, "a Worker of the catalog is left out"),
+            }
+        }
+        let removed = message.removed_workers.iter().filter_map(|id| id.parse().ok());
+        // All old routes go before new ones come, so that a route can change hands within a message.
+        for id in removed.chain(changed.iter().map(|worker| worker.id.clone())) {
+            if let Some(old) = self.workers.remove(&id) {
+                old.routes.iter().for_each(|route| self.routes.remove(route, &old));
+            }
+        }
+        for worker in changed {
+            worker.routes.iter().for_each(|route| self.routes.insert(route, worker.clone()));
+            self.workers.insert(worker.id.clone(), worker);
+        }
+        self.apply_nodes(message.nodes, &message.removed_nodes);
+    }
+
+    fn apply_nodes(&mut self, nodes: Vec<catalog::Node>, removed: &[String]) {
+        let mut pools = Vec::new();
+        for name in removed {
+            if let Some(old) = self.nodes.remove(name.as_str()) {
+                pools.push(old.pool.clone());
+            }
+        }
+        for node in nodes {
+            let node = Arc::new(Node::new(node));
+            match self.nodes.entry(node.name.clone()) {
+                Entry::Occupied(same) if *same.get() == node => continue,
+                Entry::Occupied(mut entry) => {
+                    pools.push(entry.get().pool.clone());
+                    entry.insert(node.clone());
+                }
+                Entry::Vacant(entry) => _ = entry.insert(node.clone()),
+            }
+            pools.push(node.pool.clone());
+        }
+        self.nodes_version += u64::from(!pools.is_empty());
+        pools.sort_unstable();
+        pools.dedup();
+        for name in pools {
+            let pool = Pool::new(self.nodes.values().filter(|node| node.ready && node.pool == name));
+            if pool.shards.is_empty() {
+                self.pools.remove(&name);
+            } else {
+                self.pools.insert(name, Arc::new(pool));
+            }
+        }
+    }
+
+    /// The Worker that serves a host and path.
+    pub fn route(&self, host: &str, path: &str) -> Option<&Arc<Worker>> {
+        self.routes.find(host, path)
+    }
+
+    /// The pool a Worker runs on. `None` when none of its nodes is ready.
+    pub fn pool(&self, name: &str) -> Option<&Arc<Pool>> {
+        self.pools.get(name)
+    }
+
+    pub fn pinned(&self, worker: &WorkerId) -> Option<Pin> {
+        let worker = self.workers.get(worker)?;
+        let pool = self.pool(&worker.pool)?;
+        let shard = &pool.shards[pool.ring.first(worker.key)?.get()];
+        Some(Pin { node: shard.node.clone(), shard: shard.id })
+    }
+
+    /// Every shard of every node, of those that drain too.
+    pub fn shards(&self) -> impl Iterator<Item = &Arc<Shard>> {
+        self.nodes.values().flat_map(|node| &node.shards)
+    }
+
+    pub fn has_shard(&self, shard: &Shard) -> bool {
+        self.nodes.get(&shard.node).is_some_and(|node| node.shards.iter().any(|other| **other == *shard))
+    }
+
+    /// Two tables of one router with the same version have the same nodes.
+    pub fn nodes_version(&self) -> u64 {
+        self.nodes_version
+    }
+
+    pub fn worker_count(&self) -> usize {
+        self.workers.len()
+    }
+
+    pub fn route_count(&self) -> usize {
+        self.routes.len()
+    }
+
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The table that a snapshot begins from: empty, but its nodes are not taken for the old ones.
+    pub fn emptied(&self) -> Self {
+        Self { nodes_version: self.nodes_version, ..Self::default() }
+    }
+}
+
+/// Why an entry of the catalog is not a Worker.
+#[derive(Debug, thiserror::Error)]
+enum MalformedWorker {
+    #[error(transparent)]
+    Id(#[from] tenon_proto::id::InvalidWorkerId),
+    #[error("Worker {0}: {1}")]
+    Digest(WorkerId, tenon_proto::id::InvalidDigest),
+}
+
+impl Worker {
+    fn new(worker: catalog::Worker) -> Result<Self, MalformedWorker> {
+        let id: WorkerId = worker.id.parse()?;
+        let digest =
+            RevisionDigest::try_from(&worker.digest[..]).map_err(|e| MalformedWorker::Digest(id.clone(), e))?;
+        Ok(Self {
+            key: Key::of(&id),
+            id,
+            digest,
+            pool: worker.pool.into(),
+            wall: Duration::from_millis(worker.wall_ms.into()),
+            body_limit: worker.request_body_bytes,
+            routes: worker.routes.iter().map(|route| Route::new(&route.host, &route.path)).collect(),
+        })
+    }
+}
+
+impl Node {
+    fn new(node: catalog::Node) -> Self {
+        let name: Arc<str> = node.name.into();
+        let shard = |(i, port): (usize, u32)| {
+            // A port beyond 16 bits cannot be connected to; 0 fails like any other that nobody listens on.
+            let (id, port) = (ShardId(i as u16), u16::try_from(port).unwrap_or(0));
+            Arc::new(Shard { node: name.clone(), id, address: node.address.as_str().into(), port })
+        };
+        Self {
+            ready: node.state == i32::from(node::State::Ready),
+            shards: (0..=usize::from(u16::MAX)).zip(node.shard_ports).map(shard).collect(),
+            pool: node.pool.into(),
+            name,
+        }
+    }
+}
+
+impl Pool {
+    /// Nodes in the order of their names, which every router finds.
+    fn new<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>) -> Self {
+        let shards: Vec<Arc<Shard>> = nodes.flat_map(|node| node.shards.iter().cloned()).collect();
+        Self { ring: Ring::new(shards.iter().map(|shard| Seed::of(&shard.node, shard.id))), shards }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(id: &str, host: &str) -> catalog::Worker {
+        catalog::Worker {
+            id: id.into(),
+            pool: "default".into(),
+            digest: vec![7; 32],
+            routes: vec![catalog::Route { host: host.into(), path: "/".into() }],
+            wall_ms: 1000,
+            request_body_bytes: 1 << 20,
+        }
+    }
+
+    fn node(name: &str, state: node::State) -> catalog::Node {
+        catalog::Node {
+            name: name.into(),
+            pool: "default".into(),
+            address: "127.0.0.1".into(),
+            shard_ports: vec![7100, 7101],
+            state: state.into(),
+        }
+    }
+
+    fn workers(workers: Vec<catalog::Worker>) -> WatchResponse {
+        WatchResponse { workers, ..Default::default() }
+    }
+
+    fn nodes(nodes: Vec<catalog::Node>) -> WatchResponse {
+        WatchResponse { nodes, ..Default::default() }
+    }
+
+    fn served_by(table: &Table, host: &str) -> Option<String> {
+        table.route(host, "/").map(|worker| worker.id.to_string())
+    }
+
+    #[test]
+    fn a_changed_worker_leaves_its_old_routes() {
+        let mut table = Table::default();
+        table.apply(workers(vec![worker("a/one", "old"), worker("a/two", "two")]));
+        let before = table.clone();
+        table.apply(workers(vec![worker("a/one", "new")]));
+        assert_eq!(served_by(&table, "old"), None);
+        assert_eq!(served_by(&table, "new"), Some("a/one".into()));
+        assert_eq!(served_by(&table, "two"), Some("a/two".into()));
+        assert_eq!(served_by(&before, "old"), Some("a/one".into()), "a published table does not change");
+    }
+
+    #[test]
+    fn a_route_changes_hands_within_a_message() {
+        let mut table = Table::default();
+        table.apply(workers(vec![worker("a/one", "x"), worker("a/two", "y")]));
+        table.apply(workers(vec![worker("a/two", "x"), worker("a/one", "y")]));
+        assert_eq!(served_by(&table, "x"), Some("a/two".into()));
+        table.apply(WatchResponse { removed_workers: vec!["a/two".into()], ..Default::default() });
+        assert_eq!(served_by(&table, "x"), None);
+        assert_eq!(served_by(&table, "y"), Some("a/one".into()));
+    }
+
+    #[test]
+    fn a_malformed_worker_does_not_stop_the_others() {
+        let mut table = Table::default();
+        let malformed = catalog::Worker { digest: vec![1], ..worker("a/bad", "bad") };
+        table.apply(workers(vec![malformed, worker("nonsense", "bad"), worker("a/good", "good")]));
+        assert_eq!((table.worker_count(), served_by(&table, "bad")), (1, None));
+        assert_eq!(served_by(&table, "good"), Some("a/good".into()));
+    }
+
+    #[test]
+    fn a_draining_node_gets_nothing_new_and_is_still_known() {
+        let mut table = Table::default();
+        table.apply(workers(vec![worker("a/one", "x")]));
+        assert_eq!(table.pinned(&WorkerId::new("a", "one")), None);
+        table.apply(nodes(vec![node("n1", node::State::Ready), node("n2", node::State::Ready)]));
+        assert_eq!(table.pool("default").unwrap().shards.len(), 4);
+        let pin = table.pinned(&WorkerId::new("a", "one")).unwrap();
+        table.apply(nodes(vec![node(&pin.node, node::State::Draining)]));
+        assert_ne!(table.pinned(&WorkerId::new("a", "one")).unwrap().node, pin.node);
+        assert_eq!(table.shards().count(), 4);
+        table.apply(WatchResponse { removed_nodes: vec!["n1".into(), "n2".into()], ..Default::default() });
+        assert!(table.pool("default").is_none());
+    }
+
+    #[test]
+    fn a_node_that_is_told_again_changes_nothing() {
+        let mut table = Table::default();
+        table.apply(nodes(vec![node("n1", node::State::Ready)]));
+        let (version, pool) = (table.nodes_version(), table.pool("default").unwrap().clone());
+        table.apply(nodes(vec![node("n1", node::State::Ready)]));
+        assert_eq!(table.nodes_version(), version);
+        assert!(Arc::ptr_eq(&pool, table.pool("default").unwrap()));
+    }
+}

@@ -1,0 +1,234 @@
+//! A request's body on its way to a node, and once more to the next if need be.
+//!
+//! Small bodies of known length are read first and travel inside the head. Others stream: a piece is read from
+//! the client when the node's flow control has room for it, and is never copied. The first pieces are kept (not
+//! copied either) until the node answers, so that a node that takes nothing new costs the request nothing.
+//!
+//! ```text
+//!  client ──► Incoming ──► Upload ─┬─► Attempt 1   (refused: superseded)
+//!                          kept[ ] └─► Attempt 2   kept first, then what is new
+//! ```
+//!
+//! Belongs to one thread.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame::INLINE_BODY;
+
+use crate::wire;
+
+/// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has taken much.
+const KEPT: usize = 256 * 1024;
+
+/// A client that sends nothing of its small body for this long is not waited for.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// A body as the path of a request has it.
+pub(crate) enum Admitted {
+    /// All of it.
+    Inline(Bytes),
+    Streaming(Rc<Upload>),
+}
+
+/// Reads the body, or prepares to stream it.
+///
+/// # Errors
+/// When it is over `limit`, as far as that is known yet, or does not come.
+pub(crate) async fn admit(mut body: Incoming, limit: u64) -> Result<Admitted, Failure> {
+    let size = body.size_hint();
+    if size.lower() > limit {
+        return Err(too_large(limit));
+    }
+    if body.is_end_stream() {
+        return Ok(Admitted::Inline(Bytes::new()));
+    }
+    if size.exact().is_none_or(|size| size > INLINE_BODY as u64) {
+        return Ok(Admitted::Streaming(Rc::new(Upload::new(body, limit))));
+    }
+    let mut whole = Bytes::new();
+    while !body.is_end_stream() {
+        let next = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));
+        let frame = match tokio::time::timeout(STALLED, next).await {
+            Ok(Some(frame)) => frame.map_err(|_| broken())?,
+            Ok(None) => break,
+            Err(_) => return Err(Failure::new(FailureCode::BadRequest, Phase::Admission, "The body did not come.")),
+        };
+        if let Ok(data) = frame.into_data() {
+            whole = if whole.is_empty() { data } else { joined(&whole, &data) };
+        }
+    }
+    Ok(Admitted::Inline(whole))
+}
+
+fn joined(first: &[u8], second: &[u8]) -> Bytes {
+    let mut whole = BytesMut::with_capacity(first.len() + second.len());
+    whole.extend_from_slice(first);
+    whole.extend_from_slice(second);
+    whole.freeze()
+}
+
+/// # Arguments
+/// `limit` in bytes.
+pub(crate) fn too_large(limit: u64) -> Failure {
+    let message = format!("The request's body is over the limit of {limit} bytes.");
+    Failure::new(FailureCode::RequestTooLarge, Phase::Admission, message)
+}
+
+fn broken() -> Failure {
+    Failure::new(FailureCode::BadRequest, Phase::Admission, "The request's body broke off.")
+}
+
+/// A streamed body.
+pub(crate) struct Upload {
+    state: RefCell<State>,
+}
+
+struct State {
+    source: Incoming,
+    limit: u64,
+    seen: u64,
+    ended: bool,
+    /// What has been sent, or `None` once that is too much, or no longer needed.
+    kept: Option<Vec<Bytes>>,
+    /// The attempt that may read now.
+    attempt: u32,
+    /// What is wrong with the body itself.
+    failure: Option<Failure>,
+}
+
+impl Upload {
+    fn new(source: Incoming, limit: u64) -> Self {
+        let state = State { source, limit, seen: 0, ended: false, kept: Some(Vec::new()), attempt: 0, failure: None };
+        Self { state: RefCell::new(state) }
+    }
+
+    /// Whether another attempt could send all of it.
+    pub(crate) fn is_replayable(&self) -> bool {
+        let state = self.state.borrow();
+        state.kept.is_some() && state.failure.is_none()
+    }
+
+    /// What is wrong with the body, if it is the body that is wrong.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.state.borrow().failure.clone()
+    }
+
+    /// A node has answered: there will be no other attempt.
+    pub(crate) fn settle(&self) {
+        self.state.borrow_mut().kept = None;
+    }
+
+    fn begin(self: &Rc<Self>) -> Streaming {
+        let mut state = self.state.borrow_mut();
+        state.attempt += 1;
+        Streaming { upload: self.clone(), attempt: state.attempt, position: 0, piece: None }
+    }
+}
+
+impl State {
+    fn poll_piece(&mut self, position: &mut usize, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        if let Some(piece) = self.kept.as_ref().and_then(|kept| kept.get(*position)) {
+            *position += 1;
+            return Poll::Ready(Some(Ok(piece.clone())));
+        }
+        while !self.ended {
+            let Some(frame) = ready!(Pin::new(&mut self.source).poll_frame(cx)) else {
+                self.ended = true;
+                break;
+            };
+            let Ok(frame) = frame else { return Poll::Ready(Some(Err(self.fail(broken())))) };
+            // Trailers have no place in a Worker's request.
+            let Ok(piece) = frame.into_data() else { continue };
+            if piece.is_empty() {
+                continue;
+            }
+            self.seen += piece.len() as u64;
+            if self.seen > self.limit {
+                return Poll::Ready(Some(Err(self.fail(too_large(self.limit)))));
+            }
+            if self.seen > KEPT as u64 {
+                self.kept = None;
+            }
+            if let Some(kept) = &mut self.kept {
+                kept.push(piece.clone());
+                *position += 1;
+            }
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        Poll::Ready(None)
+    }
+
+    fn fail(&mut self, failure: Failure) -> Failure {
+        self.ended = true;
+        self.failure.insert(failure).clone()
+    }
+}
+
+/// What one attempt sends: the head, and the body's pieces as messages.
+pub(crate) struct Attempt {
+    head: Option<Bytes>,
+    streaming: Option<Streaming>,
+}
+
+struct Streaming {
+    upload: Rc<Upload>,
+    attempt: u32,
+    position: usize,
+    /// A piece whose prologue has gone out.
+    piece: Option<Bytes>,
+}
+
+impl Attempt {
+    /// # Arguments
+    /// `head` is the framed head message, with the body inside unless that streams.
+    pub(crate) fn new(head: Bytes, body: Option<&Rc<Upload>>) -> Self {
+        Self { head: Some(head), streaming: body.map(Upload::begin) }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AttemptError {
+    #[error(transparent)]
+    Body(#[from] Failure),
+    #[error("another attempt has taken over")]
+    Superseded,
+}
+
+impl Body for Attempt {
+    type Data = Bytes;
+    type Error = AttemptError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AttemptError>>> {
+        if let Some(head) = self.head.take() {
+            return Poll::Ready(Some(Ok(Frame::data(head))));
+        }
+        let Some(streaming) = &mut self.streaming else { return Poll::Ready(None) };
+        if let Some(piece) = streaming.piece.take() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        let mut state = streaming.upload.state.borrow_mut();
+        if state.attempt != streaming.attempt {
+            return Poll::Ready(Some(Err(AttemptError::Superseded)));
+        }
+        let piece = match ready!(state.poll_piece(&mut streaming.position, cx)) {
+            Some(piece) => piece?,
+            None => return Poll::Ready(None),
+        };
+        // Pieces are as large as one read of the client's connection, far under the limit of a message.
+        let prologue = wire::body_prologue(piece.len());
+        streaming.piece = Some(piece);
+        Poll::Ready(Some(Ok(Frame::data(prologue))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.head.is_none() && self.streaming.is_none()
+    }
+}

@@ -1,0 +1,149 @@
+//! An invocation's head, written straight from the request into one gRPC message.
+//!
+//! The generated types would have every header copied into a string of its own first. What is written here is
+//! the same `InvokeRequest`, field by field; a test reads it back with the generated types.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
+use tenon_proto::frame::HEADER_LEN;
+
+/// `InvokeRequest.head` and `InvokeRequest.body`.
+const PART_HEAD: u32 = 1;
+const PART_BODY: u32 = 2;
+
+/// The fields of `InvokeHead` and of `Header`.
+const WORKER: u32 = 1;
+const DIGEST: u32 = 2;
+const REQUEST_ID: u32 = 3;
+const METHOD: u32 = 4;
+const URL: u32 = 5;
+const HEADERS: u32 = 6;
+const BODY: u32 = 7;
+const MORE_BODY: u32 = 8;
+const NAME: u32 = 1;
+const VALUE: u32 = 2;
+
+/// Room for what comes before the head and can only be written after it: gRPC's header, the key of the part,
+/// and the part's length in up to five bytes.
+const PROLOGUE: usize = HEADER_LEN + 1 + 5;
+
+/// Usual heads fit without growing.
+const CAPACITY: usize = 1024;
+
+/// Writes one head.
+pub(crate) struct HeadWriter {
+    buffer: BytesMut,
+}
+
+impl HeadWriter {
+    pub(crate) fn new(worker: &str, digest: &[u8; 32], request_id: &str, method: &str, url: [&str; 3]) -> Self {
+        let mut buffer = BytesMut::with_capacity(CAPACITY);
+        buffer.put_bytes(0, PROLOGUE);
+        put(&mut buffer, WORKER, worker.as_bytes());
+        put(&mut buffer, DIGEST, digest);
+        put(&mut buffer, REQUEST_ID, request_id.as_bytes());
+        put(&mut buffer, METHOD, method.as_bytes());
+        encode_key(URL, WireType::LengthDelimited, &mut buffer);
+        encode_varint(url.iter().map(|part| part.len() as u64).sum(), &mut buffer);
+        url.iter().for_each(|part| buffer.put_slice(part.as_bytes()));
+        Self { buffer }
+    }
+
+    pub(crate) fn header(&mut self, name: &str, value: &[u8]) {
+        encode_key(HEADERS, WireType::LengthDelimited, &mut self.buffer);
+        encode_varint((field_len(name.len()) + field_len(value.len())) as u64, &mut self.buffer);
+        put(&mut self.buffer, NAME, name.as_bytes());
+        put(&mut self.buffer, VALUE, value);
+    }
+
+    /// The framed message.
+    ///
+    /// # Arguments
+    /// `body` is the first of the body, all of it unless `more`.
+    pub(crate) fn finish(mut self, body: &[u8], more: bool) -> Bytes {
+        if !body.is_empty() {
+            put(&mut self.buffer, BODY, body);
+        }
+        if more {
+            encode_key(MORE_BODY, WireType::Varint, &mut self.buffer);
+            encode_varint(1, &mut self.buffer);
+        }
+        // The length is known only now and takes as many bytes as it takes, so the prologue is right-aligned.
+        let head_len = self.buffer.len() - PROLOGUE;
+        let prologue = prologue(PART_HEAD, head_len);
+        let unused = PROLOGUE - prologue.len();
+        self.buffer[unused..PROLOGUE].copy_from_slice(&prologue);
+        self.buffer.freeze().slice(unused..)
+    }
+}
+
+/// What comes before a piece of the body of this length, so that the piece itself need not be copied.
+pub(crate) fn body_prologue(len: usize) -> Bytes {
+    prologue(PART_BODY, len).freeze()
+}
+
+fn prologue(part: u32, len: usize) -> BytesMut {
+    let mut prologue = BytesMut::with_capacity(PROLOGUE);
+    prologue.put_u8(0);
+    prologue.put_u32(field_len(len) as u32);
+    encode_key(part, WireType::LengthDelimited, &mut prologue);
+    encode_varint(len as u64, &mut prologue);
+    prologue
+}
+
+fn put(buffer: &mut BytesMut, field: u32, value: &[u8]) {
+    encode_key(field, WireType::LengthDelimited, buffer);
+    encode_varint(value.len() as u64, buffer);
+    buffer.put_slice(value);
+}
+
+/// Of a field with a number under 16.
+fn field_len(len: usize) -> usize {
+    1 + encoded_len_varint(len as u64) + len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tenon_proto::frame::Decoder;
+    use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, invoke_request::Part};
+
+    fn read(stream: impl IntoIterator<Item = Bytes>) -> Option<Part> {
+        let mut decoder = Decoder::default();
+        stream.into_iter().for_each(|data| decoder.push(data));
+        let message = decoder.next::<InvokeRequest>().unwrap().unwrap();
+        decoder.finish().unwrap();
+        message.part
+    }
+
+    proptest! {
+        #[test]
+        fn a_head_reads_as_the_generated_type(
+            worker in ".*", digest in any::<[u8; 32]>(), id in ".*", method in "[A-Z]+", host in ".*", path in ".{0,300}",
+            headers in prop::collection::vec((".*", any::<Vec<u8>>()), 0..20),
+            body in any::<Vec<u8>>(), more: bool,
+        ) {
+            let mut writer = HeadWriter::new(&worker, &digest, &id, &method, ["http://", &host, &path]);
+            headers.iter().for_each(|(name, value)| writer.header(name, value));
+            let header = |(name, value): (String, Vec<u8>)| Header { name, value: value.into() };
+            let expected = InvokeHead {
+                worker,
+                digest: digest.to_vec().into(),
+                request_id: id,
+                method,
+                url: format!("http://{host}{path}"),
+                headers: headers.into_iter().map(header).collect(),
+                body: body.clone().into(),
+                more_body: more,
+            };
+            prop_assert_eq!(read([writer.finish(&body, more)]), Some(Part::Head(expected)));
+        }
+
+        #[test]
+        fn a_piece_of_body_reads_as_the_generated_type(len in 0usize..100_000) {
+            let data = Bytes::from(vec![7; len]);
+            prop_assert_eq!(read([body_prologue(len), data.clone()]), Some(Part::Body(data)));
+        }
+    }
+}
