@@ -1,3 +1,53 @@
 //! The `tenon` command.
+//!
+//! ```text
+//!  files ─► manifest: objects ─► load: revisions or problems ─┬─► check: report
+//!    ▲                                                        └─► dev: site ─► catalog ─► node, router
+//!  watch ── a file was saved ──────────────────────────────────────┘
+//! ```
+//!
+//! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster, with files in
+//! the place of the Kubernetes API.
 
-fn main() {}
+mod check;
+mod dev;
+mod env_file;
+mod load;
+mod manifest;
+mod schema;
+mod site;
+mod source;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// JavaScript Workers on Kubernetes, and on your machine.
+#[derive(Parser)]
+#[command(name = "tenon", version)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the Workers in files, and follow the files as they change.
+    Dev(dev::Args),
+    /// Say what is wrong with the Workers in files, without serving them.
+    Check(check::Args),
+}
+
+fn main() -> ExitCode {
+    // V8 first: on processors with protection keys, a thread that is older than V8 cannot run JavaScript.
+    tenon_runtime_node::engine::init();
+    let result = match Args::parse().command {
+        Command::Dev(args) => dev::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Check(args) => check::run(&args),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

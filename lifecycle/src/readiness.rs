@@ -4,12 +4,14 @@
 //! is lost later, or a drain that begins, takes one again. Any thread may hold one.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use tokio::sync::watch;
 
 /// What a process waits for. Clones share the same answer.
 #[derive(Clone, Default)]
 pub struct Readiness {
-    held: Arc<Mutex<Held>>,
+    held: Arc<watch::Sender<Held>>,
 }
 
 /// How many handles are held under each name.
@@ -30,34 +32,36 @@ impl Readiness {
     /// Makes the process unready until the handle is dropped. `name` is what `/readyz` shows as waited for.
     pub fn hold(&self, name: impl Into<String>) -> Handle {
         let name = name.into();
-        *self.lock().entry(name.clone()).or_default() += 1;
+        self.held.send_modify(|held| *held.entry(name.clone()).or_default() += 1);
         Handle { name, readiness: self.clone() }
     }
 
     pub fn is_ready(&self) -> bool {
-        self.lock().is_empty()
+        self.held.borrow().is_empty()
     }
 
     /// The names of what is waited for, in order, each once.
     pub fn waiting(&self) -> Vec<String> {
-        self.lock().keys().cloned().collect()
+        self.held.borrow().keys().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        // A count is whole between any two statements, so a panic elsewhere cannot have left it broken.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Resolves when the process is ready, at once if it is already.
+    pub async fn ready(&self) {
+        let mut held_rx = self.held.subscribe();
+        held_rx.wait_for(BTreeMap::is_empty).await.expect("the sender lives as long as this");
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let mut held = self.readiness.lock();
-        if let Some(count) = held.get_mut(&self.name) {
-            *count -= 1;
-            if *count == 0 {
-                held.remove(&self.name);
+        self.readiness.held.send_modify(|held| {
+            if let Some(count) = held.get_mut(&self.name) {
+                *count -= 1;
+                if *count == 0 {
+                    held.remove(&self.name);
+                }
             }
-        }
+        });
     }
 }
 
@@ -77,6 +81,19 @@ mod tests {
         assert!(!readiness.is_ready());
         drop(shard_1);
         assert!(readiness.is_ready());
+    }
+
+    #[test]
+    fn who_waits_for_readiness_is_woken_by_the_last_handle() {
+        let readiness = Readiness::new();
+        let (catalog, shards) = (readiness.hold("catalog"), readiness.hold("shards"));
+        let mut ready = tokio_test::task::spawn(readiness.ready());
+        tokio_test::assert_pending!(ready.poll());
+        drop(shards);
+        tokio_test::assert_pending!(ready.poll());
+        drop(catalog);
+        assert!(ready.is_woken());
+        tokio_test::assert_ready!(ready.poll());
     }
 
     #[test]

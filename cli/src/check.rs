@@ -1,0 +1,38 @@
+//! `tenon check`: what is wrong with the Workers in files.
+
+use std::process::ExitCode;
+
+use crate::source::SourceArgs;
+use crate::{load, manifest};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// Reports on standard error; fails when there is a problem.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let settings = args.source.settings()?;
+    let load = load::load(manifest::read(&args.source.paths), &settings, |_, _| false);
+    for note in &load.notes {
+        eprintln!("note: {note}");
+    }
+    for problem in &load.problems {
+        eprintln!("error: {problem}");
+    }
+    match load.problems.len() {
+        0 => {
+            println!("{} good", count(load.workers.len(), "Worker"));
+            Ok(ExitCode::SUCCESS)
+        }
+        problems => {
+            println!("{}, {} good", count(problems, "problem"), count(load.workers.len(), "Worker"));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

@@ -1,0 +1,226 @@
+//! `tenon dev`: the platform in one process.
+//!
+//! ```text
+//!  probe the port ─► watch the files ─► look ─► catalog ─► node ─► router ─► ready ─► print
+//!                                        ▲                                     │
+//!                                        └────────── a file was saved ◄────────┤
+//!                                  router drains ─► node drains ─► catalog ◄───┘ Ctrl-C
+//! ```
+//!
+//! The files are watched before they are read for the first time, so no save is missed. The parts end in the
+//! order in which requests come through them, so a request that was taken is answered.
+
+mod print;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use prometheus::Registry;
+use tenon_lifecycle::drain;
+use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::readiness::Readiness;
+use tenon_operator::catalog::{self, Catalog};
+use tenon_proto::catalog::{Node as NodeEntry, node::State};
+use tenon_router::Router;
+use tenon_runtime_node::node::Node;
+
+use crate::load::{self, Settings};
+use crate::manifest;
+use crate::site::Site;
+use crate::source::SourceArgs;
+use crate::watch::Changes;
+
+/// The one node's name and pool. Every Worker runs on it, whatever pool it names.
+const NODE: &str = "dev";
+const POOL: &str = "dev";
+
+/// How long invocations may go on after Ctrl-C.
+const DRAIN_GRACE: Duration = Duration::from_secs(10);
+
+/// Isolates that a shard keeps, and invocations at once on it: those of a node by default.
+const ISOLATES_PER_SHARD: usize = 200;
+const MAX_INFLIGHT: u32 = 1024;
+
+#[derive(clap::Args)]
+#[command(mut_arg("log_format", |arg| arg.default_value("pretty")))]
+#[command(mut_arg("log_level", |arg| arg.default_value("warn,tenon::worker=info,tenon::access=info")))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+
+    /// Where requests come.
+    #[arg(long, env = "TENON_LISTEN", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+
+    /// Threads that run Workers, and as many that take requests. By default one for each CPU.
+    #[arg(long, env = "TENON_SHARDS")]
+    shards: Option<NonZeroU16>,
+
+    /// Log every request.
+    #[arg(long, env = "TENON_ACCESS_LOG")]
+    access_log: bool,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// Serves until Ctrl-C.
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    log::init(&args.log);
+    let settings = args.source.settings()?;
+    probe(args.listen)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut dev = Dev::start(args, settings).await?;
+        dev.follow().await;
+        println!("\nDraining; Ctrl-C again to end at once.");
+        tokio::select! {
+            () = dev.drain() => Ok(()),
+            () = drain::termination() => Ok(()),
+        }
+    })
+}
+
+/// The router's listeners share their port with anybody who agrees to; a developer wants it alone.
+fn probe(listen: SocketAddr) -> anyhow::Result<()> {
+    TcpListener::bind(listen).map(drop).with_context(|| {
+        format!(
+            "cannot listen on {listen}; end what uses the port, or choose another: --listen {}",
+            SocketAddr::new(listen.ip(), if listen.port() == 8080 { 8081 } else { 8080 })
+        )
+    })
+}
+
+/// Everything that runs, with the signals that end it.
+struct Dev {
+    paths: Vec<PathBuf>,
+    settings: Settings,
+    site: Site,
+    files: Changes,
+    catalog: Catalog,
+    catalog_signal: drain::Signal,
+    node: Node,
+    node_signal: drain::Signal,
+    router: Router,
+    router_signal: drain::Signal,
+}
+
+impl Dev {
+    async fn start(args: Args, settings: Settings) -> anyhow::Result<Self> {
+        let files = Changes::of(&args.source.paths).context("cannot watch the files")?;
+        let (catalog_signal, catalog_drain) = drain::channel();
+        let (node_signal, node_drain) = drain::channel();
+        let (router_signal, router_drain) = drain::channel();
+        let (registry, readiness) = (Registry::new(), Readiness::new());
+        let shards = args.shards.map_or_else(cpus, NonZeroU16::get);
+
+        let catalog = Catalog::new();
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let catalog_url = format!("http://{}", listener.local_addr()?);
+        tokio::spawn(catalog::serve(listener, catalog.clone(), catalog_drain));
+
+        let node = Node::spawn(node_config(&catalog_url, shards)?, node_drain, &registry, &readiness)?;
+        catalog.set_node(node_entry(&node));
+        let router = Router::spawn(router_config(&args, &catalog_url, shards)?, router_drain, &registry, &readiness)?;
+
+        let paths = args.source.paths;
+        let mut dev = Self {
+            paths,
+            settings,
+            site: Site::default(),
+            files,
+            catalog,
+            catalog_signal,
+            node,
+            node_signal,
+            router,
+            router_signal,
+        };
+        print::listening(dev.router.addr(), &dev.settings.domain);
+        dev.look();
+        dev.catalog.mark_synced();
+        readiness.ready().await;
+        print::ready();
+        Ok(dev)
+    }
+
+    /// Serves what the files hold now, as far as it is good.
+    fn look(&mut self) {
+        let manifests = manifest::read(&self.paths);
+        let load = load::load(manifests, &self.settings, |id, digest| self.site.serves_revision(id, digest));
+        let changes = self.site.update(load);
+        for id in &changes.removed {
+            self.catalog.remove_worker(id);
+        }
+        for loaded in &changes.served {
+            self.catalog.set_worker(loaded.revision.clone(), POOL, loaded.routes.clone());
+        }
+        let nodes = self.catalog.nodes();
+        let printer = print::Printer::new(self.router.addr(), POOL, &nodes);
+        printer.changes(&changes, &self.site);
+    }
+
+    /// Follows the files until the process is asked to end.
+    async fn follow(&mut self) {
+        let termination = drain::termination();
+        tokio::pin!(termination);
+        loop {
+            tokio::select! {
+                () = &mut termination => return,
+                () = self.files.next() => self.look(),
+            }
+        }
+    }
+
+    async fn drain(self) {
+        self.router_signal.drain().await;
+        self.router.join();
+        self.node_signal.drain().await;
+        self.node.join();
+        self.catalog_signal.drain().await;
+    }
+}
+
+fn cpus() -> u16 {
+    std::thread::available_parallelism().ok().and_then(|cpus| u16::try_from(cpus.get()).ok()).unwrap_or(1)
+}
+
+fn node_config(catalog: &str, shards: u16) -> anyhow::Result<tenon_runtime_node::config::Config> {
+    Ok(tenon_runtime_node::config::Config {
+        name: NODE.to_owned(),
+        listen_ip: Ipv4Addr::LOCALHOST.into(),
+        shard_port: 0,
+        shards,
+        catalog: catalog.parse()?,
+        isolates_per_shard: ISOLATES_PER_SHARD,
+        max_inflight: MAX_INFLIGHT,
+        pin: shards <= cpus(),
+        drain_grace: DRAIN_GRACE,
+    })
+}
+
+fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon_router::Config> {
+    Ok(tenon_router::Config {
+        name: "router/dev".to_owned(),
+        listen: args.listen,
+        catalog: catalog.parse()?,
+        threads: NonZeroU16::new(lanes).context("at least one thread")?.into(),
+        access_log: args.access_log,
+        debug_headers: false,
+        // Nobody balances load here who would have to hear of the drain first.
+        drain_linger: Duration::ZERO,
+    })
+}
+
+fn node_entry(node: &Node) -> NodeEntry {
+    NodeEntry {
+        name: node.name().to_owned(),
+        pool: POOL.to_owned(),
+        address: Ipv4Addr::LOCALHOST.to_string(),
+        shard_ports: node.addresses().iter().map(|address| address.port().into()).collect(),
+        state: State::Ready.into(),
+    }
+}

@@ -1,0 +1,90 @@
+//! What `tenon dev` tells the person who runs it: one line for each thing that happened.
+
+use std::net::SocketAddr;
+
+use tenon_proto::catalog::watch_response::Kind;
+use tenon_proto::catalog::{Node, Route, WatchResponse, Worker};
+use tenon_router::table::Table;
+
+use crate::load::Loaded;
+use crate::site::{Changes, Site};
+
+pub(super) fn listening(addr: SocketAddr, domain: &str) {
+    println!("Tenon serves on {}\n", url(addr, &Route { host: domain.to_owned(), path: "/".to_owned() }));
+}
+
+pub(super) fn ready() {
+    println!("\nReady. Save a file and its Workers are reloaded; Ctrl-C ends.\n");
+}
+
+/// Knows where Workers are reached and where they are pinned.
+pub(super) struct Printer<'a> {
+    addr: SocketAddr,
+    pool: &'a str,
+    nodes: &'a [Node],
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(addr: SocketAddr, pool: &'a str, nodes: &'a [Node]) -> Self {
+        Self { addr, pool, nodes }
+    }
+
+    pub(super) fn changes(&self, changes: &Changes, site: &Site) {
+        changes.removed.iter().for_each(|id| println!("- {id}  gone"));
+        changes.served.iter().for_each(|loaded| println!("+ {}", self.worker(loaded)));
+        changes.notes.iter().for_each(|note| println!("  note: {note}"));
+        for problem in &changes.problems {
+            eprintln!("! {problem}");
+            if problem.worker.as_ref().is_some_and(|id| site.serves(id)) {
+                eprintln!("  the last good revision serves on");
+            }
+        }
+        if changes.all_well_again {
+            println!("  all is well again");
+        }
+    }
+
+    /// Id, revision, where it is pinned, and its URLs.
+    fn worker(&self, loaded: &Loaded) -> String {
+        let urls: Vec<_> = loaded.routes.iter().map(|route| url(self.addr, route)).collect();
+        let pin = self.pin(loaded).unwrap_or_else(|| "no node".to_owned());
+        format!("{}  {}  on {pin}  {}", loaded.revision.worker, loaded.digest.short(), urls.join("  "))
+    }
+
+    /// The router's own table tells: it is a pure function of the catalog.
+    fn pin(&self, loaded: &Loaded) -> Option<String> {
+        let mut response = WatchResponse {
+            workers: vec![Worker {
+                id: loaded.revision.worker.to_string(),
+                pool: self.pool.to_owned(),
+                digest: loaded.digest.as_bytes().to_vec(),
+                ..Worker::default()
+            }],
+            nodes: self.nodes.to_vec(),
+            ..WatchResponse::default()
+        };
+        response.set_kind(Kind::SnapshotEnd);
+        let mut table = Table::default();
+        table.apply(response);
+        let pin = table.pinned(&loaded.revision.worker)?;
+        Some(format!("{}/{}", pin.node, pin.shard))
+    }
+}
+
+/// As a terminal makes it clickable; a wildcard host stays what it is.
+fn url(addr: SocketAddr, route: &Route) -> String {
+    let port = if addr.port() == 80 { String::new() } else { format!(":{}", addr.port()) };
+    format!("http://{}{port}{}", route.host, route.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_leaves_out_the_default_port() {
+        let route = Route { host: "a.localhost".into(), path: "/api".into() };
+        assert_eq!(url(([127, 0, 0, 1], 80).into(), &route), "http://a.localhost/api");
+        assert_eq!(url(([127, 0, 0, 1], 8080).into(), &route), "http://a.localhost:8080/api");
+    }
+}

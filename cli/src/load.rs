@@ -1,0 +1,155 @@
+//! From objects to revisions, as the operator does it, or to what is wrong with them. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use tenon_crds::{SecretKeyRef, Worker};
+use tenon_operator::{compile, revision};
+use tenon_proto::catalog::Route;
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::Revision;
+
+use crate::manifest::{Manifests, Place, Problem};
+
+/// What files leave open.
+pub(crate) struct Settings {
+    /// A Worker without routes is reached at `<name>.<namespace>.<domain>`.
+    pub(crate) domain: String,
+    /// Values of secrets by the name of the binding, for those whose Secret is not among the files.
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+/// A Worker that can be served.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Loaded {
+    pub(crate) place: Place,
+    pub(crate) revision: Arc<Revision>,
+    pub(crate) digest: RevisionDigest,
+    pub(crate) routes: Vec<Route>,
+}
+
+/// What the files ask for.
+#[derive(Default)]
+pub(crate) struct Load {
+    pub(crate) workers: BTreeMap<WorkerId, Loaded>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Makes a revision of every Worker that is good.
+///
+/// # Arguments
+/// * `is_good` - whether this revision has been found to compile before.
+pub(crate) fn load(
+    manifests: Manifests,
+    settings: &Settings,
+    is_good: impl Fn(&WorkerId, &RevisionDigest) -> bool,
+) -> Load {
+    let mut load = Load::default();
+    for (id, (place, worker)) in &manifests.workers {
+        match revision_of(&manifests, settings, id, worker, &is_good) {
+            Ok(revision) => {
+                let (digest, routes) = (revision.digest(), revision::routes(worker, &settings.domain));
+                let loaded = Loaded { place: place.clone(), revision: Arc::new(revision), digest, routes };
+                load.workers.insert(id.clone(), loaded);
+            }
+            Err(messages) => load.problems.extend(messages.into_iter().map(|message| Problem {
+                place: place.clone(),
+                worker: Some(id.clone()),
+                message,
+            })),
+        }
+    }
+    load.add_domain_route(&settings.domain);
+    load.settle_conflicts();
+    load.problems.extend(manifests.problems);
+    load.problems.sort();
+    load.notes.extend(manifests.notes);
+    load
+}
+
+fn revision_of(
+    manifests: &Manifests,
+    settings: &Settings,
+    id: &WorkerId,
+    worker: &Worker,
+    is_good: impl Fn(&WorkerId, &RevisionDigest) -> bool,
+) -> Result<Revision, Vec<String>> {
+    let modules = modules(manifests, id, worker).map_err(|message| vec![message])?;
+    let snapshot = revision::snapshot(worker, modules).map_err(|error| vec![error.to_string()])?;
+    let secret = |reference: &SecretKeyRef| {
+        let key = (id.namespace().to_owned(), reference.name.clone());
+        let value = manifests.secrets.get(&key).and_then(|secret| secret_value(secret, &reference.key));
+        value.or_else(|| {
+            let binding = worker.spec.secrets.iter().find(|binding| binding.secret_key_ref == *reference)?;
+            settings.env.get(&binding.name).cloned()
+        })
+    };
+    let name = revision::revision_name(&snapshot);
+    let revision = revision::resolve(id, &name, &snapshot, secret)
+        .map_err(|missing| vec![format!("{missing}, or name a file with {}=VALUE by --env-file", missing.name)])?;
+    if !is_good(id, &revision.digest()) {
+        compile::check(&revision.modules, &revision.entrypoint)
+            .map_err(|errors| errors.iter().map(|error| error.with_source().to_string()).collect::<Vec<_>>())?;
+    }
+    Ok(revision)
+}
+
+fn modules(manifests: &Manifests, id: &WorkerId, worker: &Worker) -> Result<BTreeMap<String, String>, String> {
+    match (&worker.spec.source.modules, &worker.spec.source.config_map_ref) {
+        (Some(modules), None) => Ok(modules.clone()),
+        (None, Some(reference)) => {
+            let key = (id.namespace().to_owned(), reference.name.clone());
+            let map = manifests.config_maps.get(&key);
+            let missing = || format!("spec.source.configMapRef: ConfigMap {}/{} is not among the files", key.0, key.1);
+            Ok(map.ok_or_else(missing)?.data.clone().unwrap_or_default())
+        }
+        _ => Err("spec.source: set exactly one of modules and configMapRef".to_owned()),
+    }
+}
+
+fn secret_value(secret: &Secret, key: &str) -> Option<String> {
+    // As the API server merges them.
+    let text = secret.string_data.as_ref().and_then(|data| data.get(key).cloned());
+    text.or_else(|| String::from_utf8(secret.data.as_ref()?.get(key)?.0.clone()).ok())
+}
+
+impl Load {
+    /// Whoever has one Worker expects it at the address that is printed first.
+    fn add_domain_route(&mut self, domain: &str) {
+        if self.workers.len() == 1
+            && let Some(mut only) = self.workers.first_entry()
+        {
+            let loaded = only.get_mut();
+            let default = format!("{}.{}.{domain}", loaded.revision.worker.name(), loaded.revision.worker.namespace());
+            if loaded.routes.iter().all(|route| route.host == default) {
+                loaded.routes.insert(0, Route { host: domain.to_owned(), path: "/".to_owned() });
+            }
+        }
+    }
+
+    /// A route belongs to the Worker that stands first; the others lose it.
+    fn settle_conflicts(&mut self) {
+        let mut by_place: Vec<_> = self.workers.iter_mut().collect();
+        by_place.sort_by(|(_, a), (_, b)| a.place.cmp(&b.place));
+        let mut owners: BTreeMap<(String, String), WorkerId> = BTreeMap::new();
+        for (id, loaded) in by_place {
+            let Loaded { place, routes, .. } = loaded;
+            routes.retain(|route| {
+                let key = (route.host.clone(), route.path.clone());
+                let owner = owners.entry(key).or_insert_with(|| id.clone());
+                if owner != id {
+                    let message =
+                        format!("route {}{} belongs to Worker {owner}, which stands first", route.host, route.path);
+                    self.problems.push(Problem { place: place.clone(), worker: Some(id.clone()), message });
+                }
+                owner == id
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "load/tests.rs"]
+mod tests;

@@ -1,0 +1,71 @@
+use std::path::Path;
+
+use super::*;
+
+fn worker(name: &str, spec: &str) -> String {
+    format!("---\napiVersion: tenon.dev/v1alpha1\nkind: Worker\nmetadata: {{name: {name}}}\nspec:\n{spec}\n")
+}
+
+const INLINE: &str = "  source: {modules: {worker.js: 'export default {}'}}";
+
+fn loaded(text: &str) -> Load {
+    let mut manifests = Manifests::default();
+    manifests.add_file(Path::new("a.yaml"), text);
+    let env = [("LOCAL".to_owned(), "local value".to_owned())].into();
+    load(manifests, &Settings { domain: "localhost".to_owned(), env }, |_, _| false)
+}
+
+fn hosts(load: &Load, name: &str) -> Vec<String> {
+    let routes = &load.workers[&WorkerId::new("default", name)].routes;
+    routes.iter().map(|route| route.host.clone()).collect()
+}
+
+#[test]
+fn an_only_worker_answers_at_the_domain_itself() {
+    assert_eq!(hosts(&loaded(&worker("a", INLINE)), "a"), ["localhost", "a.default.localhost"]);
+    let two = loaded(&(worker("a", INLINE) + &worker("b", INLINE)));
+    assert_eq!(
+        (hosts(&two, "a"), hosts(&two, "b")),
+        (vec!["a.default.localhost".into()], vec!["b.default.localhost".into()])
+    );
+}
+
+#[test]
+fn modules_come_from_a_config_map_too() {
+    let text = worker("a", "  source: {configMapRef: {name: code}}");
+    assert!(loaded(&text).problems[0].message.contains("ConfigMap default/code is not among the files"));
+    let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\ndata: {worker.js: 'export default {}'}\n";
+    assert_eq!(loaded(&(text + map)).problems, []);
+}
+
+#[test]
+fn secrets_come_from_the_files_or_else_from_the_env_file() {
+    let text = worker(
+        "a",
+        &format!(
+            "{INLINE}\n  secrets:\n  - {{name: KEY, secretKeyRef: {{name: keys, key: k}}}}\n  - {{name: LOCAL, secretKeyRef: {{name: none, key: k}}}}"
+        ),
+    );
+    assert!(loaded(&text).problems[0].message.contains("--env-file"));
+    let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: keys}\ndata: {k: aGVsbG8=}\n";
+    let load = loaded(&(text + secret));
+    let secrets = &load.workers[&WorkerId::new("default", "a")].revision.secrets;
+    assert_eq!((secrets["KEY"].as_str(), secrets["LOCAL"].as_str()), ("hello", "local value"));
+}
+
+#[test]
+fn what_does_not_compile_has_a_place_and_the_line() {
+    let load = loaded(&worker("a", "  source: {modules: {worker.js: 'export default {'}}"));
+    assert!(load.workers.is_empty());
+    let shown = load.problems[0].to_string();
+    assert!(shown.starts_with("a.yaml:2: Worker default/a: worker.js:1:17: "), "{shown}");
+    assert!(shown.ends_with("\n  1 | export default {\n    |                 ^"), "{shown}");
+}
+
+#[test]
+fn a_route_belongs_to_the_worker_that_stands_first() {
+    let routes = format!("{INLINE}\n  routes: [{{host: x.example}}]");
+    let load = loaded(&(worker("b", &routes) + &worker("a", &routes)));
+    assert_eq!((hosts(&load, "b"), hosts(&load, "a").len()), (vec!["x.example".into()], 0));
+    assert!(load.problems[0].message.contains("belongs to Worker default/b"));
+}

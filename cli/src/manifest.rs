@@ -1,0 +1,237 @@
+//! From YAML files to objects, each with its place. Reads files; judges nothing but an object's form.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::CustomResourceExt as _;
+use kube::core::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tenon_crds::Worker;
+use tenon_operator::revision::worker_id;
+use tenon_proto::id::WorkerId;
+
+use crate::schema;
+
+/// Objects without a namespace are in this one, as with kubectl.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// Where an object begins.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) file: PathBuf,
+    /// From 1.
+    pub(crate) line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
+/// Something that a person has to put right.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Problem {
+    pub(crate) place: Place,
+    /// The Worker it stands in the way of, where that is known.
+    pub(crate) worker: Option<WorkerId>,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.worker {
+            Some(worker) => write!(f, "{}: Worker {worker}: {}", self.place, self.message),
+            None => write!(f, "{}: {}", self.place, self.message),
+        }
+    }
+}
+
+/// Everything the files hold.
+#[derive(Default)]
+pub(crate) struct Manifests {
+    pub(crate) workers: BTreeMap<WorkerId, (Place, Worker)>,
+    /// By namespace and name.
+    pub(crate) config_maps: BTreeMap<(String, String), ConfigMap>,
+    /// By namespace and name.
+    pub(crate) secrets: BTreeMap<(String, String), Secret>,
+    pub(crate) problems: Vec<Problem>,
+    /// What is passed over, and why.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Reads every YAML file among `paths` and below those that are directories. What is not there holds nothing;
+/// what cannot be read is a problem.
+pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
+    let mut manifests = Manifests::default();
+    for path in paths {
+        match files(path) {
+            Ok(files) => files.iter().for_each(|file| manifests.read_file(file)),
+            Err(error) => manifests.unreadable(path, &error),
+        }
+    }
+    manifests
+}
+
+/// The YAML files below a directory, in order; a file is taken whatever its name.
+fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    if !fs::metadata(path)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    entries.retain(|entry| !entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')));
+    entries.sort();
+    let mut found = Vec::new();
+    for entry in entries {
+        if entry.is_dir() {
+            found.extend(files(&entry)?);
+        } else if entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+            found.push(entry);
+        }
+    }
+    Ok(found)
+}
+
+impl Manifests {
+    fn read_file(&mut self, file: &Path) {
+        match fs::read_to_string(file) {
+            Ok(text) => self.add_file(file, &text),
+            Err(error) => self.unreadable(file, &error),
+        }
+    }
+
+    fn unreadable(&mut self, path: &Path, error: &io::Error) {
+        if error.kind() != io::ErrorKind::NotFound {
+            let place = Place { file: path.to_owned(), line: 1 };
+            self.problem(place, None, format!("cannot be read: {error}"));
+        }
+    }
+
+    pub(crate) fn add_file(&mut self, file: &Path, text: &str) {
+        for (line, document) in documents(text) {
+            let place = Place { file: file.to_owned(), line };
+            match serde_yaml::from_str::<Value>(document) {
+                Ok(Value::Null) => {}
+                Ok(value) => self.add(place, value),
+                Err(error) => {
+                    let within = error.location().map_or(0, |location| location.line() - 1);
+                    let place = Place { line: line + within, ..place };
+                    self.problem(place, None, format!("not YAML: {error}"));
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, place: Place, value: Value) {
+        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match (text("apiVersion").as_str(), text("kind").as_str()) {
+            ("tenon.dev/v1alpha1", "Worker") => self.add_worker(place, value),
+            ("v1", "ConfigMap") => {
+                if let Some(object) = self.parse::<ConfigMap>(&place, value) {
+                    self.config_maps.insert(key(&object.metadata), object);
+                }
+            }
+            ("v1", "Secret") => {
+                if let Some(object) = self.parse::<Secret>(&place, value) {
+                    self.secrets.insert(key(&object.metadata), object);
+                }
+            }
+            ("", _) | (_, "") => self.problem(place, None, "an object needs apiVersion and kind".to_owned()),
+            (_, kind @ ("Worker" | "ConfigMap" | "Secret")) => {
+                let message = format!("apiVersion {:?} has no {kind} here", text("apiVersion"));
+                self.problem(place, None, message);
+            }
+            (api_version, kind) => {
+                self.notes.push(format!("{place}: {kind} ({api_version}) is for a cluster and passed over here"));
+            }
+        }
+    }
+
+    fn add_worker(&mut self, place: Place, value: Value) {
+        let violations = violations(&value);
+        if !violations.is_empty() {
+            let worker = named_in(&value);
+            for message in violations {
+                self.problem(place.clone(), worker.clone(), message);
+            }
+            return;
+        }
+        let Some(worker) = self.parse::<Worker>(&place, value) else { return };
+        let id = worker_id(&worker);
+        if let Some((other, _)) = self.workers.get(&id) {
+            let message = format!("is at {other} already");
+            self.problem(place, Some(id), message);
+        } else {
+            self.workers.insert(id, (place, worker));
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(&mut self, place: &Place, value: Value) -> Option<T> {
+        let worker = named_in(&value);
+        match serde_json::from_value(value) {
+            Ok(object) => Some(object),
+            Err(error) => {
+                self.problem(place.clone(), worker, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn problem(&mut self, place: Place, worker: Option<WorkerId>, message: String) {
+        self.problems.push(Problem { place, worker, message });
+    }
+}
+
+/// Why the API server would refuse it.
+fn violations(value: &Value) -> Vec<String> {
+    let crd = Worker::crd();
+    let schema = crd.spec.versions.into_iter().next().and_then(|version| version.schema?.open_api_v3_schema);
+    let mut schema = schema.expect("the CRD of Worker has one version with a schema");
+    // The API server checks these three itself.
+    let properties = schema.properties.get_or_insert_default();
+    for field in ["apiVersion", "kind", "metadata"] {
+        properties.entry(field.to_owned()).or_default().x_kubernetes_preserve_unknown_fields = Some(true);
+    }
+    let mut found = schema::violations(&schema, value);
+    if value.pointer("/metadata/name").and_then(Value::as_str).is_none_or(str::is_empty) {
+        found.push("metadata.name: is required".to_owned());
+    }
+    found
+}
+
+fn named_in(value: &Value) -> Option<WorkerId> {
+    if value.get("kind")?.as_str()? != "Worker" {
+        return None;
+    }
+    let name = value.pointer("/metadata/name")?.as_str()?;
+    let namespace = value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(DEFAULT_NAMESPACE);
+    format!("{namespace}/{name}").parse().ok()
+}
+
+fn key(metadata: &ObjectMeta) -> (String, String) {
+    let namespace = metadata.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+    (namespace, metadata.name.clone().unwrap_or_default())
+}
+
+/// The documents of a YAML stream, each with the line it begins at. Nothing but the end of a document stands as
+/// `---` at the beginning of a line: block scalars are indented.
+fn documents(text: &str) -> Vec<(usize, &str)> {
+    let (mut documents, mut start, mut start_line, mut offset) = (Vec::new(), 0, 1, 0);
+    for (i, line) in text.split_inclusive('\n').enumerate() {
+        if line.trim_end() == "---" || line.starts_with("--- ") {
+            documents.push((start_line, &text[start..offset]));
+            (start, start_line) = (offset + line.len(), i + 2);
+        }
+        offset += line.len();
+    }
+    documents.push((start_line, &text[start..]));
+    documents
+}
+
+#[cfg(test)]
+#[path = "manifest/tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+use super::*;
+
+const HELLO: &str = "\
+apiVersion: tenon.dev/v1alpha1
+kind: Worker
+metadata:
+  name: hello
+spec:
+  source:
+    modules:
+      worker.js: |
+        export default {}
+";
+
+fn manifests(text: &str) -> Manifests {
+    let mut manifests = Manifests::default();
+    manifests.add_file(Path::new("a.yaml"), text);
+    manifests
+}
+
+fn problems(text: &str) -> Vec<String> {
+    manifests(text).problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_file_may_hold_many_objects() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: code\n  namespace: shop\ndata:\n  a.js: x\n";
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: keys\nstringData:\n  key: x\n";
+    let manifests = manifests(&format!("# all of it\n---\n{HELLO}---\n{map}---\n{secret}"));
+    assert_eq!(manifests.problems, []);
+    let (place, _) = &manifests.workers[&WorkerId::new("default", "hello")];
+    assert_eq!(place.to_string(), "a.yaml:3");
+    assert!(manifests.config_maps.contains_key(&("shop".to_owned(), "code".to_owned())));
+    assert!(manifests.secrets.contains_key(&("default".to_owned(), "keys".to_owned())));
+}
+
+#[test]
+fn what_is_not_yaml_has_a_line() {
+    let found = problems(&format!("{HELLO}---\nkind: [\n"));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("a.yaml:12: not YAML"), "{found:?}");
+}
+
+#[test]
+fn a_broken_document_does_not_hide_its_neighbours() {
+    let manifests = manifests(&format!("kind: [\n---\n{HELLO}"));
+    assert_eq!((manifests.problems.len(), manifests.workers.len()), (1, 1));
+}
+
+#[test]
+fn a_field_that_is_not_known_or_not_right_is_named() {
+    let text = HELLO.replace("spec:\n", "spec:\n  entrypont: worker.js\n  limits: {cpuMs: 0}\n");
+    let mut found = problems(&text);
+    found.sort();
+    let expected = [
+        "a.yaml:1: Worker default/hello: spec.entrypont: is not a field that is known",
+        "a.yaml:1: Worker default/hello: spec.limits.cpuMs: must be at least 1, is 0",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn objects_for_a_cluster_are_passed_over_with_a_note() {
+    let manifests = manifests("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n");
+    assert_eq!(manifests.problems, []);
+    assert_eq!(manifests.notes, ["a.yaml:1: Deployment (apps/v1) is for a cluster and passed over here"]);
+}
+
+#[test]
+fn a_worker_that_is_there_twice_is_a_problem() {
+    let found = problems(&format!("{HELLO}---\n{HELLO}"));
+    assert_eq!(found, ["a.yaml:11: Worker default/hello: is at a.yaml:1 already"]);
+}
+
+#[test]
+fn a_worker_of_another_version_is_a_problem() {
+    assert_eq!(problems("apiVersion: tenon.dev/v2\nkind: Worker\n").len(), 1);
+    assert_eq!(problems("kind: Worker\n"), ["a.yaml:1: an object needs apiVersion and kind"]);
+}
+
+#[test]
+fn the_rules_of_the_crd_hold_here_too() {
+    let found = problems(&HELLO.replace("spec:\n", "spec:\n  entrypoint: other.js\n"));
+    let expected = "a.yaml:1: Worker default/hello: spec.entrypoint: must be the name of one of spec.source.modules";
+    assert_eq!(found, [expected]);
+}

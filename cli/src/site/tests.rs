@@ -1,0 +1,85 @@
+use std::sync::Arc;
+
+use tenon_proto::revision::{Limits, Revision};
+
+use super::*;
+use crate::manifest::Place;
+
+fn id(name: &str) -> WorkerId {
+    WorkerId::new("default", name)
+}
+
+fn place(file: &str) -> Place {
+    Place { file: file.into(), line: 1 }
+}
+
+fn loaded(name: &str, version: &str, file: &str) -> Loaded {
+    let revision = Revision {
+        worker: id(name),
+        name: version.to_owned(),
+        entrypoint: "worker.js".to_owned(),
+        modules: BTreeMap::new(),
+        vars: BTreeMap::new(),
+        secrets: BTreeMap::new(),
+        limits: Limits::default(),
+    };
+    Loaded { place: place(file), digest: revision.digest(), revision: Arc::new(revision), routes: Vec::new() }
+}
+
+fn load(workers: impl IntoIterator<Item = Loaded>, problems: impl IntoIterator<Item = Problem>) -> Load {
+    Load {
+        workers: workers.into_iter().map(|loaded| (loaded.revision.worker.clone(), loaded)).collect(),
+        problems: problems.into_iter().collect(),
+        notes: Vec::new(),
+    }
+}
+
+fn problem(worker: Option<&str>, file: &str) -> Problem {
+    Problem { place: place(file), worker: worker.map(id), message: "broken".to_owned() }
+}
+
+fn names(changes: &Changes) -> Vec<&str> {
+    changes.served.iter().map(|loaded| loaded.revision.worker.name()).collect()
+}
+
+#[test]
+fn only_what_has_changed_is_served_anew() {
+    let mut site = Site::default();
+    site.update(load([loaded("a", "1", "x"), loaded("b", "1", "x")], []));
+    let changes = site.update(load([loaded("a", "2", "x"), loaded("b", "1", "x")], []));
+    assert_eq!((names(&changes), changes.removed.len()), (vec!["a"], 0));
+}
+
+#[test]
+fn what_is_gone_is_removed() {
+    let mut site = Site::default();
+    site.update(load([loaded("a", "1", "x")], []));
+    assert_eq!(site.update(load([], [])).removed, [id("a")]);
+    assert!(!site.serves(&id("a")));
+}
+
+#[test]
+fn what_is_broken_keeps_its_last_good_revision() {
+    let mut site = Site::default();
+    let first = loaded("a", "1", "x");
+    site.update(load([first.clone()], []));
+    let changes = site.update(load([], [problem(Some("a"), "x")]));
+    assert_eq!((changes.removed.len(), changes.problems.len()), (0, 1));
+    assert!(site.serves_revision(&id("a"), &first.digest));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_takes_nothing_away() {
+    let mut site = Site::default();
+    site.update(load([loaded("a", "1", "x"), loaded("b", "1", "y")], []));
+    assert_eq!(site.update(load([], [problem(None, "x")])).removed, [id("b")]);
+}
+
+#[test]
+fn a_problem_is_told_once_and_its_end_too() {
+    let mut site = Site::default();
+    assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 1);
+    assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 0);
+    assert!(site.update(load([], [])).all_well_again);
+    assert!(!site.update(load([], [])).all_well_again);
+}

@@ -1,0 +1,107 @@
+//! Tells when the files that were named may have changed.
+//!
+//! What is watched are directories, never files: an editor that writes a new file and renames it over the old
+//! one replaces what a watch on the file was watching.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::mpsc;
+
+/// A save is several events. They have ended when there was none for so long.
+const QUIET: Duration = Duration::from_millis(50);
+
+pub(crate) struct Changes {
+    events_rx: mpsc::UnboundedReceiver<()>,
+    _watcher: RecommendedWatcher,
+}
+
+impl Changes {
+    /// Watches `paths`, files and directories, from now on.
+    ///
+    /// # Errors
+    /// When the system has no watches left, or a path is gone.
+    pub(crate) fn of(paths: &[PathBuf]) -> notify::Result<Self> {
+        let (events_tx, events_rx) = mpsc::unbounded_channel();
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // An error may hide a change. To look once too often costs little.
+            if event.as_ref().map_or(true, |event| is_change(event.kind)) {
+                let _ = events_tx.send(());
+            }
+        })?;
+        for (directory, mode) in directories(paths) {
+            watcher.watch(directory, mode)?;
+        }
+        Ok(Self { events_rx, _watcher: watcher })
+    }
+
+    /// Resolves when something has changed since the last time, and then has rested.
+    pub(crate) async fn next(&mut self) {
+        if self.events_rx.recv().await.is_none() {
+            // The watcher holds the sender and we the watcher, so this is never reached.
+            std::future::pending::<()>().await;
+        }
+        while let Ok(Some(())) = tokio::time::timeout(QUIET, self.events_rx.recv()).await {}
+    }
+}
+
+/// Reading a file is no change; having written it is.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+        _ => true,
+    }
+}
+
+/// A named directory is watched with all that is in it, a named file by the directory it is in.
+fn directories(paths: &[PathBuf]) -> BTreeMap<&Path, RecursiveMode> {
+    let mut directories = BTreeMap::new();
+    for path in paths {
+        if path.is_dir() {
+            directories.insert(path.as_path(), RecursiveMode::Recursive);
+        } else {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            directories.entry(parent).or_insert(RecursiveMode::NonRecursive);
+        }
+    }
+    directories
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Far more than any event takes.
+    const DEADLINE: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn a_file_that_is_replaced_by_rename_is_still_watched() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, draft) = (directory.path().join("worker.yaml"), directory.path().join(".draft"));
+        fs::write(&file, "a").unwrap();
+        let mut changes = Changes::of(std::slice::from_ref(&file)).unwrap();
+        for text in ["b", "c"] {
+            fs::write(&draft, text).unwrap();
+            fs::rename(&draft, &file).unwrap();
+            tokio::time::timeout(DEADLINE, changes.next()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_file_in_a_watched_directory_is_a_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut changes = Changes::of(&[directory.path().to_owned()]).unwrap();
+        fs::write(directory.path().join("new.yaml"), "").unwrap();
+        tokio::time::timeout(DEADLINE, changes.next()).await.unwrap();
+    }
+
+    #[test]
+    fn a_file_without_a_directory_is_in_the_current_one() {
+        let paths = [PathBuf::from("worker.yaml")];
+        assert_eq!(directories(&paths).into_keys().collect::<Vec<_>>(), [Path::new(".")]);
+    }
+}

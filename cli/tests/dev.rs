@@ -1,0 +1,134 @@
+//! `tenon dev` as a person meets it: the real binary, real files, real requests.
+
+mod harness;
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use harness::{Dev, TENON, await_condition, worker};
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hello");
+
+fn answers(greeting: &str) -> String {
+    worker("hello", &format!("export default {{ fetch() {{ return new Response('{greeting}') }} }}"))
+}
+
+#[test]
+fn the_example_answers_as_its_comments_say() {
+    let dev = Dev::start(EXAMPLE.as_ref());
+    dev.await_line("default/hello");
+    assert_eq!(dev.get("localhost", "/"), (200, "Hello from localhost\n".into()));
+    assert_eq!(dev.get("hello.default.localhost", "/").1, "Hello from hello.default.localhost\n");
+    let (status, json) = dev.get("localhost", "/json?name=you");
+    assert_eq!((status, json.as_str()), (200, r#"{"greeting":"Hello from you","path":"/json"}"#));
+    assert_eq!(dev.request("POST", "localhost", "/echo", "a body"), (200, "a body".into()));
+    assert_eq!(dev.get("localhost", "/later?what=this").0, 202);
+    dev.await_line("remembered this");
+    assert_eq!(dev.get("localhost", "/none").0, 404);
+    assert_eq!(dev.get("nobody.localhost", "/").0, 404);
+}
+
+#[test]
+fn a_worker_is_shown_with_its_revision_its_place_and_its_urls() {
+    let dev = Dev::start(EXAMPLE.as_ref());
+    let line = dev.await_line("+ default/hello");
+    let fields: Vec<_> = line.split("  ").collect();
+    assert_eq!((fields[0], fields[1].len(), fields.len()), ("+ default/hello", 10, 5), "{line}");
+    assert!(fields[2].starts_with("on dev/"), "{line}");
+    assert_eq!(fields[3], format!("http://localhost:{}/", dev.port()));
+    assert_eq!(fields[4], format!("http://hello.default.localhost:{}/", dev.port()));
+}
+
+#[test]
+fn a_reload_drops_no_request() {
+    const RELOADS: usize = 5;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("worker.yaml");
+    fs::write(&file, answers("0")).unwrap();
+    let dev = Dev::start(directory.path());
+
+    let (done, requests) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let (status, body) = dev.get("localhost", "/");
+                    assert_eq!(status, 200, "{body}");
+                    requests.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for reload in 1..=RELOADS {
+            // As editors save: a new file in the place of the old one.
+            let draft = directory.path().join(".draft");
+            fs::write(&draft, answers(&reload.to_string())).unwrap();
+            fs::rename(&draft, &file).unwrap();
+            await_condition("the new revision answers", || dev.get("localhost", "/").1 == reload.to_string());
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(requests.load(Ordering::Relaxed) > RELOADS);
+}
+
+#[test]
+fn a_syntax_error_has_a_place_and_the_last_good_revision_serves_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("worker.yaml");
+    fs::write(&file, answers("good")).unwrap();
+    let dev = Dev::start(directory.path());
+
+    fs::write(&file, worker("hello", "export default { fetch() { return new } }")).unwrap();
+    let line = dev.await_line("worker.js:1:");
+    assert!(line.contains("Worker default/hello"), "{line}");
+    dev.await_line("| export default { fetch() { return new } }");
+    dev.await_line("^");
+    dev.await_line("the last good revision serves on");
+    assert_eq!(dev.get("localhost", "/"), (200, "good".into()));
+
+    fs::write(&file, answers("mended")).unwrap();
+    dev.await_line("all is well again");
+    await_condition("the mended revision answers", || dev.get("localhost", "/").1 == "mended");
+}
+
+#[test]
+fn a_deleted_worker_is_not_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("worker.yaml");
+    fs::write(&file, answers("here")).unwrap();
+    let dev = Dev::start(&file);
+    assert_eq!(dev.get("localhost", "/").0, 200);
+    fs::remove_file(&file).unwrap();
+    dev.await_line("- default/hello");
+    await_condition("its route is gone", || dev.get("localhost", "/").0 == 404);
+}
+
+#[test]
+fn a_port_in_use_is_named_with_a_remedy() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let output = Command::new(TENON).args(["dev", EXAMPLE, "--listen", &addr]).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(message.contains(&addr) && message.contains("--listen"), "{message}");
+}
+
+#[test]
+fn ctrl_c_ends_it_in_order() {
+    let dev = Dev::start(EXAMPLE.as_ref());
+    assert_eq!(dev.get("localhost", "/").0, 200);
+    assert!(dev.interrupt().success());
+}
+
+#[test]
+fn check_fails_when_something_is_wrong() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("worker.yaml"), worker("hello", "export default {")).unwrap();
+    let check = |path: &std::path::Path| Command::new(TENON).arg("check").arg(path).output().unwrap();
+    let bad = check(directory.path());
+    assert!(!bad.status.success());
+    assert!(String::from_utf8(bad.stderr).unwrap().contains("worker.js:1:17"));
+    assert!(check(EXAMPLE.as_ref()).status.success());
+}

@@ -1,0 +1,127 @@
+//! A `tenon dev` of one's own, on a port that was free, ended with the test.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Condvar, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub const TENON: &str = env!("CARGO_BIN_EXE_tenon");
+
+/// Far more than anything here takes, on a machine that does much else.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A Worker of one module.
+pub fn worker(name: &str, source: &str) -> String {
+    format!(
+        "apiVersion: tenon.dev/v1alpha1\nkind: Worker\nmetadata:\n  name: {name}\nspec:\n  source:\n    modules:\n      worker.js: |\n        {source}\n"
+    )
+}
+
+/// Asks until it holds.
+pub fn await_condition(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < DEADLINE, "waited in vain until {what}");
+        thread::yield_now();
+    }
+}
+
+pub struct Dev {
+    child: Child,
+    lines: &'static Lines,
+    port: u16,
+}
+
+/// What it has printed so far, on either stream.
+#[derive(Default)]
+struct Lines {
+    all: Mutex<Vec<String>>,
+    more: Condvar,
+}
+
+impl Dev {
+    /// Serves `path`, and returns when it says that it is ready.
+    pub fn start(path: &Path) -> Self {
+        let mut child = Command::new(TENON)
+            .args(["dev", "--listen", "127.0.0.1:0", "--shards", "2"])
+            .arg(path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Its readers outlive the test by a moment.
+        let lines: &'static Lines = Box::leak(Box::default());
+        lines.collect(child.stdout.take().unwrap());
+        lines.collect(child.stderr.take().unwrap());
+        let mut dev = Self { child, lines, port: 0 };
+        let first = dev.await_line("Tenon serves on");
+        dev.port = first.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
+        dev.await_line("Ready");
+        dev
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The first line that contains `text`, as soon as it is there.
+    pub fn await_line(&self, text: &str) -> String {
+        let all = self.lines.all.lock().unwrap();
+        let found = |all: &[String]| all.iter().find(|line| line.contains(text)).cloned();
+        let (all, _) = self.lines.more.wait_timeout_while(all, DEADLINE, |all| found(all).is_none()).unwrap();
+        found(&all).unwrap_or_else(|| panic!("no line has {text:?} among\n{}", all.join("\n")))
+    }
+
+    pub fn get(&self, host: &str, path: &str) -> (u16, String) {
+        self.request("GET", host, path, "")
+    }
+
+    pub fn request(&self, method: &str, host: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+        (head[9..12].parse().unwrap(), body.to_owned())
+    }
+
+    /// Ctrl-C.
+    pub fn interrupt(mut self) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let (ended_tx, ended_rx) = mpsc::channel();
+        thread::scope(|scope| {
+            let child = &mut self.child;
+            scope.spawn(move || ended_tx.send(child.wait().unwrap()));
+            ended_rx.recv_timeout(DEADLINE).expect("it ends")
+        })
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // Ended already, perhaps.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Lines {
+    fn collect(&'static self, stream: impl Read + Send + 'static) {
+        thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                self.all.lock().unwrap().push(line);
+                self.more.notify_all();
+            }
+        });
+    }
+}
