@@ -1,0 +1,95 @@
+// Command forward carries a TCP port of this network namespace to an address in another one, which has no route here.
+//
+//	forward LISTEN NAMESPACE TARGET ADDRESS_FILE
+//
+// NAMESPACE is a file such as /proc/PID/ns/net. LISTEN may have port 0: the address that was bound is written to
+// ADDRESS_FILE, which therefore also says that connections are accepted.
+package main
+
+import (
+	"io"
+	"log"
+	"net"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) != 5 {
+		log.Fatal("usage: forward LISTEN NAMESPACE TARGET ADDRESS_FILE")
+	}
+	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+		log.Fatalf("forward: %v", err)
+	}
+}
+
+func run(listen, namespace, target, addressFile string) error {
+	there, err := os.Open(namespace)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(addressFile, []byte(listener.Addr().String()), 0o644); err != nil {
+		return err
+	}
+	dials := make(chan chan net.Conn)
+	go dialFrom(there, target, dials)
+	for {
+		near, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			answer := make(chan net.Conn)
+			dials <- answer
+			if far := <-answer; far != nil {
+				join(near, far)
+			} else {
+				near.Close()
+			}
+		}()
+	}
+}
+
+// dialFrom opens connections on a thread that lives in the other namespace. Go moves goroutines between threads, and a
+// namespace belongs to a thread, so this one keeps its thread for good. A nil connection answers a failed dial.
+func dialFrom(namespace *os.File, target string, dials <-chan chan net.Conn) {
+	runtime.LockOSThread()
+	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
+		log.Fatalf("forward: entering %s: %v", namespace.Name(), err)
+	}
+	for answer := range dials {
+		conn, err := net.DialTimeout("tcp", target, 5*time.Second)
+		if err != nil {
+			log.Printf("forward: %v", err)
+			answer <- nil
+			continue
+		}
+		answer <- conn
+	}
+}
+
+// join copies both ways, passing half-closes on, until both sides are done.
+func join(near, far net.Conn) {
+	defer near.Close()
+	defer far.Close()
+	done := make(chan struct{})
+	go func() {
+		pour(far, near)
+		close(done)
+	}()
+	pour(near, far)
+	<-done
+}
+
+func pour(to, from net.Conn) {
+	io.Copy(to, from)
+	to.(*net.TCPConn).CloseWrite()
+}

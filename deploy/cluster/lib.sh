@@ -1,0 +1,120 @@
+# shellcheck shell=bash
+# Where the cluster's files are and how its processes are started, found and ended. Sourced by the commands beside it.
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repository=$(cd "$here/../.." && pwd)
+
+# Binaries depend only on the Go module and on how it is built, so clones share them.
+version=$(cat "$here"/build "$here"/go/go.{mod,sum} "$here"/go/*/*.go | sha256sum | cut -c 1-16)
+bin=${TENON_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tenon}/cluster/$version/bin
+
+# The running cluster: certificates, etcd's data, logs, process ids. Each clone has a cluster of its own.
+run=${TENON_CLUSTER_RUN:-$repository/target/cluster}
+
+# For those inside the cluster's namespace; `up` derives one for this side of it.
+inner_kubeconfig=$run/pki/admin.kubeconfig
+
+fail() {
+    echo "${0##*/}: $*" >&2
+    exit 1
+}
+
+# install_packages COMMAND=PACKAGE…: from the distribution, where the command is missing.
+install_packages() {
+    local pair missing=()
+    for pair in "$@"; do
+        command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
+    done
+    [ ${#missing[@]} -eq 0 ] && return
+    if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
+        fail "please install: ${missing[*]}"
+    fi
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# pid_of NAME: its process id, if it is alive. A process that merely got a recycled id has another start time.
+pid_of() {
+    local pid started
+    [ -s "$run/$1.pid" ] || return
+    read -r pid started <"$run/$1.pid"
+    [ "$(start_time "$pid")" = "$started" ] && echo "$pid"
+}
+
+# start_time PID: in clock ticks since boot; nothing if there is no such process. (Field 22 of stat, counted from behind
+# the command's closing parenthesis, because the command may hold spaces.)
+start_time() {
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+    stat=${stat##*) }
+    cut -d ' ' -f 20 <<<"$stat"
+}
+
+# spawn NAME COMMAND…: in a session of its own, so that a terminal's Ctrl-C is not for it; output goes to NAME.log.
+spawn() {
+    local name=$1
+    shift
+    [ -n "$(pid_of "$name")" ] && return
+    setsid "$@" </dev/null >>"$run/log/$name.log" 2>&1 &
+    echo "$! $(start_time $!)" >"$run/$name.pid"
+}
+
+# spawn_inside NAME COMMAND…: the same, in the cluster's network namespace.
+spawn_inside() {
+    local name=$1
+    shift
+    spawn "$name" nsenter --net="$(namespace)" "$@"
+}
+
+# halt NAME: by SIGKILL. None of these processes holds anything that outlives the cluster, and a component that dies
+# without a word is the harder case for those who depend on it.
+halt() {
+    local pid
+    pid=$(pid_of "$1") || true
+    rm -f "$run/$1.pid"
+    [ -n "$pid" ] || return 0
+    kill -KILL "$pid" 2>/dev/null || true
+    wait_until 10 "$1 to end" has_ended "$pid"
+}
+
+# A zombie has ended; whoever started it is only late in asking.
+has_ended() {
+    ! grep -q '^State:[[:space:]]*[^Z]' "/proc/$1/status" 2>/dev/null
+}
+
+# namespace: the file that stands for the cluster's network namespace.
+namespace() {
+    local pid
+    pid=$(pid_of namespace) || true
+    [ -n "$pid" ] || fail "the cluster is not up; start it with deploy/cluster/up"
+    echo "/proc/$pid/ns/net"
+}
+
+# wait_until SECONDS WHAT COMMAND…: until the command succeeds.
+wait_until() {
+    local deadline=$((SECONDS + $1)) what=$2
+    shift 2
+    until "$@"; do
+        [ "$SECONDS" -lt "$deadline" ] || fail "gave up waiting for $what; see $run/log"
+        sleep 0.1
+    done
+}
+
+start_apiserver() {
+    local pki=$run/pki
+    spawn_inside kube-apiserver "$bin/kube-apiserver" \
+        --etcd-servers http://127.0.0.1:2379 \
+        --bind-address 0.0.0.0 --secure-port 6443 --advertise-address 192.0.2.1 \
+        --authorization-mode RBAC \
+        --client-ca-file "$pki/ca.crt" \
+        --tls-cert-file "$pki/apiserver.crt" --tls-private-key-file "$pki/apiserver.key" \
+        --service-account-issuer https://kubernetes.default.svc.cluster.local \
+        --service-account-key-file "$pki/sa.pub" --service-account-signing-key-file "$pki/sa.key" \
+        --service-cluster-ip-range 10.96.0.0/16
+    wait_until 60 "kube-apiserver" apiserver_is_ready
+}
+
+apiserver_is_ready() {
+    [ -n "$(pid_of kube-apiserver)" ] || fail "kube-apiserver ended; see $run/log/kube-apiserver.log"
+    nsenter --net="$(namespace)" "$bin/kubectl" --kubeconfig "$inner_kubeconfig" get --raw /readyz >/dev/null 2>&1
+}
