@@ -30,6 +30,10 @@ pub const MAX_MODULE_BYTES: usize = 1024 * 1024;
 /// How many modules a Worker may have.
 pub const MAX_MODULES: usize = 1_000;
 
+/// How deep brackets may nest. Nothing that people or bundlers write comes near; it keeps most of what is written
+/// to exhaust memory from the parser.
+const MAX_NESTING: usize = 10_000;
+
 /// How many errors are reported. Later ones are mostly the echo of the first.
 const MAX_ERRORS: usize = 20;
 
@@ -128,13 +132,30 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
         let message = format!("a Worker has at most {MAX_MODULES} modules, not {}; bundle them", modules.len());
         return vec![CompileError::of_module(modules.keys().next().map_or("", String::as_str), message)];
     }
-    let too_large = modules.iter().filter(|(_, source)| source.len() > MAX_MODULE_BYTES);
-    too_large
-        .map(|(file, source)| {
-            let message = format!("a module has at most {MAX_MODULE_BYTES} bytes, not {}", source.len());
-            CompileError::of_module(file, message)
-        })
-        .collect()
+    let broken = modules.iter().filter_map(|(file, source)| {
+        let message = if source.len() > MAX_MODULE_BYTES {
+            format!("a module has at most {MAX_MODULE_BYTES} bytes, not {}", source.len())
+        } else if is_javascript(file) && nesting(source) > MAX_NESTING {
+            format!("brackets nest more than {MAX_NESTING} deep")
+        } else {
+            return None;
+        };
+        Some(CompileError::of_module(file, message))
+    });
+    broken.collect()
+}
+
+/// How deep brackets nest, by a look that takes strings and comments for code.
+fn nesting(source: &[u8]) -> usize {
+    let depths = source.iter().scan(0usize, |depth, byte| {
+        match byte {
+            b'(' | b'[' | b'{' => *depth += 1,
+            b')' | b']' | b'}' => *depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        Some(*depth)
+    });
+    depths.max().unwrap_or_default()
 }
 
 fn check_sources(modules: &BTreeMap<String, Bytes>, entrypoint: &str) -> Vec<CompileError> {

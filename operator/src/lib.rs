@@ -1,5 +1,22 @@
 //! Reconciles Workers and RuntimePools and serves the catalog.
+//!
+//! ```text
+//!  API server ──► watches ──► index ──touched──► worker: queue ─► plan ─► apply      (the leader)
+//!                               └──serving──► catalog ──► routers, nodes            (every replica)
+//! ```
+//!
+//! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`compile`]: decisions, pure.
+//! - [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`]: the edges that carry them out.
 
 pub mod catalog;
+pub mod claims;
 pub mod compile;
+pub mod config;
+pub mod endpoints;
+pub mod index;
+pub mod leader;
+pub mod metrics;
+pub mod pool;
 pub mod revision;
+pub mod watches;
+pub mod worker;

@@ -82,6 +82,11 @@ pub fn revision_name(spec: &WorkerRevisionSpec) -> String {
     format!("{}-{}", spec.worker, &spec.digest[..spec.digest.len().min(10)])
 }
 
+/// The Worker that a WorkerRevision of this name belongs to.
+pub fn worker_of(revision_name: &str) -> Option<&str> {
+    revision_name.rsplit_once('-').map(|(worker, _)| worker)
+}
+
 /// The modules as text to compile and to run.
 pub fn module_bytes(modules: &BTreeMap<String, String>) -> BTreeMap<String, Bytes> {
     modules.iter().map(|(name, text)| (name.clone(), Bytes::copy_from_slice(text.as_bytes()))).collect()
@@ -101,10 +106,8 @@ pub fn resolve(
     secret: impl Fn(&SecretKeyRef) -> Option<String>,
 ) -> Result<Revision, MissingSecret> {
     let secrets = spec.secrets.iter().map(|binding| {
-        let value = secret(&binding.secret_key_ref).ok_or_else(|| MissingSecret {
-            name: binding.name.clone(),
-            reference: binding.secret_key_ref.clone(),
-        })?;
+        let value = secret(&binding.secret_key_ref)
+            .ok_or_else(|| MissingSecret { name: binding.name.clone(), reference: binding.secret_key_ref.clone() })?;
         Ok((binding.name.clone(), value))
     });
     Ok(Revision {
@@ -202,10 +205,7 @@ mod tests {
         let id = worker_id(&worker);
         let with = |value: &str| resolve(&id, "cart-1", &spec, |_| Some(value.to_owned())).unwrap();
         assert_ne!(with("old").digest(), with("new").digest());
-        assert_eq!(
-            resolve(&id, "cart-1", &spec, |_| None),
-            Err(MissingSecret { name: "KEY".to_owned(), reference })
-        );
+        assert_eq!(resolve(&id, "cart-1", &spec, |_| None), Err(MissingSecret { name: "KEY".to_owned(), reference }));
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn no_source_can_overflow_the_stack() {
         "/(",
     ] {
         let source = level.repeat(100_000 / level.len());
-        let _ = check(&modules(&[("worker.js", &source)]), "worker.js");
+        let _ = check_source("worker.js", &source);
     }
 }
 
@@ -116,6 +116,7 @@ fn no_source_can_overflow_the_stack() {
 fn bounds_are_checked_before_anything_is_parsed() {
     let large = " ".repeat(MAX_MODULE_BYTES + 1);
     assert!(errors(&[("worker.js", &large)])[0].contains("at most"));
+    assert!(errors(&[("worker.js", &"[".repeat(MAX_NESTING + 1))])[0].contains("nest"));
 }
 
 #[test]

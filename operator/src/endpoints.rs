@@ -1,0 +1,98 @@
+//! Which nodes there are: the EndpointSlices of the pools' headless Services. Pure.
+
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kube::ResourceExt;
+use tenon_proto::catalog::{Node, node::State};
+
+/// The label of a Service, and so of its EndpointSlices, whose endpoints are a pool's nodes.
+pub const POOL_LABEL: &str = "tenon.dev/pool";
+
+/// The nodes that `slice` tells of. One that is neither ready nor finishing is left out.
+pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {
+    let Some(pool) = slice.labels().get(POOL_LABEL) else { return Vec::new() };
+    let shard_ports = shard_ports(slice);
+    if shard_ports.is_empty() {
+        return Vec::new();
+    }
+    let nodes = slice.endpoints.iter().flatten().filter_map(|endpoint| {
+        let address = endpoint.addresses.first()?.clone();
+        Some(Node {
+            name: name(endpoint).unwrap_or_else(|| address.clone()),
+            pool: pool.clone(),
+            address,
+            shard_ports: shard_ports.clone(),
+            state: state(endpoint)?.into(),
+        })
+    });
+    nodes.collect()
+}
+
+/// The ports named `shard-0`, `shard-1` and so on, as far as there is no gap.
+fn shard_ports(slice: &EndpointSlice) -> Vec<u32> {
+    let ports = slice.ports.as_deref().unwrap_or_default();
+    let of_shard = |i: usize| {
+        let name = format!("shard-{i}");
+        let port = ports.iter().find(|port| port.name.as_deref() == Some(&name))?.port?;
+        u32::try_from(port).ok()
+    };
+    (0..ports.len()).map_while(of_shard).collect()
+}
+
+fn name(endpoint: &Endpoint) -> Option<String> {
+    let target = endpoint.target_ref.as_ref().and_then(|target| target.name.clone());
+    target.or_else(|| endpoint.hostname.clone())
+}
+
+fn state(endpoint: &Endpoint) -> Option<State> {
+    let conditions = endpoint.conditions.clone().unwrap_or_default();
+    // An absent condition is to be read as true for ready and serving, and as false for terminating.
+    if conditions.terminating == Some(true) {
+        (conditions.serving != Some(false)).then_some(State::Draining)
+    } else {
+        (conditions.ready != Some(false)).then_some(State::Ready)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn slice(endpoints: serde_json::Value) -> EndpointSlice {
+        serde_json::from_value(json!({
+            "metadata": {"name": "default-1", "labels": {"tenon.dev/pool": "default"}},
+            "addressType": "IPv4",
+            "ports": [{"name": "shard-1", "port": 7101}, {"name": "shard-0", "port": 7100}, {"name": "admin", "port": 9090}],
+            "endpoints": endpoints,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_ready_pod_is_a_node_with_its_shards_in_order() {
+        let nodes = nodes(&slice(json!([{"addresses": ["10.0.0.1"], "targetRef": {"kind": "Pod", "name": "node-a"}}])));
+        assert_eq!(nodes.len(), 1);
+        assert_eq!((nodes[0].name.as_str(), nodes[0].state()), ("node-a", State::Ready));
+        assert_eq!(nodes[0].shard_ports, [7100, 7101]);
+    }
+
+    #[test]
+    fn one_that_terminates_is_draining_as_long_as_it_serves() {
+        let endpoint = |serving| json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": false, "serving": serving, "terminating": true}}]);
+        assert_eq!(nodes(&slice(endpoint(true)))[0].state(), State::Draining);
+        assert!(nodes(&slice(endpoint(false))).is_empty());
+    }
+
+    #[test]
+    fn one_that_is_not_ready_yet_is_no_node() {
+        assert!(nodes(&slice(json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": false}}]))).is_empty());
+    }
+
+    #[test]
+    fn slices_of_other_services_are_nobodys_nodes() {
+        let mut slice = slice(json!([{"addresses": ["10.0.0.1"]}]));
+        slice.metadata.labels = None;
+        assert!(nodes(&slice).is_empty());
+    }
+}

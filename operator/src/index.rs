@@ -1,0 +1,323 @@
+//! The index: what is in the cluster, as the reconciler and the catalog need it. Pure.
+//!
+//! ```text
+//!  Worker, WorkerRevision, ConfigMap, Secret, EndpointSlice ──Change──► Index ──► Touched: Workers, nodes
+//!                                                                        │
+//!                                          reconciler ◄── Candidate ─────┼───── Serving ──► catalog
+//! ```
+//!
+//! Every replica has one, fed by its own watches. A change touches the Workers that depend on it and no others,
+//! so that one changed object among 100,000 costs one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Resource, ResourceExt};
+use tenon_crds::{Worker, WorkerRevision};
+use tenon_proto::catalog::{Node, Route};
+use tenon_proto::id::WorkerId;
+use tenon_proto::revision::Revision;
+
+use crate::claims::Claims;
+use crate::endpoints;
+use crate::revision;
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+/// One object that appeared, changed or went.
+pub enum Change {
+    Worker(Watched<Worker>),
+    Revision(Watched<WorkerRevision>),
+    ConfigMap(Watched<ConfigMap>),
+    Secret(Watched<Secret>),
+    Slice(Watched<EndpointSlice>),
+}
+
+/// What a watch says of one object.
+pub enum Watched<K> {
+    Applied(Arc<K>),
+    Deleted(Key),
+}
+
+/// Who is affected by a change.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    pub workers: BTreeSet<WorkerId>,
+    pub nodes: Vec<Node>,
+    pub removed_nodes: Vec<String>,
+}
+
+/// A Worker with all that decides what becomes of it.
+#[derive(Clone)]
+pub struct Candidate {
+    pub id: WorkerId,
+    pub worker: Arc<Worker>,
+    pub source: SourceState,
+    /// The Secrets that its spec names and that are there, by name.
+    pub secrets: BTreeMap<String, Arc<Secret>>,
+    pub revisions: Vec<Arc<WorkerRevision>>,
+    /// Its routes, each with the Worker that holds it.
+    pub routes: Vec<(Route, WorkerId)>,
+}
+
+/// What a Worker's source holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceState {
+    Modules(BTreeMap<String, String>),
+    MissingConfigMap(String),
+}
+
+/// What serves a Worker now.
+pub struct Serving {
+    pub revision: Arc<Revision>,
+    pub pool: String,
+    pub routes: Vec<Route>,
+}
+
+/// What [`Index::serving`] finds.
+pub enum Service {
+    /// The Worker is gone, or nothing of it has ever been good.
+    None,
+    /// Something that it needs has not been seen, or is gone: what was served last goes on.
+    Unresolved,
+    Serving(Box<Serving>),
+}
+
+pub struct Index {
+    domain: String,
+    workers: HashMap<WorkerId, Arc<Worker>>,
+    /// By namespace and Worker, then by name.
+    revisions: HashMap<WorkerId, BTreeMap<String, Arc<WorkerRevision>>>,
+    config_maps: HashMap<Key, Arc<ConfigMap>>,
+    secrets: HashMap<Key, Arc<Secret>>,
+    config_map_users: Users,
+    secret_users: Users,
+    claims: Claims,
+    /// Which nodes an EndpointSlice told of.
+    slices: HashMap<Key, Vec<Node>>,
+}
+
+/// The Workers that name an object, and the objects that a Worker names.
+#[derive(Default)]
+struct Users {
+    by_object: HashMap<Key, BTreeSet<WorkerId>>,
+    by_worker: HashMap<WorkerId, BTreeSet<String>>,
+}
+
+impl Index {
+    /// # Arguments
+    /// * `domain` - below which Workers without routes get their hosts.
+    pub fn new(domain: impl Into<String>) -> Self {
+        Self {
+            domain: domain.into(),
+            workers: HashMap::new(),
+            revisions: HashMap::new(),
+            config_maps: HashMap::new(),
+            secrets: HashMap::new(),
+            config_map_users: Users::default(),
+            secret_users: Users::default(),
+            claims: Claims::default(),
+            slices: HashMap::new(),
+        }
+    }
+
+    /// Takes a change in, and tells whom it touches.
+    pub fn apply(&mut self, change: Change) -> Touched {
+        match change {
+            Change::Worker(Watched::Applied(worker)) => self.set_worker(worker),
+            Change::Worker(Watched::Deleted((namespace, name))) => {
+                self.remove_worker(&WorkerId::new(&namespace, &name))
+            }
+            Change::Revision(watched) => self.take_revision(watched),
+            Change::ConfigMap(watched) => {
+                let key = store(&mut self.config_maps, watched);
+                Touched::workers(self.config_map_users.of(&key))
+            }
+            Change::Secret(watched) => {
+                let key = store(&mut self.secrets, watched);
+                Touched::workers(self.secret_users.of(&key))
+            }
+            Change::Slice(watched) => self.take_slice(watched),
+        }
+    }
+
+    /// Every Worker there is.
+    pub fn workers(&self) -> impl Iterator<Item = &WorkerId> {
+        self.workers.keys()
+    }
+
+    /// What the reconciler needs to decide on a Worker, or `None` when it is gone.
+    pub fn candidate(&self, id: &WorkerId) -> Option<Candidate> {
+        let worker = self.workers.get(id)?.clone();
+        let in_namespace = |name: &str| (id.namespace().to_owned(), name.to_owned());
+        let names = worker.spec.secrets.iter().map(|secret| &secret.secret_key_ref.name);
+        let secrets =
+            names.filter_map(|name| Some((name.clone(), self.secrets.get(&in_namespace(name))?.clone()))).collect();
+        let source = match &worker.spec.source.config_map_ref {
+            None => SourceState::Modules(worker.spec.source.modules.clone().unwrap_or_default()),
+            Some(reference) => match self.config_maps.get(&in_namespace(&reference.name)) {
+                Some(config_map) => SourceState::Modules(config_map.data.clone().unwrap_or_default()),
+                None => SourceState::MissingConfigMap(reference.name.clone()),
+            },
+        };
+        let revisions = self.revisions.get(id).map(|by_name| by_name.values().cloned().collect()).unwrap_or_default();
+        let routes = revision::routes(&worker, &self.domain).into_iter().map(|route| {
+            let holder = self.claims.holder(&route).unwrap_or(id).clone();
+            (route, holder)
+        });
+        Some(Candidate { id: id.clone(), source, secrets, revisions, routes: routes.collect(), worker })
+    }
+
+    /// What the catalog says of a Worker: the revision that its status names, with what it binds.
+    pub fn serving(&self, id: &WorkerId) -> Service {
+        let Some(candidate) = self.candidate(id) else { return Service::None };
+        let latest = candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
+        let Some(latest) = latest else { return Service::None };
+        let Some(snapshot) = candidate.revisions.iter().find(|revision| revision.name_any() == latest) else {
+            return Service::Unresolved;
+        };
+        // The snapshot may bind Secrets that the Worker's newest spec does not.
+        let secret = |reference: &tenon_crds::SecretKeyRef| {
+            let key = (id.namespace().to_owned(), reference.name.clone());
+            secret_value(self.secrets.get(&key)?, &reference.key)
+        };
+        match revision::resolve(id, latest, &snapshot.spec, secret) {
+            Err(_) => Service::Unresolved,
+            Ok(revision) => Service::Serving(Box::new(Serving {
+                revision: Arc::new(revision),
+                pool: candidate.worker.spec.pool.clone(),
+                routes: candidate.routes.iter().filter(|(_, holder)| holder == id).map(|(r, _)| r.clone()).collect(),
+            })),
+        }
+    }
+
+    fn set_worker(&mut self, worker: Arc<Worker>) -> Touched {
+        let id = revision::worker_id(&worker);
+        let names = worker.spec.source.config_map_ref.iter().map(|reference| reference.name.clone());
+        self.config_map_users.set(&id, names.collect());
+        let names = worker.spec.secrets.iter().map(|secret| secret.secret_key_ref.name.clone());
+        let serving = self.revisions.get(&id).into_iter().flat_map(BTreeMap::values);
+        let served = serving.flat_map(|revision| &revision.spec.secrets).map(|s| s.secret_key_ref.name.clone());
+        self.secret_users.set(&id, names.chain(served).collect());
+        let since = worker.creation_timestamp().map(|time| time.0);
+        let mut touched = self.claims.set(&id, since, revision::routes(&worker, &self.domain));
+        touched.insert(id.clone());
+        self.workers.insert(id, worker);
+        Touched::workers(touched)
+    }
+
+    fn remove_worker(&mut self, id: &WorkerId) -> Touched {
+        self.workers.remove(id);
+        self.config_map_users.set(id, BTreeSet::new());
+        self.secret_users.set(id, BTreeSet::new());
+        let mut touched = self.claims.set(id, None, Vec::new());
+        touched.insert(id.clone());
+        Touched::workers(touched)
+    }
+
+    fn take_revision(&mut self, watched: Watched<WorkerRevision>) -> Touched {
+        let id = match watched {
+            Watched::Applied(revision) => {
+                let id = WorkerId::new(&revision.namespace().unwrap_or_default(), &revision.spec.worker);
+                for secret in &revision.spec.secrets {
+                    self.secret_users.add(&id, secret.secret_key_ref.name.clone());
+                }
+                self.revisions.entry(id.clone()).or_default().insert(revision.name_any(), revision);
+                id
+            }
+            Watched::Deleted((namespace, name)) => {
+                let Some(worker) = revision::worker_of(&name) else { return Touched::default() };
+                let id = WorkerId::new(&namespace, worker);
+                if let Some(by_name) = self.revisions.get_mut(&id) {
+                    by_name.remove(&name);
+                    if by_name.is_empty() {
+                        self.revisions.remove(&id);
+                    }
+                }
+                id
+            }
+        };
+        Touched::workers(BTreeSet::from([id]))
+    }
+
+    fn take_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {
+        let (key, nodes) = match watched {
+            Watched::Applied(slice) => (key(&*slice), endpoints::nodes(&slice)),
+            Watched::Deleted(key) => (key, Vec::new()),
+        };
+        let before = self.slices.insert(key.clone(), nodes.clone()).unwrap_or_default();
+        if nodes.is_empty() {
+            self.slices.remove(&key);
+        }
+        let elsewhere = |name: &str| self.slices.values().flatten().any(|node| node.name == name);
+        let gone = before.iter().filter(|node| !elsewhere(&node.name)).map(|node| node.name.clone());
+        let removed_nodes = gone.collect();
+        let nodes = nodes.into_iter().filter(|node| !before.contains(node)).collect();
+        Touched { nodes, removed_nodes, ..Touched::default() }
+    }
+}
+
+/// The text of a Secret's key, if there is such a key and it holds text.
+pub fn secret_value(secret: &Secret, key: &str) -> Option<String> {
+    let bytes = secret.data.as_ref()?.get(key)?;
+    String::from_utf8(bytes.0.clone()).ok()
+}
+
+/// An object's namespace and name.
+pub fn key<K: Resource>(object: &K) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+fn store<K: Resource>(objects: &mut HashMap<Key, Arc<K>>, watched: Watched<K>) -> Key {
+    match watched {
+        Watched::Applied(object) => {
+            let key = key(&*object);
+            objects.insert(key.clone(), object);
+            key
+        }
+        Watched::Deleted(key) => {
+            objects.remove(&key);
+            key
+        }
+    }
+}
+
+impl Touched {
+    fn workers(workers: BTreeSet<WorkerId>) -> Self {
+        Self { workers, ..Self::default() }
+    }
+}
+
+impl Users {
+    fn of(&self, key: &Key) -> BTreeSet<WorkerId> {
+        self.by_object.get(key).cloned().unwrap_or_default()
+    }
+
+    /// `user` names this object of its namespace as well.
+    fn add(&mut self, user: &WorkerId, name: String) {
+        self.by_object.entry((user.namespace().to_owned(), name.clone())).or_default().insert(user.clone());
+        self.by_worker.entry(user.clone()).or_default().insert(name);
+    }
+
+    /// `user` names exactly these objects of its namespace.
+    fn set(&mut self, user: &WorkerId, names: BTreeSet<String>) {
+        for name in self.by_worker.remove(user).unwrap_or_default() {
+            let key = (user.namespace().to_owned(), name);
+            if let Some(users) = self.by_object.get_mut(&key) {
+                users.remove(user);
+                if users.is_empty() {
+                    self.by_object.remove(&key);
+                }
+            }
+        }
+        for name in names {
+            self.add(user, name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use serde_json::json;
+use tenon_crds::{Limits, WorkerRevisionSpec, WorkerStatus};
+
+use super::*;
+
+fn worker(name: &str, spec: serde_json::Value) -> Worker {
+    serde_json::from_value(json!({
+        "apiVersion": "tenon.dev/v1alpha1",
+        "kind": "Worker",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn applied<K>(object: K) -> Watched<K> {
+    Watched::Applied(Arc::new(object))
+}
+
+fn id(name: &str) -> WorkerId {
+    WorkerId::new("shop", name)
+}
+
+fn secret(value: &str) -> Secret {
+    let data = BTreeMap::from([("api".to_owned(), ByteString(value.into()))]);
+    let mut secret = Secret { data: Some(data), ..Secret::default() };
+    secret.metadata.name = Some("keys".to_owned());
+    secret.metadata.namespace = Some("shop".to_owned());
+    secret
+}
+
+fn snapshot_of(worker: &Worker, name: &str) -> WorkerRevision {
+    let spec = WorkerRevisionSpec {
+        worker: worker.name_any(),
+        digest: "0".repeat(64),
+        entrypoint: "worker.js".to_owned(),
+        modules: BTreeMap::from([("worker.js".to_owned(), "export default {}".to_owned())]),
+        vars: BTreeMap::new(),
+        secrets: worker.spec.secrets.clone(),
+        limits: Limits::default(),
+    };
+    let mut revision = WorkerRevision::new(name, spec);
+    revision.metadata.namespace = Some("shop".to_owned());
+    revision
+}
+
+#[test]
+fn a_config_map_touches_the_workers_that_name_it() {
+    let mut index = Index::new("localhost");
+    index.apply(Change::Worker(applied(worker("cart", json!({"source": {"configMapRef": {"name": "code"}}})))));
+    index.apply(Change::Worker(applied(worker("other", json!({"source": {"modules": {"a.js": ""}}})))));
+    assert_eq!(index.candidate(&id("cart")).unwrap().source, SourceState::MissingConfigMap("code".to_owned()));
+
+    let mut config_map = ConfigMap::default();
+    config_map.metadata.name = Some("code".to_owned());
+    config_map.metadata.namespace = Some("shop".to_owned());
+    config_map.data = Some(BTreeMap::from([("worker.js".to_owned(), "1".to_owned())]));
+    let touched = index.apply(Change::ConfigMap(applied(config_map)));
+    assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
+    assert!(matches!(index.candidate(&id("cart")).unwrap().source, SourceState::Modules(m) if m.len() == 1));
+}
+
+#[test]
+fn nothing_is_served_before_the_status_names_a_revision_that_is_there() {
+    let mut index = Index::new("localhost");
+    let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
+    index.apply(Change::Worker(applied(cart.clone())));
+    assert!(matches!(index.serving(&id("cart")), Service::None));
+
+    cart.status = Some(WorkerStatus { latest_revision: Some("cart-1".to_owned()), ..WorkerStatus::default() });
+    index.apply(Change::Worker(applied(cart.clone())));
+    assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
+
+    let touched = index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
+    assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
+    let Service::Serving(serving) = index.serving(&id("cart")) else { panic!("it serves") };
+    assert_eq!(serving.routes[0].host, "cart.shop.localhost");
+}
+
+#[test]
+fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing() {
+    let mut index = Index::new("localhost");
+    let mut cart = worker(
+        "cart",
+        json!({
+            "source": {"modules": {"worker.js": ""}},
+            "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "api"}}],
+        }),
+    );
+    cart.status = Some(WorkerStatus { latest_revision: Some("cart-1".to_owned()), ..WorkerStatus::default() });
+    index.apply(Change::Worker(applied(cart.clone())));
+    index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
+    assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
+
+    let digest = |index: &Index| match index.serving(&id("cart")) {
+        Service::Serving(serving) => serving.revision.digest(),
+        _ => panic!("it serves"),
+    };
+    assert_eq!(index.apply(Change::Secret(applied(secret("old")))).workers, BTreeSet::from([id("cart")]));
+    let old = digest(&index);
+    index.apply(Change::Secret(applied(secret("new"))));
+    assert_ne!(digest(&index), old);
+    index.apply(Change::Secret(Watched::Deleted(("shop".to_owned(), "keys".to_owned()))));
+    assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
+}
+
+#[test]
+fn a_deleted_worker_gives_its_route_to_the_next() {
+    let mut index = Index::new("localhost");
+    let spec = json!({"source": {"modules": {"a.js": ""}}, "routes": [{"host": "shop.example.com"}]});
+    index.apply(Change::Worker(applied(worker("a", spec.clone()))));
+    index.apply(Change::Worker(applied(worker("b", spec))));
+    assert_eq!(index.candidate(&id("b")).unwrap().routes[0].1, id("a"));
+    let touched = index.apply(Change::Worker(Watched::Deleted(("shop".to_owned(), "a".to_owned()))));
+    assert_eq!(touched.workers, BTreeSet::from([id("a"), id("b")]));
+    assert_eq!(index.candidate(&id("b")).unwrap().routes[0].1, id("b"));
+}
+
+#[test]
+fn a_node_is_removed_when_no_slice_tells_of_it() {
+    let slice = |name: &str, pods: &[&str]| -> EndpointSlice {
+        let endpoints: Vec<_> = pods.iter().map(|p| json!({"addresses": ["10.0.0.1"], "hostname": p})).collect();
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "tenon", "labels": {"tenon.dev/pool": "default"}},
+            "addressType": "IPv4",
+            "ports": [{"name": "shard-0", "port": 7100}],
+            "endpoints": endpoints,
+        }))
+        .unwrap()
+    };
+    let mut index = Index::new("localhost");
+    let touched = index.apply(Change::Slice(applied(slice("one", &["a", "b"]))));
+    assert_eq!(touched.nodes.len(), 2);
+    assert_eq!(index.apply(Change::Slice(applied(slice("one", &["a", "b"])))), Touched::default());
+    index.apply(Change::Slice(applied(slice("two", &["b"]))));
+    let touched = index.apply(Change::Slice(applied(slice("one", &[]))));
+    assert_eq!(touched.removed_nodes, ["a"]);
+}

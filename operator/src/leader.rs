@@ -1,0 +1,137 @@
+//! Leadership by Lease: one replica writes, the others stand by.
+//!
+//! The protocol is that of Kubernetes' own components (client-go's `leaderelection`): a holder renews; who sees no
+//! renewal for the Lease's duration, by its own clock, takes it. Writes carry the resource version that was read,
+//! so that of two who try only one succeeds.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tenon_lifecycle::drain;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+const NAME: &str = "tenon-operator";
+
+/// How long a holder that is silent is respected. client-go's default.
+const DURATION: Duration = Duration::from_secs(15);
+
+/// A holder that cannot renew stops writing after so long: before anybody else may begin.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Between attempts to renew or to take.
+const PERIOD: Duration = Duration::from_secs(2);
+
+/// Takes part in the election.
+pub struct Election {
+    leases: Api<Lease>,
+    identity: String,
+}
+
+/// What is known of the Lease: who held it when it changed last, and when that was seen.
+struct Observed {
+    holder: Option<String>,
+    renewed: Option<MicroTime>,
+    at: Instant,
+}
+
+impl Election {
+    /// # Arguments
+    /// * `namespace` - where the Lease is.
+    /// * `identity` - unique among the replicas: the Pod's name.
+    pub fn new(client: Client, namespace: &str, identity: String) -> Self {
+        Self { leases: Api::namespaced(client, namespace), identity }
+    }
+
+    /// Tells by `leading_tx` whether this replica leads, until the drain; then gives the Lease back, so that another
+    /// takes it at once.
+    pub async fn run(self, leading_tx: watch::Sender<bool>, drain: drain::Watch) {
+        let mut ticks = interval(PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut observed: Option<Observed> = None;
+        let mut renewed_at = None;
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = drain.signaled() => break,
+            }
+            match tokio::time::timeout(RENEW_DEADLINE, self.attempt(&mut observed)).await {
+                Ok(Ok(true)) => renewed_at = Some(Instant::now()),
+                Ok(Ok(false)) => renewed_at = None,
+                Ok(Err(error)) => tracing::warn!(%error, "cannot renew or take the Lease"),
+                Err(_) => tracing::warn!("the API server does not answer"),
+            }
+            let leads = renewed_at.is_some_and(|at| at.elapsed() < RENEW_DEADLINE);
+            if leading_tx.send_if_modified(|leading| std::mem::replace(leading, leads) != leads) {
+                tracing::info!(identity = self.identity, leads, "leadership changed");
+            }
+        }
+        if leading_tx.send_replace(false)
+            && let Err(error) = self.release().await
+        {
+            tracing::warn!(%error, "cannot give the Lease back; it will run out");
+        }
+    }
+
+    /// Renews the Lease, or takes it where it is free. Whether it is ours.
+    async fn attempt(&self, observed: &mut Option<Observed>) -> Result<bool, kube::Error> {
+        let Some(mut lease) = self.leases.get_opt(NAME).await? else {
+            let lease = Lease {
+                metadata: ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() },
+                spec: Some(self.held(0)),
+            };
+            return won(self.leases.create(&PostParams::default(), &lease).await);
+        };
+        let spec = lease.spec.take().unwrap_or_default();
+        let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
+        let changed = observed.as_ref().is_none_or(|o| o.holder != holder || o.renewed != spec.renew_time);
+        if changed {
+            *observed = Some(Observed { holder: holder.clone(), renewed: spec.renew_time, at: Instant::now() });
+        }
+        let ours = holder.as_deref() == Some(&self.identity);
+        let expired = observed.as_ref().is_some_and(|observed| observed.at.elapsed() > DURATION);
+        if !(ours || holder.is_none() || expired) {
+            return Ok(false);
+        }
+        let transitions = spec.lease_transitions.unwrap_or(0) + i32::from(!ours);
+        let acquired = spec.acquire_time.filter(|_| ours);
+        let held = self.held(transitions);
+        lease.spec = Some(LeaseSpec { acquire_time: acquired.or(held.acquire_time.clone()), ..held });
+        won(self.leases.replace(NAME, &PostParams::default(), &lease).await)
+    }
+
+    fn held(&self, transitions: i32) -> LeaseSpec {
+        let now = MicroTime(Timestamp::now());
+        LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: Some(DURATION.as_secs() as i32),
+            acquire_time: Some(now.clone()),
+            renew_time: Some(now),
+            lease_transitions: Some(transitions),
+            ..LeaseSpec::default()
+        }
+    }
+
+    async fn release(&self) -> Result<(), kube::Error> {
+        let mut lease = self.leases.get(NAME).await?;
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_deref() == Some(&self.identity) {
+            spec.holder_identity = Some(String::new());
+            self.leases.replace(NAME, &PostParams::default(), &lease).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a write succeeded; losing against another's is no error.
+fn won(result: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(error)) if error.code == 409 => Ok(false),
+        Err(error) => Err(error),
+    }
+}

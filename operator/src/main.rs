@@ -1,0 +1,111 @@
+//! Runs an operator: `Args` → client → watches, catalog, election, reconcilers → drain.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Parser;
+use kube::Client;
+use kube::runtime::events::{Recorder, Reporter};
+use prometheus::Registry;
+use tenon_lifecycle::admin::{self, AdminArgs};
+use tenon_lifecycle::drain;
+use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::readiness::Readiness;
+use tenon_operator::catalog::{self, Catalog};
+use tenon_operator::config;
+use tenon_operator::index::Index;
+use tenon_operator::leader::Election;
+use tenon_operator::metrics::Metrics;
+use tenon_operator::pool;
+use tenon_operator::watches::{SharedIndex, Watches};
+use tenon_operator::worker::{MANAGER, Reconciler, queue};
+use tokio::sync::{mpsc, watch};
+
+/// Reconciles Workers and RuntimePools and serves the catalog.
+#[derive(Parser)]
+#[command(name = "tenon-operator", version)]
+struct Args {
+    #[command(flatten)]
+    operator: config::Args,
+    #[command(flatten)]
+    admin: AdminArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let Args { operator: args, admin, log } = Args::parse();
+    log::init(&log);
+    let registry = Registry::new();
+    let readiness = Readiness::new();
+    let metrics = Arc::new(Metrics::register(&registry)?);
+    let listening = format!("cannot listen on {}; free the port or set --admin-listen", admin.admin_listen);
+    let _admin = admin::spawn(admin.admin_listen, registry, readiness.clone()).context(listening)?;
+
+    let client = Client::try_default().await.context("no cluster: set KUBECONFIG or run in a Pod")?;
+    let reporter = Reporter { controller: MANAGER.to_owned(), instance: Some(args.identity.clone()) };
+    let recorder = Recorder::new(client.clone(), reporter);
+    let (signal, drain) = drain::channel();
+
+    let catalog = Catalog::new();
+    let listening = format!("cannot listen on {}; free the port or set --catalog-listen", args.catalog_listen);
+    let listener = tokio::net::TcpListener::bind(args.catalog_listen).await.context(listening)?;
+    let serving = tokio::spawn(catalog::serve(listener, catalog.clone(), drain.clone()));
+
+    let (leading_tx, leading_rx) = watch::channel(false);
+    let election = Election::new(client.clone(), &args.namespace, args.identity.clone());
+    let electing = tokio::spawn(election.run(leading_tx, drain));
+
+    let index = SharedIndex::new(Index::new(&args.domain));
+    let (touched_tx, touched_rx) = mpsc::unbounded_channel();
+    let watches = Watches {
+        client: client.clone(),
+        index: index.clone(),
+        catalog,
+        touched_tx,
+        recorder: recorder.clone(),
+        metrics: metrics.clone(),
+    };
+    tokio::spawn(watches.run(readiness.hold("catalog")));
+
+    let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone());
+    let all = {
+        let index = index.clone();
+        move || index.with(|index| index.workers().cloned().collect())
+    };
+    let reconcile = move |id| {
+        let (reconciler, candidate) = (reconciler.clone(), index.with(|index| index.candidate(&id)));
+        async move {
+            match candidate {
+                Some(candidate) => reconciler.reconcile(candidate).await,
+                None => Ok(()),
+            }
+        }
+    };
+    tokio::spawn(queue::run(touched_rx, leading_rx.clone(), all, reconcile));
+    let settings = pool::plan::Settings { image: args.node_image, catalog: args.catalog_url };
+    let leader_metrics = metrics.clone();
+    let context =
+        pool::Context { client, namespace: args.namespace, settings, leading_rx: leading_rx.clone(), metrics };
+    tokio::spawn(pool::run(context));
+    tokio::spawn(count_leadership(leading_rx, leader_metrics));
+
+    drain::termination().await;
+    // Held for good: an operator that drains is not ready again.
+    let _draining = readiness.hold("drain");
+    signal.drain().await;
+    electing.await?;
+    serving.await??;
+    tracing::info!("drained");
+    Ok(())
+}
+
+async fn count_leadership(mut leading_rx: watch::Receiver<bool>, metrics: Arc<Metrics>) {
+    loop {
+        metrics.leader.set((*leading_rx.borrow_and_update()).into());
+        if leading_rx.changed().await.is_err() {
+            return;
+        }
+    }
+}

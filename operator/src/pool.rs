@@ -1,0 +1,122 @@
+//! RuntimePools: each becomes a Deployment of nodes, a PodDisruptionBudget and a headless Service.
+//!
+//! [`plan`] decides; this file watches and applies. There are few pools, so they go through kube's own Controller.
+
+pub mod plan;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tenon_crds::RuntimePool;
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+use crate::worker::MANAGER;
+use plan::Settings;
+
+/// How soon a pool that failed is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What a reconcile of a pool needs.
+pub struct Context {
+    pub client: Client,
+    pub namespace: String,
+    pub settings: Settings,
+    pub leading_rx: watch::Receiver<bool>,
+    pub metrics: Arc<Metrics>,
+}
+
+/// A part of a pool that could not be applied.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot apply the {kind} of RuntimePool {pool}: {source}")]
+pub struct PoolError {
+    kind: &'static str,
+    pool: String,
+    source: kube::Error,
+}
+
+/// Reconciles pools for as long as the process lives, whenever this replica leads.
+pub async fn run(context: Context) {
+    let client = context.client.clone();
+    let children = |kind| watcher::Config::default().labels(kind);
+    let mut leading_rx = context.leading_rx.clone();
+    let begins_to_lead = beginnings(leading_rx.clone());
+    // Nothing is to be done before this replica leads for the first time.
+    if leading_rx.wait_for(|leads| *leads).await.is_err() {
+        return;
+    }
+    let namespace = context.namespace.clone();
+    Controller::new(Api::<RuntimePool>::all(client.clone()), watcher::Config::default())
+        .owns(Api::<Deployment>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
+        .owns(Api::<Service>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
+        .owns(Api::<PodDisruptionBudget>::namespaced(client, &namespace), children(plan::SELECTOR))
+        .reconcile_all_on(begins_to_lead)
+        .run(reconcile, |_, _, _| Action::requeue(RETRY), Arc::new(context))
+        .for_each(|result| async move {
+            if let Err(error) = result {
+                tracing::warn!(%error, "cannot reconcile a RuntimePool; trying again");
+            }
+        })
+        .await;
+}
+
+/// One item each time this replica begins to lead.
+fn beginnings(leading_rx: watch::Receiver<bool>) -> impl futures::Stream<Item = ()> {
+    tokio_stream::wrappers::WatchStream::from_changes(leading_rx).filter_map(|leads| async move { leads.then_some(()) })
+}
+
+async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Action, PoolError> {
+    if !*context.leading_rx.borrow() {
+        return Ok(Action::await_change());
+    }
+    let timer = context.metrics.reconcile("RuntimePool");
+    let result = apply(&pool, &context).await;
+    timer.ended(result.is_ok());
+    result.map(|()| Action::await_change())
+}
+
+async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
+    let children = plan::children(pool, &context.namespace, &context.settings);
+    apply_one(context, "Service", &children.service, pool).await?;
+    apply_one(context, "PodDisruptionBudget", &children.budget, pool).await?;
+    let deployment = apply_one(context, "Deployment", &children.deployment, pool).await?;
+    let status = plan::status(pool, &deployment, Timestamp::now());
+    if pool.status.as_ref() == Some(&status) {
+        return Ok(());
+    }
+    let patch = json!({
+        "apiVersion": RuntimePool::api_version(&()),
+        "kind": RuntimePool::kind(&()),
+        "status": status,
+    });
+    let pools: Api<RuntimePool> = Api::all(context.client.clone());
+    let params = PatchParams::apply(MANAGER).force();
+    let patched = pools.patch_status(&pool.name_any(), &params, &Patch::Apply(patch)).await;
+    patched.map(drop).map_err(|source| PoolError { kind: "status", pool: pool.name_any(), source })
+}
+
+async fn apply_one<K>(context: &Context, kind: &'static str, object: &K, pool: &RuntimePool) -> Result<K, PoolError>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(context.client.clone(), &context.namespace);
+    let params = PatchParams::apply(MANAGER).force();
+    let applied = api.patch(&object.name_any(), &params, &Patch::Apply(object)).await;
+    applied.map_err(|source| PoolError { kind, pool: pool.name_any(), source })
+}

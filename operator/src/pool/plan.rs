@@ -1,0 +1,247 @@
+//! What a RuntimePool becomes. Pure.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Service, TopologySpreadConstraint};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::jiff::Timestamp;
+use kube::{Resource, ResourceExt};
+use serde_json::json;
+use tenon_crds::{RuntimePool, RuntimePoolStatus, condition};
+
+use crate::endpoints::POOL_LABEL;
+
+/// Selects what pools become.
+pub const SELECTOR: &str = "app.kubernetes.io/component=runtime-node";
+
+const FIRST_SHARD_PORT: i32 = 7100;
+const ADMIN_PORT: i32 = 9090;
+
+/// How long a Pod keeps serving after it was told to end, in seconds: until every router has heard.
+const PRE_STOP_SECONDS: i64 = 5;
+/// How long its invocations may go on after that.
+const DRAIN_GRACE_SECONDS: i64 = 30;
+
+/// What is the same for all pools.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub image: String,
+    /// URL of the catalog, as nodes reach it.
+    pub catalog: String,
+}
+
+/// The objects of one pool.
+pub struct Children {
+    pub deployment: Deployment,
+    pub service: Service,
+    pub budget: PodDisruptionBudget,
+}
+
+pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings) -> Children {
+    let name = format!("tenon-pool-{}", pool.name_any());
+    let selector = selector(pool);
+    let mut labels = selector.clone();
+    labels.insert("app.kubernetes.io/managed-by".to_owned(), "tenon".to_owned());
+    labels.insert("app.kubernetes.io/component".to_owned(), "runtime-node".to_owned());
+    let metadata = json!({
+        "name": name,
+        "namespace": namespace,
+        "labels": labels,
+        "ownerReferences": owner(pool),
+    });
+    let ports: Vec<_> = (0..pool.spec.shards_per_node)
+        .map(|i| json!({"name": format!("shard-{i}"), "port": FIRST_SHARD_PORT + i, "protocol": "TCP"}))
+        .collect();
+    let service = json!({
+        "metadata": metadata,
+        "spec": {
+            "clusterIP": "None",
+            "selector": selector,
+            "ports": ports,
+        },
+    });
+    let budget = json!({
+        "metadata": metadata,
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector}},
+    });
+    let deployment = json!({
+        "metadata": metadata,
+        "spec": {
+            "replicas": pool.spec.replicas,
+            "selector": {"matchLabels": selector},
+            // A new node is there before an old one goes.
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "template": {"metadata": {"labels": labels}, "spec": pod(pool, settings, &selector)},
+        },
+    });
+    let is_one = "the plan is an object of its kind";
+    Children {
+        deployment: serde_json::from_value(deployment).expect(is_one),
+        service: serde_json::from_value(service).expect(is_one),
+        budget: serde_json::from_value(budget).expect(is_one),
+    }
+}
+
+fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, String>) -> serde_json::Value {
+    let spec = &pool.spec;
+    let ports: Vec<_> = (0..spec.shards_per_node)
+        .map(|i| json!({"name": format!("shard-{i}"), "containerPort": FIRST_SHARD_PORT + i}))
+        .chain([json!({"name": "admin", "containerPort": ADMIN_PORT})])
+        .collect();
+    let probe = |path| json!({"httpGet": {"path": path, "port": "admin"}, "periodSeconds": 5});
+    json!({
+        // Nodes hold no Kubernetes credentials.
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "runtimeClassName": spec.runtime_class_name,
+        "nodeSelector": spec.node_selector,
+        "tolerations": spec.tolerations,
+        "topologySpreadConstraints": spread(pool, selector),
+        "terminationGracePeriodSeconds": PRE_STOP_SECONDS + DRAIN_GRACE_SECONDS + 5,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "runAsUser": 65532,
+            "runAsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [{
+            "name": "runtime-node",
+            "image": settings.image,
+            "args": [
+                format!("--catalog={}", settings.catalog),
+                format!("--shards={}", spec.shards_per_node),
+                format!("--shard-port={FIRST_SHARD_PORT}"),
+                format!("--isolates-per-shard={}", spec.isolates_per_shard),
+                format!("--drain-grace={DRAIN_GRACE_SECONDS}s"),
+            ],
+            "env": [{"name": "TENON_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            "ports": ports,
+            "resources": {"requests": spec.resources.requests, "limits": spec.resources.limits},
+            "livenessProbe": probe("/livez"),
+            "readinessProbe": probe("/readyz"),
+            // Routers hear of the end before the node does.
+            "lifecycle": {"preStop": {"sleep": {"seconds": PRE_STOP_SECONDS}}},
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": {"drop": ["ALL"]},
+            },
+        }],
+    })
+}
+
+fn selector(pool: &RuntimePool) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("app.kubernetes.io/name".to_owned(), "tenon-runtime-node".to_owned()),
+        (POOL_LABEL.to_owned(), pool.name_any()),
+    ])
+}
+
+/// As the pool says, or over Kubernetes nodes and zones as far as possible.
+fn spread(pool: &RuntimePool, selector: &BTreeMap<String, String>) -> Vec<TopologySpreadConstraint> {
+    if !pool.spec.topology_spread.is_empty() {
+        return pool.spec.topology_spread.clone();
+    }
+    let over = |key: &str| {
+        serde_json::from_value(json!({
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selector},
+        }))
+        .expect("the constraint is one")
+    };
+    vec![over("kubernetes.io/hostname"), over("topology.kubernetes.io/zone")]
+}
+
+fn owner(pool: &RuntimePool) -> Vec<OwnerReference> {
+    pool.controller_owner_ref(&()).into_iter().collect()
+}
+
+/// # Arguments
+/// * `deployment` - as the API server has it.
+/// * `now` - the transition time of conditions that change.
+pub fn status(pool: &RuntimePool, deployment: &Deployment, now: Timestamp) -> RuntimePoolStatus {
+    let before = pool.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let counts = deployment.status.clone().unwrap_or_default();
+    let ready = counts.ready_replicas.unwrap_or(0);
+    let (holds, reason) = if ready >= pool.spec.replicas { (true, "Serving") } else { (false, "Progressing") };
+    let message = format!("{ready} of {} nodes are ready", pool.spec.replicas);
+    let labels: Vec<_> = selector(pool).iter().map(|(key, value)| format!("{key}={value}")).collect();
+    RuntimePoolStatus {
+        observed_generation: pool.metadata.generation,
+        replicas: counts.replicas.unwrap_or(0),
+        ready_replicas: ready,
+        selector: Some(labels.join(",")),
+        conditions: vec![condition(before, "Ready", holds, reason, message, pool.metadata.generation, now)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenon_crds::ConditionStatus;
+
+    use super::*;
+
+    fn pool() -> RuntimePool {
+        serde_json::from_value(json!({
+            "apiVersion": "tenon.dev/v1alpha1",
+            "kind": "RuntimePool",
+            "metadata": {"name": "default", "uid": "u-1"},
+            "spec": {"replicas": 3, "shardsPerNode": 2, "resources": {"limits": {"memory": "1Gi"}}},
+        }))
+        .unwrap()
+    }
+
+    fn planned() -> Children {
+        let settings = Settings { image: "node:1".to_owned(), catalog: "http://operator:7070".to_owned() };
+        children(&pool(), "tenon-system", &settings)
+    }
+
+    #[test]
+    fn the_service_is_headless_and_has_a_port_for_each_shard() {
+        let service = planned().service.spec.unwrap();
+        assert_eq!(service.cluster_ip.as_deref(), Some("None"));
+        let ports: Vec<_> = service.ports.unwrap().into_iter().map(|p| (p.name.unwrap(), p.port)).collect();
+        assert_eq!(ports, [("shard-0".to_owned(), 7100), ("shard-1".to_owned(), 7101)]);
+    }
+
+    #[test]
+    fn its_slices_will_be_found_as_the_pools() {
+        assert_eq!(planned().service.labels().get(POOL_LABEL).map(String::as_str), Some("default"));
+    }
+
+    #[test]
+    fn a_pod_passes_the_restricted_standard_and_has_no_credentials() {
+        let pod = planned().deployment.spec.template.spec.unwrap();
+        assert_eq!(pod.automount_service_account_token, Some(false));
+        assert_eq!(pod.security_context.unwrap().run_as_non_root, Some(true));
+        let container = pod.containers[0].security_context.clone().unwrap();
+        assert_eq!(container.allow_privilege_escalation, Some(false));
+        assert_eq!(container.read_only_root_filesystem, Some(true));
+        assert_eq!(container.capabilities.unwrap().drop.unwrap(), ["ALL"]);
+    }
+
+    #[test]
+    fn everything_goes_with_its_pool() {
+        let planned = planned();
+        for owners in [
+            planned.deployment.owner_references(),
+            planned.service.owner_references(),
+            planned.budget.owner_references(),
+        ] {
+            assert_eq!(owners[0].uid, "u-1");
+        }
+    }
+
+    #[test]
+    fn a_pool_is_ready_when_all_its_nodes_are() {
+        let at = Timestamp::from_second(1).unwrap();
+        let mut deployment = planned().deployment;
+        assert_eq!(status(&pool(), &deployment, at).conditions[0].status, ConditionStatus::False);
+        deployment.status = Some(serde_json::from_value(json!({"replicas": 3, "readyReplicas": 3})).unwrap());
+        assert_eq!(status(&pool(), &deployment, at).conditions[0].status, ConditionStatus::True);
+    }
+}

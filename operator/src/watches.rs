@@ -1,0 +1,233 @@
+//! The watches: every event of every kind goes through the index, and what it touches to catalog and reconciler.
+//!
+//! ```text
+//!  watch Worker ─────────┐
+//!  watch WorkerRevision ─┤
+//!  watch ConfigMap ──────┼─ Change ─► Index ─► Touched ─┬─► Catalog
+//!  watch Secret ─────────┤                              └─► queue of the reconciler
+//!  watch EndpointSlice ──┘
+//! ```
+//!
+//! An object that does not fit its schema is skipped and reported; what was known of it before stays.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::{Stream, StreamExt, stream};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::core::DeserializeGuard;
+use kube::runtime::events::{Event as K8sEvent, EventType, Recorder};
+use kube::runtime::watcher::Event;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tenon_lifecycle::readiness::Handle;
+use tenon_proto::catalog::Route;
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tokio::sync::mpsc;
+
+use crate::catalog::Catalog;
+use crate::endpoints::POOL_LABEL;
+use crate::index::{Change, Index, Key, Service, Touched, Watched, key};
+use crate::metrics::Metrics;
+
+/// The index, shared between the watches, which write it, and the reconciler, which reads.
+#[derive(Clone)]
+pub struct SharedIndex(Arc<Mutex<Index>>);
+
+impl SharedIndex {
+    pub fn new(index: Index) -> Self {
+        Self(Arc::new(Mutex::new(index)))
+    }
+
+    /// The lock is held for a few map operations.
+    pub fn with<T>(&self, f: impl FnOnce(&mut Index) -> T) -> T {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a watch tells, of any kind.
+enum Seen {
+    Change(Box<Change>),
+    /// The kind has told everything that there was.
+    Synced(&'static str),
+    Malformed {
+        kind: &'static str,
+        key: Key,
+        error: String,
+        reference: Box<ObjectReference>,
+    },
+}
+
+/// Feeds the index, the catalog and the queue.
+pub struct Watches {
+    pub client: Client,
+    pub index: SharedIndex,
+    pub catalog: Catalog,
+    pub touched_tx: mpsc::UnboundedSender<WorkerId>,
+    pub recorder: Recorder,
+    pub metrics: Arc<Metrics>,
+}
+
+impl Watches {
+    /// Watches for as long as the process lives.
+    ///
+    /// # Arguments
+    /// * `ready` - dropped when every kind has been listed and the catalog is whole.
+    pub async fn run(self, ready: Handle) {
+        let client = &self.client;
+        let slices = watcher::Config::default().labels(POOL_LABEL);
+        let any = watcher::Config::default;
+        let mut seen = stream::select_all([
+            watch(client, "Worker", any(), Change::Worker),
+            watch(client, "WorkerRevision", any(), Change::Revision),
+            watch(client, "ConfigMap", any(), Change::ConfigMap),
+            watch(client, "Secret", any(), Change::Secret),
+            watch(client, "EndpointSlice", slices, Change::Slice),
+        ]);
+        let mut unsynced = HashSet::from(["Worker", "WorkerRevision", "ConfigMap", "Secret", "EndpointSlice"]);
+        let mut ready = Some(ready);
+        let mut published = Published::default();
+        let mut malformed: HashMap<&'static str, HashSet<Key>> = HashMap::new();
+        while let Some(seen) = seen.next().await {
+            match seen {
+                Seen::Change(change) => {
+                    let touched = self.index.with(|index| index.apply(*change));
+                    self.publish(touched, &mut published);
+                }
+                Seen::Synced(kind) => {
+                    unsynced.remove(kind);
+                    if unsynced.is_empty() && ready.take().is_some() {
+                        self.catalog.mark_synced();
+                        tracing::info!(workers = self.index.with(|index| index.workers().count()), "synced");
+                    }
+                }
+                Seen::Malformed { kind, key, error, reference } => {
+                    tracing::warn!(kind, namespace = key.0, name = key.1, error, "skipping a malformed object");
+                    let all = malformed.entry(kind).or_default();
+                    all.insert(key);
+                    self.metrics.malformed.with_label_values(&[kind]).set(all.len() as i64);
+                    self.report(&reference, error).await;
+                }
+            }
+        }
+    }
+
+    fn publish(&self, touched: Touched, published: &mut Published) {
+        for node in touched.nodes {
+            self.catalog.set_node(node);
+        }
+        for name in touched.removed_nodes {
+            self.catalog.remove_node(&name);
+        }
+        for id in touched.workers {
+            match self.index.with(|index| index.serving(&id)) {
+                Service::None => {
+                    if published.0.remove(&id).is_some() {
+                        self.catalog.remove_worker(&id);
+                    }
+                }
+                // What was served last goes on being served.
+                Service::Unresolved => {}
+                Service::Serving(serving) => {
+                    let now = (serving.revision.digest(), serving.pool.clone(), serving.routes.clone());
+                    if published.0.get(&id) != Some(&now) {
+                        self.catalog.set_worker(serving.revision, serving.pool, serving.routes);
+                        published.0.insert(id.clone(), now);
+                    }
+                }
+            }
+            // The receiver ends with the process.
+            let _ = self.touched_tx.send(id);
+        }
+    }
+
+    async fn report(&self, reference: &ObjectReference, mut error: String) {
+        error.truncate(error.floor_char_boundary(900));
+        let event = K8sEvent {
+            type_: EventType::Warning,
+            reason: "Malformed".to_owned(),
+            note: Some(format!("the stored object does not fit its schema and is skipped; apply it again: {error}")),
+            action: "Read".to_owned(),
+            secondary: None,
+        };
+        if let Err(error) = self.recorder.publish(&event, reference).await {
+            tracing::warn!(%error, "cannot record an Event");
+        }
+    }
+}
+
+/// What the catalog was told last.
+#[derive(Default)]
+struct Published(HashMap<WorkerId, (RevisionDigest, String, Vec<Route>)>);
+
+fn watch<K>(
+    client: &Client,
+    kind: &'static str,
+    config: watcher::Config,
+    change: fn(Watched<K>) -> Change,
+) -> std::pin::Pin<Box<dyn Stream<Item = Seen> + Send>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let api: Api<DeserializeGuard<K>> = Api::all(client.clone());
+    // What a new listing does not have is gone: known holds what was told, listed what the listing has so far.
+    let (mut known, mut listed) = (HashSet::new(), HashSet::new());
+    let events = watcher(api, config).default_backoff().flat_map(move |event| {
+        let mut seen = Vec::new();
+        match event {
+            Ok(Event::Apply(object)) => seen.push(taken(kind, object, change, &mut known)),
+            Ok(Event::InitApply(object)) => {
+                listed.insert(key(&object));
+                seen.push(taken(kind, object, change, &mut known));
+            }
+            Ok(Event::Delete(object)) => {
+                let key = key(&object);
+                known.remove(&key);
+                seen.push(Seen::Change(Box::new(change(Watched::Deleted(key)))));
+            }
+            Ok(Event::Init) => listed.clear(),
+            Ok(Event::InitDone) => {
+                for key in known.extract_if(|key| !listed.contains(key)) {
+                    seen.push(Seen::Change(Box::new(change(Watched::Deleted(key)))));
+                }
+                seen.push(Seen::Synced(kind));
+            }
+            Err(error) => tracing::warn!(kind, %error, "a watch was interrupted; it goes on by itself"),
+        }
+        stream::iter(seen)
+    });
+    Box::pin(events)
+}
+
+fn taken<K>(
+    kind: &'static str,
+    object: DeserializeGuard<K>,
+    change: fn(Watched<K>) -> Change,
+    known: &mut HashSet<Key>,
+) -> Seen
+where
+    K: Resource<DynamicType = ()> + Clone,
+{
+    let key = key(&object);
+    match object.0 {
+        Ok(mut object) => {
+            // Who set which field is of no use here and often most of an object.
+            object.managed_fields_mut().clear();
+            known.insert(key);
+            Seen::Change(Box::new(change(Watched::Applied(Arc::new(object)))))
+        }
+        Err(invalid) => {
+            let reference = ObjectReference {
+                api_version: Some(K::api_version(&()).into_owned()),
+                kind: Some(K::kind(&()).into_owned()),
+                namespace: invalid.metadata.namespace.clone(),
+                name: invalid.metadata.name.clone(),
+                uid: invalid.metadata.uid.clone(),
+                ..Default::default()
+            };
+            Seen::Malformed { kind, key, error: invalid.error, reference: Box::new(reference) }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Workers: from what the index knows to WorkerRevisions, status and Events.
+//!
+//! ```text
+//!  Index ──touched──► queue ──one at a time each──► plan (pure) ──► apply ──► delete ──► status ──► Events
+//! ```
+//!
+//! - [`plan`]: every decision.
+//! - [`queue`]: when a Worker's turn is, and when it is tried again.
+//! - [`Reconciler`]: carries a plan out.
+
+pub mod plan;
+pub mod queue;
+
+use std::sync::Arc;
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::events::{Event, Recorder};
+use kube::{Api, Client, Resource};
+use serde_json::json;
+use tenon_crds::{Worker, WorkerRevision};
+use tenon_proto::id::WorkerId;
+
+use crate::index::{Candidate, key};
+use crate::metrics::Metrics;
+use plan::Plan;
+
+/// The field manager of everything that the operator applies.
+pub const MANAGER: &str = "tenon-operator";
+
+/// Carries plans out. Call only on the leader.
+#[derive(Clone)]
+pub struct Reconciler {
+    client: Client,
+    recorder: Recorder,
+    metrics: Arc<Metrics>,
+}
+
+/// Why a plan was not carried out. It will be tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    #[error("cannot apply WorkerRevision {name}: {source}")]
+    Apply { name: String, source: kube::Error },
+    #[error("cannot delete WorkerRevision {name}: {source}")]
+    Delete { name: String, source: kube::Error },
+    #[error("cannot set the status: {0}")]
+    Status(kube::Error),
+    #[error("the plan was not made: {0}")]
+    Plan(#[from] tokio::task::JoinError),
+}
+
+impl Reconciler {
+    pub fn new(client: Client, recorder: Recorder, metrics: Arc<Metrics>) -> Self {
+        Self { client, recorder, metrics }
+    }
+
+    /// Makes a Worker's children and status what they should be.
+    ///
+    /// # Errors
+    /// When the API server refuses a part. What was done stays; the next attempt goes on from there.
+    pub async fn reconcile(&self, candidate: Candidate) -> Result<(), ReconcileError> {
+        let timer = self.metrics.reconcile("Worker");
+        let id = candidate.id.clone();
+        let worker = candidate.worker.clone();
+        // Parsing a large module takes milliseconds: not on a thread that also serves the catalog.
+        let now = k8s_openapi::jiff::Timestamp::now();
+        let plan = tokio::task::spawn_blocking(move || plan::plan(&candidate, now)).await?;
+        let result = self.carry_out(&id, &worker, plan).await;
+        timer.ended(result.is_ok());
+        result
+    }
+
+    async fn carry_out(&self, id: &WorkerId, worker: &Worker, plan: Plan) -> Result<(), ReconcileError> {
+        let workers: Api<Worker> = Api::namespaced(self.client.clone(), id.namespace());
+        let revisions: Api<WorkerRevision> = Api::namespaced(self.client.clone(), id.namespace());
+        let apply = PatchParams::apply(MANAGER).force();
+        if let Some(revision) = plan.apply {
+            let (_, name) = key(&revision);
+            let applied = revisions.patch(&name, &apply, &Patch::Apply(&revision)).await;
+            applied.map_err(|source| ReconcileError::Apply { name, source })?;
+        }
+        if let Some(status) = plan.status {
+            let patch = json!({
+                "apiVersion": Worker::api_version(&()),
+                "kind": Worker::kind(&()),
+                "metadata": {"uid": worker.metadata.uid},
+                "status": status,
+            });
+            match workers.patch_status(id.name(), &apply, &Patch::Apply(patch)).await {
+                // It was deleted meanwhile: the watch will tell.
+                Err(kube::Error::Api(error)) if error.code == 404 || error.code == 409 => {}
+                result => drop(result.map_err(ReconcileError::Status)?),
+            }
+        }
+        for name in plan.delete {
+            match revisions.delete(&name, &DeleteParams::background()).await {
+                Err(kube::Error::Api(error)) if error.code == 404 => {}
+                result => drop(result.map_err(|source| ReconcileError::Delete { name, source })?),
+            }
+        }
+        for event in plan.events {
+            self.publish(worker, event).await;
+        }
+        Ok(())
+    }
+
+    /// Events are for people: one that is lost is no reason to do the rest again.
+    async fn publish(&self, worker: &Worker, event: Event) {
+        if let Err(error) = self.recorder.publish(&event, &worker.object_ref(&())).await {
+            tracing::warn!(%error, reason = event.reason, "cannot record an Event");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What should become of a Worker. Pure: what there is in, what there should be out.
+//!
+//! ```text
+//!  source ─► snapshot ─► compile ─► bindings ─► all good? ─► latestRevision moves
+//!     └─────────┴───────────┴──────────┴─► otherwise the conditions say why, and the last good revision serves on
+//! ```
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::events::{Event, EventType};
+use kube::{Resource, ResourceExt};
+use tenon_crds::{Address, Condition, ConditionStatus, WorkerRevision, WorkerRevisionSpec, WorkerStatus, condition};
+
+use crate::compile;
+use crate::index::{Candidate, SourceState, secret_value};
+use crate::revision::{self, module_bytes, revision_name};
+
+/// What is to be done for a Worker, in this order.
+#[derive(Default)]
+pub struct Plan {
+    /// A WorkerRevision that is not there yet.
+    pub apply: Option<WorkerRevision>,
+    /// The status, where it is not what it should be.
+    pub status: Option<WorkerStatus>,
+    /// Names of WorkerRevisions over the history limit.
+    pub delete: Vec<String>,
+    pub events: Vec<Event>,
+}
+
+/// Why a condition does not hold.
+struct Fault {
+    reason: &'static str,
+    message: String,
+}
+
+impl Fault {
+    fn new(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+/// # Arguments
+/// * `now` - the transition time of conditions that change.
+pub fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
+    let before = candidate.worker.status.clone().unwrap_or_default();
+    let compiled = compiled(candidate);
+    let bound = bound(candidate);
+
+    let snapshot = compiled.as_ref().ok().filter(|_| bound.is_ok());
+    let latest = snapshot.map(revision_name).or_else(|| before.latest_revision.clone());
+    let apply = snapshot.filter(|spec| !has_revision(candidate, &revision_name(spec))).map(|spec| {
+        let mut revision = WorkerRevision::new(&revision_name(spec), spec.clone());
+        revision.metadata.namespace = Some(candidate.id.namespace().to_owned());
+        revision.metadata.owner_references = candidate.worker.controller_owner_ref(&()).map(|owner| vec![owner]);
+        revision.metadata.labels = Some(labels(candidate.id.name()));
+        revision
+    });
+    let programmed = programmed(candidate, latest.as_deref(), snapshot.is_some());
+
+    let compiled = compiled.map(|spec| format!("{} modules, entered by {}", spec.modules.len(), spec.entrypoint));
+    let bound = bound.map(|count| format!("{count} secrets"));
+    let outcomes = [
+        ("Compiled", "Compiled", compiled),
+        ("BindingsResolved", "Resolved", bound),
+        ("Programmed", "Programmed", programmed),
+    ];
+    let status = status(candidate, &before, outcomes, latest, now);
+    Plan {
+        delete: superseded(candidate, status.latest_revision.as_deref()),
+        events: events(&before, &status, apply.as_ref()),
+        status: (status != before).then_some(status),
+        apply,
+    }
+}
+
+fn has_revision(candidate: &Candidate, name: &str) -> bool {
+    candidate.revisions.iter().any(|revision| revision.name_any() == name)
+}
+
+fn labels(worker: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("app.kubernetes.io/managed-by".to_owned(), "tenon".to_owned()),
+        ("tenon.dev/worker".to_owned(), worker.to_owned()),
+    ])
+}
+
+fn compiled(candidate: &Candidate) -> Result<WorkerRevisionSpec, Fault> {
+    let modules = match &candidate.source {
+        SourceState::Modules(modules) => modules.clone(),
+        SourceState::MissingConfigMap(name) => {
+            let message = format!("spec.source.configMapRef: there is no ConfigMap {name:?}: create it");
+            return Err(Fault::new("ConfigMapMissing", message));
+        }
+    };
+    let spec = revision::snapshot(&candidate.worker, modules)
+        .map_err(|error| Fault::new("InvalidSource", error.to_string()))?;
+    // A revision that is there has been compiled before.
+    if !has_revision(candidate, &revision_name(&spec)) {
+        compile::check(&module_bytes(&spec.modules), &spec.entrypoint).map_err(|errors| {
+            let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            Fault::new("SyntaxError", messages.join("\n"))
+        })?;
+    }
+    Ok(spec)
+}
+
+/// How many Secrets are bound, if all that the spec names are there.
+fn bound(candidate: &Candidate) -> Result<usize, Fault> {
+    for binding in &candidate.worker.spec.secrets {
+        let reference = &binding.secret_key_ref;
+        let found = candidate.secrets.get(&reference.name).and_then(|secret| secret_value(secret, &reference.key));
+        if found.is_none() {
+            let missing = revision::MissingSecret { name: binding.name.clone(), reference: reference.clone() };
+            return Err(Fault::new("SecretMissing", missing.to_string()));
+        }
+    }
+    Ok(candidate.worker.spec.secrets.len())
+}
+
+fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Result<String, Fault> {
+    let lost: Vec<_> = candidate.routes.iter().filter(|(_, holder)| *holder != candidate.id).collect();
+    if let Some((route, holder)) = lost.first() {
+        let message = format!(
+            "spec.routes: {}{} belongs to Worker {holder}, which is older: choose another host or path",
+            route.host, route.path
+        );
+        return Err(Fault::new("RouteConflict", message));
+    }
+    match latest {
+        None => Err(Fault::new("NoRevision", "there is no revision to serve yet")),
+        Some(name) if !current => Err(Fault::new("Outdated", format!("revision {name} serves on"))),
+        Some(name) => Ok(format!("revision {name} serves")),
+    }
+}
+
+fn status(
+    candidate: &Candidate,
+    before: &WorkerStatus,
+    outcomes: [(&str, &str, Result<String, Fault>); 3],
+    latest: Option<String>,
+    now: Timestamp,
+) -> WorkerStatus {
+    let generation = candidate.worker.metadata.generation;
+    let make = |type_: &str, holds: bool, reason: &str, message: &str| {
+        condition(&before.conditions, type_, holds, reason, message, generation, now)
+    };
+    let summary = match outcomes.iter().find_map(|(_, _, outcome)| outcome.as_ref().err()) {
+        None => make("Ready", true, "Serving", latest.as_deref().unwrap_or_default()),
+        Some(fault) => {
+            let serving = before.latest_revision.as_ref().map(|name| format!("\nrevision {name} serves on"));
+            make("Ready", false, fault.reason, &format!("{}{}", fault.message, serving.unwrap_or_default()))
+        }
+    };
+    let mut conditions: Vec<Condition> = outcomes
+        .iter()
+        .map(|(type_, reason, outcome)| match outcome {
+            Ok(message) => make(type_, true, reason, message),
+            Err(fault) => make(type_, false, fault.reason, &fault.message),
+        })
+        .collect();
+    conditions.push(summary);
+    let url = candidate.routes.first().map(|(route, _)| revision::url(route));
+    WorkerStatus {
+        observed_generation: generation,
+        conditions,
+        address: url.clone().map(|url| Address { url }),
+        url,
+        latest_revision: latest,
+    }
+}
+
+/// The oldest revisions over the limit, never the one that serves nor the one that served until now: a replica may
+/// not have seen the change yet.
+fn superseded(candidate: &Candidate, latest: Option<&str>) -> Vec<String> {
+    let serving = candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
+    let mut history: Vec<_> = candidate
+        .revisions
+        .iter()
+        .filter(|revision| ![latest, serving].contains(&revision.metadata.name.as_deref()))
+        .collect();
+    history.sort_by_key(|revision| std::cmp::Reverse((revision.creation_timestamp(), revision.name_any())));
+    let limit = usize::try_from(candidate.worker.spec.revision_history_limit).unwrap_or(0);
+    history.iter().skip(limit).map(|revision| revision.name_any()).collect()
+}
+
+/// What changed, for people.
+fn events(before: &WorkerStatus, after: &WorkerStatus, applied: Option<&WorkerRevision>) -> Vec<Event> {
+    let ready = |status: &WorkerStatus| status.conditions.iter().find(|c| c.type_ == "Ready").cloned();
+    let mut events = Vec::new();
+    if let Some(revision) = applied {
+        let note = format!("Created revision {}", revision.name_any());
+        events.push(event(EventType::Normal, "RevisionCreated", "Compile", note));
+    }
+    let (was, is) = (ready(before), ready(after));
+    let told = |c: &Condition| (c.status, c.reason.clone(), c.message.clone());
+    if let Some(is) = is
+        && was.as_ref().map(told) != Some(told(&is))
+    {
+        let (type_, note) = match is.status {
+            ConditionStatus::True => (EventType::Normal, format!("Revision {} serves", is.message)),
+            _ => (EventType::Warning, is.message),
+        };
+        events.push(event(type_, &is.reason, "Program", note));
+    }
+    events
+}
+
+fn event(type_: EventType, reason: &str, action: &str, mut note: String) -> Event {
+    /// The longest note that the API server takes, in bytes.
+    const LONGEST_NOTE: usize = 1024;
+    note.truncate(note.floor_char_boundary(LONGEST_NOTE));
+    Event { type_, reason: reason.to_owned(), note: Some(note), action: action.to_owned(), secondary: None }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+use std::sync::Arc;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::json;
+use tenon_crds::Worker;
+use tenon_proto::catalog::Route;
+use tenon_proto::id::WorkerId;
+
+use super::*;
+
+const GOOD: &str = "export default { fetch() { return new Response('hi'); } };\n";
+const BAD: &str = "export default {\n  fetch( { return 1; }\n};\n";
+
+fn candidate(code: &str) -> Candidate {
+    let worker: Worker = serde_json::from_value(json!({
+        "apiVersion": "tenon.dev/v1alpha1",
+        "kind": "Worker",
+        "metadata": {"name": "cart", "namespace": "shop", "uid": "u-1", "generation": 3},
+        "spec": {"source": {"modules": {"worker.js": code}}, "revisionHistoryLimit": 1},
+    }))
+    .unwrap();
+    let route = Route { host: "cart.shop.localhost".to_owned(), path: "/".to_owned() };
+    Candidate {
+        id: WorkerId::new("shop", "cart"),
+        source: SourceState::Modules(worker.spec.source.modules.clone().unwrap()),
+        worker: Arc::new(worker),
+        secrets: BTreeMap::new(),
+        revisions: Vec::new(),
+        routes: vec![(route, WorkerId::new("shop", "cart"))],
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000).unwrap()
+}
+
+fn condition_of<'a>(plan: &'a Plan, type_: &str) -> &'a Condition {
+    let status = plan.status.as_ref().expect("the status changes");
+    status.conditions.iter().find(|condition| condition.type_ == type_).expect("every condition is told")
+}
+
+/// The candidate after `plan` was carried out.
+fn carried_out(mut candidate: Candidate, plan: Plan) -> Candidate {
+    candidate.revisions.extend(plan.apply.map(Arc::new));
+    let mut worker = (*candidate.worker).clone();
+    worker.status = plan.status.or(worker.status);
+    candidate.worker = Arc::new(worker);
+    candidate
+}
+
+fn with_code(mut candidate: Candidate, code: &str) -> Candidate {
+    candidate.source = SourceState::Modules(BTreeMap::from([("worker.js".to_owned(), code.to_owned())]));
+    candidate
+}
+
+#[test]
+fn a_good_worker_gets_a_revision_and_is_ready() {
+    let plan = plan(&candidate(GOOD), now());
+    let revision = plan.apply.as_ref().unwrap();
+    assert_eq!(revision.metadata.owner_references.as_ref().unwrap()[0].uid, "u-1");
+    assert_eq!(condition_of(&plan, "Ready").status, ConditionStatus::True);
+    let status = plan.status.unwrap();
+    assert_eq!(status.latest_revision, Some(revision.name_any()));
+    assert_eq!(status.url.as_deref(), Some("http://cart.shop.localhost/"));
+    assert_eq!(status.observed_generation, Some(3));
+    let reasons: Vec<_> = plan.events.iter().map(|event| event.reason.as_str()).collect();
+    assert_eq!(reasons, ["RevisionCreated", "Serving"]);
+}
+
+#[test]
+fn nothing_is_left_to_do_the_second_time() {
+    let first = candidate(GOOD);
+    let done = plan(&first, now());
+    let again = plan(&carried_out(first, done), now());
+    assert!(again.apply.is_none() && again.status.is_none() && again.delete.is_empty() && again.events.is_empty());
+}
+
+#[test]
+fn a_syntax_error_is_told_with_its_place_and_the_last_good_revision_serves_on() {
+    let first = candidate(GOOD);
+    let done = plan(&first, now());
+    let good = done.apply.as_ref().unwrap().name_any();
+    let broken = plan(&with_code(carried_out(first, done), BAD), now());
+    assert!(broken.apply.is_none());
+    let ready = condition_of(&broken, "Ready");
+    assert_eq!((ready.status, ready.reason.as_str()), (ConditionStatus::False, "SyntaxError"));
+    assert!(ready.message.starts_with("worker.js:2:"), "{}", ready.message);
+    assert!(ready.message.contains(&good), "{}", ready.message);
+    assert_eq!(broken.status.unwrap().latest_revision, Some(good));
+    assert_eq!(broken.events[0].type_, EventType::Warning);
+}
+
+#[test]
+fn a_missing_config_map_is_named() {
+    let mut candidate = candidate(GOOD);
+    candidate.source = SourceState::MissingConfigMap("code".to_owned());
+    let plan = plan(&candidate, now());
+    assert_eq!(condition_of(&plan, "Compiled").reason, "ConfigMapMissing");
+    assert!(condition_of(&plan, "Ready").message.contains("\"code\""));
+}
+
+#[test]
+fn a_missing_secret_holds_a_revision_back_until_it_is_there() {
+    let mut candidate = candidate(GOOD);
+    let mut worker = (*candidate.worker).clone();
+    worker.spec.secrets =
+        serde_json::from_value(json!([{"name": "K", "secretKeyRef": {"name": "s", "key": "k"}}])).unwrap();
+    candidate.worker = Arc::new(worker);
+    let held = plan(&candidate, now());
+    assert!(held.apply.is_none());
+    assert_eq!(condition_of(&held, "BindingsResolved").reason, "SecretMissing");
+    assert_eq!(condition_of(&held, "Compiled").status, ConditionStatus::True);
+
+    let data = BTreeMap::from([("k".to_owned(), ByteString(b"v".to_vec()))]);
+    candidate.secrets.insert("s".to_owned(), Arc::new(Secret { data: Some(data), ..Secret::default() }));
+    assert!(plan(&candidate, now()).apply.is_some());
+}
+
+#[test]
+fn a_route_that_another_holds_is_told_with_its_holder() {
+    let mut candidate = candidate(GOOD);
+    candidate.routes[0].1 = WorkerId::new("shop", "older");
+    let plan = plan(&candidate, now());
+    let ready = condition_of(&plan, "Ready");
+    assert_eq!(ready.reason, "RouteConflict");
+    assert!(ready.message.contains("shop/older"));
+}
+
+#[test]
+fn old_revisions_go_and_the_serving_ones_stay() {
+    let mut candidate = candidate(GOOD);
+    for version in 0..4 {
+        candidate = with_code(candidate, &format!("{GOOD}// {version}\n"));
+        let done = plan(&candidate, now());
+        candidate = carried_out(candidate, done);
+    }
+    let latest = candidate.worker.status.as_ref().unwrap().latest_revision.clone().unwrap();
+    let settled = plan(&candidate, now());
+    assert_eq!(settled.delete.len(), 2);
+    assert!(!settled.delete.contains(&latest));
+}
