@@ -101,7 +101,9 @@ fn changes_made_while_a_watcher_slept_come_as_one_delta() {
     let mut state = State::new("e".into());
     let mut walk = state.walk(None);
     state.next(&mut walk).unwrap();
-    (1..=100).for_each(|wall_ms| drop(set(&mut state, "cart", wall_ms)));
+    for wall_ms in 1..=100 {
+        set(&mut state, "cart", wall_ms);
+    }
     state.set_node(node("a"));
     state.remove_node("a");
     let delta = state.next(&mut walk).unwrap().unwrap();
