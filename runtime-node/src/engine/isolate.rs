@@ -163,6 +163,7 @@ impl Isolate {
             v8::scope!(let scope, &mut isolate);
             let context = v8::Context::new(scope, v8::ContextOptions::default());
             let scope = &mut v8::ContextScope::new(scope, context);
+            snapshot::remove_what_cannot_be_limited(scope);
             let internal = snapshot::internal(scope);
             ops::install(scope, internal);
             (v8::Global::new(scope, context), Hooks::of(scope, internal))

@@ -97,10 +97,6 @@
     }
   };
 
-  // No threads share memory here, and a counting thread would be a clock.
-  delete globalThis.SharedArrayBuffer;
-  delete globalThis.Atomics;
-
   // Replaced by `inspect.js`.
   internal.inspect = (value) => {
     try {
