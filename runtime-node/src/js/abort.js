@@ -2,7 +2,7 @@
 (function (internal) {
   "use strict";
 
-  const { ArrayPrototypePush, ArrayPrototypeSplice, MathMin, TypeError } = internal.primordials;
+  const { ArrayPrototypePush, ArrayPrototypeShift, ArrayPrototypeSplice, MathMin, TypeError } = internal.primordials;
   const { enforced, expose, isObject, needs } = internal.webidl;
   const { DOMException, Event, EventTarget } = internal;
   const { setTimeout } = globalThis;
@@ -45,9 +45,8 @@
         signal.#reason = reason === undefined ? new DOMException("The operation was aborted", "AbortError") : reason;
         const list = signal.#algorithms;
         signal.#algorithms = null;
-        if (list !== null) {
-          for (let i = 0; i < list.length; i++) list[i](signal.#reason);
-        }
+        // What is called may take others back.
+        while (list !== null && list.length > 0) ArrayPrototypeShift(list)(signal.#reason);
         internal.deliver(signal, new Event("abort"));
       };
       getHandler = (signal) => signal.#handler;

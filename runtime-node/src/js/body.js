@@ -86,6 +86,7 @@
   // Gives a class the Body mixin. `bodyOf(object)` checks the brand and returns the body or null.
   function mixin(constructor, bodyOf) {
     mixins[mixins.length] = { constructor, bodyOf };
+    // `return await`, because a promise that is returned is resolved by its `then`, which a Worker may replace.
     const members = {
       get bodyUsed() {
         return bodyOf(this)?.used ?? false;
@@ -94,13 +95,13 @@
         return TypedArrayPrototypeGetBuffer(await readBytes(bodyOf(this)));
       },
       async bytes() {
-        return readBytes(bodyOf(this));
+        return await readBytes(bodyOf(this));
       },
       async json() {
         return JSONParse(await readText(bodyOf(this)));
       },
       async text() {
-        return readText(bodyOf(this));
+        return await readText(bodyOf(this));
       },
     };
     ObjectDefineProperties(constructor.prototype, ObjectGetOwnPropertyDescriptors(members));

@@ -256,5 +256,7 @@
   };
   ObjectDefineProperty(console, SymbolToStringTag, { __proto__: null, value: "console", configurable: true });
 
-  internal.globals({ console });
+  // Native code puts it on the global object: V8 gives each new context a console of its own, and ends the process
+  // if there is one already.
+  internal.console = console;
 })

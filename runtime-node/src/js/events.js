@@ -114,6 +114,7 @@
       return this.#composed;
     }
     get isTrusted() {
+      this.#type; // the brand
       return false;
     }
     get timeStamp() {
@@ -317,14 +318,14 @@
 
     addEventListener(type, callback, options = undefined) {
       const target = this === undefined || this === null || this === globalThis ? scope : this;
-      target.#types;
+      target.#types; // the brand
       needs(arguments.length, 2, "addEventListener");
       listen(target, DOMString(type), callback, options);
     }
 
     removeEventListener(type, callback, options = undefined) {
       const target = this === undefined || this === null || this === globalThis ? scope : this;
-      target.#types;
+      target.#types; // the brand
       needs(arguments.length, 2, "removeEventListener");
       unlisten(target, DOMString(type), callback, options);
     }
@@ -332,7 +333,7 @@
     dispatchEvent(event) {
       const isScope = this === undefined || this === null || this === globalThis;
       const target = isScope ? scope : this;
-      target.#types;
+      target.#types; // the brand
       needs(arguments.length, 1, "dispatchEvent");
       if (!isEvent(event)) throw new TypeError("dispatchEvent: the argument is not an Event");
       if (busy(event)) {

@@ -87,9 +87,10 @@
     return null;
   }
 
-  // The name of the class of an object: that of the first prototype that has one.
+  // The name of the class of an object: that of the first prototype that has one; null if there is no prototype.
   function className(object) {
     let current = ObjectGetPrototypeOf(object);
+    if (current === null) return null;
     for (let i = 0; current !== null && i < MAX_CHAIN && !isProxy(current); i++) {
       const constructor = ownData(current, "constructor");
       if (typeof constructor === "function" && !isProxy(constructor)) {
@@ -98,7 +99,7 @@
       }
       current = ObjectGetPrototypeOf(current);
     }
-    return null;
+    return "Object";
   }
 
   function functionTitle(value) {
@@ -347,6 +348,7 @@
           fill();
           ArrayPrototypePush(parts, this.property(descriptor, depth));
         } else if (++holes > MAX_STRING) {
+          i++;
           break; // an array may claim four thousand million holes
         }
       }

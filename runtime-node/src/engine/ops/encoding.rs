@@ -1,4 +1,4 @@
-//! The native half of `encoding.js` and `base64.js`: text to bytes and back.
+//! The native half of `encoding.js`: text to bytes and back.
 //!
 //! Memory is always made by JavaScript, so that it is counted and its refusal is an ordinary `RangeError`; what is
 //! here only fills it.
@@ -13,8 +13,6 @@ use super::bytes;
 super::ops! {
     "utf8Length" => utf8_length,
     "utf8Write" => utf8_write,
-    "latin1Write" => latin1_write,
-    "latin1Read" => latin1_read,
     "encodingName" => encoding_name,
     "decode" => decode,
     "decoderOpen" => decoder_open,
@@ -53,38 +51,6 @@ fn utf8_write(
     let written = string.write_utf8_v2(scope, &mut utf8, v8::WriteFlags::kReplaceInvalidUtf8, Some(&mut read));
     bytes::cells(view, |cells| cells.iter().zip(&utf8[..written]).for_each(|(cell, byte)| cell.set(*byte)));
     result.set_double(read as f64 * f64::from(1 << 16) * f64::from(1 << 16) + written as f64);
-}
-
-/// `latin1Write(string, view)` → whether every character was Latin-1, and so was written.
-fn latin1_write(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let (Ok(string), Ok(view)) = (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
-    else {
-        return;
-    };
-    if !string.contains_only_onebyte() {
-        return result.set_bool(false);
-    }
-    let mut latin1 = vec![0; view.byte_length().min(string.length())];
-    string.write_one_byte_v2(scope, 0, &mut latin1, v8::WriteFlags::empty());
-    bytes::cells(view, |cells| cells.iter().zip(latin1).for_each(|(cell, byte)| cell.set(byte)));
-    result.set_bool(true);
-}
-
-/// `latin1Read(view)` → the string whose characters are the bytes.
-fn latin1_read(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_>,
-) {
-    let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
-    let string = bytes::read(view, |latin1| v8::String::new_from_one_byte(scope, latin1, v8::NewStringType::Normal));
-    if let Some(string) = string {
-        result.set(string.into());
-    }
 }
 
 /// `encodingName(label)` → the name of the encoding in lower case, or undefined.

@@ -5,6 +5,7 @@
 //! allows. They may run a Worker's code only where they say so, and must not panic: there is no frame of Rust
 //! above them that could catch it.
 
+mod base64;
 mod body;
 mod bytes;
 mod dispatch;
@@ -31,12 +32,13 @@ macro_rules! ops {
 }
 use ops;
 
-/// Fills `internal.ops` of a new isolate.
+/// Fills `internal.ops` of a new isolate, and gives its global object the console.
 pub(super) fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
     let fill = |scope: &mut v8::PinScope<'_, '_>| {
         let key = v8::String::new(scope, "ops")?;
         let object: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
         let tables = [
+            base64::table(),
             body::table(),
             dispatch::table(),
             encoding::table(),
@@ -52,7 +54,11 @@ pub(super) fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, 
             let function = builder.build(scope)?;
             object.create_data_property(scope, key.into(), function.into())?;
         }
-        Some(())
+        // In place of V8's own, which it defines in every new context and wants to be the first to.
+        let key = v8::String::new(scope, "console")?;
+        let console = internal.get(scope, key.into())?;
+        let global = scope.get_current_context().global(scope);
+        global.define_own_property(scope, key.into(), console, v8::PropertyAttribute::DONT_ENUM)?.then_some(())
     };
     fill(scope).expect("bootstrap.js gave `internal` an extensible object `ops`, and nothing of a Worker has run");
 }

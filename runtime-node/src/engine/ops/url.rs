@@ -3,7 +3,7 @@
 //! A URL crosses over as its serialization, which is ASCII, and the offsets at which its parts begin and end. The
 //! offsets go into a `Uint32Array` that JavaScript keeps for the purpose; they are valid until the next call.
 
-use std::borrow::Cow;
+use std::panic::{self, AssertUnwindSafe};
 
 use url::{Position, Url, form_urlencoded, quirks};
 
@@ -16,20 +16,32 @@ super::ops! {
     "formEscape" => form_escape,
 }
 
-/// What JavaScript needs to cut every part out of a serialization. The order is that of `record` in `url.js`.
-const OFFSETS: [Position; 11] = [
-    Position::AfterScheme,
-    Position::BeforeUsername,
-    Position::AfterUsername,
-    Position::BeforePassword,
-    Position::AfterPassword,
-    Position::BeforeHost,
-    Position::AfterHost,
-    Position::AfterPort,
-    Position::BeforePath,
-    Position::AfterPath,
-    Position::AfterQuery,
-];
+/// How many offsets describe a URL.
+const OFFSETS: usize = 11;
+
+/// What JavaScript needs to cut every part out of a serialization, in the order of `record` in `url.js`.
+fn offsets(url: &Url) -> [usize; OFFSETS] {
+    let at = |position: Position| url[..position].len();
+    let username_end = at(Position::AfterUsername);
+    // The positions around the password are wrong where there is a user name but no password.
+    let password = url.password().map_or(username_end..username_end, |password| {
+        let start = username_end + ":".len();
+        start..start + password.len()
+    });
+    [
+        at(Position::AfterScheme),
+        at(Position::BeforeUsername),
+        username_end,
+        password.start,
+        password.end,
+        at(Position::BeforeHost),
+        at(Position::AfterHost),
+        at(Position::AfterPort),
+        at(Position::BeforePath),
+        at(Position::AfterPath),
+        at(Position::AfterQuery),
+    ]
+}
 
 /// A part that has a setter.
 #[derive(Clone, Copy)]
@@ -77,11 +89,36 @@ impl Part {
     }
 }
 
-fn parse(input: &str, base: Option<&str>) -> Option<Url> {
-    match base {
+/// A URL and its offsets.
+struct Parsed {
+    url: Url,
+    offsets: [usize; OFFSETS],
+}
+
+fn parse(input: &str, base: Option<&str>) -> Option<Parsed> {
+    guarded(|| match base {
         None => Url::parse(input).ok(),
         Some(base) => Url::parse(base).ok()?.join(input).ok(),
-    }
+    })
+}
+
+fn set(href: &str, part: Part, value: &str) -> Option<Parsed> {
+    guarded(|| {
+        let mut url = Url::parse(href).ok()?;
+        part.set(&mut url, value);
+        Some(url)
+    })
+}
+
+/// The input is a tenant's and the parser intricate: should it ever panic, that is a URL that cannot be parsed, not
+/// the end of the process.
+fn guarded(make: impl FnOnce() -> Option<Url>) -> Option<Parsed> {
+    let made = panic::catch_unwind(AssertUnwindSafe(|| {
+        let url = make()?;
+        let offsets = offsets(&url);
+        Some(Parsed { url, offsets })
+    }));
+    made.ok().flatten()
 }
 
 /// `urlParse(input, base | undefined, offsets)` → the serialization, or undefined.
@@ -92,17 +129,17 @@ fn url_parse(
 ) {
     let Ok(input) = args.get(0).try_cast::<v8::String>() else { return };
     let base = args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
-    let (url, unchanged) = {
+    let (parsed, unchanged) = {
         let view = v8::ValueView::new(scope, input);
-        let text: Cow<'_, str> = view.to_cow_lossy();
-        let Some(url) = parse(&text, base.as_deref()) else { return };
-        let unchanged = *text == *url.as_str();
-        (url, unchanged)
+        let text = view.to_cow_lossy();
+        let Some(parsed) = parse(&text, base.as_deref()) else { return };
+        let unchanged = *text == *parsed.url.as_str();
+        (parsed, unchanged)
     };
-    write_offsets(&url, args.get(2));
+    write_offsets(&parsed, args.get(2));
     if unchanged {
         result.set(input.into());
-    } else if let Some(href) = v8::String::new(scope, url.as_str()) {
+    } else if let Some(href) = v8::String::new(scope, parsed.url.as_str()) {
         result.set(href.into());
     }
 }
@@ -112,21 +149,19 @@ fn url_set(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments
     let href = args.get(0).to_rust_string_lossy(scope);
     let value = args.get(2).to_rust_string_lossy(scope);
     let part = args.get(1).uint32_value(scope).and_then(Part::from_number);
-    let (Some(part), Some(mut url)) = (part, parse(&href, None)) else { return };
-    part.set(&mut url, &value);
-    write_offsets(&url, args.get(3));
-    if let Some(href) = v8::String::new(scope, url.as_str()) {
+    let Some(parsed) = part.and_then(|part| set(&href, part, &value)) else { return };
+    write_offsets(&parsed, args.get(3));
+    if let Some(href) = v8::String::new(scope, parsed.url.as_str()) {
         result.set(href.into());
     }
 }
 
-fn write_offsets(url: &Url, into: v8::Local<'_, v8::Value>) {
+fn write_offsets(parsed: &Parsed, into: v8::Local<'_, v8::Value>) {
     let Ok(view) = into.try_cast::<v8::ArrayBufferView>() else { return };
-    let mut packed = [0; size_of::<[u32; OFFSETS.len()]>()];
-    for (into, position) in packed.chunks_exact_mut(4).zip(OFFSETS) {
-        // A string of V8's is shorter than 2³⁰, and so then is what it parses to.
-        let offset = url[..position].len() as u32;
-        into.copy_from_slice(&offset.to_ne_bytes());
+    let mut packed = [0; size_of::<[u32; OFFSETS]>()];
+    for (into, offset) in packed.chunks_exact_mut(size_of::<u32>()).zip(parsed.offsets) {
+        // The parser itself keeps them as u32.
+        into.copy_from_slice(&(offset as u32).to_ne_bytes());
     }
     cells(view, |cells| cells.iter().zip(packed).for_each(|(cell, byte)| cell.set(byte)));
 }
@@ -164,50 +199,44 @@ fn form_escape(
 mod tests {
     use super::*;
 
-    fn offsets(input: &str) -> Vec<usize> {
-        let url = parse(input, None).unwrap();
-        OFFSETS.iter().map(|position| url[..*position].len()).collect()
+    fn offsets_of(input: &str) -> [usize; OFFSETS] {
+        parse(input, None).unwrap().offsets
     }
 
     #[test]
     fn offsets_are_those_of_the_parts_in_the_serialization() {
         let href = "https://u:p@host:81/path?query#hash";
         let at = |part: &str| href.find(part).unwrap();
-        assert_eq!(
-            offsets(href),
-            [
-                5,
-                at("u:"),
-                at(":p"),
-                at("p@"),
-                at("@"),
-                at("host"),
-                at(":81"),
-                at("/path"),
-                at("/path"),
-                at("?"),
-                at("#")
-            ]
-        );
+        let (user, host, path) = (at("u:"), at("host"), at("/path"));
+        let expected = [5, user, user + 1, at("p@"), at("@"), host, at(":81"), path, path, at("?"), at("#")];
+        assert_eq!(offsets_of(href), expected);
+    }
+
+    #[test]
+    fn a_user_may_have_no_password() {
+        assert_eq!(offsets_of("http://u@h/"), [4, 7, 8, 8, 8, 9, 10, 10, 10, 11, 11]);
     }
 
     #[test]
     fn offsets_of_a_url_without_a_host_meet_where_the_host_would_be() {
-        assert_eq!(offsets("data:text/plain,x"), [4, 5, 5, 5, 5, 5, 5, 5, 5, 17, 17]);
+        assert_eq!(offsets_of("data:text/plain,x"), [4, 5, 5, 5, 5, 5, 5, 5, 5, 17, 17]);
     }
 
     #[test]
     fn a_setter_ignores_a_value_that_does_not_fit() {
-        let mut url = parse("https://host/", None).unwrap();
-        Part::Port.set(&mut url, "not a port");
-        Part::Protocol.set(&mut url, "mailto");
-        assert_eq!(url.as_str(), "https://host/");
+        assert_eq!(set("https://host/", Part::Port, "not a port").unwrap().url.as_str(), "https://host/");
+        assert_eq!(set("https://host/", Part::Protocol, "mailto").unwrap().url.as_str(), "https://host/");
     }
 
     #[test]
     fn an_input_is_resolved_against_its_base() {
-        assert_eq!(parse("../c?d", Some("https://host/a/b")).unwrap().as_str(), "https://host/c?d");
+        assert_eq!(parse("../c?d", Some("https://host/a/b")).unwrap().url.as_str(), "https://host/c?d");
         assert!(parse("/a", None).is_none());
         assert!(parse("https://host/", Some("not a base")).is_none());
+    }
+
+    #[test]
+    fn a_panic_of_the_parser_is_a_url_that_cannot_be_parsed() {
+        assert!(guarded(|| panic!("as a parser might")).is_none());
     }
 }

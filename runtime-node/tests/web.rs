@@ -1,0 +1,136 @@
+//! Runs the Workers of `tests/web`, each a list of named checks, and makes every check a test.
+//!
+//! They run in the real engine, on the main thread and before the test harness makes any other; what the harness
+//! then runs are the verdicts.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use libtest_mimic::{Arguments, Trial};
+use serde::Deserialize;
+use tenon_proto::id::{ShardId, WorkerId};
+use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::runtime::Header;
+use tenon_runtime_node::engine::{self, Engine, FetchRequest, Isolate, RequestBody, Watchdog};
+use tracing::field::{Field, Visit};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+
+const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/web");
+
+/// What the files share; not a Worker itself.
+const SHARED: &str = "check.js";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    engine::init();
+    let arguments = Arguments::from_args();
+    let lines = Lines::default();
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines.clone()))?;
+
+    let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut trials = Vec::new();
+    let mut files = std::fs::read_dir(DIRECTORY)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<Vec<_>, std::io::Error>>()?;
+    files.retain(|file| file != SHARED);
+    files.sort();
+    for file in files {
+        match tokio::task::LocalSet::new().block_on(&runtime, checks(&engine, &file)) {
+            Ok(checks) => {
+                let mut lines = lines.take().into_iter();
+                trials.extend(checks.into_iter().map(|check| check.into_trial(&file, &mut lines)));
+            }
+            Err(failure) => {
+                let message = format!("{failure}\n{}", lines.take().join("\n"));
+                trials.push(Trial::test(format!("{file}: the Worker answers"), || Err(message.into())));
+            }
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit()
+}
+
+/// One check of a file, and how it went.
+#[derive(Deserialize)]
+struct Check {
+    name: String,
+    failure: Option<String>,
+    /// What it should have left in the log.
+    lines: Vec<String>,
+}
+
+impl Check {
+    /// Takes as many lines of the log as the check announced.
+    fn into_trial(self, file: &str, logged: &mut impl Iterator<Item = String>) -> Trial {
+        let logged: Vec<_> = logged.by_ref().take(self.lines.len()).collect();
+        Trial::test(format!("{}: {}", file.trim_end_matches(".js"), self.name), move || {
+            if let Some(failure) = self.failure {
+                return Err(failure.into());
+            }
+            match self.lines.iter().zip(&logged).find(|(expected, actual)| expected != actual) {
+                Some((expected, actual)) => Err(format!("expected the line\n{expected}\ngot\n{actual}").into()),
+                None if logged.len() < self.lines.len() => Err("fewer lines than expected".into()),
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+/// Loads the file as a Worker and has it run its checks.
+async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn Error>> {
+    let module = |name: &str| Ok((name.to_owned(), Bytes::from(std::fs::read(Path::new(DIRECTORY).join(name))?)));
+    let revision = Revision {
+        worker: WorkerId::new("web", file.trim_end_matches(".js")),
+        name: "test".to_owned(),
+        entrypoint: file.to_owned(),
+        modules: [module(file), module(SHARED)].into_iter().collect::<Result<BTreeMap<_, _>, std::io::Error>>()?,
+        vars: BTreeMap::new(),
+        secrets: BTreeMap::new(),
+        // Not what is tested here.
+        limits: Limits { cpu_ms: 10_000, startup_ms: 10_000, ..Limits::default() },
+    };
+    let isolate = Isolate::start(engine, revision.digest(), Rc::new(revision)).await?;
+    let response = isolate
+        .fetch(FetchRequest {
+            request_id: "web".to_owned(),
+            method: "POST".to_owned(),
+            url: "https://web.test/path?a=1".to_owned(),
+            headers: vec![Header { name: "x-test".to_owned(), value: Bytes::from_static(b"yes") }],
+            body: RequestBody::Full(Bytes::from_static(b"the body")),
+        })
+        .await?;
+    isolate.idle().await;
+    Ok(serde_json::from_slice(&response.body)?)
+}
+
+/// What Workers have logged, each line as "LEVEL text".
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Lines {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("nothing panics while it holds the lines"))
+    }
+}
+
+impl<S: tracing::Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        struct Message(String);
+        impl Visit for Message {
+            fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+                if field.name() == "message" {
+                    self.0 = format!("{value:?}");
+                }
+            }
+        }
+        if event.metadata().target() == "tenon::worker" {
+            let mut message = Message(String::new());
+            event.record(&mut message);
+            let line = format!("{} {}", event.metadata().level(), message.0);
+            self.0.lock().expect("nothing panics while it holds the lines").push(line);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+import { check, equal, throws } from "./check.js";
+export { default } from "./check.js";
+
+check("an event says what it is", () => {
+  const event = new Event("x", { cancelable: true, bubbles: 1 });
+  equal(
+    [event.type, event.cancelable, event.bubbles, event.composed, event.target, event.eventPhase, event.isTrusted],
+    ["x", true, true, false, null, 0, false],
+  );
+  equal(Event.AT_TARGET, 2);
+  throws("TypeError", () => new Event());
+});
+
+check("listeners are called in order, each once", () => {
+  const target = new EventTarget();
+  const seen = [];
+  const listener = () => seen.push("a");
+  target.addEventListener("x", listener);
+  target.addEventListener("x", listener);
+  target.addEventListener("x", { handleEvent() { seen.push(this.name); }, name: "b" });
+  target.addEventListener("x", () => seen.push("c"), { once: true });
+  target.dispatchEvent(new Event("x"));
+  target.dispatchEvent(new Event("y"));
+  target.dispatchEvent(new Event("x"));
+  target.removeEventListener("x", listener);
+  target.dispatchEvent(new Event("x"));
+  equal(seen, ["a", "b", "c", "a", "b", "b"]);
+});
+
+check("during delivery the event knows its target", () => {
+  const target = new EventTarget();
+  const event = new Event("x");
+  target.addEventListener("x", function (e) {
+    equal([e === event, e.target === target, e.currentTarget === target, e.eventPhase, this === target],
+      [true, true, true, 2, true]);
+    equal(e.composedPath().length, 1);
+    throws("InvalidStateError", () => target.dispatchEvent(e));
+  });
+  target.dispatchEvent(event);
+  equal([event.target === target, event.currentTarget, event.eventPhase], [true, null, 0]);
+});
+
+check("a default can be prevented if the event allows", () => {
+  const target = new EventTarget();
+  target.addEventListener("x", (e) => e.preventDefault());
+  equal(target.dispatchEvent(new Event("x", { cancelable: true })), false);
+  equal(target.dispatchEvent(new Event("x")), true);
+  const other = new EventTarget();
+  other.addEventListener("x", (e) => e.preventDefault(), { passive: true });
+  equal(other.dispatchEvent(new Event("x", { cancelable: true })), true);
+});
+
+check("propagation can be stopped at once", () => {
+  const target = new EventTarget();
+  const seen = [];
+  target.addEventListener("x", (e) => { seen.push(1); e.stopImmediatePropagation(); });
+  target.addEventListener("x", () => seen.push(2));
+  target.dispatchEvent(new Event("x"));
+  equal(seen, [1]);
+});
+
+check("listeners may come and go during delivery", () => {
+  const target = new EventTarget();
+  const seen = [];
+  const late = () => seen.push("late");
+  const removed = () => seen.push("removed");
+  target.addEventListener("x", () => {
+    seen.push("first");
+    target.addEventListener("x", late);
+    target.removeEventListener("x", removed);
+  });
+  target.addEventListener("x", removed);
+  target.dispatchEvent(new Event("x"));
+  equal(seen, ["first"]);
+});
+
+check("a signal takes a listener away", () => {
+  const target = new EventTarget();
+  const controller = new AbortController();
+  let count = 0;
+  target.addEventListener("x", () => count++, { signal: controller.signal });
+  target.dispatchEvent(new Event("x"));
+  controller.abort();
+  target.dispatchEvent(new Event("x"));
+  target.addEventListener("x", () => count++, { signal: controller.signal });
+  target.dispatchEvent(new Event("x"));
+  equal(count, 1);
+});
+
+check("an exception of a listener stops neither the others nor the caller", () => {
+  const target = new EventTarget();
+  const seen = [];
+  const errors = [];
+  const onError = (e) => { errors.push(e.error.message); e.preventDefault(); };
+  addEventListener("error", onError);
+  target.addEventListener("x", () => { throw new Error("mine"); });
+  target.addEventListener("x", () => seen.push(2));
+  equal(target.dispatchEvent(new Event("x")), true);
+  removeEventListener("error", onError);
+  equal([seen, errors], [[2], ["mine"]]);
+});
+
+check("the global scope is a target", () => {
+  let target;
+  addEventListener("mine", (e) => { target = e.target; }, { once: true });
+  equal(dispatchEvent(new Event("mine")), true);
+  equal(target === globalThis, true);
+  equal(self === globalThis, true);
+});
+
+check("custom events carry a detail", () => {
+  equal(new CustomEvent("x", { detail: 7 }).detail, 7);
+  equal(new CustomEvent("x").detail, null);
+  equal(new CustomEvent("x") instanceof Event, true);
+});
+
+check("what is not an event or a listener is refused", () => {
+  const target = new EventTarget();
+  throws("TypeError", () => target.dispatchEvent({ type: "x" }));
+  throws("TypeError", () => target.addEventListener("x", 1));
+  throws("TypeError", () => target.addEventListener("x"));
+  throws("TypeError", () => EventTarget.prototype.addEventListener.call({}, "x", () => {}));
+  target.addEventListener("x", null);
+});
+
+check("a controller aborts its signal once", () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const seen = [];
+  signal.onabort = () => seen.push("on");
+  signal.addEventListener("abort", (e) => seen.push(e.target === signal));
+  equal([signal.aborted, signal.reason], [false, undefined]);
+  signal.throwIfAborted();
+  controller.abort();
+  controller.abort("again");
+  equal([signal.aborted, signal.reason.name, signal.reason.code, seen], [true, "AbortError", 20, ["on", true]]);
+  throws("AbortError", () => signal.throwIfAborted());
+});
+
+check("a signal can be born aborted, or of others", () => {
+  equal(AbortSignal.abort("r").reason, "r");
+  const [a, b] = [new AbortController(), new AbortController()];
+  const any = AbortSignal.any([a.signal, b.signal]);
+  const later = AbortSignal.any([any]);
+  b.abort("b");
+  a.abort("a");
+  equal([any.reason, later.reason], ["b", "b"]);
+  equal(AbortSignal.any([a.signal]).reason, "a");
+  equal(AbortSignal.any([]).aborted, false);
+  throws("TypeError", () => new AbortSignal());
+  throws("TypeError", () => AbortSignal.any([1]));
+});
+
+check("a signal can time out", async () => {
+  const signal = AbortSignal.timeout(1);
+  equal(signal.aborted, false);
+  await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  equal(signal.reason.name, "TimeoutError");
+  throws("TypeError", () => AbortSignal.timeout(-1));
+  throws("TypeError", () => AbortSignal.timeout());
+});
+
+check("a handler attribute takes only objects", () => {
+  const { signal } = new AbortController();
+  const handler = () => {};
+  signal.onabort = handler;
+  equal(signal.onabort === handler, true);
+  signal.onabort = 1;
+  equal(signal.onabort, null);
+});
+
+check("a DOMException is an error with a code", () => {
+  const error = new DOMException("m", "NotFoundError");
+  equal([error.message, error.name, error.code, error instanceof Error, `${error}`],
+    ["m", "NotFoundError", 8, true, "NotFoundError: m"]);
+  equal([new DOMException().name, new DOMException("m", "Mine").code], ["Error", 0]);
+  equal(DOMException.DATA_CLONE_ERR, 25);
+  equal(typeof error.stack, "string");
+});
+
+check("a microtask runs before a timer", async () => {
+  const seen = [];
+  setTimeout(() => seen.push("timer"), 0);
+  queueMicrotask(() => seen.push("microtask"));
+  seen.push("now");
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  equal(seen, ["now", "microtask", "timer"]);
+  throws("TypeError", () => queueMicrotask(1));
+});
