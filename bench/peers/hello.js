@@ -1,0 +1,7 @@
+// The Worker that everybody serves: it parses its URL, as nearly every Worker does, and answers a short text.
+export default {
+  fetch(request) {
+    const url = new URL(request.url);
+    return new Response(`Hello from ${url.pathname}\n`);
+  },
+};

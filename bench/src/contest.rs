@@ -1,0 +1,172 @@
+//! A contest: the same load on every contender, in turns, so that what disturbs the machine disturbs all alike.
+//!
+//! ```text
+//!  round 1:  A warm-up, A measured │ B warm-up, B measured │ …
+//!  round 2:  A warm-up, A measured │ …
+//! ```
+//!
+//! All are up from the first round to the last; one that is not loaded sleeps. Of each figure the median over the
+//! rounds is reported.
+
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::load::{Figures, Load, Target};
+use crate::peers::ANSWER;
+use crate::process::Process;
+
+/// Starting a server and loading a Worker into it takes well under this.
+const UP_WITHIN: Duration = Duration::from_secs(30);
+
+/// Something that serves the hello Worker, and the processes it takes.
+pub struct Contender {
+    pub name: &'static str,
+    pub target: Target,
+    /// In the order in which a request comes through them.
+    pub processes: Vec<Process>,
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    pub rounds: u32,
+    pub warm_up: Duration,
+    pub measured: Duration,
+}
+
+/// One contender's part of one round.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub figures: Figures,
+    /// CPU time by process, in the order of the contender's processes.
+    pub cpu: Vec<Duration>,
+}
+
+/// All that was seen of a contender.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub name: &'static str,
+    pub processes: Vec<&'static str>,
+    pub samples: Vec<Sample>,
+}
+
+/// Runs the contest. The records are in the order of the contenders.
+///
+/// # Errors
+/// When a contender does not come up, ends, or fails a request.
+pub fn run(contenders: &mut [Contender], load: &Load, schedule: Schedule) -> anyhow::Result<Vec<Record>> {
+    for contender in contenders.iter_mut() {
+        contender.await_up()?;
+    }
+    let mut records: Vec<_> = contenders.iter().map(Contender::record).collect();
+    for round in 1..=schedule.rounds {
+        for (contender, record) in contenders.iter().zip(&mut records) {
+            eprintln!("round {round} of {}: {}", schedule.rounds, contender.name);
+            let sample = contender.sample(load, schedule).with_context(|| contender.name)?;
+            record.samples.push(sample);
+        }
+    }
+    Ok(records)
+}
+
+impl Contender {
+    fn await_up(&mut self) -> anyhow::Result<()> {
+        let alive = || self.processes.iter_mut().try_for_each(Process::ensure_running);
+        self.target.await_answer(ANSWER, UP_WITHIN, alive).with_context(|| self.name)
+    }
+
+    fn sample(&self, load: &Load, schedule: Schedule) -> anyhow::Result<Sample> {
+        load.run(self.target, schedule.warm_up)?;
+        let before = self.cpu()?;
+        let figures = load.run(self.target, schedule.measured)?;
+        let cpu = self.cpu()?.iter().zip(before).map(|(after, before)| *after - before).collect();
+        Ok(Sample { figures, cpu })
+    }
+
+    fn cpu(&self) -> anyhow::Result<Vec<Duration>> {
+        self.processes.iter().map(Process::cpu).collect()
+    }
+
+    fn record(&self) -> Record {
+        let processes = self.processes.iter().map(Process::name).collect();
+        Record { name: self.name, processes, samples: Vec::new() }
+    }
+}
+
+impl Record {
+    pub fn requests_per_second(&self) -> f64 {
+        self.median(|sample| sample.figures.requests as f64 / sample.figures.duration.as_secs_f64())
+    }
+
+    pub fn p50(&self) -> Duration {
+        Duration::from_secs_f64(self.median(|sample| sample.figures.p50.as_secs_f64()))
+    }
+
+    pub fn p99(&self) -> Duration {
+        Duration::from_secs_f64(self.median(|sample| sample.figures.p99.as_secs_f64()))
+    }
+
+    /// CPU time for a request in each process.
+    pub fn cpu_by_process(&self) -> impl Iterator<Item = (&'static str, Duration)> {
+        self.processes.iter().enumerate().map(|(i, name)| (*name, self.cpu_per_request(|cpu| cpu[i])))
+    }
+
+    /// CPU time for a request in all processes together.
+    pub fn cpu(&self) -> Duration {
+        self.cpu_per_request(|cpu| cpu.iter().sum())
+    }
+
+    fn cpu_per_request(&self, of: impl Fn(&[Duration]) -> Duration) -> Duration {
+        Duration::from_secs_f64(
+            self.median(|sample| of(&sample.cpu).as_secs_f64() / sample.figures.requests.max(1) as f64),
+        )
+    }
+
+    fn median(&self, of: impl Fn(&Sample) -> f64) -> f64 {
+        let mut values: Vec<f64> = self.samples.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        match values.len() {
+            0 => 0.0,
+            n => (values[(n - 1) / 2] + values[n / 2]) / 2.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(rounds: &[(u64, u64, u64)]) -> Record {
+        let samples = rounds.iter().map(|(requests, router_ms, node_ms)| Sample {
+            figures: Figures {
+                requests: *requests,
+                duration: Duration::from_secs(1),
+                p50: Duration::from_millis(1),
+                p99: Duration::from_millis(2),
+            },
+            cpu: vec![Duration::from_millis(*router_ms), Duration::from_millis(*node_ms)],
+        });
+        Record { name: "Tenon", processes: vec!["router", "node"], samples: samples.collect() }
+    }
+
+    #[test]
+    fn cpu_is_charged_to_each_process_by_request() {
+        let record = record(&[(1_000, 20, 10)]);
+        let by_process: Vec<_> = record.cpu_by_process().collect();
+        assert_eq!(by_process, [("router", Duration::from_micros(20)), ("node", Duration::from_micros(10))]);
+        assert_eq!(record.cpu(), Duration::from_micros(30));
+    }
+
+    #[test]
+    fn one_disturbed_round_moves_no_figure() {
+        let record = record(&[(1_000, 20, 10), (100, 900, 900), (1_000, 20, 10)]);
+        assert_eq!(record.requests_per_second(), 1_000.0);
+        assert_eq!(record.cpu(), Duration::from_micros(30));
+    }
+
+    #[test]
+    fn of_two_rounds_the_middle_is_between() {
+        assert_eq!(record(&[(100, 0, 0), (300, 0, 0)]).requests_per_second(), 200.0);
+    }
+}

@@ -1,1 +1,0 @@
-//! Load scenarios and comparisons.

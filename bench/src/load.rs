@@ -1,0 +1,164 @@
+//! The load: wrk, one thread, a number of connections that are kept, each asking again when it has its answer.
+//!
+//! And the single request that tells that a server is there and says what it is to say.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::process::Placement;
+
+/// Longer than any answer on this machine takes; a server that needs more is not well.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where requests go.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub addr: SocketAddr,
+    pub host: &'static str,
+}
+
+impl Target {
+    pub fn loopback(port: u16, host: &'static str) -> Self {
+        Self { addr: (Ipv4Addr::LOCALHOST, port).into(), host }
+    }
+
+    /// Waits until the server answers 200 and `expected`.
+    ///
+    /// # Errors
+    /// When it does not within the deadline, or `alive` says that it never will.
+    pub fn await_answer(
+        &self,
+        expected: &str,
+        deadline: Duration,
+        mut alive: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let started = Instant::now();
+        loop {
+            alive()?;
+            let answer = get(self.addr, self.host);
+            match &answer {
+                Ok(answer) if answer.status == 200 => {
+                    ensure!(answer.body.contains(expected), "answered {:?} and not {expected:?}", answer.body);
+                    return Ok(());
+                }
+                _ if started.elapsed() > deadline => bail!("no 200 within {deadline:?}, but {answer:?}"),
+                _ => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// As it came, with chunk sizes where it was chunked.
+    pub body: String,
+}
+
+/// Asks for `/` once, on a connection of its own.
+///
+/// # Errors
+/// When nobody listens or what comes back is not HTTP.
+pub fn get(addr: SocketAddr, host: &str) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_nodelay(true)?;
+    stream.write_all(format!("GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    parse_answer(&answer).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, answer.clone()))
+}
+
+fn parse_answer(answer: &str) -> Option<Answer> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    Some(Answer { status, body: body.to_owned() })
+}
+
+/// How load is made.
+#[derive(Clone, Debug)]
+pub struct Load {
+    pub wrk: PathBuf,
+    /// `bench/peers/wrk.lua`: makes wrk print what [`Figures`] reads.
+    pub script: PathBuf,
+    pub connections: u32,
+    pub placement: Placement,
+}
+
+/// What wrk saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    pub requests: u64,
+    pub duration: Duration,
+    pub p50: Duration,
+    pub p99: Duration,
+}
+
+impl Load {
+    /// Loads `target` for a time.
+    ///
+    /// # Errors
+    /// When wrk cannot be run, or a single request failed: figures of failures would compare nothing.
+    pub fn run(&self, target: Target, duration: Duration) -> anyhow::Result<Figures> {
+        let Target { addr, host } = target;
+        let mut command = self.placement.load(&self.wrk);
+        command
+            .args(["--threads", "1", "--connections", &self.connections.to_string()])
+            .args(["--duration", &format!("{}s", duration.as_secs())])
+            .args(["--timeout", "10s", "--header", &format!("Host: {host}"), "--script"])
+            .arg(&self.script)
+            .arg(format!("http://{addr}/"));
+        let output = command.output().context("cannot run wrk; has bench/setup been run?")?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        parse_figures(&printed)
+            .with_context(|| format!("wrk on {addr}: {printed}{}", String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+fn parse_figures(printed: &str) -> anyhow::Result<Figures> {
+    let line = printed.lines().find_map(|line| line.strip_prefix("tenon-bench ")).context("printed no figures")?;
+    let field = |name: &str| -> anyhow::Result<u64> {
+        let value = line.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        Ok(value.with_context(|| format!("printed no {name}"))?.parse()?)
+    };
+    let micros = |name: &str| Ok::<_, anyhow::Error>(Duration::from_micros(field(name)?));
+    ensure!(field("errors")? == 0, "{} of {} requests failed", field("errors")?, field("requests")?);
+    Ok(Figures {
+        requests: field("requests")?,
+        duration: micros("duration_us")?,
+        p50: micros("p50_us")?,
+        p99: micros("p99_us")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scripts_line_is_read_among_what_wrk_prints() {
+        let printed = "Running 1s test\n  1 threads\ntenon-bench requests=10 errors=0 duration_us=2000000 \
+                       p50_us=100 p99_us=900 max_us=1000\n";
+        let figures = parse_figures(printed).unwrap();
+        assert_eq!((figures.requests, figures.duration), (10, Duration::from_secs(2)));
+        assert_eq!((figures.p50, figures.p99), (Duration::from_micros(100), Duration::from_micros(900)));
+    }
+
+    #[test]
+    fn one_failed_request_spoils_the_figures() {
+        let printed = "tenon-bench requests=10 errors=1 duration_us=1 p50_us=1 p99_us=1 max_us=1";
+        assert!(parse_figures(printed).unwrap_err().to_string().contains("1 of 10"));
+    }
+
+    #[test]
+    fn an_answer_is_a_status_and_a_body() {
+        let answer = parse_answer("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").unwrap();
+        assert_eq!((answer.status, answer.body.as_str()), (200, "hi"));
+        assert!(parse_answer("SSH-2.0").is_none());
+    }
+}

@@ -1,0 +1,113 @@
+//! The peers: what a person would otherwise run. Their binaries are pinned and installed by `bench/setup`; their
+//! configurations stand in `bench/peers` and hold nothing but what a plain proxy and a plain server need.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::contest::Contender;
+use crate::load::Target;
+use crate::process::{Placement, Process};
+
+/// What every contender answers to.
+pub const HOST: &str = "hello.bench.localhost";
+/// What every contender says: see `bench/peers/hello.js`.
+pub const ANSWER: &str = "Hello from /\n";
+
+/// Starts peers.
+pub struct Peers {
+    /// Where `bench/setup` left links to the binaries.
+    pub bin: PathBuf,
+    /// `bench/peers`.
+    pub sources: PathBuf,
+    /// For what they write.
+    pub scratch: PathBuf,
+    pub placement: Placement,
+}
+
+impl Peers {
+    /// Deno behind an Envoy of one worker thread.
+    pub fn envoy_and_deno(&self) -> anyhow::Result<Contender> {
+        let dir = self.dir("envoy-deno")?;
+        let (deno, upstream) = self.deno_process(&dir)?;
+        let listen = free_port()?;
+        let config = self.configure("envoy.yaml", &dir, listen, upstream)?;
+        let mut envoy = self.command("envoy");
+        envoy.args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "warn", "--config-path"]).arg(config);
+        let envoy = Process::start("envoy", envoy, &dir)?;
+        Ok(contender("Envoy + deno", listen, [envoy, deno]))
+    }
+
+    /// Deno behind an nginx of one worker process.
+    pub fn nginx_and_deno(&self) -> anyhow::Result<Contender> {
+        let dir = self.dir("nginx-deno")?;
+        let (deno, upstream) = self.deno_process(&dir)?;
+        let listen = free_port()?;
+        let config = self.configure("nginx.conf", &dir, listen, upstream)?;
+        let mut nginx = self.command("nginx");
+        nginx.args(["-e", "stderr", "-c"]).arg(config);
+        let nginx = Process::start("nginx", nginx, &dir)?;
+        Ok(contender("nginx + deno", listen, [nginx, deno]))
+    }
+
+    pub fn workerd(&self) -> anyhow::Result<Contender> {
+        let dir = self.dir("workerd")?;
+        let listen = free_port()?;
+        let mut workerd = self.command("workerd");
+        workerd
+            .arg("serve")
+            .arg(self.sources.join("workerd.capnp"))
+            .arg(format!("--socket-addr=http=127.0.0.1:{listen}"));
+        Ok(contender("workerd", listen, [Process::start("workerd", workerd, &dir)?]))
+    }
+
+    pub fn deno(&self) -> anyhow::Result<Contender> {
+        let (deno, listen) = self.deno_process(&self.dir("deno")?)?;
+        Ok(contender("deno", listen, [deno]))
+    }
+
+    fn deno_process(&self, dir: &Path) -> anyhow::Result<(Process, u16)> {
+        let port = free_port()?;
+        let mut deno = self.command("deno");
+        deno.env("DENO_DIR", dir.join("deno-dir"))
+            .env("DENO_NO_UPDATE_CHECK", "1")
+            .args(["serve", "--quiet", "--no-config", "--host", "127.0.0.1", "--port", &port.to_string()])
+            .arg(self.sources.join("hello.js"));
+        Ok((Process::start("deno", deno, dir)?, port))
+    }
+
+    fn command(&self, program: &str) -> Command {
+        self.placement.contender(&self.bin.join(program))
+    }
+
+    fn dir(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let dir = self.scratch.join(name);
+        fs::create_dir(&dir)?;
+        Ok(dir)
+    }
+
+    /// Fills the template `NAME.in` and writes it to `dir`.
+    fn configure(&self, name: &str, dir: &Path, listen: u16, upstream: u16) -> anyhow::Result<PathBuf> {
+        let template = self.sources.join(name).with_added_extension("in");
+        let config = fs::read_to_string(&template)
+            .with_context(|| format!("cannot read {}", template.display()))?
+            .replace("@LISTEN@", &listen.to_string())
+            .replace("@UPSTREAM@", &upstream.to_string())
+            .replace("@STATE@", &dir.display().to_string());
+        let path = dir.join(name);
+        fs::write(&path, config)?;
+        Ok(path)
+    }
+}
+
+fn contender(name: &'static str, port: u16, processes: impl IntoIterator<Item = Process>) -> Contender {
+    Contender { name, target: Target::loopback(port, HOST), processes: processes.into_iter().collect() }
+}
+
+/// A port that nobody listens on now.
+pub fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}

@@ -1,0 +1,170 @@
+//! A process under measurement: started on the CPU it is to have, timed by the kernel, ended on drop.
+//!
+//! CPU time is what the kernel charged to the process, all its threads and all its descendants, in user mode and
+//! for it in the kernel. It is what a request costs, and it holds on a busy machine where requests per second do
+//! not.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+/// The unit of `/proc/PID/stat`, which Linux fixes for its interfaces whatever its own clock's rate.
+const TICK: Duration = Duration::from_millis(10);
+
+/// One CPU to itself for the contender and one for the load, where there are two: then a contender's requests per
+/// second are what one CPU serves.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement {
+    cpus: Option<(usize, usize)>,
+}
+
+impl Placement {
+    /// The first two CPUs this process may use.
+    pub fn of_this_machine() -> anyhow::Result<Self> {
+        let status = fs::read_to_string("/proc/self/status")?;
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let mut allowed = list.map(cpus_of).context("the kernel does not tell which CPUs may be used")?.into_iter();
+        Ok(Self { cpus: allowed.next().zip(allowed.next()) })
+    }
+
+    /// A command on the contenders' CPU.
+    pub fn contender(self, program: &Path) -> Command {
+        pinned(program, self.cpus.map(|(contender, _)| contender))
+    }
+
+    /// A command on the load's CPU.
+    pub fn load(self, program: &Path) -> Command {
+        pinned(program, self.cpus.map(|(_, load)| load))
+    }
+}
+
+fn pinned(program: &Path, cpu: Option<usize>) -> Command {
+    match cpu {
+        Some(cpu) => {
+            let mut command = Command::new("taskset");
+            // It becomes the program, so that the process id is the program's.
+            command.arg("--cpu-list").arg(cpu.to_string()).arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
+}
+
+/// `0-2,5` → 0, 1, 2, 5.
+fn cpus_of(list: &str) -> Vec<usize> {
+    let ranges = list.trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    });
+    ranges.flatten().collect()
+}
+
+/// A running server. Ends with its value.
+pub struct Process {
+    name: &'static str,
+    child: Child,
+}
+
+impl Process {
+    /// Starts `command`; what it prints goes to `DIR/NAME.log`.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(name: &'static str, mut command: Command, dir: &Path) -> anyhow::Result<Self> {
+        let log = File::create(dir.join(name).with_extension("log"))?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("cannot start {name} by {command:?}; has bench/setup been run?"))?;
+        Ok(Self { name, child })
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// # Errors
+    /// When it has ended.
+    pub fn ensure_running(&mut self) -> anyhow::Result<()> {
+        match self.child.try_wait()? {
+            Some(status) => bail!("{} ended: {status}", self.name),
+            None => Ok(()),
+        }
+    }
+
+    /// CPU time of this process and its descendants so far.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn cpu(&self) -> anyhow::Result<Duration> {
+        tree_cpu(self.child.id()).with_context(|| format!("{} is gone", self.name))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Asked first, so that what has children of its own takes them along.
+        let pid = self.child.id().to_string();
+        let asked = Command::new("kill").args([OsStr::new("-TERM"), OsStr::new(&pid)]).status();
+        let grace = std::time::Instant::now();
+        while asked.is_ok() && grace.elapsed() < Duration::from_secs(2) {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+                _ => return,
+            }
+        }
+        // It has had its time; errors mean that it ended meanwhile.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn tree_cpu(pid: u32) -> io::Result<Duration> {
+    let mut total = own_cpu(&fs::read_to_string(format!("/proc/{pid}/stat"))?).ok_or(io::ErrorKind::InvalidData)?;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let children = fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {
+            total += tree_cpu(child)?;
+        }
+    }
+    Ok(total)
+}
+
+/// User and system time out of a line of `/proc/PID/stat`: fields 14 and 15, counted past the name, which may
+/// hold spaces and parentheses.
+fn own_cpu(stat: &str) -> Option<Duration> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u32>().ok();
+    Some(TICK * (next()? + next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_may_look_like_the_end_of_a_name() {
+        let stat = "7 (a) R (b) S 1 7 7 0 -1 4194560 1 2 3 4 250 50 9 9 20 0 1 0";
+        assert_eq!(own_cpu(stat), Some(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn allowed_cpus_are_ranges_and_single_ones() {
+        assert_eq!(cpus_of("\t0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(cpus_of("3"), [3]);
+    }
+
+    #[test]
+    fn cpu_time_that_is_spent_is_counted() {
+        let began = tree_cpu(std::process::id()).unwrap();
+        while tree_cpu(std::process::id()).unwrap() < began + TICK {}
+    }
+}
