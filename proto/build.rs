@@ -1,10 +1,7 @@
 //! Generates the gRPC code from `proto/`, with protox so that no `protoc` is needed.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let files = [
-        "proto/tenon/catalog/v1/catalog.proto",
-        "proto/tenon/runtime/v1/runtime.proto",
-    ];
+    let files = ["proto/tenon/catalog/v1/catalog.proto", "proto/tenon/runtime/v1/runtime.proto"];
     println!("cargo:rerun-if-changed=proto");
     let descriptors = protox::compile(files, ["proto"])?;
     tonic_prost_build::configure()

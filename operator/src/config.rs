@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 
 /// The command line and environment. The cluster comes from the usual places: a kubeconfig, or the Pod's own account.
 #[derive(ClapArgs, Clone, Debug)]
-pub struct Args {
+pub struct OperatorArgs {
     /// Where routers and nodes reach the catalog.
     #[arg(long, env = "TENON_CATALOG_LISTEN", default_value = "0.0.0.0:7070")]
     pub catalog_listen: SocketAddr,

@@ -12,7 +12,7 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::readiness::Readiness;
 use tenon_operator::catalog::{self, Catalog};
-use tenon_operator::config;
+use tenon_operator::config::OperatorArgs;
 use tenon_operator::index::Index;
 use tenon_operator::leader::Election;
 use tenon_operator::metrics::Metrics;
@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, watch};
 #[command(name = "tenon-operator", version)]
 struct Args {
     #[command(flatten)]
-    operator: config::Args,
+    operator: OperatorArgs,
     #[command(flatten)]
     admin: AdminArgs,
     #[command(flatten)]

@@ -121,10 +121,7 @@ impl Failure {
     /// node may well be able to run it.
     pub fn may_retry_elsewhere(&self) -> bool {
         matches!(self.phase, Phase::Admission | Phase::Start)
-            && matches!(
-                self.code,
-                FailureCode::Draining | FailureCode::Overloaded | FailureCode::RevisionUnavailable
-            )
+            && matches!(self.code, FailureCode::Draining | FailureCode::Overloaded | FailureCode::RevisionUnavailable)
     }
 }
 
@@ -141,8 +138,8 @@ impl From<&Status> for Failure {
     fn from(status: &Status) -> Self {
         let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN);
         let code = info.as_ref().and_then(|info| find(FailureCode::ALL, |code| code.as_str() == info.reason));
-        let phase = info
-            .and_then(|info| info.metadata.get("phase").and_then(|name| find(&Phase::ALL, |p| p.as_str() == name)));
+        let phase =
+            info.and_then(|info| info.metadata.get("phase").and_then(|name| find(&Phase::ALL, |p| p.as_str() == name)));
         Self {
             code: code.unwrap_or(FailureCode::Internal),
             phase: phase.unwrap_or(Phase::Handler),

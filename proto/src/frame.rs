@@ -64,6 +64,7 @@ impl Decoder {
     ///
     /// # Errors
     /// When the bytes are not a message. The decoder is of no use after that.
+    #[expect(clippy::should_implement_trait, reason = "the message's type is the caller's choice, call by call")]
     pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
         if self.buffer.len() < HEADER_LEN {
             return Ok(None);

@@ -46,14 +46,7 @@ pub struct Limits {
 impl Default for Limits {
     /// What a Worker gets that asks for nothing.
     fn default() -> Self {
-        Self {
-            cpu_ms: 50,
-            wall_ms: 30_000,
-            memory_mib: 128,
-            startup_ms: 400,
-            concurrency: 100,
-            request_body_mib: 16,
-        }
+        Self { cpu_ms: 50, wall_ms: 30_000, memory_mib: 128, startup_ms: 400, concurrency: 100, request_body_mib: 16 }
     }
 }
 

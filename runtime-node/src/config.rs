@@ -1,4 +1,4 @@
-//! What a node is told: raw as [`Args`], checked as [`Config`].
+//! What a node is told: raw as [`NodeArgs`], checked as [`Config`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tonic::transport::Endpoint;
 
 /// The command line and environment.
 #[derive(ClapArgs, Clone, Debug)]
-pub struct Args {
+pub struct NodeArgs {
     /// Name of this node, unique among all: the Pod's.
     #[arg(long, env = "TENON_NAME", default_value_t = hostname())]
     pub name: String,
@@ -63,10 +63,10 @@ pub enum ConfigError {
     Ports { port: u16, shards: u16 },
 }
 
-impl TryFrom<Args> for Config {
+impl TryFrom<NodeArgs> for Config {
     type Error = ConfigError;
 
-    fn try_from(args: Args) -> Result<Self, ConfigError> {
+    fn try_from(args: NodeArgs) -> Result<Self, ConfigError> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
         let shards = args.shards.unwrap_or(u16::try_from(cpus).unwrap_or(u16::MAX));
         if shards == 0 {
@@ -119,7 +119,7 @@ mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        args: Args,
+        args: NodeArgs,
     }
 
     fn config(args: &[&str]) -> Result<Config, ConfigError> {

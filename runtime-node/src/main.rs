@@ -7,7 +7,7 @@ use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::readiness::Readiness;
-use tenon_runtime_node::config::{self, Config};
+use tenon_runtime_node::config::{Config, NodeArgs};
 use tenon_runtime_node::engine;
 use tenon_runtime_node::node::Node;
 
@@ -16,7 +16,7 @@ use tenon_runtime_node::node::Node;
 #[command(name = "tenon-runtime-node", version)]
 struct Args {
     #[command(flatten)]
-    node: config::Args,
+    node: NodeArgs,
     #[command(flatten)]
     admin: AdminArgs,
     #[command(flatten)]

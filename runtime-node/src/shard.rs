@@ -37,6 +37,12 @@ pub struct Shard {
 /// A start that many may wait for.
 type Start = Shared<LocalBoxFuture<'static, Result<Resident, Failure>>>;
 
+/// What a request waits for.
+enum Found {
+    Warm(Resident),
+    Starting(Start),
+}
+
 /// A warm isolate and how much of it is in use.
 #[derive(Clone)]
 pub struct Resident {
@@ -141,29 +147,35 @@ impl Shard {
     }
 
     async fn resident(self: &Rc<Self>, digest: RevisionDigest) -> Result<Resident, Failure> {
+        match self.find(digest)? {
+            Found::Warm(resident) => Ok(resident),
+            Found::Starting(start) => start.await,
+        }
+    }
+
+    /// The revision's isolate, or the start that will bring it: begun here if nobody has.
+    fn find(self: &Rc<Self>, digest: RevisionDigest) -> Result<Found, Failure> {
         let mut pool = self.pool.borrow_mut();
         let evicted_before = pool.evictions();
-        let found = pool.look_up(&digest, Instant::now());
+        let looked_up = pool.look_up(&digest, Instant::now());
         self.metrics.evictions.inc_by(pool.evictions() - evicted_before);
-        let start = match found {
-            Lookup::Warm(resident) => return Ok(resident),
-            Lookup::Failed(failure) => return Err(failure),
+        match looked_up {
+            Lookup::Warm(resident) => Ok(Found::Warm(resident)),
+            Lookup::Join(start) => Ok(Found::Starting(start)),
+            Lookup::Failed(failure) => Err(failure),
             Lookup::Full => {
                 let why = "every isolate of the shard is busy";
-                return Err(Failure::new(FailureCode::Overloaded, Phase::Admission, why));
+                Err(Failure::new(FailureCode::Overloaded, Phase::Admission, why))
             }
-            Lookup::Join(start) => start,
             Lookup::Start => {
                 let start = Rc::clone(self).start(digest).boxed_local().shared();
                 pool.starting(digest, start.clone());
                 self.metrics.isolates.set(pool.len() as i64);
                 // On a task of its own, so that it goes on when those who wait for it have gone.
                 spawn_local(start.clone());
-                start
+                Ok(Found::Starting(start))
             }
-        };
-        drop(pool);
-        start.await
+        }
     }
 
     async fn start(self: Rc<Self>, digest: RevisionDigest) -> Result<Resident, Failure> {
