@@ -40,12 +40,13 @@ pub(crate) struct Rest {
 /// Sends the head and the body, and waits for the reply's head.
 ///
 /// # Arguments
-/// `head` is the framed head message; `wall` how long the node may take; `deadline` when we stop to wait for it.
+/// `head` is the framed head message; `patience` what the node is told of how long we wait, rounded up; `deadline`
+/// when we stop to.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     head: &Bytes,
     upload: Option<&Rc<Upload>>,
-    wall: Duration,
+    patience: Duration,
     deadline: Instant,
 ) -> Result<Reply, Mishap> {
     let mut sender = link.sender().await.map_err(|_| Mishap::Unreachable)?;
@@ -55,7 +56,7 @@ pub(crate) async fn invoke(
     let headers = request.headers_mut();
     headers.insert(header::CONTENT_TYPE, GRPC);
     headers.insert(header::TE, TRAILERS);
-    headers.insert("grpc-timeout", grpc_timeout(wall));
+    headers.insert("grpc-timeout", grpc_timeout(patience));
 
     let exchange = async {
         let response = sender.try_send_request(request).await.map_err(|mut error| {
@@ -69,8 +70,8 @@ pub(crate) async fn invoke(
 }
 
 /// In whole seconds: the same for nearly all requests, so that header compression makes one byte of it.
-fn grpc_timeout(wall: Duration) -> HeaderValue {
-    let seconds = wall.as_secs() + u64::from(wall.subsec_nanos() > 0);
+fn grpc_timeout(patience: Duration) -> HeaderValue {
+    let seconds = patience.as_secs() + u64::from(patience.subsec_nanos() > 0);
     // The specification allows eight digits.
     HeaderValue::try_from(format!("{}S", seconds.min(99_999_999))).expect("digits and a letter are a header")
 }

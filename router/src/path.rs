@@ -26,7 +26,7 @@ use crate::exchange;
 use crate::lane::Lane;
 use crate::metrics::Outcome;
 use crate::pick::Picker;
-use crate::retry::{Attempts, Mishap, Verdict};
+use crate::retry::Attempts;
 use crate::table::{Shard, Worker};
 use crate::target::Target;
 use crate::upload::{self, Admitted};
@@ -114,30 +114,21 @@ async fn forward(
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
     let mut picker = Picker::new(lane, pool, worker.key, view.nodes_version());
     let mut attempts = Attempts::new(&parts.method);
-    let deadline = tokio::time::Instant::now() + worker.wall + SLACK;
+    let patience = worker.wall + SLACK;
+    let deadline = tokio::time::Instant::now() + patience;
     let mut link = picker.next().ok_or_else(no_node)?;
     let reply = loop {
         trace.shard(link.shard());
-        let mishap = match exchange::invoke(&link, &head, upload, worker.wall, deadline).await {
+        let mishap = match exchange::invoke(&link, &head, upload, patience, deadline).await {
             Ok(reply) => break reply,
             Err(mishap) => mishap,
         };
-        match &mishap {
-            Mishap::Unreachable | Mishap::NotBegun | Mishap::Lost => picker.avoid_node(link.shard()),
-            Mishap::Said(failure) if failure.code == FailureCode::Draining => {
-                link.drains(view.nodes_version());
-                picker.avoid_node(link.shard());
-            }
-            _ => {}
-        }
+        picker.failed(&link, &mishap);
         let replayable = upload.is_none_or(|upload| upload.is_replayable());
-        let verdict = attempts.after(mishap, replayable, &mut lane.budget.borrow_mut(), Instant::now());
-        let reason = match verdict {
-            Verdict::Again(reason) => reason,
-            Verdict::Fail(failure) => return Err(failure),
-        };
-        link = picker.next().ok_or_else(no_node)?;
-        lane.metrics.retry(reason);
+        let again = attempts.may_go_on(&mishap, replayable, &mut lane.budget.borrow_mut(), Instant::now());
+        let Some(next) = (if again { picker.next() } else { None }) else { return Err(mishap.into_failure()) };
+        lane.metrics.retry(mishap.reason());
+        link = next;
     };
 
     // Answer.

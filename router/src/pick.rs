@@ -3,10 +3,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tenon_proto::failure::FailureCode;
+
 use crate::lane::Lane;
 use crate::link::Link;
+use crate::retry::Mishap;
 use crate::ring::{Candidates, Key};
-use crate::table::{Pool, Shard};
+use crate::table::Pool;
 
 /// So many candidates are looked at for one request. If all of these are out of order, so is the pool.
 const MAX_CANDIDATES: usize = 64;
@@ -20,22 +23,30 @@ pub(crate) struct Picker<'a> {
     left: usize,
     /// Nodes that have failed this request.
     avoided: Vec<Arc<str>>,
-    /// The best of those passed by: a shard that may be out of order is better than none.
-    passed_by: Option<Rc<Link>>,
+    /// A shard that may be out of order is better than none.
+    last_resort: Option<Rc<Link>>,
 }
 
 impl<'a> Picker<'a> {
     pub(crate) fn new(lane: &'a Lane, pool: &'a Pool, key: Key, nodes_version: u64) -> Self {
         let candidates = Candidates::new(key);
-        Self { lane, pool, nodes_version, candidates, left: MAX_CANDIDATES, avoided: Vec::new(), passed_by: None }
+        Self { lane, pool, nodes_version, candidates, left: MAX_CANDIDATES, avoided: Vec::new(), last_resort: None }
     }
 
-    /// This node has failed the request: its other shards are not worth trying either.
-    pub(crate) fn avoid_node(&mut self, shard: &Shard) {
-        self.avoided.push(shard.node.clone());
+    /// This shard has failed the request.
+    pub(crate) fn failed(&mut self, link: &Rc<Link>, mishap: &Mishap) {
+        match mishap {
+            // The shard's next connection may well work.
+            Mishap::NotBegun | Mishap::Lost => _ = self.last_resort.get_or_insert_with(|| link.clone()),
+            Mishap::Said(failure) if failure.code == FailureCode::Draining => link.drains(self.nodes_version),
+            Mishap::Unreachable => {}
+            // Not the node's fault, or not that of its other shards.
+            _ => return,
+        }
+        self.avoided.push(link.shard().node.clone());
     }
 
-    /// Each candidate at most once.
+    /// Each candidate at most once, but for one as a last resort.
     pub(crate) fn next(&mut self) -> Option<Rc<Link>> {
         while self.left > 0 {
             self.left -= 1;
@@ -48,9 +59,9 @@ impl<'a> Picker<'a> {
             if link.takes_requests(self.nodes_version) {
                 return Some(link);
             }
-            self.passed_by.get_or_insert(link);
+            self.last_resort.get_or_insert(link);
         }
         self.left = 0;
-        self.passed_by.take()
+        self.last_resort.take()
     }
 }

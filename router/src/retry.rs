@@ -50,7 +50,7 @@ pub(crate) enum Mishap {
 
 impl Mishap {
     /// For metrics.
-    fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
             Self::NotBegun => "not_begun",
@@ -63,7 +63,7 @@ impl Mishap {
     }
 
     /// What to tell the caller when nothing else can be done.
-    fn into_failure(self) -> Failure {
+    pub(crate) fn into_failure(self) -> Failure {
         let failure = |code, phase, message: &str| Failure::new(code, phase, message);
         match self {
             Self::Unreachable | Self::NotBegun => {
@@ -84,13 +84,6 @@ impl Mishap {
     }
 }
 
-#[derive(Debug, PartialEq)]
-pub(crate) enum Verdict {
-    /// Try the next candidate. Why, for metrics.
-    Again(&'static str),
-    Fail(Failure),
-}
-
 /// One request's attempts so far.
 #[derive(Debug)]
 pub(crate) struct Attempts {
@@ -105,27 +98,25 @@ impl Attempts {
         Self { idempotent: method.is_idempotent(), reached: 0, unreachable: 0 }
     }
 
-    /// What becomes of the request after this mishap.
+    /// Whether the request may be sent again after this mishap.
     ///
     /// # Arguments
     /// `replayable` tells whether its body can be sent once more.
-    pub(crate) fn after(&mut self, mishap: Mishap, replayable: bool, budget: &mut Budget, now: Instant) -> Verdict {
-        match mishap {
+    pub(crate) fn may_go_on(&mut self, after: &Mishap, replayable: bool, budget: &mut Budget, now: Instant) -> bool {
+        match after {
             Mishap::Unreachable => self.unreachable += 1,
             _ => self.reached += 1,
         }
-        let (safe, free) = match &mishap {
+        let (safe, free) = match after {
             Mishap::Unreachable | Mishap::NotBegun => (true, true),
             Mishap::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
             Mishap::Lost => (self.idempotent, false),
             Mishap::Silent | Mishap::Upload(_) | Mishap::Nonsense(_) => (false, false),
         };
-        let again = safe
-            && replayable
+        safe && replayable
             && self.reached < MAX_ATTEMPTS
             && self.unreachable < MAX_UNREACHABLE
-            && (free || budget.take(now));
-        if again { Verdict::Again(mishap.reason()) } else { Verdict::Fail(mishap.into_failure()) }
+            && (free || budget.take(now))
     }
 }
 
@@ -178,60 +169,56 @@ impl Budget {
 mod tests {
     use super::*;
 
-    fn after(mishap: Mishap, method: Method, replayable: bool) -> Verdict {
+    fn retried(mishap: Mishap, method: Method, replayable: bool) -> bool {
         let now = Instant::now();
-        Attempts::new(&method).after(mishap, replayable, &mut Budget::new(now), now)
+        Attempts::new(&method).may_go_on(&mishap, replayable, &mut Budget::new(now), now)
     }
 
     fn said(code: FailureCode) -> Mishap {
         Mishap::Said(Failure::new(code, Phase::Admission, ""))
     }
 
-    fn code(verdict: Verdict) -> FailureCode {
-        match verdict {
-            Verdict::Fail(failure) => failure.code,
-            Verdict::Again(reason) => panic!("again: {reason}"),
-        }
-    }
-
     #[test]
     fn what_has_not_begun_is_tried_elsewhere_whatever_the_method() {
-        assert_eq!(after(Mishap::Unreachable, Method::POST, true), Verdict::Again("unreachable"));
-        assert_eq!(after(Mishap::NotBegun, Method::POST, true), Verdict::Again("not_begun"));
-        assert_eq!(after(said(FailureCode::Draining), Method::POST, true), Verdict::Again("draining"));
-        assert_eq!(after(said(FailureCode::Overloaded), Method::POST, true), Verdict::Again("overloaded"));
+        assert!(retried(Mishap::Unreachable, Method::POST, true));
+        assert!(retried(Mishap::NotBegun, Method::POST, true));
+        assert!(retried(said(FailureCode::Draining), Method::POST, true));
+        assert!(retried(said(FailureCode::Overloaded), Method::POST, true));
     }
 
     #[test]
     fn what_may_have_run_is_tried_again_only_if_it_is_idempotent() {
-        assert_eq!(after(Mishap::Lost, Method::GET, true), Verdict::Again("node_lost"));
-        assert_eq!(after(Mishap::Lost, Method::PUT, true), Verdict::Again("node_lost"));
-        assert_eq!(code(after(Mishap::Lost, Method::POST, true)), FailureCode::NodeLost);
-        assert_eq!(code(after(Mishap::Lost, Method::PATCH, true)), FailureCode::NodeLost);
+        for (method, expected) in
+            [(Method::GET, true), (Method::PUT, true), (Method::POST, false), (Method::PATCH, false)]
+        {
+            assert_eq!(retried(Mishap::Lost, method.clone(), true), expected, "{method}");
+        }
     }
 
     #[test]
     fn a_body_that_is_gone_cannot_be_sent_again() {
-        assert_eq!(code(after(Mishap::NotBegun, Method::GET, false)), FailureCode::NoNode);
-        assert_eq!(code(after(said(FailureCode::Draining), Method::GET, false)), FailureCode::Draining);
+        assert!(!retried(Mishap::NotBegun, Method::GET, false));
+        assert!(!retried(said(FailureCode::Draining), Method::GET, false));
     }
 
     #[test]
     fn the_workers_own_failures_are_the_answer() {
-        for code_ in [FailureCode::WorkerException, FailureCode::CpuLimitExceeded, FailureCode::NoResponse] {
-            assert_eq!(code(after(said(code_), Method::GET, true)), code_);
+        for code in [FailureCode::WorkerException, FailureCode::CpuLimitExceeded, FailureCode::NoResponse] {
+            assert!(!retried(said(code), Method::GET, true));
+            assert_eq!(said(code).into_failure().code, code);
         }
-        assert_eq!(code(after(Mishap::Silent, Method::GET, true)), FailureCode::WallLimitExceeded);
+        assert!(!retried(Mishap::Silent, Method::GET, true));
     }
 
     #[test]
-    fn the_third_attempt_is_the_last() {
+    fn the_third_attempt_that_reaches_a_node_is_the_last() {
         let now = Instant::now();
         let (mut attempts, mut budget) = (Attempts::new(&Method::GET), Budget::new(now));
-        assert!(matches!(attempts.after(Mishap::Lost, true, &mut budget, now), Verdict::Again(_)));
-        assert!(matches!(attempts.after(Mishap::Unreachable, true, &mut budget, now), Verdict::Again(_)));
-        assert!(matches!(attempts.after(Mishap::Lost, true, &mut budget, now), Verdict::Again(_)));
-        assert_eq!(code(attempts.after(Mishap::Lost, true, &mut budget, now)), FailureCode::NodeLost);
+        let mut after = |mishap| attempts.may_go_on(&mishap, true, &mut budget, now);
+        assert!(after(Mishap::Lost));
+        assert!(after(Mishap::Unreachable));
+        assert!(after(Mishap::Lost));
+        assert!(!after(Mishap::Lost));
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl<T: Clone + PartialEq> Routes<T> {
     /// Claims a route. Whoever had it loses it.
     pub fn insert(&mut self, route: &Route, target: T) {
         let (hosts, name) = self.hosts_mut(route);
-        let paths = hosts.entry(name.clone()).or_default();
+        let paths = hosts.entry(name.into()).or_default();
         let is_new = Arc::make_mut(paths).insert(&route.path, target);
         self.len += usize::from(is_new);
     }
@@ -82,7 +82,7 @@ impl<T: Clone + PartialEq> Routes<T> {
         self.len -= 1;
     }
 
-    fn hosts_mut<'a>(&mut self, route: &'a Route) -> (&mut Hosts<T>, &'a Box<str>) {
+    fn hosts_mut<'a>(&mut self, route: &'a Route) -> (&mut Hosts<T>, &'a str) {
         match &route.host {
             HostPattern::Exact(name) => (&mut self.exact, name),
             HostPattern::Below(suffix) => (&mut self.below, suffix),

@@ -1,0 +1,95 @@
+//! Bodies of every size, in both directions.
+
+use bytes::Bytes;
+use futures::{SinkExt, channel::mpsc};
+use http::Method;
+use http_body_util::BodyExt;
+use tenon_proto::catalog::{WatchResponse, Worker};
+use tenon_proto::failure::FailureCode;
+
+use crate::harness::{Behaviour, Client, Node, Scenario, eventually, full, streamed, worker};
+
+/// Bytes that tell where they belong.
+fn pattern(len: usize) -> Bytes {
+    (0..len).map(|i| (i % 251) as u8).collect()
+}
+
+#[tokio::test]
+async fn bodies_of_every_size_arrive_as_they_were_sent() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
+        for len in [0, 1, 1000, 64 * 1024 - 1, 64 * 1024, 64 * 1024 + 1, 300_000, 3_000_000] {
+            let answer = client.post("/", pattern(len)).await;
+            assert!(answer.status == 200 && answer.body == pattern(len), "{len} bytes: {}", answer.status);
+        }
+    }
+}
+
+#[tokio::test]
+async fn large_bodies_stream_through_both_ways_at_once() {
+    let node = Node::start("n1", Behaviour::EchoStream);
+    let scenario = Scenario::with(&[&node]).await;
+    for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
+        let answer = client.post("/", pattern(20_000_000)).await;
+        assert!(answer.status == 200 && answer.body == pattern(20_000_000));
+    }
+}
+
+#[tokio::test]
+async fn a_piece_of_a_body_does_not_wait_for_the_next() {
+    let node = Node::start("n1", Behaviour::EchoStream);
+    let scenario = Scenario::with(&[&node]).await;
+    let mut client = scenario.client().await;
+    let (mut pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
+    let request = client.request(Method::POST, "/").body(streamed(pieces_rx)).unwrap();
+    let mut response = client.open(request).await.unwrap().into_body();
+    for piece in ["one", "two", "three"] {
+        pieces_tx.send(piece.into()).await.unwrap();
+        let frame = response.frame().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), piece);
+    }
+    drop(pieces_tx);
+    assert!(response.frame().await.is_none());
+}
+
+/// A scenario whose Worker takes 100,000 bytes.
+async fn limited(node: &Node) -> Scenario {
+    let scenario = Scenario::with(&[node]).await;
+    let limited = Worker { request_body_bytes: 100_000, ..worker("shop/small", "small") };
+    scenario.catalog.change(WatchResponse { workers: vec![limited], ..Default::default() });
+    eventually("two routes", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    scenario
+}
+
+#[tokio::test]
+async fn a_body_that_says_it_is_too_large_is_not_even_forwarded() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = limited(&node).await;
+    let request = http::Request::post("/").header("host", "small").body(full(pattern(100_001))).unwrap();
+    let answer = scenario.client().await.send(request).await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.code()), (413, "request_too_large".into()));
+    assert_eq!(node.invocations(), 0);
+}
+
+#[tokio::test]
+async fn a_body_that_turns_out_too_large_is_refused_when_it_does() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = limited(&node).await;
+    let pieces = futures::stream::iter((0..5).map(|_| pattern(30_000)));
+    let request = http::Request::post("/").header("host", "small").body(streamed(pieces)).unwrap();
+    let answer = scenario.client().await.send(request).await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.code()), (413, "request_too_large".into()));
+}
+
+#[tokio::test]
+async fn a_streamed_body_is_sent_again_to_the_next_node_if_the_first_drains() {
+    let nodes = [Node::start("n1", Behaviour::Echo), Node::start("n2", Behaviour::Echo)];
+    let scenario = Scenario::with(&nodes.each_ref()).await;
+    let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
+    let pinned = nodes.iter().find(|node| node.name() == &*pin.node).unwrap();
+    pinned.behave(Behaviour::Refuse(FailureCode::Draining));
+    let answer = scenario.client().await.post("/", pattern(200_000)).await;
+    assert!(answer.status == 200 && answer.body == pattern(200_000), "{}", answer.status);
+    assert_eq!(pinned.invocations(), 1);
+}

@@ -1,0 +1,38 @@
+//! A catalog that is late, lost and found again.
+
+use tenon_proto::catalog::WatchResponse;
+
+use crate::harness::{Behaviour, Catalog, Node, Options, Scenario, eventually, worker};
+
+#[tokio::test]
+async fn a_router_is_not_ready_before_the_catalog_has_come() {
+    let stopped = Catalog::start().await.stop();
+    let mut scenario = Scenario::start(stopped.addr(), Catalog::start().await, Options::default());
+    assert_eq!(scenario.readiness.waiting(), ["catalog"]);
+    assert_eq!(scenario.client().await.get("/").await.code(), "worker_not_found");
+    assert_eq!(scenario.readiness.waiting(), ["catalog"]);
+    scenario.catalog = stopped.start();
+    eventually("readiness", || scenario.readiness.is_ready()).await;
+}
+
+#[tokio::test]
+async fn serving_goes_on_without_the_catalog_and_catches_up_when_it_is_back() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let mut scenario = Scenario::with(&[&node]).await;
+    let mut client = scenario.client().await;
+    assert_eq!(client.get("/").await.status, 200);
+
+    let placeholder = Catalog::start().await;
+    let stopped = std::mem::replace(&mut scenario.catalog, placeholder).stop();
+    for _ in 0..10 {
+        assert_eq!(client.get("/").await.status, 200);
+    }
+
+    scenario.catalog = stopped.start();
+    scenario.catalog.change(WatchResponse { workers: vec![worker("shop/till", "till")], ..Default::default() });
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    let resumed = scenario.catalog.resumed();
+    assert_eq!(resumed.first(), Some(&None));
+    assert_eq!(resumed.last().unwrap().as_ref().unwrap().version, 1, "it resumes where it stood");
+    assert_eq!(client.get("/").await.status, 200);
+}

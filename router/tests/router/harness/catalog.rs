@@ -1,0 +1,138 @@
+//! A catalog whose content a test decides.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use futures::{Stream, StreamExt};
+use tenon_proto::catalog::catalog_server::{self, CatalogServer};
+use tenon_proto::catalog::watch_response::Kind;
+use tenon_proto::catalog::{Cursor, GetRevisionRequest, GetRevisionResponse, WatchRequest, WatchResponse};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::{TcpListenerStream, UnboundedReceiverStream};
+use tonic::{Request, Response, Status};
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// A running catalog server. It ends when this is dropped, and hangs up on its watchers.
+pub(crate) struct Catalog {
+    addr: SocketAddr,
+    content: Content,
+    _stop_tx: oneshot::Sender<()>,
+}
+
+#[derive(Clone, Default)]
+struct Content(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// All changes so far; together they are the snapshot.
+    changes: Vec<WatchResponse>,
+    watchers: Vec<mpsc::UnboundedSender<WatchResponse>>,
+    resumed: Vec<Option<Cursor>>,
+}
+
+const EPOCH: &str = "test";
+
+impl Catalog {
+    pub(crate) async fn start() -> Self {
+        Self::serve(TcpListener::bind(("127.0.0.1", 0)).await.unwrap(), Content::default())
+    }
+
+    fn serve(listener: TcpListener, content: Content) -> Self {
+        let addr = listener.local_addr().unwrap();
+        let (stop_tx, stop_rx) = oneshot::channel::<()>();
+        let server = tonic::transport::Server::builder().add_service(CatalogServer::new(content.clone()));
+        tokio::spawn(async move {
+            // Not a graceful end: whoever watches is cut off.
+            tokio::select! {
+                served = server.serve_with_incoming(TcpListenerStream::new(listener)) => served.unwrap(),
+                _ = stop_rx => {}
+            }
+        });
+        Self { addr, content, _stop_tx: stop_tx }
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Tells every watcher, and whoever comes later.
+    pub(crate) fn change(&self, mut change: WatchResponse) {
+        let mut state = self.content.0.lock().unwrap();
+        change.set_kind(Kind::Delta);
+        change.cursor = Some(cursor(state.changes.len() + 1));
+        state.watchers.retain(|watcher| watcher.send(change.clone()).is_ok());
+        state.changes.push(change);
+    }
+
+    /// Goes away. The content is kept for [`Stopped::start`].
+    pub(crate) fn stop(self) -> Stopped {
+        self.content.0.lock().unwrap().watchers.clear();
+        Stopped { addr: self.addr, content: self.content }
+    }
+
+    /// Where watchers wanted to go on from, in the order in which they came.
+    pub(crate) fn resumed(&self) -> Vec<Option<Cursor>> {
+        self.content.0.lock().unwrap().resumed.clone()
+    }
+}
+
+pub(crate) struct Stopped {
+    addr: SocketAddr,
+    content: Content,
+}
+
+impl Stopped {
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Comes back at the same address.
+    pub(crate) fn start(self) -> Catalog {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(self.addr).unwrap();
+        Catalog::serve(socket.listen(64).unwrap(), self.content)
+    }
+}
+
+fn cursor(version: usize) -> Cursor {
+    Cursor { epoch: EPOCH.into(), version: version as u64 }
+}
+
+#[tonic::async_trait]
+impl catalog_server::Catalog for Content {
+    type WatchStream = Answers<WatchResponse>;
+    type GetRevisionStream = Answers<GetRevisionResponse>;
+
+    async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        let mut state = self.0.lock().unwrap();
+        let resume = request.into_inner().resume;
+        state.resumed.push(resume.clone());
+        let (watcher_tx, watcher_rx) = mpsc::unbounded_channel();
+        match resume {
+            Some(Cursor { epoch, version }) if epoch == EPOCH => {
+                state.changes[version as usize..].iter().for_each(|change| watcher_tx.send(change.clone()).unwrap());
+            }
+            _ => snapshot(&state.changes).for_each(|part| watcher_tx.send(part).unwrap()),
+        }
+        state.watchers.push(watcher_tx);
+        Ok(Response::new(UnboundedReceiverStream::new(watcher_rx).map(Ok).boxed()))
+    }
+
+    async fn get_revision(
+        &self,
+        _request: Request<GetRevisionRequest>,
+    ) -> Result<Response<Self::GetRevisionStream>, Status> {
+        Err(Status::unimplemented("routers do not ask for code"))
+    }
+}
+
+fn snapshot(changes: &[WatchResponse]) -> impl Iterator<Item = WatchResponse> {
+    let part = |change: &WatchResponse| WatchResponse { kind: Kind::Snapshot.into(), ..change.clone() };
+    let end =
+        WatchResponse { kind: Kind::SnapshotEnd.into(), cursor: Some(cursor(changes.len())), ..Default::default() };
+    changes.iter().map(part).chain([end])
+}

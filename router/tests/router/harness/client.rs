@@ -1,0 +1,122 @@
+//! HTTP clients: one connection each.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::DEADLINE;
+
+pub(crate) type Body = BoxBody<Bytes, std::convert::Infallible>;
+
+pub(crate) enum Client {
+    Http1(http1::SendRequest<Body>),
+    Http2(http2::SendRequest<Body>),
+}
+
+/// A whole response.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    /// A header that is there.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).unwrap_or_else(|| panic!("no {name} in {self:?}")).to_str().unwrap()
+    }
+
+    /// The code of a failure told in JSON.
+    pub(crate) fn code(&self) -> String {
+        let body: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self:?}"));
+        body["error"]["code"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Client {
+    pub(crate) async fn http1(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).await.unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Self::Http1(sender)
+    }
+
+    pub(crate) async fn http2(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).await.unwrap();
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Self::Http2(sender)
+    }
+
+    /// Sends a request and reads the head of its response.
+    pub(crate) async fn open(&mut self, request: Request<Body>) -> hyper::Result<http::Response<Incoming>> {
+        let response = async {
+            match self {
+                Self::Http1(sender) => {
+                    sender.ready().await?;
+                    sender.send_request(request).await
+                }
+                Self::Http2(sender) => {
+                    sender.ready().await?;
+                    sender.send_request(request).await
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, response).await.expect("a response in time")
+    }
+
+    pub(crate) async fn send(&mut self, request: Request<Body>) -> hyper::Result<Answer> {
+        let (parts, body) = self.open(request).await?.into_parts();
+        let body = tokio::time::timeout(DEADLINE, body.collect()).await.expect("a body in time")?.to_bytes();
+        Ok(Answer { status: parts.status, headers: parts.headers, body })
+    }
+
+    /// `GET` of a path of the host `shop`.
+    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+        let request = self.request(Method::GET, path).body(full("")).unwrap();
+        self.send(request).await.unwrap()
+    }
+
+    /// `POST` to a path of the host `shop`.
+    pub(crate) async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> Answer {
+        let request = self.request(Method::POST, path).body(full(body)).unwrap();
+        self.send(request).await.unwrap()
+    }
+
+    /// For the host `shop`, as the version says it.
+    pub(crate) fn request(&self, method: Method, path: &str) -> http::request::Builder {
+        match self {
+            Self::Http1(_) => Request::builder().method(method).uri(path).header("host", "shop"),
+            Self::Http2(_) => Request::builder().method(method).uri(format!("http://shop{path}")),
+        }
+    }
+}
+
+pub(crate) fn full(body: impl Into<Bytes>) -> Body {
+    BodyExt::boxed(Full::new(body.into()))
+}
+
+/// A body whose length is not known before its end.
+pub(crate) fn streamed(pieces: impl Stream<Item = Bytes> + Send + Sync + 'static) -> Body {
+    BodyExt::boxed(StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))))
+}
+
+/// Sends bytes as they are, and reads all that comes until the router hangs up.
+pub(crate) async fn raw(addr: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(addr).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    // A reset after the answer is as good an end as any.
+    let _ = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await.expect("an end in time");
+    String::from_utf8_lossy(&answer).into_owned()
+}

@@ -1,0 +1,229 @@
+//! A node of one shard that behaves as a test wants, and can be killed.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use tenon_proto::catalog::{self, node::State};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::runtime::runtime_server::{self, RuntimeServer};
+use tenon_proto::runtime::{
+    Header, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request, invoke_response,
+};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime::Runtime;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, Response, Status, Streaming};
+
+/// What a node does with an invocation.
+#[derive(Clone, Debug)]
+pub(crate) enum Behaviour {
+    /// Answers with the request's body, all of it in one message, and tells the request in headers.
+    Echo,
+    /// Answers with the request's body as it comes.
+    EchoStream,
+    /// Says no before anything has run.
+    Refuse(FailureCode),
+    /// The Worker fails.
+    Fail(FailureCode),
+    /// Never answers.
+    Hang,
+    /// Sends half a body, and never the rest.
+    HalfAnswer,
+    /// Answers with a body that the request's URL does not need.
+    Status(u32),
+}
+
+pub(crate) struct Node {
+    name: String,
+    addr: SocketAddr,
+    shard: Shard,
+    /// Its threads are the process: without it, every connection is reset.
+    process: Option<Runtime>,
+}
+
+#[derive(Clone)]
+struct Shard {
+    name: String,
+    behaviour: Arc<Mutex<Behaviour>>,
+    invocations: Arc<AtomicUsize>,
+    dropped: Arc<AtomicUsize>,
+}
+
+impl Node {
+    pub(crate) fn start(name: &str, behaviour: Behaviour) -> Self {
+        Self::start_at(name, behaviour, ([127, 0, 0, 1], 0).into())
+    }
+
+    /// A new process in the place of one that was killed.
+    pub(crate) fn start_at(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
+        let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let shard = Shard {
+            name: name.into(),
+            behaviour: Arc::new(Mutex::new(behaviour)),
+            invocations: Arc::default(),
+            dropped: Arc::default(),
+        };
+        let entered = process.enter();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(addr).unwrap();
+        let listener: TcpListener = socket.listen(64).unwrap();
+        drop(entered);
+        let addr = listener.local_addr().unwrap();
+        let server = tonic::transport::Server::builder().add_service(RuntimeServer::new(shard.clone()));
+        process.spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+        Self { name: name.into(), addr, shard, process: Some(process) }
+    }
+
+    pub(crate) fn entry(&self) -> catalog::Node {
+        catalog::Node {
+            name: self.name.clone(),
+            pool: "default".into(),
+            address: self.addr.ip().to_string(),
+            shard_ports: vec![self.addr.port().into()],
+            state: State::Ready.into(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    pub(crate) fn behave(&self, behaviour: Behaviour) {
+        *self.shard.behaviour.lock().unwrap() = behaviour;
+    }
+
+    /// Invocations that have come here.
+    pub(crate) fn invocations(&self) -> usize {
+        self.shard.invocations.load(Ordering::SeqCst)
+    }
+
+    /// Invocations whose caller has gone before they ended.
+    pub(crate) fn dropped(&self) -> usize {
+        self.shard.dropped.load(Ordering::SeqCst)
+    }
+
+    /// As SIGKILL does: the kernel resets its connections.
+    pub(crate) fn kill(&mut self) {
+        self.process.take().unwrap().shutdown_background();
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.shutdown_background();
+        }
+    }
+}
+
+/// Counts invocations that do not come to their end.
+struct Unfinished(Arc<AtomicUsize>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+type Answers = Pin<Box<dyn Stream<Item = Result<InvokeResponse, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl runtime_server::Runtime for Shard {
+    type InvokeStream = Answers;
+
+    async fn invoke(&self, request: Request<Streaming<InvokeRequest>>) -> Result<Response<Self::InvokeStream>, Status> {
+        self.invocations.fetch_add(1, Ordering::SeqCst);
+        let has_deadline = request.metadata().contains_key("grpc-timeout");
+        let mut parts = request.into_inner();
+        let Some(invoke_request::Part::Head(head)) = parts.message().await?.and_then(|message| message.part) else {
+            return Err(Status::invalid_argument("the first message is no head"));
+        };
+        if !has_deadline {
+            return Err(Status::invalid_argument("there is no deadline"));
+        }
+        let behaviour = self.behaviour.lock().unwrap().clone();
+        let messages: Answers = match behaviour {
+            Behaviour::Echo => {
+                let body = whole(&head, parts).await?;
+                stream::iter([Ok(answer(200, self.told(&head), body, false))]).boxed()
+            }
+            Behaviour::EchoStream => {
+                let first = answer(200, self.told(&head), head.body.clone(), true);
+                stream::iter([Ok(first)]).chain(bodies(parts).map(|part| part.map(body))).boxed()
+            }
+            Behaviour::Refuse(code) => {
+                return Err(Status::from(&Failure::new(code, Phase::Admission, "Not here.")));
+            }
+            Behaviour::Fail(code) => {
+                return Err(Status::from(&Failure::new(code, Phase::Handler, "The Worker failed.")));
+            }
+            Behaviour::Hang => {
+                let _unfinished = Unfinished(self.dropped.clone());
+                std::future::pending().await
+            }
+            Behaviour::HalfAnswer => {
+                let unfinished = Unfinished(self.dropped.clone());
+                let half = answer(200, vec![], Bytes::from_static(b"half"), true);
+                let never = stream::pending().inspect(move |_| _ = &unfinished);
+                stream::iter([Ok(half)]).chain(never).boxed()
+            }
+            Behaviour::Status(status) => {
+                let body = whole(&head, parts).await?;
+                stream::iter([Ok(answer(status, self.told(&head), body, false))]).boxed()
+            }
+        };
+        Ok(Response::new(messages))
+    }
+}
+
+impl Shard {
+    /// What the Worker has been told, in headers; headers of the request come back with `echo-` before them.
+    fn told(&self, head: &InvokeHead) -> Vec<Header> {
+        let header = |name: &str, value: &str| Header { name: name.into(), value: value.to_owned().into() };
+        let mut headers = vec![
+            header("told-node", &self.name),
+            header("told-worker", &head.worker),
+            header("told-method", &head.method),
+            header("told-url", &head.url),
+            header("told-request-id", &head.request_id),
+            header("connection", "keep-alive"),
+        ];
+        let echo = |h: &Header| Header { name: format!("echo-{}", h.name), value: h.value.clone() };
+        headers.extend(head.headers.iter().map(echo));
+        headers
+    }
+}
+
+async fn whole(head: &InvokeHead, parts: Streaming<InvokeRequest>) -> Result<Bytes, Status> {
+    let mut body = head.body.to_vec();
+    let mut rest = bodies(parts);
+    while let Some(piece) = rest.next().await {
+        assert!(head.more_body, "a body that was not announced");
+        body.extend_from_slice(&piece?);
+    }
+    Ok(body.into())
+}
+
+fn bodies(parts: Streaming<InvokeRequest>) -> impl Stream<Item = Result<Bytes, Status>> + Send + Unpin {
+    parts.map(|message| match message?.part {
+        Some(invoke_request::Part::Body(body)) => Ok(body),
+        _ => Err(Status::invalid_argument("a second head")),
+    })
+}
+
+fn answer(status: u32, headers: Vec<Header>, body: Bytes, more_body: bool) -> InvokeResponse {
+    InvokeResponse { part: Some(invoke_response::Part::Head(ResponseHead { status, headers, body, more_body })) }
+}
+
+fn body(piece: Bytes) -> InvokeResponse {
+    InvokeResponse { part: Some(invoke_response::Part::Body(piece)) }
+}

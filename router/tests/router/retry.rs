@@ -1,0 +1,159 @@
+//! Nodes that refuse, leave and die.
+
+use http::Method;
+use tenon_proto::catalog::{WatchResponse, Worker, node::State};
+use tenon_proto::failure::FailureCode;
+
+use crate::harness::{Behaviour, Node, Scenario, eventually, full, worker};
+
+/// Two nodes, the one first that the Worker is pinned to.
+async fn pinned_first(behaviour: Behaviour) -> (Scenario, Node, Node) {
+    let nodes = [Node::start("n1", behaviour.clone()), Node::start("n2", behaviour)];
+    let scenario = Scenario::with(&nodes.each_ref()).await;
+    let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
+    let [one, two] = nodes;
+    if one.name() == &*pin.node { (scenario, one, two) } else { (scenario, two, one) }
+}
+
+#[tokio::test]
+async fn a_node_that_nobody_listens_on_is_passed_by_and_then_ejected() {
+    let (scenario, mut first, second) = pinned_first(Behaviour::Echo).await;
+    first.kill();
+    let mut client = scenario.client().await;
+    for _ in 0..5 {
+        assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
+    }
+    assert_eq!(scenario.metric("tenon_router_ejections_total", None), 1.0);
+    assert_eq!(scenario.metric("tenon_router_retries_total", Some("unreachable")), 2.0, "two strikes, then out");
+}
+
+#[tokio::test]
+async fn an_ejected_node_is_used_again_once_it_is_back() {
+    let (scenario, mut first, _second) = pinned_first(Behaviour::Echo).await;
+    let (name, addr) = (first.name().to_owned(), first.addr());
+    first.kill();
+    let mut client = scenario.client().await;
+    for _ in 0..3 {
+        client.get("/").await;
+    }
+    assert_eq!(scenario.metric("tenon_router_ejections_total", None), 1.0);
+    let back = Node::start_at(&name, Behaviour::Echo, addr);
+    while client.get("/").await.header("told-node") != back.name() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_drains_hands_the_request_on_and_is_left_alone() {
+    let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
+    first.behave(Behaviour::Refuse(FailureCode::Draining));
+    let mut client = scenario.client().await;
+    for _ in 0..5 {
+        assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
+    }
+    assert_eq!(first.invocations(), 1, "it has said so once");
+}
+
+#[tokio::test]
+async fn a_node_that_the_catalog_says_drains_is_not_asked_at_all() {
+    let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
+    let mut client = scenario.client().await;
+    client.get("/").await;
+    let mut entry = first.entry();
+    entry.set_state(State::Draining);
+    scenario.catalog.change(WatchResponse { nodes: vec![entry], ..Default::default() });
+    let pinned = || scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
+    eventually("the Worker to move", || &*pinned().node == second.name()).await;
+    assert_eq!(client.get("/").await.header("told-node"), second.name());
+    assert_eq!(first.invocations(), 1);
+}
+
+#[tokio::test]
+async fn an_overloaded_node_spills_and_an_overloaded_pool_says_so() {
+    let (scenario, first, second) = pinned_first(Behaviour::Echo).await;
+    first.behave(Behaviour::Refuse(FailureCode::Overloaded));
+    let mut client = scenario.client().await;
+    assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
+    second.behave(Behaviour::Refuse(FailureCode::Overloaded));
+    let answer = client.post("/", "x").await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (503, "overloaded".into()));
+    assert!(answer.headers.contains_key("retry-after"));
+}
+
+#[tokio::test]
+async fn an_idempotent_request_survives_the_death_of_its_node() {
+    let (scenario, mut first, second) = pinned_first(Behaviour::Echo).await;
+    first.behave(Behaviour::Hang);
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the invocation to begin", || first.invocations() == 1).await;
+    first.kill();
+    assert_eq!(asked.await.unwrap().header("told-node"), second.name());
+    assert_eq!(scenario.metric("tenon_router_retries_total", Some("node_lost")), 1.0);
+}
+
+#[tokio::test]
+async fn any_other_request_that_may_have_run_is_not_run_twice() {
+    let (scenario, mut first, second) = pinned_first(Behaviour::Hang).await;
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.post("/", "x").await });
+    eventually("the invocation to begin", || first.invocations() == 1).await;
+    first.kill();
+    let answer = asked.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.code()), (502, "node_lost".into()));
+    assert_eq!(second.invocations(), 0);
+}
+
+#[tokio::test]
+async fn a_node_that_dies_in_the_middle_of_a_response_breaks_it_off() {
+    let (scenario, mut first, second) = pinned_first(Behaviour::HalfAnswer).await;
+    let mut client = scenario.client().await;
+    let request = client.request(Method::GET, "/").body(full("")).unwrap();
+    let response = client.open(request).await.unwrap();
+    first.kill();
+    let body = http_body_util::BodyExt::collect(response.into_body()).await;
+    assert!(body.is_err(), "half a body must not be taken for a whole one");
+    assert_eq!(second.invocations(), 0, "what the client has seen of one answer is not continued by another");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_its_invocation() {
+    let (scenario, first, _second) = pinned_first(Behaviour::Hang).await;
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the invocation to begin", || first.invocations() == 1).await;
+    asked.abort();
+    eventually("the invocation to end", || first.dropped() == 1).await;
+}
+
+#[tokio::test]
+async fn a_node_that_never_answers_is_given_up() {
+    let node = Node::start("n1", Behaviour::Hang);
+    let scenario = Scenario::with(&[&node]).await;
+    let hasty = Worker { wall_ms: 1, ..worker("shop/cart", "shop") };
+    scenario.catalog.change(WatchResponse { workers: vec![hasty, worker("shop/till", "till")], ..Default::default() });
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    let answer = scenario.client().await.get("/").await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (504, "wall_limit_exceeded".into()));
+    assert_eq!(node.invocations(), 1);
+    eventually("the invocation to end", || node.dropped() == 1).await;
+}
+
+#[tokio::test]
+async fn the_only_node_is_connected_to_again_when_another_process_is_there() {
+    let mut node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let mut client = scenario.client().await;
+    assert_eq!(client.post("/", "x").await.status, 200);
+    node.kill();
+    let _back = Node::start_at("n1", Behaviour::Echo, node.addr());
+    assert_eq!(client.post("/", "x").await.status, 200);
+}
+
+#[tokio::test]
+async fn without_a_node_there_is_no_answer_but_a_time_to_come_again() {
+    let scenario = Scenario::with(&[]).await;
+    let answer = scenario.client().await.get("/").await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (503, "no_node".into()));
+    assert!(answer.headers.contains_key("retry-after"));
+}
