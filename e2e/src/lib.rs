@@ -1,1 +1,40 @@
-//! Tests across processes, on a real Kubernetes control plane.
+//! The harness of the tests across processes: real binaries on a real control plane.
+//!
+//! ```text
+//!  Suite ── starts once ──► Platform: operator, router, two nodes ── watch, status ──► control plane
+//!    │                          ▲ HTTP                                                      ▲ objects
+//!    └── for each test ──► Scenario: the platform and a namespace of its own ───────────────┘
+//! ```
+//!
+//! There is no kubelet: the harness plays it. A [`Node`] is a process with an address to itself and an EndpointSlice
+//! that tells whether it is ready; a [`Service`] stands in for a ClusterIP. Everything runs inside the control plane's
+//! network namespace (`deploy/cluster/run-in`), where every address of 192.0.2.128/25 is at hand.
+//!
+//! Nothing sleeps to wait: [`await_condition`] looks until a deadline and tells what it saw last.
+
+mod address;
+mod cluster;
+mod condition;
+mod http_client;
+mod namespace;
+mod node;
+mod operator;
+mod platform;
+mod prober;
+mod process;
+mod router;
+mod service;
+mod suite;
+
+pub use cluster::Cluster;
+pub use condition::await_condition;
+pub use http_client::{Answer, Connection};
+pub use namespace::{Namespace, answering, worker};
+pub use node::Node;
+pub use operator::Operator;
+pub use platform::Platform;
+pub use prober::{Load, Outcome, Probe, Prober, Report};
+pub use process::Process;
+pub use router::Router;
+pub use service::Service;
+pub use suite::{Scenario, Suite};

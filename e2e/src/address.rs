@@ -1,0 +1,31 @@
+//! An address for each process, so that all use their default ports as they would in Pods of their own.
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use anyhow::bail;
+
+/// The range that the cluster's network namespace keeps for processes: see `deploy/cluster/up`.
+const FIRST: u8 = 129;
+const LAST: u8 = 254;
+
+/// A port that every process of ours listens on: taken, the address is.
+const ADMIN_PORT: u16 = 9090;
+
+static NEXT: AtomicU8 = AtomicU8::new(FIRST);
+
+/// An address that nobody listens on.
+///
+/// # Errors
+/// When all are taken, or this is not the cluster's network namespace.
+pub(crate) fn free() -> anyhow::Result<IpAddr> {
+    for _ in FIRST..=LAST {
+        let step = |last| Some(if last == LAST { FIRST } else { last + 1 });
+        let host = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).unwrap_or(FIRST);
+        let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, host));
+        if TcpListener::bind((address, ADMIN_PORT)).is_ok() {
+            return Ok(address);
+        }
+    }
+    bail!("no address of 192.0.2.128/25 is free; run the suite with `make test-e2e`, inside the cluster's namespace")
+}

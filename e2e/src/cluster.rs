@@ -1,0 +1,96 @@
+//! The control plane, as its administrator sees it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, ResourceExt};
+use tokio::process::Command;
+
+use crate::await_condition;
+
+/// The repository.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// A control plane that can be talked to, and whose API server can be taken away.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    kubeconfig: PathBuf,
+}
+
+impl Cluster {
+    /// The one of `TENON_E2E_KUBECONFIG`, which `deploy/cluster/run-in` sets.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be used.
+    pub async fn from_env() -> anyhow::Result<Self> {
+        let kubeconfig = std::env::var_os("TENON_E2E_KUBECONFIG")
+            .context("TENON_E2E_KUBECONFIG is not set; `make test-e2e` starts a cluster and runs the suite in it")?;
+        let kubeconfig = PathBuf::from(kubeconfig);
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(Kubeconfig::read_from(&kubeconfig)?, &options).await?;
+        Ok(Self { client: Client::try_from(config)?, kubeconfig })
+    }
+
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Applies the chart's CRDs and waits until objects of them can be made.
+    pub async fn install_crds(&self) -> anyhow::Result<()> {
+        let api: Api<CustomResourceDefinition> = Api::all(self.client());
+        for entry in std::fs::read_dir(Path::new(ROOT).join("charts/tenon-crds/templates"))? {
+            let path = entry?.path();
+            let crd: CustomResourceDefinition = serde_yaml::from_slice(&std::fs::read(&path)?)
+                .with_context(|| format!("{} is no CRD", path.display()))?;
+            let name = crd.name_any();
+            api.patch(&name, &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(&crd)).await?;
+            await_condition(&format!("CRD {name} to be established"), Duration::from_secs(10), async || {
+                let conditions = api.get(&name).await?.status.and_then(|status| status.conditions).unwrap_or_default();
+                ensure!(conditions.iter().any(|c| c.type_ == "Established" && c.status == "True"), "{conditions:?}");
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// What `kubectl ARGUMENTS` prints.
+    ///
+    /// # Errors
+    /// When it fails, with what it prints then.
+    pub async fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let mut command = Command::new("kubectl");
+        command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments).current_dir(ROOT).kill_on_drop(true);
+        let output = command.output().await.context("kubectl is not there; see deploy/cluster/run-in")?;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "kubectl {}: {complaint}", arguments.join(" "));
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Takes the API server away, without a word.
+    pub async fn stop_api_server(&self) -> anyhow::Result<()> {
+        api_server("stop").await
+    }
+
+    /// Brings it back, and waits until it answers.
+    pub async fn start_api_server(&self) -> anyhow::Result<()> {
+        api_server("start").await
+    }
+}
+
+async fn api_server(verb: &str) -> anyhow::Result<()> {
+    let commands = std::env::var_os("TENON_E2E_CLUSTER")
+        .context("TENON_E2E_CLUSTER is not set; only the cluster of deploy/cluster can lose its API server")?;
+    let status = Command::new(Path::new(&commands).join("apiserver")).arg(verb).status().await?;
+    ensure!(status.success(), "deploy/cluster/apiserver {verb}: {status}");
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! An HTTP/1.1 client of the plainest kind: it repeats nothing and hides nothing, because failures are what is
+//! looked for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use bytes::Bytes;
+use http::{Method, Request, header};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Longer than any answer may take in these tests; a request that hangs is a failure.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection that is opened on first use, and again after it broke.
+#[derive(Debug)]
+pub struct Connection {
+    target: SocketAddr,
+    open: Option<SendRequest<Full<Bytes>>>,
+}
+
+/// A response.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub body: String,
+    /// The node that served it, where one did.
+    pub node: Option<String>,
+}
+
+impl Connection {
+    pub fn to(target: impl Into<SocketAddr>) -> Self {
+        Self { target: target.into(), open: None }
+    }
+
+    /// # Errors
+    /// When there is no whole response.
+    pub async fn get(&mut self, host: &str, path: &str) -> anyhow::Result<Answer> {
+        self.send(Method::GET, host, path, Bytes::new()).await
+    }
+
+    /// # Errors
+    /// When there is no whole response.
+    pub async fn send(&mut self, method: Method, host: &str, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let answer = timeout(PATIENCE, self.exchange(method, host, path, body)).await;
+        let answer = answer.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {PATIENCE:?}")));
+        if answer.is_err() {
+            self.open = None;
+        }
+        answer
+    }
+
+    async fn exchange(&mut self, method: Method, host: &str, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, host)
+            .header(header::ACCEPT, "application/json")
+            .header("tenon-debug", "1")
+            .body(Full::new(body))?;
+        let response = self.sender().await?.send_request(request).await?;
+        let status = response.status().as_u16();
+        let node = response.headers().get("tenon-node").map(|node| node.to_str().map(str::to_owned)).transpose()?;
+        let body = response.into_body().collect().await.context("the response broke off")?.to_bytes();
+        Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned(), node })
+    }
+
+    /// A connection that takes a request now: one that the server closed while it was idle does not.
+    async fn sender(&mut self) -> anyhow::Result<&mut SendRequest<Full<Bytes>>> {
+        let usable = match &mut self.open {
+            Some(sender) => sender.ready().await.is_ok(),
+            None => false,
+        };
+        if !usable {
+            let stream = TcpStream::connect(self.target).await.with_context(|| format!("to {}", self.target))?;
+            stream.set_nodelay(true)?;
+            let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+            // Its end shows in the sender.
+            tokio::spawn(connection);
+            self.open = Some(sender);
+        }
+        self.open.as_mut().context("a connection was just opened")
+    }
+}

@@ -1,0 +1,126 @@
+//! A namespace of a test's own, and the Workers in it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, ensure};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace as Object, Secret};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams};
+use kube::{Api, Resource, ResourceExt};
+use serde_json::json;
+use tenon_crds::{Condition, ConditionStatus, Worker, WorkerSpec};
+
+use crate::{Cluster, await_condition};
+
+/// The platform's default.
+const DOMAIN: &str = "tenon.localhost";
+
+/// Far more than the platform needs: what is to be fast is measured where it is promised.
+const SETTLES_WITHIN: Duration = Duration::from_secs(15);
+
+static COUNTER: AtomicU32 = AtomicU32::new(0);
+
+/// A namespace that nothing else uses.
+#[derive(Clone)]
+pub struct Namespace {
+    cluster: Cluster,
+    name: String,
+}
+
+impl Namespace {
+    /// # Arguments
+    /// * `prefix` - what its name begins with, for those who read logs.
+    pub async fn create(cluster: &Cluster, prefix: &str) -> anyhow::Result<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() & 0xff_ffff;
+        let name = format!("{prefix}-{now:06x}-{}", COUNTER.fetch_add(1, Ordering::Relaxed));
+        let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+        let object = Object { metadata, ..Object::default() };
+        Api::all(cluster.client()).create(&Default::default(), &object).await?;
+        Ok(Self { cluster: cluster.clone(), name })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where a Worker without routes answers.
+    pub fn host(&self, worker: &str) -> String {
+        format!("{worker}.{}.{DOMAIN}", self.name)
+    }
+
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.cluster.client(), &self.name)
+    }
+
+    /// Makes a Worker what `worker` says, as `kubectl apply --server-side` does.
+    pub async fn apply(&self, worker: &Worker) -> anyhow::Result<()> {
+        let name = worker.name_any();
+        let params = PatchParams::apply("tenon-e2e").force();
+        let applied = self.api::<Worker>().patch(&name, &params, &Patch::Apply(worker)).await;
+        applied.with_context(|| format!("applying Worker {name}"))?;
+        Ok(())
+    }
+
+    /// Makes a ConfigMap hold exactly these texts.
+    pub async fn apply_config_map(&self, name: &str, data: &[(&str, &str)]) -> anyhow::Result<()> {
+        let data: BTreeMap<_, _> = data.iter().copied().collect();
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
+        let params = PatchParams::apply("tenon-e2e").force();
+        self.api::<ConfigMap>().patch(name, &params, &Patch::Apply(object)).await?;
+        Ok(())
+    }
+
+    /// Makes a Secret hold exactly these texts.
+    pub async fn apply_secret(&self, name: &str, data: &[(&str, &str)]) -> anyhow::Result<()> {
+        let data: BTreeMap<_, _> = data.iter().copied().collect();
+        let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
+        let params = PatchParams::apply("tenon-e2e").force();
+        self.api::<Secret>().patch(name, &params, &Patch::Apply(object)).await?;
+        Ok(())
+    }
+
+    pub async fn worker(&self, name: &str) -> anyhow::Result<Worker> {
+        Ok(self.api::<Worker>().get(name).await?)
+    }
+
+    pub async fn delete_worker(&self, name: &str) -> anyhow::Result<()> {
+        self.api::<Worker>().delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Waits until the Worker's newest generation is `Ready` as said; the condition then.
+    pub async fn await_ready(&self, name: &str, expected: ConditionStatus) -> anyhow::Result<Condition> {
+        await_condition(&format!("Worker {name} to be Ready={expected:?}"), SETTLES_WITHIN, async || {
+            let worker = self.worker(name).await?;
+            let status = worker.status.context("no status yet")?;
+            let ready =
+                status.conditions.iter().find(|condition| condition.type_ == "Ready").context("not said yet")?;
+            ensure!(status.observed_generation == worker.metadata.generation, "the status is of an older generation");
+            ensure!(ready.status == expected, "{ready:?}");
+            Ok(ready.clone())
+        })
+        .await
+    }
+
+    /// Deletes the namespace and, in time, all that is in it.
+    pub async fn delete(&self) -> anyhow::Result<()> {
+        Api::<Object>::all(self.cluster.client()).delete(&self.name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+}
+
+/// A Worker of one module.
+pub fn worker(name: &str, source: &str) -> Worker {
+    let modules = [("worker.js".to_owned(), source.to_owned())];
+    Worker::new(name, WorkerSpec::with_modules(modules))
+}
+
+/// Source of a Worker that answers everything with `text`.
+pub fn answering(text: &str) -> String {
+    format!("export default {{ fetch() {{ return new Response({}); }} }};", json!(text))
+}

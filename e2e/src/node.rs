@@ -1,0 +1,161 @@
+//! A node: a process and the EndpointSlice by which the cluster tells of it.
+//!
+//! On a cluster, the endpoints controller writes the slice and the kubelet says what the Pod's readiness is. Here the
+//! harness does both, one slice for each node.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use anyhow::Context;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use crate::{Cluster, Process, address};
+
+const SHARDS: u16 = 2;
+const FIRST_SHARD_PORT: u16 = 7100;
+
+/// What the kubelet would give a node to end, before SIGKILL.
+const GRACE: Duration = Duration::from_secs(40);
+
+/// A running node that routers may use.
+#[derive(Debug)]
+pub struct Node {
+    endpoint: Endpoint,
+    process: Process,
+}
+
+/// What the cluster believes of a node.
+#[derive(Debug)]
+struct Endpoint {
+    name: String,
+    pool: String,
+    address: IpAddr,
+    slices: Api<EndpointSlice>,
+}
+
+/// What the kubelet says of a Pod.
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    Ready,
+    /// Deleted, and still finishing what it began.
+    Terminating,
+}
+
+impl Node {
+    /// Starts a node, waits until it is ready and tells the cluster.
+    ///
+    /// # Arguments
+    /// * `name` - unique among all nodes, as a Pod's name would be.
+    /// * `namespace` - where its slice is: the operator's.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn start(
+        name: &str,
+        pool: &str,
+        catalog: SocketAddr,
+        cluster: &Cluster,
+        namespace: &str,
+        logs: &Path,
+    ) -> anyhow::Result<Self> {
+        let address = address::free()?;
+        let mut process = Process::spawn(name, "tenon-runtime-node", logs, |command| {
+            command
+                .args(["--name", name])
+                .args(["--listen-ip", &address.to_string()])
+                .args(["--admin-listen", &format!("{address}:9090")])
+                .args(["--shards", &SHARDS.to_string()])
+                .args(["--shard-port", &FIRST_SHARD_PORT.to_string()])
+                .args(["--catalog", &format!("http://{catalog}")])
+                // Several nodes share this machine.
+                .arg("--no-pin");
+        })?;
+        process.await_ready(address).await?;
+        let slices = Api::namespaced(cluster.client(), namespace);
+        let endpoint = Endpoint { name: name.to_owned(), pool: pool.to_owned(), address, slices };
+        endpoint.publish(Phase::Ready).await?;
+        Ok(Self { endpoint, process })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.endpoint.name
+    }
+
+    /// SIGKILL. The cluster does not notice: it goes on believing that the node is ready, as it does for some time
+    /// after a machine has died.
+    pub async fn kill(self) -> anyhow::Result<Lost> {
+        self.process.kill().await?;
+        Ok(Lost(self.endpoint))
+    }
+
+    /// What deleting its Pod does: the cluster says that it is terminating while it gets SIGTERM, in no order, and
+    /// forgets it after it ended. How it ended.
+    ///
+    /// # Errors
+    /// When it does not end within its grace period.
+    pub async fn delete(self) -> anyhow::Result<ExitStatus> {
+        let Self { endpoint, process } = self;
+        let (told, status) = tokio::join!(endpoint.publish(Phase::Terminating), process.terminate(GRACE));
+        told?;
+        endpoint.remove().await?;
+        status
+    }
+}
+
+/// A node that is dead while the cluster believes it alive.
+#[derive(Debug)]
+#[must_use = "the cluster goes on believing it alive until it is forgotten"]
+pub struct Lost(Endpoint);
+
+impl Lost {
+    /// The cluster notices.
+    pub async fn forget(self) -> anyhow::Result<()> {
+        self.0.remove().await
+    }
+}
+
+impl Endpoint {
+    async fn publish(&self, phase: Phase) -> anyhow::Result<()> {
+        let ports: Vec<_> = (0..SHARDS)
+            .map(|i| json!({"name": format!("shard-{i}"), "port": FIRST_SHARD_PORT + i, "protocol": "TCP"}))
+            .collect();
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": self.name,
+                "labels": {
+                    "tenon.dev/pool": self.pool,
+                    "kubernetes.io/service-name": format!("tenon-{}", self.pool),
+                    // Kubernetes' own controller leaves alone what is not labelled as its own.
+                    "endpointslice.kubernetes.io/managed-by": "tenon-e2e",
+                },
+            },
+            "addressType": "IPv4",
+            "ports": ports,
+            "endpoints": [{
+                "addresses": [self.address.to_string()],
+                "conditions": {
+                    "ready": phase == Phase::Ready,
+                    "serving": true,
+                    "terminating": phase == Phase::Terminating,
+                },
+                "targetRef": {"kind": "Pod", "name": self.name},
+            }],
+        });
+        let params = PatchParams::apply("tenon-e2e").force();
+        let applied = self.slices.patch(&self.name, &params, &Patch::Apply(slice)).await;
+        applied.with_context(|| format!("the EndpointSlice of {}", self.name))?;
+        Ok(())
+    }
+
+    async fn remove(self) -> anyhow::Result<()> {
+        self.slices.delete(&self.name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! An operator replica.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::{Cluster, Process, address};
+
+pub const CATALOG_PORT: u16 = 7070;
+
+/// A running operator.
+#[derive(Debug)]
+pub struct Operator {
+    identity: String,
+    address: IpAddr,
+    process: Process,
+}
+
+impl Operator {
+    /// Starts a replica and waits until it serves the catalog.
+    ///
+    /// # Arguments
+    /// * `identity` - unique among the replicas.
+    /// * `namespace` - where its Lease is.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn start(identity: &str, cluster: &Cluster, namespace: &str, logs: &Path) -> anyhow::Result<Self> {
+        let address = address::free()?;
+        let mut process = Process::spawn(identity, "tenon-operator", logs, |command| {
+            command
+                .env("KUBECONFIG", cluster.kubeconfig())
+                .args(["--identity", identity])
+                .args(["--namespace", namespace])
+                .args(["--admin-listen", &format!("{address}:9090")])
+                .args(["--catalog-listen", &format!("{address}:{CATALOG_PORT}")]);
+        })?;
+        process.await_ready(address).await?;
+        Ok(Self { identity: identity.to_owned(), address, process })
+    }
+
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Where its catalog is.
+    pub fn catalog(&self) -> SocketAddr {
+        (self.address, CATALOG_PORT).into()
+    }
+
+    /// SIGKILL.
+    pub async fn kill(self) -> anyhow::Result<()> {
+        self.process.kill().await
+    }
+
+    /// SIGTERM: it gives its Lease back.
+    pub async fn terminate(self) -> anyhow::Result<()> {
+        self.process.terminate(Duration::from_secs(10)).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! The platform that tests share: an operator, a router and two nodes.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::ensure;
+use tokio::sync::Mutex;
+
+use crate::operator::CATALOG_PORT;
+use crate::{Answer, Cluster, Namespace, Node, Operator, Router, Service, await_condition};
+
+/// The pool of Workers that name none.
+const DEFAULT_POOL: &str = "default";
+
+/// Everything between `kubectl apply` and an answer.
+pub struct Platform {
+    pub cluster: Cluster,
+    pub router: Router,
+    system: Namespace,
+    logs: PathBuf,
+    catalog: Service,
+    operator: Mutex<Option<Operator>>,
+    _nodes: [Node; 2],
+    started: AtomicU32,
+}
+
+impl Platform {
+    /// Installs the CRDs and starts the processes, in a system namespace of their own, so that no Lease or slice of an
+    /// earlier run is in their way.
+    pub async fn start() -> anyhow::Result<Self> {
+        let cluster = Cluster::from_env().await?;
+        cluster.install_crds().await?;
+        let system = Namespace::create(&cluster, "tenon-system").await?;
+        let logs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/e2e").join(system.name());
+        std::fs::create_dir_all(&logs)?;
+
+        let catalog = Service::start(CATALOG_PORT).await?;
+        let operator = Operator::start("operator-0", &cluster, system.name(), &logs).await?;
+        catalog.set_backends(vec![operator.catalog()]);
+        let address = catalog.address();
+        let start_node = async |name| Node::start(name, DEFAULT_POOL, address, &cluster, system.name(), &logs).await;
+        let nodes = [start_node("node-a").await?, start_node("node-b").await?];
+        let router = Router::start("router", address, &logs).await?;
+        Ok(Self {
+            cluster: cluster.clone(),
+            router,
+            system: system.clone(),
+            logs: logs.clone(),
+            catalog,
+            operator: Mutex::new(Some(operator)),
+            _nodes: nodes,
+            started: AtomicU32::new(1),
+        })
+    }
+
+    /// The operator's namespace.
+    pub fn system(&self) -> &Namespace {
+        &self.system
+    }
+
+    /// Where the processes' logs are.
+    pub fn logs(&self) -> &std::path::Path {
+        &self.logs
+    }
+
+    /// Where routers and nodes find the catalog, whichever operator serves it.
+    pub fn catalog(&self) -> SocketAddr {
+        self.catalog.address()
+    }
+
+    /// The operator that runs. A test that holds it for itself must be exclusive.
+    pub async fn operator(&self) -> tokio::sync::MutexGuard<'_, Option<Operator>> {
+        self.operator.lock().await
+    }
+
+    /// Another replica, which stands by while the first one leads.
+    pub async fn start_operator(&self) -> anyhow::Result<Operator> {
+        let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
+        Operator::start(&identity, &self.cluster, self.system.name(), &self.logs).await
+    }
+
+    /// Whose catalog is served from now on, to those who come anew.
+    pub fn route_catalog(&self, operators: &[&Operator]) {
+        self.catalog.set_backends(operators.iter().map(|operator| operator.catalog()).collect());
+    }
+
+    /// A node in a pool of a test's own.
+    pub async fn start_node(&self, pool: &str, suffix: &str) -> anyhow::Result<Node> {
+        let name = format!("{pool}-{suffix}");
+        Node::start(&name, pool, self.catalog(), &self.cluster, self.system.name(), &self.logs).await
+    }
+
+    /// Waits until a GET of the host's root is answered with 200 and `body`.
+    pub async fn await_answer(&self, host: &str, body: &str, within: Duration) -> anyhow::Result<Answer> {
+        let mut connection = self.router.connection();
+        await_condition(&format!("http://{host}/ to answer {body:?}"), within, async || {
+            let answer = connection.get(host, "/").await?;
+            ensure!(answer.status == 200 && answer.body == body, "{} {}", answer.status, answer.body);
+            Ok(answer)
+        })
+        .await
+    }
+
+    /// Ends the processes in order, so that the Lease is given back.
+    pub async fn stop(&self) -> anyhow::Result<()> {
+        if let Some(operator) = self.operator.lock().await.take() {
+            operator.terminate().await?;
+        }
+        self.system.delete().await
+    }
+}

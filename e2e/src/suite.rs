@@ -1,0 +1,165 @@
+//! Runs the tests: starts the platform for the first, gives each a namespace, ends it after the last.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::future::Future;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::Runtime;
+use tokio::sync::{OnceCell, RwLock};
+use tokio::time::timeout;
+
+use crate::{Namespace, Platform};
+
+/// A test that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// How much of each log a failure shows.
+const LOG_LINES: usize = 15;
+
+/// What a test has to work with: the platform, and a namespace of its own.
+pub struct Scenario {
+    pub platform: Arc<Platform>,
+    pub namespace: Namespace,
+}
+
+/// The tests of one run.
+pub struct Suite {
+    shared: Arc<Shared>,
+    trials: Vec<Trial>,
+}
+
+struct Shared {
+    runtime: Runtime,
+    platform: OnceCell<Arc<Platform>>,
+    /// Read by tests that leave the platform as it is, written by those that take a part of it away.
+    peace: RwLock<()>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Manners {
+    Sharing,
+    Exclusive,
+}
+
+impl Suite {
+    /// # Errors
+    /// When there can be no runtime.
+    pub fn new() -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let shared = Shared { runtime, platform: OnceCell::new(), peace: RwLock::new(()) };
+        Ok(Self { shared: Arc::new(shared), trials: Vec::new() })
+    }
+
+    /// Adds a test that runs beside others.
+    pub fn add<F>(&mut self, name: &str, test: fn(Scenario) -> F)
+    where
+        F: Future<Output = anyhow::Result<()>> + 'static,
+    {
+        self.push(name, Manners::Sharing, test);
+    }
+
+    /// Adds a test that runs alone, because it takes a part of the platform or of the cluster away.
+    pub fn add_exclusive<F>(&mut self, name: &str, test: fn(Scenario) -> F)
+    where
+        F: Future<Output = anyhow::Result<()>> + 'static,
+    {
+        self.push(name, Manners::Exclusive, test);
+    }
+
+    fn push<F>(&mut self, name: &str, manners: Manners, test: fn(Scenario) -> F)
+    where
+        F: Future<Output = anyhow::Result<()>> + 'static,
+    {
+        let shared = self.shared.clone();
+        self.trials.push(Trial::test(name, move || shared.run(manners, test)));
+    }
+
+    /// Runs what the command line asks for.
+    pub fn run(self) -> ExitCode {
+        let conclusion = libtest_mimic::run(&Arguments::from_args(), self.trials);
+        if let Some(platform) = self.shared.platform.get()
+            && let Err(error) = self.shared.runtime.block_on(platform.stop())
+        {
+            eprintln!("the platform did not end well: {error:#}");
+            return ExitCode::FAILURE;
+        }
+        conclusion.exit_code()
+    }
+}
+
+impl Shared {
+    fn run<F>(&self, manners: Manners, test: fn(Scenario) -> F) -> Result<(), Failed>
+    where
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        let outcome = self.runtime.block_on(self.run_test(manners, test));
+        outcome.map_err(|error| format!("{error:#}").into())
+    }
+
+    async fn run_test<F>(&self, manners: Manners, test: fn(Scenario) -> F) -> anyhow::Result<()>
+    where
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        let platform = self.platform.get_or_try_init(async || Platform::start().await.map(Arc::new)).await;
+        let platform = platform.context("the platform does not start")?;
+        let (_reading, _writing) = match manners {
+            Manners::Sharing => (Some(self.peace.read().await), None),
+            Manners::Exclusive => (None, Some(self.peace.write().await)),
+        };
+        let namespace = Namespace::create(&platform.cluster, "e2e").await?;
+        let scenario = Scenario { platform: platform.clone(), namespace: namespace.clone() };
+        let outcome = timeout(PATIENCE, caught(test(scenario))).await;
+        match outcome.unwrap_or_else(|_| Err(anyhow!("the test hangs: {PATIENCE:?} are over"))) {
+            Ok(()) => namespace.delete().await,
+            // The namespace is left as it is, to be looked at.
+            Err(error) => Err(anyhow!("{error:#}\n{}", logs(platform.logs(), namespace.name()))),
+        }
+    }
+}
+
+/// Makes a failed assertion an error like any other, so that the logs are shown with it.
+async fn caught(test: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let mut test = std::pin::pin!(test);
+    std::future::poll_fn(move |context| {
+        catch_unwind(AssertUnwindSafe(|| test.as_mut().poll(context))).unwrap_or_else(|panic| {
+            let message = panic.downcast_ref::<String>().map(String::as_str);
+            let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
+            Err(anyhow!("{message}")).into()
+        })
+    })
+    .await
+}
+
+/// Of each log the last lines that speak of this test's namespace or of trouble.
+fn logs(folder: &Path, namespace: &str) -> String {
+    let mut text = format!("logs are in {}\n", folder.display());
+    let mut files: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    for file in files {
+        let log = fs::read_to_string(&file).unwrap_or_default();
+        let telling = |line: &&str| [namespace, "WARN", "ERROR", "panicked"].iter().any(|sign| line.contains(sign));
+        let lines: Vec<_> = log.lines().filter(telling).collect();
+        if lines.is_empty() {
+            continue;
+        }
+        let name = file.file_name().unwrap_or_default().display();
+        let _ = writeln!(text, "── {name}\n{}", lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"));
+    }
+    text
+}
+
+impl Deref for Scenario {
+    type Target = Platform;
+
+    fn deref(&self) -> &Platform {
+        &self.platform
+    }
+}

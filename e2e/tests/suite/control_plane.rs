@@ -1,0 +1,104 @@
+//! The control plane goes away in parts; serving goes on.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::ListParams;
+use tenon_crds::ConditionStatus;
+use tenon_e2e::{Load, Prober, Scenario, answering, await_condition, worker};
+use tokio::time::sleep;
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A dead leader is respected for 15 s; then a standby has a try each 2 s.
+const SUCCESSION: Duration = Duration::from_secs(30);
+
+pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply(&worker("steady", &answering("before"))).await?;
+    let host = scenario.namespace.host("steady");
+    scenario.await_answer(&host, "before", SOON).await?;
+    scenario.namespace.await_ready("steady", ConditionStatus::True).await?;
+
+    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    let mut operator = scenario.operator().await;
+    operator.take().context("there is an operator")?.kill().await?;
+    prober.serve(400).await?;
+    // Applied while nobody looks.
+    scenario.namespace.apply(&worker("steady", &answering("after"))).await?;
+    prober.serve(400).await?;
+
+    let successor = scenario.start_operator().await?;
+    scenario.route_catalog(&[&successor]);
+    *operator = Some(successor);
+    scenario.await_answer(&host, "after", SUCCESSION).await?;
+    let report = prober.stop().await?;
+    report.ensure_no_failure()?;
+    ensure!(report.bodies().keys().eq(&["after", "before"]), "{report}");
+    Ok(())
+}
+
+pub async fn when_the_leader_is_killed_a_standby_takes_over(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply(&worker("heir", &answering("first"))).await?;
+    let host = scenario.namespace.host("heir");
+    scenario.await_answer(&host, "first", SUCCESSION).await?;
+
+    let mut operator = scenario.operator().await;
+    let leader = operator.take().context("there is an operator")?;
+    let standby = scenario.start_operator().await?;
+    scenario.route_catalog(&[&leader, &standby]);
+    ensure!(holder(&scenario).await? == leader.identity(), "a standby leaves the leader its Lease");
+
+    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    prober.serve(50).await?;
+    leader.kill().await?;
+    await_condition("the standby to lead", SUCCESSION, async || {
+        let holder = holder(&scenario).await?;
+        ensure!(holder == standby.identity(), "{holder} holds the Lease");
+        Ok(())
+    })
+    .await?;
+    scenario.namespace.apply(&worker("heir", &answering("second"))).await?;
+    scenario.await_answer(&host, "second", SOON).await?;
+    scenario.namespace.await_ready("heir", ConditionStatus::True).await?;
+    let report = prober.stop().await?;
+    *operator = Some(standby);
+    report.ensure_no_failure()
+}
+
+pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    scenario.namespace.apply(&worker("offline", &answering("before"))).await?;
+    let host = scenario.namespace.host("offline");
+    scenario.await_answer(&host, "before", SUCCESSION).await?;
+    scenario.namespace.await_ready("offline", ConditionStatus::True).await?;
+
+    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    prober.serve(50).await?;
+    scenario.cluster.stop_api_server().await?;
+    // The outage is the test, not a wait for something.
+    sleep(outage()).await;
+    scenario.cluster.start_api_server().await?;
+    scenario.namespace.apply(&worker("offline", &answering("after"))).await?;
+    // Watches and the election come back with a backoff.
+    scenario.await_answer(&host, "after", Duration::from_secs(60)).await?;
+    scenario.namespace.await_ready("offline", ConditionStatus::True).await?;
+    let report = prober.stop().await?;
+    report.ensure_no_failure()?;
+    ensure!(report.bodies().keys().eq(&["after", "before"]), "{report}");
+    Ok(())
+}
+
+/// Longer than any watch, Lease renewal or connection goes unnoticed; with `TENON_E2E_FULL=1`, a minute.
+fn outage() -> Duration {
+    let full = std::env::var_os("TENON_E2E_FULL").is_some_and(|value| value != "0");
+    Duration::from_secs(if full { 60 } else { 12 })
+}
+
+/// Who leads.
+async fn holder(scenario: &Scenario) -> anyhow::Result<String> {
+    let leases = scenario.system().api::<Lease>().list(&ListParams::default()).await?;
+    let lease = leases.items.into_iter().next().context("there is no Lease")?;
+    lease.spec.and_then(|spec| spec.holder_identity).context("nobody leads")
+}

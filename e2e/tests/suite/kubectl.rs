@@ -1,0 +1,71 @@
+//! What a person does and sees.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use tenon_crds::ConditionStatus;
+use tenon_e2e::{Scenario, await_condition, worker};
+use tokio::time::Instant;
+
+pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: Scenario) -> anyhow::Result<()> {
+    let namespace = scenario.namespace.name();
+    let kubectl = async |arguments: &[&str]| {
+        let arguments: Vec<_> = ["--namespace", namespace].iter().chain(arguments).copied().collect();
+        scenario.cluster.kubectl(&arguments).await
+    };
+    kubectl(&["apply", "-f", "examples/hello/worker.yaml"]).await?;
+    let applied = Instant::now();
+    let host = scenario.namespace.host("hello");
+    let answer = format!("Hello from {host}\n");
+    scenario.await_answer(&host, &answer, Duration::from_secs(1).saturating_sub(applied.elapsed())).await?;
+    scenario.namespace.await_ready("hello", ConditionStatus::True).await?;
+
+    let table = kubectl(&["get", "workers"]).await?;
+    let revision = scenario.namespace.worker("hello").await?.status.and_then(|status| status.latest_revision);
+    let revision = revision.context("a ready Worker has a revision")?;
+    ensure!(header(&table) == ["NAME", "READY", "URL", "REVISION", "AGE"], "{table}");
+    ensure!(table.contains(&host) && table.contains(&revision) && table.contains("True"), "{table}");
+    let wide = kubectl(&["get", "wk", "-o", "wide"]).await?;
+    ensure!(header(&wide).contains(&"POOL") && wide.contains("default"), "{wide}");
+
+    let described = kubectl(&["describe", "worker", "hello"]).await?;
+    for expected in ["Compiled", "BindingsResolved", "Programmed", "Ready"] {
+        ensure!(described.contains(expected), "no condition {expected}:\n{described}");
+    }
+    // Events are recorded after the status.
+    await_condition("the Events to be described", Duration::from_secs(5), async || {
+        let described = kubectl(&["describe", "worker", "hello"]).await?;
+        let (_, events) = described.rsplit_once("Events:").context("nothing about Events")?;
+        ensure!(events.contains("RevisionCreated") && events.contains("Serving"), "{described}");
+        Ok(())
+    })
+    .await?;
+
+    scenario.namespace.apply(&worker("broken", "export default {\n  fetch( {\n};\n")).await?;
+    scenario.namespace.await_ready("broken", ConditionStatus::False).await?;
+    let table = kubectl(&["get", "workers"]).await?;
+    ensure!(table.lines().any(|line| line.starts_with("broken") && line.contains("False")), "{table}");
+    let described = kubectl(&["describe", "worker", "broken"]).await?;
+    ensure!(described.contains("worker.js:"), "the place is named:\n{described}");
+
+    kubectl(&["delete", "worker", "hello"]).await?;
+    let mut connection = scenario.router.connection();
+    await_condition("the route to be gone", Duration::from_secs(1), async || {
+        let answer = connection.get(&host, "/").await?;
+        ensure!(answer.status == 404, "{} {}", answer.status, answer.body);
+        Ok(())
+    })
+    .await?;
+    // The garbage collector takes what the Worker owned.
+    await_condition("its revisions to be gone", Duration::from_secs(30), async || {
+        let left = kubectl(&["get", "workerrevisions", "--selector", "tenon.dev/worker=hello", "-o", "name"]).await?;
+        ensure!(left.is_empty(), "{left}");
+        Ok(())
+    })
+    .await
+}
+
+/// The column names of a table, but for the one that is empty while it is not known.
+fn header(table: &str) -> Vec<&str> {
+    table.lines().next().unwrap_or_default().split_whitespace().collect()
+}

@@ -1,0 +1,45 @@
+//! The tests across processes. `make test-e2e` runs them; `-- NAME` picks some.
+
+mod control_plane;
+mod kubectl;
+mod malformed;
+mod node;
+mod pool;
+mod worker;
+
+use std::process::ExitCode;
+
+use tenon_e2e::Suite;
+
+/// Adds tests by their functions, whose names are the sentences that they prove.
+macro_rules! add {
+    ($suite:ident . $method:ident : $($module:ident :: $test:ident),+ $(,)?) => {
+        $($suite.$method(stringify!($test), $module::$test);)+
+    };
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let mut suite = Suite::new()?;
+    add! { suite.add:
+        worker::an_applied_worker_answers_within_a_second,
+        worker::an_update_switches_without_a_failed_request,
+        worker::a_change_of_its_config_map_is_served,
+        worker::a_change_of_its_secret_is_served,
+        worker::a_worker_waits_for_its_config_map_and_secret,
+        worker::a_bad_update_names_the_place_while_the_last_good_revision_serves_on,
+        worker::a_deleted_worker_answers_404_within_a_second,
+        worker::of_two_workers_with_one_route_the_older_keeps_it,
+        worker::a_handler_that_throws_does_not_show_its_details_to_the_caller,
+        kubectl::the_hello_example_is_applied_shown_described_and_deleted,
+        node::a_killed_node_fails_only_what_had_begun_on_it,
+        node::replacing_a_node_under_load_fails_nothing,
+        pool::a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it,
+    }
+    add! { suite.add_exclusive:
+        malformed::a_malformed_stored_object_does_not_stop_the_others,
+        control_plane::without_an_operator_serving_goes_on,
+        control_plane::when_the_leader_is_killed_a_standby_takes_over,
+        control_plane::without_the_api_server_serving_goes_on_and_later_changes_are_served,
+    }
+    Ok(suite.run())
+}

@@ -1,0 +1,61 @@
+//! Objects that do not fit their schema, though they are stored: those of another version, or of before a rule.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use serde_json::json;
+use tenon_e2e::{Scenario, answering, await_condition, worker};
+
+const CRD: &str = "workers.tenon.dev";
+const SOON: Duration = Duration::from_secs(10);
+
+/// Exclusive, because for a moment the API server takes any object for a Worker.
+pub async fn a_malformed_stored_object_does_not_stop_the_others(scenario: Scenario) -> anyhow::Result<()> {
+    store_malformed(&scenario).await.context("storing a malformed Worker")?;
+    await_condition("an Event that reports it", SOON, async || {
+        let described =
+            scenario.cluster.kubectl(&["--namespace", scenario.namespace.name(), "describe", "worker", "odd"]).await?;
+        ensure!(described.contains("Malformed"), "{described}");
+        Ok(())
+    })
+    .await?;
+
+    scenario.namespace.apply(&worker("fine", &answering("fine"))).await?;
+    scenario.await_answer(&scenario.namespace.host("fine"), "fine", SOON).await?;
+
+    // A replica that begins with it there lists it among the others.
+    let standby = scenario.start_operator().await?;
+    standby.terminate().await?;
+
+    scenario.namespace.apply(&worker("odd", &answering("mended"))).await?;
+    scenario.await_answer(&scenario.namespace.host("odd"), "mended", SOON).await?;
+    Ok(())
+}
+
+/// Stores a Worker whose source is a word, by way of a CRD that allows everything.
+async fn store_malformed(scenario: &Scenario) -> anyhow::Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(scenario.cluster.client());
+    let mut open = crds.get(CRD).await?;
+    for version in &mut open.spec.versions {
+        let anything = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        version.schema = Some(serde_json::from_value(anything)?);
+    }
+    crds.replace(CRD, &Default::default(), &open).await?;
+
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("tenon.dev", "v1alpha1", "Worker"));
+    let workers: Api<DynamicObject> =
+        Api::namespaced_with(scenario.cluster.client(), scenario.namespace.name(), &resource);
+    let odd = DynamicObject::new("odd", &resource).data(json!({"spec": {"source": "a word"}}));
+    let params = PatchParams::apply("tenon-e2e").force();
+    // The API server takes a moment to make a changed schema its own.
+    let stored = await_condition("the API server to take it", SOON, async || {
+        Ok(workers.patch("odd", &params, &Patch::Apply(&odd)).await?)
+    })
+    .await;
+    scenario.cluster.install_crds().await?;
+    stored?;
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Nodes that go away under load.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use http::Method;
+use tenon_crds::Worker;
+use tenon_e2e::{Load, Node, Outcome, Probe, Prober, Scenario, await_condition, worker};
+use tokio::time::Instant;
+
+const SOON: Duration = Duration::from_secs(15);
+
+/// Takes a while over each request, so that there are always some in flight.
+const SLOW: &str = "export default {
+    async fetch() {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        return new Response('done');
+    },
+};";
+
+pub async fn a_killed_node_fails_only_what_had_begun_on_it(scenario: Scenario) -> anyhow::Result<()> {
+    let pool = scenario.namespace.name();
+    let nodes = vec![scenario.start_node(pool, "a").await?, scenario.start_node(pool, "b").await?];
+    scenario.namespace.apply(&in_pool("slow", pool)).await?;
+    let host = scenario.namespace.host("slow");
+    let serving = scenario.await_answer(&host, "done", SOON).await?.node.context("the router names the node")?;
+    let (victims, others): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.name() == serving);
+    let victim = victims.into_iter().next().with_context(|| format!("{serving} is none of this pool's nodes"))?;
+
+    let reads = Prober::start(&scenario.router, Load::get(host.clone()));
+    let writes = Prober::start(&scenario.router, Load::post(host.clone()));
+    writes.serve(30).await?;
+    let before_kill = Instant::now();
+    let lost = victim.kill().await?;
+    let after_kill = Instant::now();
+    reads.serve(100).await?;
+    writes.serve(100).await?;
+    let (reads, writes) = (reads.stop().await?, writes.stop().await?);
+
+    reads.ensure_no_failure().context("a GET can be repeated, so none may fail")?;
+    let in_flight = |probe: &Probe| probe.began <= after_kill && probe.ended >= before_kill;
+    let excused = |probe: &Probe| in_flight(probe) && is_node_lost(&probe.outcome);
+    ensure!(writes.failures().all(excused), "POSTs failed that had not begun on the node: {writes}");
+    let survivor = others.first().context("one is left")?.name();
+    let served_by = serving_after(&writes.probes, after_kill);
+    ensure!(served_by == BTreeSet::from([survivor]), "{served_by:?} served after the kill");
+
+    lost.forget().await?;
+    end(others).await
+}
+
+pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> anyhow::Result<()> {
+    let pool = scenario.namespace.name();
+    let old = scenario.start_node(pool, "old").await?;
+    scenario.namespace.apply(&in_pool("slow", pool)).await?;
+    let host = scenario.namespace.host("slow");
+    scenario.await_answer(&host, "done", SOON).await?;
+
+    let reads = Prober::start(&scenario.router, Load::get(host.clone()));
+    let writes = Prober::start(&scenario.router, Load::post(host.clone()));
+    writes.serve(30).await?;
+    let new = scenario.start_node(pool, "new").await?;
+    let ended = old.delete().await?;
+    let gone = Instant::now();
+    reads.serve(100).await?;
+    writes.serve(100).await?;
+    let (reads, writes) = (reads.stop().await?, writes.stop().await?);
+
+    ensure!(ended.success(), "the old node ended with {ended}");
+    reads.ensure_no_failure().context("GETs")?;
+    writes.ensure_no_failure().context("POSTs")?;
+    let served_by = serving_after(&writes.probes, gone);
+    ensure!(served_by == BTreeSet::from([new.name()]), "{served_by:?} served after the old node had gone");
+    end(vec![new]).await?;
+
+    let mut connection = scenario.router.connection();
+    await_condition("a pool without nodes to be refused", SOON, async || {
+        let answer = connection.send(Method::GET, &host, "/", Default::default()).await?;
+        ensure!(answer.status == 503 && answer.body.contains("no_node"), "{} {}", answer.status, answer.body);
+        Ok(())
+    })
+    .await
+}
+
+fn in_pool(name: &str, pool: &str) -> Worker {
+    let mut worker = worker(name, SLOW);
+    worker.spec.pool = pool.to_owned();
+    worker
+}
+
+fn is_node_lost(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused { body, .. } if body.contains("node_lost"))
+}
+
+/// The nodes that served what began after `since`.
+fn serving_after(probes: &[Probe], since: Instant) -> BTreeSet<&str> {
+    let later = probes.iter().filter(|probe| probe.began > since);
+    later
+        .filter_map(|probe| match &probe.outcome {
+            Outcome::Served { node, .. } => node.as_deref(),
+            _ => None,
+        })
+        .collect()
+}
+
+async fn end(nodes: Vec<Node>) -> anyhow::Result<()> {
+    for node in nodes {
+        node.delete().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! A Worker's life: applied, changed, broken, deleted.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use tenon_crds::{ConditionStatus, ConfigMapRef, Route, Secret, SecretKeyRef, Source, Worker};
+use tenon_e2e::{Load, Prober, Scenario, answering, worker};
+use tokio::time::Instant;
+
+/// What the platform promises of an apply and of a delete.
+const PROMPT: Duration = Duration::from_secs(1);
+
+/// For what is not promised to be quick.
+const SOON: Duration = Duration::from_secs(10);
+
+pub async fn an_applied_worker_answers_within_a_second(scenario: Scenario) -> anyhow::Result<()> {
+    let began = Instant::now();
+    scenario.namespace.apply(&worker("greeter", &answering("hello"))).await?;
+    let host = scenario.namespace.host("greeter");
+    scenario.await_answer(&host, "hello", PROMPT.saturating_sub(began.elapsed())).await?;
+
+    scenario.namespace.await_ready("greeter", ConditionStatus::True).await?;
+    let status = scenario.namespace.worker("greeter").await?.status.context("no status")?;
+    ensure!(status.url.as_deref().is_some_and(|url| url.contains(&host)), "{:?}", status.url);
+    ensure!(status.address.map(|address| address.url) == status.url, "both are where it answers");
+    let holds: Vec<_> = status.conditions.iter().filter(|c| c.status == ConditionStatus::True).collect();
+    ensure!(holds.len() == 4, "{:?}", status.conditions);
+    Ok(())
+}
+
+pub async fn an_update_switches_without_a_failed_request(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply(&worker("switch", &answering("old"))).await?;
+    let host = scenario.namespace.host("switch");
+    scenario.await_answer(&host, "old", SOON).await?;
+
+    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    prober.serve(50).await?;
+    scenario.namespace.apply(&worker("switch", &answering("new"))).await?;
+    scenario.await_answer(&host, "new", SOON).await?;
+    prober.serve(50).await?;
+    let report = prober.stop().await?;
+
+    report.ensure_no_failure()?;
+    let bodies = report.bodies();
+    ensure!(bodies.keys().eq(&["new", "old"]), "each request is served by one revision or the other: {bodies:?}");
+    Ok(())
+}
+
+pub async fn a_change_of_its_config_map_is_served(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply_config_map("code", &[("worker.js", &answering("one"))]).await?;
+    scenario.namespace.apply(&from_config_map("mapped", "code")).await?;
+    let host = scenario.namespace.host("mapped");
+    scenario.await_answer(&host, "one", SOON).await?;
+
+    scenario.namespace.apply_config_map("code", &[("worker.js", &answering("two"))]).await?;
+    scenario.await_answer(&host, "two", SOON).await?;
+    Ok(())
+}
+
+pub async fn a_change_of_its_secret_is_served(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply_secret("credentials", &[("token", "first")]).await?;
+    scenario.namespace.apply(&telling_secret("keeper")).await?;
+    let host = scenario.namespace.host("keeper");
+    scenario.await_answer(&host, "first", SOON).await?;
+
+    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    scenario.namespace.apply_secret("credentials", &[("token", "second")]).await?;
+    scenario.await_answer(&host, "second", SOON).await?;
+    prober.stop().await?.ensure_no_failure()
+}
+
+pub async fn a_worker_waits_for_its_config_map_and_secret(scenario: Scenario) -> anyhow::Result<()> {
+    let mut early = telling_secret("early");
+    early.spec.source = Source { modules: None, config_map_ref: Some(ConfigMapRef { name: "code".to_owned() }) };
+    scenario.namespace.apply(&early).await?;
+    let ready = scenario.namespace.await_ready("early", ConditionStatus::False).await?;
+    ensure!(ready.message.contains("\"code\""), "the message names what is missing: {ready:?}");
+
+    scenario.namespace.apply_config_map("code", &[("worker.js", TELL_SECRET)]).await?;
+    scenario.namespace.apply_secret("credentials", &[("token", "there")]).await?;
+    scenario.namespace.await_ready("early", ConditionStatus::True).await?;
+    scenario.await_answer(&scenario.namespace.host("early"), "there", SOON).await?;
+    Ok(())
+}
+
+pub async fn a_bad_update_names_the_place_while_the_last_good_revision_serves_on(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    scenario.namespace.apply(&worker("careful", &answering("good"))).await?;
+    let host = scenario.namespace.host("careful");
+    scenario.await_answer(&host, "good", SOON).await?;
+    scenario.namespace.await_ready("careful", ConditionStatus::True).await?;
+    let good = scenario.namespace.worker("careful").await?.status.context("no status")?.latest_revision;
+
+    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    let bad = "export default {\n  fetch() {\n    return new Response(;\n  },\n};\n";
+    scenario.namespace.apply(&worker("careful", bad)).await?;
+    let ready = scenario.namespace.await_ready("careful", ConditionStatus::False).await?;
+    ensure!(ready.message.contains("worker.js:3:25"), "the message names file, line and column: {ready:?}");
+    prober.serve(50).await?;
+    let report = prober.stop().await?;
+    report.ensure_no_failure()?;
+    ensure!(report.bodies().keys().eq(&["good"]), "{report}");
+    let status = scenario.namespace.worker("careful").await?.status.context("no status")?;
+    ensure!(status.latest_revision == good, "{:?} serves, {good:?} was good", status.latest_revision);
+
+    scenario.namespace.apply(&worker("careful", &answering("mended"))).await?;
+    scenario.await_answer(&host, "mended", SOON).await?;
+    scenario.namespace.await_ready("careful", ConditionStatus::True).await?;
+    Ok(())
+}
+
+pub async fn a_deleted_worker_answers_404_within_a_second(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply(&worker("short-lived", &answering("hello"))).await?;
+    let host = scenario.namespace.host("short-lived");
+    scenario.await_answer(&host, "hello", SOON).await?;
+
+    let began = Instant::now();
+    scenario.namespace.delete_worker("short-lived").await?;
+    let mut connection = scenario.router.connection();
+    let within = PROMPT.saturating_sub(began.elapsed());
+    tenon_e2e::await_condition("the route to be gone", within, async || {
+        let answer = connection.get(&host, "/").await?;
+        ensure!(answer.status == 404 && answer.body.contains("worker_not_found"), "{} {}", answer.status, answer.body);
+        Ok(())
+    })
+    .await
+}
+
+pub async fn of_two_workers_with_one_route_the_older_keeps_it(scenario: Scenario) -> anyhow::Result<()> {
+    let host = format!("shop.{}.example.com", scenario.namespace.name());
+    let claiming = |name: &str, text: &str| {
+        let mut worker = worker(name, &answering(text));
+        worker.spec.routes = vec![Route { host: host.clone(), path: "/".to_owned() }];
+        worker
+    };
+    // Named against the order of age, which counts in seconds: the name decides only between twins.
+    scenario.namespace.apply(&claiming("a-first", "first")).await?;
+    scenario.await_answer(&host, "first", SOON).await?;
+    scenario.namespace.apply(&claiming("b-second", "second")).await?;
+    let ready = scenario.namespace.await_ready("b-second", ConditionStatus::False).await?;
+    ensure!(ready.reason == "RouteConflict" && ready.message.contains("a-first"), "{ready:?}");
+    scenario.await_answer(&host, "first", SOON).await?;
+
+    scenario.namespace.delete_worker("a-first").await?;
+    scenario.await_answer(&host, "second", SOON).await?;
+    scenario.namespace.await_ready("b-second", ConditionStatus::True).await?;
+    Ok(())
+}
+
+pub async fn a_handler_that_throws_does_not_show_its_details_to_the_caller(scenario: Scenario) -> anyhow::Result<()> {
+    let source = "export default { fetch() { throw new Error('the password is swordfish'); } };";
+    scenario.namespace.apply(&worker("thrower", source)).await?;
+    let mut connection = scenario.router.connection();
+    let host = scenario.namespace.host("thrower");
+    let answer = tenon_e2e::await_condition("the Worker to throw", SOON, async || {
+        let answer = connection.get(&host, "/").await?;
+        ensure!(answer.status == 500, "{} {}", answer.status, answer.body);
+        Ok(answer)
+    })
+    .await?;
+    ensure!(answer.body.contains("worker_exception") && !answer.body.contains("swordfish"), "{}", answer.body);
+    Ok(())
+}
+
+const TELL_SECRET: &str = "export default { fetch(request, env) { return new Response(env.TOKEN); } };";
+
+fn telling_secret(name: &str) -> Worker {
+    let mut worker = worker(name, TELL_SECRET);
+    let reference = SecretKeyRef { name: "credentials".to_owned(), key: "token".to_owned() };
+    worker.spec.secrets = vec![Secret { name: "TOKEN".to_owned(), secret_key_ref: reference }];
+    worker
+}
+
+fn from_config_map(name: &str, config_map: &str) -> Worker {
+    let mut worker = worker(name, "");
+    worker.spec.source = Source { modules: None, config_map_ref: Some(ConfigMapRef { name: config_map.to_owned() }) };
+    worker
+}
