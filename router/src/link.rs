@@ -105,7 +105,9 @@ impl Link {
             State::Open(sender) if !sender.is_closed() => return Ok(sender.clone()),
             State::Connecting(connecting) => connecting.clone(),
             idle => {
-                let connecting = self.clone().connect().boxed_local().shared();
+                // A task of its own: it comes to its end even if all who wait for it leave.
+                let task = spawn_local(self.clone().connect());
+                let connecting = task.map(|ended| ended.unwrap_or(Err(Unreachable))).boxed_local().shared();
                 *idle = State::Connecting(connecting.clone());
                 connecting
             }

@@ -18,6 +18,8 @@ use tokio::runtime::Runtime;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::DEADLINE;
+
 /// What a node does with an invocation.
 #[derive(Clone, Debug)]
 pub(crate) enum Behaviour {
@@ -111,9 +113,11 @@ impl Node {
         self.shard.dropped.load(Ordering::SeqCst)
     }
 
-    /// As SIGKILL does: the kernel resets its connections.
+    /// As SIGKILL does: the kernel resets its connections, and its port is free when this returns.
     pub(crate) fn kill(&mut self) {
-        self.process.take().unwrap().shutdown_background();
+        let process = self.process.take().unwrap();
+        // A runtime may not be waited for on the thread of another.
+        std::thread::spawn(move || process.shutdown_timeout(DEADLINE)).join().unwrap();
     }
 }
 
