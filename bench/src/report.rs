@@ -3,61 +3,93 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::contest::Record;
+use crate::apply::{self, Stage};
+use crate::table::Table;
+use crate::{contest, engine};
 
-/// Text in columns; the first to the left, the others to the right.
-pub struct Table {
-    rows: Vec<Vec<String>>,
+/// Whose CPU time for a request is the bar.
+const REFERENCE: &str = "Envoy + deno";
+
+const FIRST_200_WITHIN: Duration = Duration::from_secs(1);
+const WARM_WITHIN: Duration = Duration::from_micros(20);
+const COLD_WITHIN: Duration = Duration::from_millis(3);
+
+/// All that was measured.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub apply: Option<apply::Record>,
+    pub contest: Vec<contest::Record>,
+    pub engine: engine::Figures,
 }
 
-impl Table {
-    pub fn new<const N: usize>(head: [&str; N]) -> Self {
-        Self { rows: vec![head.map(str::to_owned).to_vec()] }
-    }
-
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
-    }
-}
-
-impl fmt::Display for Table {
+impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let cells = |column: usize| self.rows.iter().filter_map(move |row| row[..].get(column));
-        let width = |column| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for (i, row) in self.rows.iter().enumerate() {
-            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
-                0 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
-            if i == 0 {
-                writeln!(f, "{}", "─".repeat(widths.iter().sum::<usize>() + 2 * (columns.max(1) - 1)))?;
-            }
+        if let Some(apply) = &self.apply {
+            writeln!(f, "A new Worker, from its apply ({} of them, one after another)\n", apply.count())?;
+            writeln!(f, "{}", apply_table(apply))?;
         }
-        Ok(())
+        if !self.contest.is_empty() {
+            writeln!(f, "The hello Worker; the median of {} rounds\n", self.contest[0].samples.len())?;
+            writeln!(f, "{}", contest_table(&self.contest))?;
+        }
+        writeln!(f, "{}", bars_table(&self.bars()))
     }
 }
 
-/// The contest; ratios are to the record named `reference`.
-pub fn contest(records: &[Record], reference: &str) -> Table {
-    let reference = records.iter().find(|record| record.name == reference);
-    let ratio = |of: f64, to: fn(&Record) -> f64| match reference.map(to) {
-        Some(to) if to > 0.0 => format!("{:.2}", of / to),
+impl Report {
+    fn bars(&self) -> [Bar; 4] {
+        let cpu = |name| self.contest.iter().find(|record| record.name == name).map(contest::Record::cpu);
+        [
+            Bar {
+                what: "apply → first 200, p99".to_owned(),
+                measured: self.apply.as_ref().map(|apply| apply.p99(Stage::FIRST_200)),
+                at_most: Some(FIRST_200_WITHIN),
+            },
+            Bar {
+                what: "warm invocation on a shard".to_owned(),
+                measured: self.engine.warm,
+                at_most: Some(WARM_WITHIN),
+            },
+            Bar {
+                what: "cold start of a 1 KB Worker".to_owned(),
+                measured: self.engine.cold,
+                at_most: Some(COLD_WITHIN),
+            },
+            Bar {
+                what: format!("CPU time for a request, router + node beside {REFERENCE}"),
+                measured: cpu("Tenon"),
+                at_most: cpu(REFERENCE),
+            },
+        ]
+    }
+}
+
+fn apply_table(record: &apply::Record) -> Table {
+    let mut table = Table::new(["until", "p50", "p99", "worst"]);
+    for (what, stage) in [("stored by the API server", Stage::STORED), ("first 200", Stage::FIRST_200)] {
+        let [p50, p99, max] = [record.p50(stage), record.p99(stage), record.max(stage)].map(human);
+        table.row([what.to_owned(), p50, p99, max]);
+    }
+    table
+}
+
+fn contest_table(records: &[contest::Record]) -> Table {
+    let reference = records.iter().find(|record| record.name == REFERENCE);
+    let ratio = |record: &contest::Record, of: fn(&contest::Record) -> f64| match reference.map(of) {
+        Some(to) if to > 0.0 => format!("× {:.2}", of(record) / to),
         _ => "-".to_owned(),
     };
-    let mut table = Table::new(["", "requests/s", "ratio", "p50", "p99", "CPU µs/request", "ratio", "of which"]);
+    let mut table = Table::new(["", "requests/s", "", "p50", "p99", "CPU µs/request", "", "of which"]);
     for record in records {
         let by_process = record.cpu_by_process().map(|(name, cpu)| format!("{name} {}", micros(cpu)));
         table.row([
             record.name.to_owned(),
             format!("{:.0}", record.requests_per_second()),
-            ratio(record.requests_per_second(), Record::requests_per_second),
-            millis(record.p50()),
-            millis(record.p99()),
+            ratio(record, contest::Record::requests_per_second),
+            human(record.p50()),
+            human(record.p99()),
             micros(record.cpu()),
-            ratio(record.cpu().as_secs_f64(), |record| record.cpu().as_secs_f64()),
+            ratio(record, |record| record.cpu().as_secs_f64()),
             by_process.collect::<Vec<_>>().join(" + "),
         ]);
     }
@@ -65,11 +97,10 @@ pub fn contest(records: &[Record], reference: &str) -> Table {
 }
 
 /// A promise, and what was measured of it.
-pub struct Bar {
-    pub what: String,
-    pub measured: Option<Duration>,
-    pub at_most: Option<Duration>,
-    pub format: fn(Duration) -> String,
+struct Bar {
+    what: String,
+    measured: Option<Duration>,
+    at_most: Option<Duration>,
 }
 
 impl Bar {
@@ -82,21 +113,26 @@ impl Bar {
     }
 }
 
-pub fn bars(bars: &[Bar]) -> Table {
-    let mut table = Table::new(["", "at most", "measured", "verdict"]);
+fn bars_table(bars: &[Bar]) -> Table {
+    let mut table = Table::new(["bar", "at most", "measured", "verdict"]);
     for bar in bars {
-        let show = |duration: Option<Duration>| duration.map_or_else(|| "-".to_owned(), bar.format);
+        let show = |duration: Option<Duration>| duration.map_or_else(|| "-".to_owned(), human);
         table.row([bar.what.clone(), show(bar.at_most), show(bar.measured), bar.verdict().to_owned()]);
     }
     table
 }
 
-pub fn micros(duration: Duration) -> String {
+fn micros(duration: Duration) -> String {
     format!("{:.1}", duration.as_secs_f64() * 1e6)
 }
 
-pub fn millis(duration: Duration) -> String {
-    format!("{:.2} ms", duration.as_secs_f64() * 1e3)
+/// In the unit that leaves one to three digits before the point.
+fn human(duration: Duration) -> String {
+    match duration.as_secs_f64() {
+        seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
+        seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        seconds => format!("{seconds:.2} s"),
+    }
 }
 
 #[cfg(test)]
@@ -104,8 +140,8 @@ mod tests {
     use super::*;
 
     fn bar(measured: Option<u64>, at_most: Option<u64>) -> Bar {
-        let millis_of = |ms: Option<u64>| ms.map(Duration::from_millis);
-        Bar { what: "x".into(), measured: millis_of(measured), at_most: millis_of(at_most), format: millis }
+        let millis = |ms: Option<u64>| ms.map(Duration::from_millis);
+        Bar { what: "x".into(), measured: millis(measured), at_most: millis(at_most) }
     }
 
     #[test]
@@ -121,13 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(["", "µs"]);
-        table.row(["Envoy + deno".into(), "5".into()]);
-        table.row(["Tenon".into(), "1234".into()]);
-        let lines: Vec<_> = table.to_string().lines().map(str::to_owned).collect();
-        assert_eq!(lines[0], "                µs");
-        assert_eq!(lines[2], "Envoy + deno     5");
-        assert_eq!(lines[3], "Tenon         1234");
+    fn durations_are_in_a_unit_that_suits_them() {
+        assert_eq!(human(Duration::from_nanos(12_340)), "12.3 µs");
+        assert_eq!(human(Duration::from_micros(999_000)), "999.0 ms");
+        assert_eq!(human(Duration::from_millis(1_250)), "1.25 s");
+    }
+
+    #[test]
+    fn an_empty_report_says_that_nothing_was_measured() {
+        let report = Report::default().to_string();
+        assert_eq!(report.matches("not measured").count(), 4, "{report}");
     }
 }

@@ -84,12 +84,13 @@ impl Process {
 }
 
 fn binary_path(binary: &str) -> anyhow::Result<PathBuf> {
-    // The suite is target/debug/deps/suite-…; the binaries are one folder up.
     let folder = match std::env::var_os("TENON_E2E_BINARIES") {
         Some(folder) => PathBuf::from(folder),
         None => {
-            let suite = std::env::current_exe()?;
-            suite.ancestors().nth(2).context("the suite is in no target folder")?.to_owned()
+            // A suite is target/debug/deps/suite-…, with the binaries one folder up; a program is among them.
+            let own = std::env::current_exe()?;
+            let mut folders = own.ancestors().skip(1).take(2);
+            folders.find(|folder| folder.join(binary).is_file()).unwrap_or(Path::new(".")).to_owned()
         }
     };
     let path = folder.join(binary);

@@ -1,0 +1,113 @@
+//! From `kubectl apply` to the first answer: a Worker that did not exist, on a real control plane, through the real
+//! operator, router and node.
+//!
+//! ```text
+//!  apply ──► API server ──► operator: compile, revision, status ──► catalog ──► router: route, pick
+//!    │            │                                                  └──────► node: fetch code, start an isolate
+//!    │◄─ stored ──┘                                                                                   │
+//!    │◄─ first 200 ───────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! One Worker at a time: what is measured is the path, not how many fit on it.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use tenon_e2e::{Namespace, Platform, answering, worker};
+use tokio::time::{Instant, sleep};
+
+use crate::quantile::{median, quantile};
+
+/// Between two looks: the resolution of what is measured.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A Worker that takes this long will not come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One Worker's times, both from the moment its apply was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// The API server has it.
+    stored: Duration,
+    first_200: Duration,
+}
+
+/// The times of all Workers.
+#[derive(Debug)]
+pub struct Record {
+    samples: Vec<Sample>,
+}
+
+/// What to look at in a [`Record`].
+#[derive(Clone, Copy, Debug)]
+pub struct Stage(fn(&Sample) -> Duration);
+
+impl Stage {
+    pub const STORED: Self = Self(|sample| sample.stored);
+    pub const FIRST_200: Self = Self(|sample| sample.first_200);
+}
+
+/// Starts the platform, applies `count` Workers one after another, and ends it.
+///
+/// # Errors
+/// When the control plane is not there, or a Worker does not come to answer.
+pub fn run(count: usize) -> anyhow::Result<Record> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let platform = Platform::start().await.context("the platform does not start")?;
+        let namespace = Namespace::create(&platform.cluster, "bench").await?;
+        // The first of all opens the connections between the processes; it is not among the figures.
+        measure(&platform, &namespace, "first").await?;
+        let mut samples = Vec::with_capacity(count);
+        for i in 0..count {
+            samples.push(measure(&platform, &namespace, &format!("worker-{i}")).await?);
+        }
+        namespace.delete().await?;
+        platform.stop().await?;
+        Ok(Record { samples })
+    })
+}
+
+async fn measure(platform: &Platform, namespace: &Namespace, name: &str) -> anyhow::Result<Sample> {
+    let worker = worker(name, &answering(name));
+    let host = namespace.host(name);
+    let mut connection = platform.router.connection();
+    // The router has an open connection from its client, and says that it knows no such Worker.
+    let unknown = connection.get(&host, "/").await?;
+    ensure!(unknown.status == 404, "{host} answers {} before it exists", unknown.status);
+
+    let began = Instant::now();
+    namespace.apply(&worker).await?;
+    let stored = began.elapsed();
+    loop {
+        let answer = connection.get(&host, "/").await?;
+        if answer.status == 200 {
+            ensure!(answer.body == name, "{host} answers {:?}", answer.body);
+            return Ok(Sample { stored, first_200: began.elapsed() });
+        }
+        ensure!(began.elapsed() < PATIENCE, "{host} answers {} {} after {PATIENCE:?}", answer.status, answer.body);
+        sleep(PAUSE).await;
+    }
+}
+
+impl Record {
+    pub fn count(&self) -> usize {
+        self.samples.len()
+    }
+
+    pub fn p50(&self, stage: Stage) -> Duration {
+        Duration::from_secs_f64(median(self.seconds(stage)))
+    }
+
+    pub fn p99(&self, stage: Stage) -> Duration {
+        Duration::from_secs_f64(quantile(self.seconds(stage), 0.99))
+    }
+
+    pub fn max(&self, stage: Stage) -> Duration {
+        self.samples.iter().map(stage.0).max().unwrap_or_default()
+    }
+
+    fn seconds(&self, stage: Stage) -> Vec<f64> {
+        self.samples.iter().map(|sample| stage.0(sample).as_secs_f64()).collect()
+    }
+}

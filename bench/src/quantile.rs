@@ -1,0 +1,41 @@
+//! Order statistics of a few values.
+
+/// The value that half of them are below: between the middle two, if there are two.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        n => (values[(n - 1) / 2] + values[n / 2]) / 2.0,
+    }
+}
+
+/// The smallest of the values that at least `share` of them do not exceed (nearest rank): nothing is made up between
+/// two values that were seen.
+pub fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let rank = (values.len() as f64 * share).ceil() as usize;
+    values.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_99th_of_100_is_the_last_but_one() {
+        let values = (1..=100).rev().map(f64::from).collect::<Vec<_>>();
+        assert_eq!(quantile(values.clone(), 0.99), 99.0);
+        assert_eq!(quantile(values, 1.0), 100.0);
+    }
+
+    #[test]
+    fn the_median_of_two_is_between_them() {
+        assert_eq!(median(vec![3.0, 1.0]), 2.0);
+        assert_eq!(median(vec![3.0, 1.0, 9.0]), 3.0);
+    }
+
+    #[test]
+    fn of_nothing_there_is_nothing() {
+        assert_eq!((median(vec![]), quantile(vec![], 0.99)), (0.0, 0.0));
+    }
+}
