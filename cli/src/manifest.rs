@@ -217,7 +217,7 @@ fn key(metadata: &ObjectMeta) -> (String, String) {
     (namespace, metadata.name.clone().unwrap_or_default())
 }
 
-/// The documents of a YAML stream, each with the line it begins at. Nothing but the end of a document stands as
+/// The documents of a YAML stream, each with the line at which its content begins. Nothing but the end of a document stands as
 /// `---` at the beginning of a line: block scalars are indented.
 fn documents(text: &str) -> Vec<(usize, &str)> {
     let (mut documents, mut start, mut start_line, mut offset) = (Vec::new(), 0, 1, 0);
@@ -229,7 +229,15 @@ fn documents(text: &str) -> Vec<(usize, &str)> {
         offset += line.len();
     }
     documents.push((start_line, &text[start..]));
-    documents
+    documents.into_iter().map(|(line, document)| without_preface(line, document)).collect()
+}
+
+/// A document without the blank lines and comments before it.
+fn without_preface(line: usize, document: &str) -> (usize, &str) {
+    let is_preface = |line: &&str| line.trim().is_empty() || line.starts_with('#');
+    let preface = document.split_inclusive('\n').take_while(is_preface);
+    let (lines, bytes) = preface.fold((0, 0), |(lines, bytes), line| (lines + 1, bytes + line.len()));
+    (line + lines, &document[bytes..])
 }
 
 #[cfg(test)]

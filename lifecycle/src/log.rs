@@ -1,5 +1,6 @@
 //! Logs: one line per event on standard error, as JSON for machines or plain for people.
 
+use std::io::IsTerminal as _;
 use std::str::FromStr;
 
 use tracing_subscriber::EnvFilter;
@@ -45,7 +46,7 @@ pub fn init(args: &LogArgs) {
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match args.log_format {
         LogFormat::Json => subscriber.json().flatten_event(true).with_span_list(false).init(),
-        LogFormat::Pretty => subscriber.compact().with_target(false).init(),
+        LogFormat::Pretty => subscriber.compact().with_target(false).with_ansi(std::io::stderr().is_terminal()).init(),
     }
 }
 

@@ -26,10 +26,10 @@ fn problems(text: &str) -> Vec<String> {
 fn a_file_may_hold_many_objects() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: code\n  namespace: shop\ndata:\n  a.js: x\n";
     let secret = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: keys\nstringData:\n  key: x\n";
-    let manifests = manifests(&format!("# all of it\n---\n{HELLO}---\n{map}---\n{secret}"));
+    let manifests = manifests(&format!("# all of it\n---\n# hello\n\n{HELLO}---\n{map}---\n{secret}"));
     assert_eq!(manifests.problems, []);
     let (place, _) = &manifests.workers[&WorkerId::new("default", "hello")];
-    assert_eq!(place.to_string(), "a.yaml:3");
+    assert_eq!(place.to_string(), "a.yaml:5");
     assert!(manifests.config_maps.contains_key(&("shop".to_owned(), "code".to_owned())));
     assert!(manifests.secrets.contains_key(&("default".to_owned(), "keys".to_owned())));
 }

@@ -15,9 +15,11 @@ pub(super) struct Position<'a> {
 const MAX_TEXT: usize = 400;
 
 impl<'a> Position<'a> {
-    /// `offset` counts bytes; one that is past the end, or within a character, is moved back.
+    /// `offset` counts bytes; one that is past the end, or within a character, is moved back. The end is that of
+    /// the last line with anything on it: there somebody has to go on writing.
     pub(super) fn of(source: &'a str, offset: usize) -> Self {
-        let offset = source.floor_char_boundary(offset);
+        let end = source.trim_end_matches(['\r', '\n']).len();
+        let offset = source.floor_char_boundary(offset.min(end));
         let before = &source[..offset];
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let rest = &source[start..];
@@ -44,7 +46,7 @@ mod tests {
         assert_eq!(at("ab\ncd", 1), (1, 2, "ab"));
         assert_eq!(at("ab\r\ncd", 5), (2, 2, "cd"));
         assert_eq!(at("ab\r\ncd", 0), (1, 1, "ab"));
-        assert_eq!(at("ab\n", 99), (2, 1, ""));
+        assert_eq!(at("ab\n\n", 99), (1, 3, "ab"));
     }
 
     #[test]
