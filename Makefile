@@ -51,10 +51,14 @@ crds: tools ## Generate the CRDs' YAML from the Rust types
 
 .PHONY: bench
 bench: tools ## Measure Tenon beside its peers, in one run
-	cargo bench --package tenon-router --bench ring
-	cargo bench --package tenon-runtime-node --bench engine
 	bench/setup
-	cargo run --release --package tenon-bench
+	deploy/cluster/build
+	cargo build --release --workspace $(BINARIES) --bin tenon-bench
+	cargo bench --package tenon-router --bench ring
+	cargo bench --package tenon-runtime-node --bench engine --no-run
+	trap 'deploy/cluster/down' EXIT
+	deploy/cluster/up
+	deploy/cluster/run-in target/release/tenon-bench
 
 .PHONY: cluster
 cluster: ## Start a Kubernetes control plane of our own; prints its kubeconfig
