@@ -1,6 +1,7 @@
 //! What a node is told: raw as [`NodeArgs`], checked as [`Config`].
 
 use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
@@ -18,19 +19,19 @@ pub struct NodeArgs {
     /// Port of shard 0; shard i listens i ports above it. 0 lets the system choose each.
     #[arg(long, env = "TENON_SHARD_PORT", default_value_t = 7100)]
     pub shard_port: u16,
-    /// Pinned threads. By default one for each CPU.
-    #[arg(long, env = "TENON_SHARDS")]
+    /// Threads that run Workers. By default one for each CPU.
+    #[arg(long, env = "TENON_SHARDS", value_parser = at_least_one::<u16>)]
     pub shards: Option<u16>,
     /// URL of the operator's catalog.
     #[arg(long, env = "TENON_CATALOG")]
     pub catalog: String,
     /// Isolates that a shard keeps.
-    #[arg(long, env = "TENON_ISOLATES_PER_SHARD", default_value_t = 200)]
+    #[arg(long, env = "TENON_ISOLATES_PER_SHARD", default_value_t = 200, value_parser = at_least_one::<usize>)]
     pub isolates_per_shard: usize,
     /// Invocations at once on a shard, over which it sheds.
-    #[arg(long, env = "TENON_MAX_INFLIGHT", default_value_t = 1024)]
+    #[arg(long, env = "TENON_MAX_INFLIGHT", default_value_t = 1024, value_parser = at_least_one::<u32>)]
     pub max_inflight: u32,
-    /// Let the system place the shards' threads instead of pinning each to a CPU.
+    /// Never pin a shard's thread. Otherwise each has a CPU of its own if there are exactly as many.
     #[arg(long, env = "TENON_NO_PIN")]
     pub no_pin: bool,
     /// How long invocations may go on after the node was asked to end, in seconds.
@@ -57,8 +58,6 @@ pub struct Config {
 pub enum ConfigError {
     #[error("--catalog {url:?} is not a URL such as http://tenon-operator:7070: {source}")]
     Catalog { url: String, source: tonic::transport::Error },
-    #[error("--shards must be at least 1")]
-    NoShards,
     #[error("--shard-port {port} leaves no room for {shards} shards: the last port is 65535")]
     Ports { port: u16, shards: u16 },
 }
@@ -67,11 +66,7 @@ impl TryFrom<NodeArgs> for Config {
     type Error = ConfigError;
 
     fn try_from(args: NodeArgs) -> Result<Self, ConfigError> {
-        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
-        let shards = args.shards.unwrap_or(u16::try_from(cpus).unwrap_or(u16::MAX));
-        if shards == 0 {
-            return Err(ConfigError::NoShards);
-        }
+        let shards = args.shards.unwrap_or_else(cpus);
         if args.shard_port != 0 && args.shard_port.checked_add(shards - 1).is_none() {
             return Err(ConfigError::Ports { port: args.shard_port, shards });
         }
@@ -85,8 +80,7 @@ impl TryFrom<NodeArgs> for Config {
             catalog,
             isolates_per_shard: args.isolates_per_shard,
             max_inflight: args.max_inflight,
-            // Two threads pinned to one CPU would starve each other.
-            pin: !args.no_pin && usize::from(shards) <= cpus,
+            pin: !args.no_pin && may_pin(shards),
             drain_grace: args.drain_grace,
         })
     }
@@ -98,6 +92,21 @@ impl Config {
         let port = if self.shard_port == 0 { 0 } else { self.shard_port + i };
         SocketAddr::new(self.listen_ip, port)
     }
+}
+
+/// By what the process may use: its CPU quota is less than the machine's CPUs in most containers.
+fn cpus() -> u16 {
+    std::thread::available_parallelism().ok().and_then(|cpus| u16::try_from(cpus.get()).ok()).unwrap_or(1)
+}
+
+/// Only where every CPU that the process may run on gets one shard. With fewer shards than CPUs each node of a machine
+/// would pin its own to the same ones; with more, two would starve each other.
+fn may_pin(shards: u16) -> bool {
+    core_affinity::get_core_ids().is_some_and(|cores| cores.len() == usize::from(shards))
+}
+
+fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+    text.parse().ok().filter(|number| *number >= T::from(1)).ok_or_else(|| format!("{text:?} is not a number from 1"))
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
@@ -136,13 +145,31 @@ mod tests {
 
     #[test]
     fn what_cannot_work_is_named() {
-        assert!(matches!(config(&["--shards", "0"]), Err(ConfigError::NoShards)));
         assert!(matches!(config(&["--shards", "2", "--shard-port", "65535"]), Err(ConfigError::Ports { .. })));
         assert!(matches!(config(&["--catalog", "no url at all"]), Err(ConfigError::Catalog { .. })));
+        for flag in ["--shards", "--isolates-per-shard", "--max-inflight"] {
+            let refused = Command::try_parse_from(["node", "--catalog", "http://operator:7070", flag, "0"]);
+            assert!(refused.err().is_some_and(|error| error.to_string().contains(flag)), "{flag} 0");
+        }
     }
 
     #[test]
-    fn more_shards_than_cpus_are_not_pinned() {
-        assert!(!config(&["--shards", "4096"]).unwrap().pin);
+    fn the_system_chooses_each_port_if_told_to() {
+        let config = config(&["--shards", "2", "--shard-port", "0"]).unwrap();
+        assert_eq!((config.shard_address(0).port(), config.shard_address(1).port()), (0, 0));
+    }
+
+    #[test]
+    fn a_grace_is_so_many_seconds() {
+        assert_eq!(config(&["--drain-grace", "90s"]).unwrap().drain_grace, Duration::from_secs(90));
+        assert_eq!(config(&["--drain-grace", "5"]).unwrap().drain_grace, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn threads_are_pinned_only_when_each_cpu_gets_one() {
+        assert!(!config(&["--shards", "4096", "--shard-port", "7100"]).unwrap().pin);
+        let cpus = core_affinity::get_core_ids().map_or(0, |cores| cores.len());
+        assert_eq!(may_pin(u16::try_from(cpus).unwrap()), cpus > 0);
+        assert!(!config(&["--no-pin"]).unwrap().pin);
     }
 }

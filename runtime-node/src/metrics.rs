@@ -1,11 +1,17 @@
 //! What a node counts. Each shard holds its own children of every family, so that counting is an add on memory
 //! that no other thread writes.
 
+use std::time::Instant;
+
+use prometheus::core::Collector;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
 use tenon_proto::failure::FailureCode;
 use tenon_proto::id::ShardId;
+
+use crate::admission::Refusal;
+use crate::pool::Eviction;
 
 /// Seconds: from a warm hello, some microseconds, to the longest wall limits.
 const DURATION_BUCKETS: &[f64] = &[
@@ -17,85 +23,138 @@ const DURATION_BUCKETS: &[f64] = &[
 pub struct Metrics {
     invocations: IntCounterVec,
     duration: HistogramVec,
-    start_duration: HistogramVec,
-    isolates: IntGaugeVec,
     in_flight: IntGaugeVec,
+    shed: IntCounterVec,
+    isolates: IntGaugeVec,
+    cold_starts: IntCounterVec,
+    cold_start_duration: HistogramVec,
     evictions: IntCounterVec,
 }
 
 /// One shard's.
 pub struct ShardMetrics {
     ok: IntCounter,
+    cancelled: IntCounter,
     failed: Vec<IntCounter>,
-    /// Seconds of an invocation, from its first message to its response's head.
-    pub duration: Histogram,
-    /// Seconds of a cold start, the fetch of its code included.
-    pub start_duration: Histogram,
-    pub isolates: IntGauge,
+    duration: Histogram,
+    /// Invocations that hold a permit of the shard.
     pub in_flight: IntGauge,
-    pub evictions: IntCounter,
+    shed: Vec<IntCounter>,
+    pub isolates: Isolates,
+    started: IntCounter,
+    not_started: IntCounter,
+    cold_start_duration: Histogram,
+    evictions: Vec<IntCounter>,
+}
+
+/// Isolates by what becomes of them.
+pub struct Isolates {
+    pub starting: IntGauge,
+    /// Ready for an invocation, or busy with some.
+    pub warm: IntGauge,
+    /// Let go by the pool, and still finishing what they began.
+    pub retiring: IntGauge,
 }
 
 impl Metrics {
     /// # Errors
     /// When the registry has them already.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let shard = &["shard"];
-        let metrics = Self {
-            invocations: IntCounterVec::new(
-                Opts::new("tenon_invocations_total", "Invocations by how they ended."),
-                &["shard", "code"],
-            )?,
-            duration: HistogramVec::new(
-                HistogramOpts::new("tenon_invocation_duration_seconds", "Time from a request to its response's head.")
-                    .buckets(DURATION_BUCKETS.to_vec()),
-                shard,
-            )?,
-            start_duration: HistogramVec::new(
-                HistogramOpts::new("tenon_cold_start_duration_seconds", "Time to load a revision, its fetch included.")
-                    .buckets(DURATION_BUCKETS.to_vec()),
-                shard,
-            )?,
-            isolates: IntGaugeVec::new(Opts::new("tenon_isolates", "Isolates in the pool."), shard)?,
-            in_flight: IntGaugeVec::new(Opts::new("tenon_shard_inflight", "Invocations in flight."), shard)?,
-            evictions: IntCounterVec::new(
-                Opts::new("tenon_evictions_total", "Isolates that made room for others."),
-                shard,
-            )?,
+        let counter =
+            |name, help, labels: &[&str]| register(registry, IntCounterVec::new(Opts::new(name, help), labels));
+        let gauge = |name, help, labels: &[&str]| register(registry, IntGaugeVec::new(Opts::new(name, help), labels));
+        let histogram = |name, help| {
+            let opts = HistogramOpts::new(name, help).buckets(DURATION_BUCKETS.to_vec());
+            register(registry, HistogramVec::new(opts, &["shard"]))
         };
-        registry.register(Box::new(metrics.invocations.clone()))?;
-        registry.register(Box::new(metrics.duration.clone()))?;
-        registry.register(Box::new(metrics.start_duration.clone()))?;
-        registry.register(Box::new(metrics.isolates.clone()))?;
-        registry.register(Box::new(metrics.in_flight.clone()))?;
-        registry.register(Box::new(metrics.evictions.clone()))?;
-        Ok(metrics)
+        Ok(Self {
+            invocations: counter("tenon_invocations_total", "Invocations by how they ended.", &["shard", "code"])?,
+            duration: histogram("tenon_invocation_duration_seconds", "Time from a request to its response's head.")?,
+            in_flight: gauge("tenon_shard_inflight", "Invocations in flight.", &["shard"])?,
+            shed: counter("tenon_shed_total", "Invocations refused for want of room.", &["shard", "reason"])?,
+            isolates: gauge("tenon_isolates", "Isolates by state.", &["shard", "state"])?,
+            cold_starts: counter("tenon_cold_starts_total", "Revisions loaded.", &["shard", "outcome"])?,
+            cold_start_duration: histogram(
+                "tenon_cold_start_duration_seconds",
+                "Time to load a revision, the fetch of its code included.",
+            )?,
+            evictions: counter("tenon_evictions_total", "Isolates that were let go.", &["shard", "reason"])?,
+        })
     }
 
     pub fn shard(&self, shard: ShardId) -> ShardMetrics {
         let shard = shard.to_string();
-        let labels = &[shard.as_str()];
-        let ended = |code: &str| self.invocations.with_label_values(&[shard.as_str(), code]);
+        let of = |family: &IntCounterVec, label: &str| family.with_label_values(&[shard.as_str(), label]);
+        let isolates = |state| self.isolates.with_label_values(&[shard.as_str(), state]);
         ShardMetrics {
-            ok: ended("ok"),
-            failed: FailureCode::ALL.iter().map(|code| ended(code.as_str())).collect(),
-            duration: self.duration.with_label_values(labels),
-            start_duration: self.start_duration.with_label_values(labels),
-            isolates: self.isolates.with_label_values(labels),
-            in_flight: self.in_flight.with_label_values(labels),
-            evictions: self.evictions.with_label_values(labels),
+            ok: of(&self.invocations, "ok"),
+            cancelled: of(&self.invocations, "cancelled"),
+            failed: FailureCode::ALL.iter().map(|code| of(&self.invocations, code.as_str())).collect(),
+            duration: self.duration.with_label_values(&[shard.as_str()]),
+            in_flight: self.in_flight.with_label_values(&[shard.as_str()]),
+            shed: Refusal::ALL.iter().map(|refusal| of(&self.shed, refusal.as_str())).collect(),
+            isolates: Isolates {
+                starting: isolates("starting"),
+                warm: isolates("warm"),
+                retiring: isolates("retiring"),
+            },
+            started: of(&self.cold_starts, "ok"),
+            not_started: of(&self.cold_starts, "failed"),
+            cold_start_duration: self.cold_start_duration.with_label_values(&[shard.as_str()]),
+            evictions: Eviction::ALL.iter().map(|why| of(&self.evictions, why.as_str())).collect(),
         }
     }
 }
 
+fn register<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    family: Result<C, prometheus::Error>,
+) -> Result<C, prometheus::Error> {
+    let family = family?;
+    registry.register(Box::new(family.clone()))?;
+    Ok(family)
+}
+
+// The vectors have the order of the enums they count by, which is that of their declaration.
 impl ShardMetrics {
-    /// Counts an invocation that ended: well, or with a failure.
-    pub fn ended(&self, failure: Option<FailureCode>) {
-        match failure {
-            None => self.ok.inc(),
-            // `failed` and `FailureCode::ALL` have the same order, that of the declaration.
-            Some(code) => self.failed[code as usize].inc(),
-        }
+    /// An invocation begins. One that is dropped before it ends was cancelled by its caller.
+    pub fn begin(&self) -> Observation<'_> {
+        Observation { metrics: self, began: Instant::now(), ended: &self.cancelled }
+    }
+
+    pub fn shed(&self, refusal: Refusal) {
+        self.shed[refusal as usize].inc();
+    }
+
+    pub fn evicted(&self, why: Eviction) {
+        self.evictions[why as usize].inc();
+    }
+
+    /// A start that began then has come to its end.
+    pub fn cold_start(&self, began: Instant, succeeded: bool) {
+        if succeeded { &self.started } else { &self.not_started }.inc();
+        self.cold_start_duration.observe(began.elapsed().as_secs_f64());
+    }
+}
+
+/// One invocation's time, which is observed when this is dropped.
+pub struct Observation<'a> {
+    metrics: &'a ShardMetrics,
+    began: Instant,
+    ended: &'a IntCounter,
+}
+
+impl Observation<'_> {
+    /// It has ended, with a response or with a failure.
+    pub fn end(mut self, failure: Option<FailureCode>) {
+        self.ended = failure.map_or(&self.metrics.ok, |code| &self.metrics.failed[code as usize]);
+    }
+}
+
+impl Drop for Observation<'_> {
+    fn drop(&mut self) {
+        self.ended.inc();
+        self.metrics.duration.observe(self.began.elapsed().as_secs_f64());
     }
 }
 
@@ -104,12 +163,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_is_counted_under_its_own_code() {
+    fn everything_is_counted_under_its_own_name() {
         let metrics = Metrics::register(&Registry::new()).unwrap();
         let shard = metrics.shard(ShardId(0));
         for code in FailureCode::ALL {
-            shard.ended(Some(*code));
+            shard.begin().end(Some(*code));
             assert_eq!(metrics.invocations.with_label_values(&["0", code.as_str()]).get(), 1, "{code}");
         }
+        for refusal in Refusal::ALL {
+            shard.shed(refusal);
+            assert_eq!(metrics.shed.with_label_values(&["0", refusal.as_str()]).get(), 1, "{}", refusal.as_str());
+        }
+        for why in Eviction::ALL {
+            shard.evicted(why);
+            assert_eq!(metrics.evictions.with_label_values(&["0", why.as_str()]).get(), 1, "{}", why.as_str());
+        }
+    }
+
+    #[test]
+    fn an_invocation_that_nobody_waits_for_was_cancelled() {
+        let metrics = Metrics::register(&Registry::new()).unwrap();
+        let shard = metrics.shard(ShardId(0));
+        drop(shard.begin());
+        shard.begin().end(None);
+        assert_eq!((shard.cancelled.get(), shard.ok.get()), (1, 1));
+        assert_eq!(shard.duration.get_sample_count(), 2);
     }
 }

@@ -3,25 +3,34 @@
 //! ```text
 //!            start                    started                     least recently used
 //!   (cold) ────────► Starting ──────────────────► Warm ◄──► busy ────────────────────► out
-//!      ▲                │ failed                    │ condemned
+//!      ▲                │ failed                    │ condemned, superseded
 //!      └──── back-off ──┴───────────────────────────┘
 //! ```
 //!
-//! It knows neither V8 nor time: isolates are [`Occupant`]s, and `now` is an argument. Belongs to one thread.
+//! It knows neither V8 nor time: isolates are [`Occupant`]s, and `now` is an argument. What it lets go of it hands
+//! out, for its caller to end. Belongs to one thread.
 
-use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use tenon_proto::failure::Failure;
-use tenon_proto::id::RevisionDigest;
+use tenon_proto::id::{RevisionDigest, WorkerId};
 
-/// How long a revision that failed to start is left alone at first, and at most. Doubled with each failure.
-const BACK_OFF: Duration = Duration::from_millis(250);
+/// How long a revision whose code failed is left alone at first, and at most. Doubled with each failure.
+const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
+
+/// How long a revision that could not be had is left alone: enough that a storm of requests for it asks the catalog
+/// ten times a second and not ten thousand.
+const MISSING_PAUSE: Duration = Duration::from_millis(100);
+
+/// An older revision of a Worker that had no request for so long is not one that shares its traffic.
+const SUPERSEDED_AFTER: Duration = Duration::from_secs(60);
 
 /// What a slot holds.
 pub trait Occupant: Clone {
+    /// Whose code it runs.
+    fn worker(&self) -> &WorkerId;
     /// It has invocations in flight and must not be taken away.
     fn is_busy(&self) -> bool;
     /// It must not get another invocation.
@@ -42,24 +51,57 @@ pub enum Lookup<O, S> {
     Full,
 }
 
+/// Why the pool let go of an isolate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// Another one needed its slot.
+    Room,
+    /// It went over a limit and could not be trusted any more.
+    Condemned,
+    /// A newer revision of its Worker has come, and nobody asks for this one.
+    Superseded,
+}
+
+impl Eviction {
+    pub const ALL: [Self; 3] = [Self::Room, Self::Condemned, Self::Superseded];
+
+    /// As metrics see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Room => "room",
+            Self::Condemned => "condemned",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
+/// How a revision that did not start is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// It could not be had, and may be there the next moment.
+    Soon,
+    /// Its code failed, and will most likely fail again: later each time.
+    BackOff,
+}
+
 /// A shard's slots: `O` is an isolate, `S` a start that is under way.
 pub struct Pool<O, S> {
     slots: FxHashMap<RevisionDigest, Slot<O, S>>,
     failures: FxHashMap<RevisionDigest, FailedStart>,
+    evicted: Vec<(Eviction, O)>,
     capacity: usize,
-    /// Counts uses, as a clock for "least recently".
+    /// Counts uses, as a clock for "least recently" on which no two uses are at the same time.
     uses: u64,
-    evictions: u64,
 }
 
 enum Slot<O, S> {
     Starting(S),
-    Warm { occupant: O, last_use: u64 },
+    Warm { occupant: O, last_use: u64, used_at: Instant },
 }
 
 struct FailedStart {
     failure: Failure,
-    back_off: Duration,
+    pause: Duration,
     until: Instant,
 }
 
@@ -70,9 +112,9 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         Self {
             slots: FxHashMap::default(),
             failures: FxHashMap::default(),
+            evicted: Vec::new(),
             capacity: capacity.max(1),
             uses: 0,
-            evictions: 0,
         }
     }
 
@@ -81,11 +123,11 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.uses += 1;
         match self.slots.get_mut(digest) {
             Some(Slot::Starting(start)) => return Lookup::Join(start.clone()),
-            Some(Slot::Warm { occupant, last_use }) if !occupant.is_condemned() => {
-                *last_use = self.uses;
+            Some(Slot::Warm { occupant, last_use, used_at }) if !occupant.is_condemned() => {
+                (*last_use, *used_at) = (self.uses, now);
                 return Lookup::Warm(occupant.clone());
             }
-            Some(Slot::Warm { .. }) => drop(self.slots.remove(digest)),
+            Some(Slot::Warm { .. }) => self.let_go(*digest, Eviction::Condemned),
             None => {}
         }
         if let Some(failed) = self.failures.get(digest)
@@ -93,7 +135,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         {
             return Lookup::Failed(failed.failure.clone());
         }
-        if self.slots.len() >= self.capacity && !self.evict() {
+        if self.slots.len() >= self.capacity && !self.make_room() {
             return Lookup::Full;
         }
         Lookup::Start
@@ -104,161 +146,66 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.slots.insert(digest, Slot::Starting(start));
     }
 
-    pub fn started(&mut self, digest: RevisionDigest, occupant: O) {
+    /// The start has succeeded. Idle isolates of older revisions that nobody has asked for of late are let go.
+    pub fn started(&mut self, digest: RevisionDigest, occupant: O, now: Instant) {
         self.failures.remove(&digest);
-        self.slots.insert(digest, Slot::Warm { occupant, last_use: self.uses });
+        let superseded = self.slots.iter().filter_map(|(digest, slot)| match slot {
+            Slot::Warm { occupant: older, used_at, .. } => {
+                let out = older.worker() == occupant.worker()
+                    && !older.is_busy()
+                    && now.duration_since(*used_at) >= SUPERSEDED_AFTER;
+                out.then_some(*digest)
+            }
+            Slot::Starting(_) => None,
+        });
+        for digest in superseded.collect::<Vec<_>>() {
+            self.let_go(digest, Eviction::Superseded);
+        }
+        self.slots.insert(digest, Slot::Warm { occupant, last_use: self.uses, used_at: now });
     }
 
-    /// The start failed. The next one is not tried before the back-off has passed, if `remember`.
-    pub fn failed(&mut self, digest: RevisionDigest, failure: Failure, remember: bool, now: Instant) {
+    /// The start has failed. For a while requests for the revision are told so.
+    pub fn failed(&mut self, digest: RevisionDigest, failure: Failure, retry: Retry, now: Instant) {
         self.slots.remove(&digest);
         // Long forgotten failures must not pile up: tenants choose how many revisions fail.
         self.failures.retain(|_, failed| now < failed.until + LONGEST_BACK_OFF);
-        if !remember {
-            return;
-        }
-        match self.failures.entry(digest) {
-            Entry::Occupied(mut entry) => {
-                let back_off = (entry.get().back_off * 2).min(LONGEST_BACK_OFF);
-                entry.insert(FailedStart { failure, back_off, until: now + back_off });
-            }
-            Entry::Vacant(entry) => {
-                entry.insert(FailedStart { failure, back_off: BACK_OFF, until: now + BACK_OFF });
-            }
-        }
+        let pause = match (retry, self.failures.get(&digest)) {
+            (Retry::Soon, _) => MISSING_PAUSE,
+            (Retry::BackOff, None) => FIRST_BACK_OFF,
+            (Retry::BackOff, Some(last)) => (last.pause * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF),
+        };
+        self.failures.insert(digest, FailedStart { failure, pause, until: now + pause });
     }
 
-    /// Every isolate that has started.
-    pub fn occupants(&self) -> impl Iterator<Item = &O> {
-        self.slots.values().filter_map(|slot| match slot {
-            Slot::Warm { occupant, .. } => Some(occupant),
-            Slot::Starting(_) => None,
-        })
+    /// What the pool has let go of since the last call, and why. It may still have invocations in flight.
+    pub fn take_evicted(&mut self) -> Vec<(Eviction, O)> {
+        std::mem::take(&mut self.evicted)
     }
 
-    pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
-    /// How many isolates have made room for others since the pool was made.
-    pub fn evictions(&self) -> u64 {
-        self.evictions
+    /// How many isolates there are, and how many more are starting.
+    pub fn count(&self) -> (usize, usize) {
+        let warm = self.slots.values().filter(|slot| matches!(slot, Slot::Warm { .. })).count();
+        (warm, self.slots.len() - warm)
     }
 
     /// Lets the isolate go that was used least recently among those that are idle. A look over all slots costs
     /// less than the start that follows.
-    fn evict(&mut self) -> bool {
+    fn make_room(&mut self) -> bool {
         let idle = self.slots.iter().filter_map(|(digest, slot)| match slot {
-            Slot::Warm { occupant, last_use } if !occupant.is_busy() => Some((*last_use, *digest)),
+            Slot::Warm { occupant, last_use, .. } if !occupant.is_busy() => Some((*last_use, *digest)),
             _ => None,
         });
         let Some((_, digest)) = idle.min() else { return false };
-        self.slots.remove(&digest);
-        self.evictions += 1;
+        self.let_go(digest, Eviction::Room);
         true
+    }
+
+    fn let_go(&mut self, digest: RevisionDigest, why: Eviction) {
+        if let Some(Slot::Warm { occupant, .. }) = self.slots.remove(&digest) {
+            self.evicted.push((why, occupant));
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::rc::Rc;
-
-    use tenon_proto::failure::{FailureCode, Phase};
-
-    use super::*;
-
-    #[derive(Clone, Default)]
-    struct Fake(Rc<(Cell<bool>, Cell<bool>)>);
-
-    impl Occupant for Fake {
-        fn is_busy(&self) -> bool {
-            self.0.0.get()
-        }
-        fn is_condemned(&self) -> bool {
-            self.0.1.get()
-        }
-    }
-
-    fn digest(n: u8) -> RevisionDigest {
-        RevisionDigest::new([n; 32])
-    }
-
-    fn pool_with(capacity: usize, digests: &[u8]) -> (Pool<Fake, ()>, Vec<Fake>) {
-        let mut pool = Pool::new(capacity);
-        let fakes = digests.iter().map(|n| {
-            let fake = Fake::default();
-            assert!(matches!(pool.look_up(&digest(*n), Instant::now()), Lookup::Start));
-            pool.started(digest(*n), fake.clone());
-            fake
-        });
-        let fakes = fakes.collect();
-        (pool, fakes)
-    }
-
-    fn holds(pool: &mut Pool<Fake, ()>, n: u8) -> bool {
-        pool.slots.contains_key(&digest(n))
-    }
-
-    #[test]
-    fn many_requests_for_one_cold_revision_wait_for_one_start() {
-        let mut pool = Pool::<Fake, ()>::new(2);
-        assert!(matches!(pool.look_up(&digest(1), Instant::now()), Lookup::Start));
-        pool.starting(digest(1), ());
-        for _ in 0..3 {
-            assert!(matches!(pool.look_up(&digest(1), Instant::now()), Lookup::Join(())));
-        }
-    }
-
-    #[test]
-    fn the_least_recently_used_makes_room() {
-        let (mut pool, _) = pool_with(2, &[1, 2]);
-        assert!(matches!(pool.look_up(&digest(1), Instant::now()), Lookup::Warm(_)));
-        assert!(matches!(pool.look_up(&digest(3), Instant::now()), Lookup::Start));
-        assert!(holds(&mut pool, 1) && !holds(&mut pool, 2));
-        assert_eq!(pool.evictions(), 1);
-    }
-
-    #[test]
-    fn a_busy_one_never_makes_room() {
-        let (mut pool, fakes) = pool_with(2, &[1, 2]);
-        fakes[0].0.0.set(true);
-        assert!(matches!(pool.look_up(&digest(3), Instant::now()), Lookup::Start));
-        assert!(holds(&mut pool, 1) && !holds(&mut pool, 2));
-        pool.starting(digest(3), ());
-        assert!(matches!(pool.look_up(&digest(4), Instant::now()), Lookup::Full));
-    }
-
-    #[test]
-    fn a_condemned_one_is_replaced_by_the_next_request() {
-        let (mut pool, fakes) = pool_with(1, &[1]);
-        fakes[0].0.1.set(true);
-        assert!(matches!(pool.look_up(&digest(1), Instant::now()), Lookup::Start));
-    }
-
-    #[test]
-    fn a_revision_that_keeps_failing_is_tried_less_and_less() {
-        let mut pool = Pool::<Fake, ()>::new(1);
-        let failure = Failure::new(FailureCode::WorkerStartFailed, Phase::Start, "");
-        let start = Instant::now();
-        pool.failed(digest(1), failure.clone(), true, start);
-        assert!(matches!(pool.look_up(&digest(1), start), Lookup::Failed(f) if f == failure));
-        let again = start + BACK_OFF;
-        assert!(matches!(pool.look_up(&digest(1), again), Lookup::Start));
-        pool.failed(digest(1), failure.clone(), true, again);
-        assert!(matches!(pool.look_up(&digest(1), again + BACK_OFF), Lookup::Failed(_)));
-        assert!(matches!(pool.look_up(&digest(1), again + 2 * BACK_OFF), Lookup::Start));
-    }
-
-    #[test]
-    fn a_start_that_failed_for_want_of_the_code_is_tried_at_once() {
-        let mut pool = Pool::<Fake, ()>::new(1);
-        let failure = Failure::new(FailureCode::RevisionUnavailable, Phase::Start, "");
-        pool.failed(digest(1), failure, false, Instant::now());
-        assert!(matches!(pool.look_up(&digest(1), Instant::now()), Lookup::Start));
-    }
-}
+mod tests;

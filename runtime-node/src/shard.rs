@@ -1,33 +1,39 @@
 //! A shard: one thread and all that it owns.
 //!
 //! ```text
-//!  invoke ─► drain? ─► permit of the shard ─► isolate: warm, or one start for all who wait
-//!                                               │
-//!                      response ◄── fetch ◄── permit of the Worker
+//!  admit ─► draining? ─► isolate: warm ───────────────────────► permits: the shard's, the Worker's
+//!                           │ cold                                 ▲                      │
+//!                           └─► waiting room ─► one start for all ─┘   response ◄── fetch ┘
 //! ```
 //!
 //! Nothing here is `Send`: a request runs on the thread that read it.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::rc::{Rc, Weak};
+use std::time::Instant;
 
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, Shared};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::id::RevisionDigest;
+use tenon_proto::id::{RevisionDigest, WorkerId};
 use tokio::task::spawn_local;
 
-use crate::admission::{Gate, Permit};
+use crate::admission::{Gate, Permit, Refusal};
 use crate::engine::{Engine, FetchRequest, FetchResponse, Isolate};
 use crate::metrics::ShardMetrics;
-use crate::pool::{Lookup, Occupant, Pool};
+use crate::pool::{Lookup, Occupant, Pool, Retry};
 use crate::source::Source;
+
+/// Requests that may wait for one cold isolate: as many as a Worker may have in flight by default, and some that
+/// will be refused when its own limit is known.
+const WAITING_ROOM: u32 = 256;
 
 /// One shard of a node.
 pub struct Shard {
     engine: Rc<Engine>,
     pool: RefCell<Pool<Resident, Start>>,
+    /// Every isolate that may have something in flight: the pool's, and those that it has let go.
+    living: RefCell<Vec<Weak<Isolate>>>,
     gate: Gate,
     source: Source,
     metrics: ShardMetrics,
@@ -35,29 +41,42 @@ pub struct Shard {
 }
 
 /// A start that many may wait for.
-type Start = Shared<LocalBoxFuture<'static, Result<Resident, Failure>>>;
-
-/// What a request waits for.
-enum Found {
-    Warm(Resident),
-    Starting(Start),
+#[derive(Clone)]
+struct Start {
+    outcome: Shared<LocalBoxFuture<'static, Result<Resident, Failure>>>,
+    waiting_room: Gate,
 }
 
 /// A warm isolate and how much of it is in use.
 #[derive(Clone)]
-pub struct Resident {
+struct Resident {
+    worker: WorkerId,
     isolate: Rc<Isolate>,
     gate: Gate,
     request_body_bytes: u64,
 }
 
 impl Occupant for Resident {
+    fn worker(&self) -> &WorkerId {
+        &self.worker
+    }
+
     fn is_busy(&self) -> bool {
         self.gate.in_flight() > 0 || self.isolate.in_flight() > 0
     }
 
     fn is_condemned(&self) -> bool {
         self.isolate.condemned().is_some()
+    }
+}
+
+impl Resident {
+    /// What goes on after its response counts too: otherwise `waitUntil` would be a way around the limit.
+    fn enter(&self) -> Result<Permit, Refusal> {
+        if self.isolate.in_flight() >= self.gate.limit() as usize {
+            return Err(Refusal::WorkerFull);
+        }
+        self.gate.enter().ok_or(Refusal::WorkerFull)
     }
 }
 
@@ -93,6 +112,7 @@ impl Shard {
         Rc::new(Self {
             engine: Rc::new(engine),
             pool: RefCell::new(Pool::new(isolates)),
+            living: RefCell::default(),
             gate: Gate::new(max_inflight),
             source,
             metrics,
@@ -109,16 +129,12 @@ impl Shard {
         self.draining.set(true);
     }
 
-    /// Resolves when nothing is in flight, `waitUntil` included.
+    /// Resolves when no isolate has anything in flight, what `waitUntil` keeps included.
     pub async fn idle(&self) {
         loop {
-            let busy = self.pool.borrow().occupants().find(|resident| resident.is_busy()).cloned();
+            let busy = self.living.borrow().iter().filter_map(Weak::upgrade).find(|isolate| isolate.in_flight() > 0);
             match busy {
-                Some(resident) => {
-                    resident.isolate.idle().await;
-                    // Its permits end when the response has been sent, a moment later on this thread.
-                    tokio::task::yield_now().await;
-                }
+                Some(isolate) => isolate.idle().await,
                 None => return,
             }
         }
@@ -126,88 +142,125 @@ impl Shard {
 
     /// A place in the isolate that runs `digest`, started if it is cold.
     ///
+    /// # Arguments
+    /// * `worker` - whose revision it must be: a router that mixes them up must not be believed.
+    ///
     /// # Errors
     /// When there is no room, the node drains, or the revision cannot be had or started.
-    pub async fn admit(self: &Rc<Self>, digest: RevisionDigest) -> Result<Admitted, Failure> {
-        let refuse = |code, why| Failure::new(code, Phase::Admission, why);
+    pub async fn admit(self: &Rc<Self>, worker: &str, digest: RevisionDigest) -> Result<Admitted, Failure> {
         if self.draining.get() {
-            return Err(refuse(FailureCode::Draining, "the node is shutting down"));
+            return Err(self.shed(Refusal::Draining));
         }
-        let permit =
-            self.gate.enter().ok_or_else(|| refuse(FailureCode::Overloaded, "the shard has no room for more"))?;
+        if self.gate.is_full() {
+            return Err(self.shed(Refusal::ShardFull));
+        }
+        let resident = self.resident(digest).await?;
+        if resident.worker.as_str() != worker {
+            let why = format!("the revision is not one of {worker}");
+            return Err(Failure::new(FailureCode::BadRequest, Phase::Admission, why));
+        }
+        let permit = self.gate.enter().ok_or_else(|| self.shed(Refusal::ShardFull))?;
         let gauge = self.metrics.in_flight.clone();
         gauge.inc();
         let shard = InFlight { _permit: permit, gauge };
-        let resident = self.resident(digest).await?;
-        let worker = resident
-            .gate
-            .enter()
-            .ok_or_else(|| refuse(FailureCode::Overloaded, "the Worker has as many invocations as it may"))?;
+        let worker = resident.enter().map_err(|refusal| self.shed(refusal))?;
         Ok(Admitted { resident, permits: Permits { _shard: shard, _worker: worker } })
     }
 
+    fn shed(&self, refusal: Refusal) -> Failure {
+        self.metrics.shed(refusal);
+        refusal.into()
+    }
+
+    /// The isolate that runs `digest`. One that others before us had condemned by our turn is replaced.
     async fn resident(self: &Rc<Self>, digest: RevisionDigest) -> Result<Resident, Failure> {
-        match self.find(digest)? {
-            Found::Warm(resident) => Ok(resident),
-            Found::Starting(start) => start.await,
+        loop {
+            let start = match self.look_up(digest)? {
+                Found::Warm(resident) => return Ok(resident),
+                Found::Cold(start) => start,
+            };
+            let _waiting = start.waiting_room.enter().ok_or_else(|| self.shed(Refusal::WaitingRoomFull))?;
+            let resident = start.outcome.await?;
+            if !resident.is_condemned() {
+                return Ok(resident);
+            }
         }
     }
 
-    /// The revision's isolate, or the start that will bring it: begun here if nobody has.
-    fn find(self: &Rc<Self>, digest: RevisionDigest) -> Result<Found, Failure> {
+    fn look_up(self: &Rc<Self>, digest: RevisionDigest) -> Result<Found, Failure> {
         let mut pool = self.pool.borrow_mut();
-        let evicted_before = pool.evictions();
-        let looked_up = pool.look_up(&digest, Instant::now());
-        self.metrics.evictions.inc_by(pool.evictions() - evicted_before);
-        match looked_up {
-            Lookup::Warm(resident) => Ok(Found::Warm(resident)),
-            Lookup::Join(start) => Ok(Found::Starting(start)),
-            Lookup::Failed(failure) => Err(failure),
-            Lookup::Full => {
-                let why = "every isolate of the shard is busy";
-                Err(Failure::new(FailureCode::Overloaded, Phase::Admission, why))
-            }
+        let found = pool.look_up(&digest, Instant::now());
+        let start = match found {
+            Lookup::Warm(resident) => return Ok(Found::Warm(resident)),
+            Lookup::Join(start) => return Ok(Found::Cold(start)),
+            Lookup::Failed(failure) => return Err(failure),
+            Lookup::Full => return Err(self.shed(Refusal::NoIdleIsolate)),
             Lookup::Start => {
-                let start = Rc::clone(self).start(digest).boxed_local().shared();
-                pool.starting(digest, start.clone());
-                self.metrics.isolates.set(pool.len() as i64);
+                let outcome = Rc::clone(self).start(digest).boxed_local().shared();
                 // On a task of its own, so that it goes on when those who wait for it have gone.
-                spawn_local(start.clone());
-                Ok(Found::Starting(start))
+                spawn_local(outcome.clone());
+                Start { outcome, waiting_room: Gate::new(WAITING_ROOM) }
             }
-        }
+        };
+        pool.starting(digest, start.clone());
+        drop(pool);
+        self.settle();
+        Ok(Found::Cold(start))
     }
 
     async fn start(self: Rc<Self>, digest: RevisionDigest) -> Result<Resident, Failure> {
         let began = Instant::now();
         let started = self.load(digest).await;
-        let mut pool = self.pool.borrow_mut();
+        self.metrics.cold_start(began, started.is_ok());
+        let now = Instant::now();
         match &started {
             Ok(resident) => {
-                self.metrics.start_duration.observe(began.elapsed().as_secs_f64());
-                pool.started(digest, resident.clone());
+                self.living.borrow_mut().push(Rc::downgrade(&resident.isolate));
+                self.pool.borrow_mut().started(digest, resident.clone(), now);
             }
             Err(failure) => {
-                // Code that was not to be had may be there the next moment; code that fails will fail again.
-                let remember = failure.code != FailureCode::RevisionUnavailable;
-                pool.failed(digest, failure.clone(), remember, Instant::now());
+                let missing = failure.code == FailureCode::RevisionUnavailable;
+                let retry = if missing { Retry::Soon } else { Retry::BackOff };
+                self.pool.borrow_mut().failed(digest, failure.clone(), retry, now);
             }
         }
-        self.metrics.isolates.set(pool.len() as i64);
+        self.settle();
         started
     }
 
     async fn load(&self, digest: RevisionDigest) -> Result<Resident, Failure> {
         let revision = self.source.fetch(digest).await?;
-        let limits = revision.limits;
+        let (worker, limits) = (revision.worker.clone(), revision.limits);
         // The engine's share is this thread's alone; module bytes stay where they are.
         let isolate = Isolate::start(&self.engine, digest, Rc::new((*revision).clone())).await?;
-        Ok(Resident {
-            isolate,
-            gate: Gate::new(limits.concurrency),
-            request_body_bytes: u64::from(limits.request_body_mib) * 1024 * 1024,
-        })
+        let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
+        Ok(Resident { worker, isolate, gate: Gate::new(limits.concurrency), request_body_bytes })
     }
+
+    /// Ends what the pool has let go of and tells the metrics how it stands now. Call when it has changed.
+    fn settle(&self) {
+        // Isolates end outside of the borrow: that takes a while, and what they held may look at the pool.
+        let evicted = self.pool.borrow_mut().take_evicted();
+        for (why, resident) in evicted {
+            self.metrics.evicted(why);
+            drop(resident);
+        }
+        let (warm, starting) = self.pool.borrow().count();
+        let living = {
+            let mut living = self.living.borrow_mut();
+            living.retain(|isolate| isolate.strong_count() > 0);
+            living.len()
+        };
+        let gauges = &self.metrics.isolates;
+        gauges.warm.set(warm as i64);
+        gauges.starting.set(starting as i64);
+        gauges.retiring.set(living.saturating_sub(warm) as i64);
+    }
+}
+
+enum Found {
+    Warm(Resident),
+    Cold(Start),
 }
 
 impl Admitted {
@@ -219,24 +272,10 @@ impl Admitted {
     /// Delivers the request; dropping the future cancels the invocation. The permits come back with the response, to
     /// be held until it has been sent.
     ///
-    /// # Arguments
-    /// * `timeout` - how long the caller waits, if it said so. The Worker's own wall limit holds besides.
-    ///
     /// # Errors
     /// As [`Isolate::fetch`].
-    pub async fn fetch(
-        self,
-        request: FetchRequest,
-        timeout: Option<Duration>,
-    ) -> Result<(FetchResponse, Permits), Failure> {
-        let fetch = self.resident.isolate.fetch(request);
-        let response = match timeout {
-            None => fetch.await?,
-            Some(timeout) => tokio::time::timeout(timeout, fetch).await.unwrap_or_else(|_| {
-                let why = "the caller's deadline has passed";
-                Err(Failure::new(FailureCode::WallLimitExceeded, Phase::Handler, why))
-            })?,
-        };
+    pub async fn fetch(self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
+        let response = self.resident.isolate.fetch(request).await?;
         Ok((response, self.permits))
     }
 }

@@ -7,9 +7,11 @@
 //! ```
 //!
 //! Only cold starts come here, so shards send a message and wait; nothing is shared with them. What is cached
-//! goes on being served when the catalog is gone.
+//! goes on being served when the catalog is gone, and an operator that is replaced is waited for.
 
-use std::collections::{HashMap, VecDeque};
+mod cache;
+
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +22,25 @@ use tenon_proto::catalog::GetRevisionRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
-use tenon_proto::revision::{Assembler, Revision};
+use tenon_proto::revision::{Assembler, MalformedRevision, Revision};
 use tokio::sync::{mpsc, oneshot};
-use tonic::Code;
+use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
 
-/// Module bytes that the cache keeps. A node runs some hundreds of revisions, of which few are large.
-const CACHE_BYTES: usize = 64 * 1024 * 1024;
+use cache::Cache;
 
-/// How long a node waits for the catalog, connection included.
-const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one try at the catalog may take, for a revision of many megabytes too.
+const ATTEMPT: Duration = Duration::from_secs(5);
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// A connection on which nothing has come for so long is asked whether it still lives, and given so long to answer.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Between tries; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
 type Answer = Result<Arc<Revision>, Failure>;
 
@@ -44,14 +55,34 @@ struct Want {
     answer_tx: oneshot::Sender<Answer>,
 }
 
+/// Why a try at the catalog brought no revision.
+#[derive(Debug, thiserror::Error)]
+enum FetchError {
+    #[error("the catalog has no such revision")]
+    Unknown,
+    #[error("the catalog cannot be reached: {0}")]
+    Unreachable(Status),
+    #[error("the catalog did not answer in time")]
+    Silent,
+    #[error("the catalog's answer is damaged: {0}")]
+    Malformed(#[from] MalformedRevision),
+    #[error("the catalog answered with revision {0}")]
+    Other(RevisionDigest),
+}
+
 impl Source {
-    /// Starts the thread. Nothing is connected before the first fetch.
+    /// Starts the thread, which ends with the last handle. Nothing is connected before the first fetch.
     ///
     /// # Errors
     /// When the thread cannot be made.
     pub fn spawn(catalog: Endpoint) -> io::Result<Self> {
         let (wants_tx, wants_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let catalog = catalog
+            .connect_timeout(CONNECT)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+            .keep_alive_while_idle(true);
         std::thread::Builder::new().name("source".to_owned()).spawn(move || {
             runtime.block_on(serve(catalog, wants_rx));
         })?;
@@ -72,7 +103,7 @@ impl Source {
 
 /// Runs until every handle is dropped.
 async fn serve(catalog: Endpoint, mut wants_rx: mpsc::UnboundedReceiver<Want>) {
-    let client = CatalogClient::new(catalog.connect_timeout(FETCH_TIMEOUT).connect_lazy());
+    let client = CatalogClient::new(catalog.connect_lazy());
     let mut cache = Cache::default();
     let mut waiting: HashMap<RevisionDigest, Vec<oneshot::Sender<Answer>>> = HashMap::new();
     let mut fetches = FuturesUnordered::new();
@@ -94,7 +125,7 @@ async fn serve(catalog: Endpoint, mut wants_rx: mpsc::UnboundedReceiver<Want>) {
             }
             Some((digest, answer)) = fetches.next() => {
                 if let Ok(revision) = &answer {
-                    cache.insert(digest, revision.clone());
+                    cache.insert(digest, Arc::clone(revision));
                 }
                 for answer_tx in waiting.remove(&digest).unwrap_or_default() {
                     let _ = answer_tx.send(answer.clone());
@@ -104,105 +135,72 @@ async fn serve(catalog: Endpoint, mut wants_rx: mpsc::UnboundedReceiver<Want>) {
     }
 }
 
+/// Tries until the revision is there or the patience with what went wrong is at its end.
 async fn fetch(client: CatalogClient<Channel>, digest: RevisionDigest) -> Answer {
-    let fetched = tokio::time::timeout(FETCH_TIMEOUT, get_revision(client, digest)).await;
-    let answer = fetched.unwrap_or_else(|_| Err(unavailable("the catalog did not answer in time")));
-    if let Err(failure) = &answer {
-        tracing::warn!(revision = %digest, error = %failure.message, "cannot fetch a revision");
+    let began = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let attempt = tokio::time::timeout(ATTEMPT, get_revision(client.clone(), digest)).await;
+        let error = match attempt.unwrap_or(Err(FetchError::Silent)) {
+            Ok(revision) => return Ok(Arc::new(revision)),
+            Err(error) => error,
+        };
+        if began.elapsed() + pause > error.patience() {
+            tracing::warn!(revision = %digest, %error, "cannot fetch a revision");
+            return Err(error.into());
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    answer
 }
 
-async fn get_revision(mut client: CatalogClient<Channel>, digest: RevisionDigest) -> Answer {
+async fn get_revision(mut client: CatalogClient<Channel>, digest: RevisionDigest) -> Result<Revision, FetchError> {
     let request = GetRevisionRequest { digest: digest.as_bytes().to_vec() };
-    let failed = |status: tonic::Status| match status.code() {
-        Code::NotFound => unavailable("the catalog has no such revision any more"),
-        _ => unavailable("the catalog cannot be reached"),
-    };
-    let mut messages = client.get_revision(request).await.map_err(failed)?.into_inner();
+    let mut messages = client.get_revision(request).await?.into_inner();
     let mut assembler = Assembler::default();
-    let malformed = |error| Failure::new(FailureCode::RevisionUnavailable, Phase::Start, format!("{error}"));
-    while let Some(message) = messages.message().await.map_err(failed)? {
-        assembler.push(message).map_err(malformed)?;
+    while let Some(message) = messages.message().await? {
+        assembler.push(message)?;
     }
-    let (actual, revision) = assembler.finish().map_err(malformed)?;
-    if actual != digest {
-        return Err(unavailable("the catalog answered with another revision"));
+    // Its content has been held against the digest that it came with.
+    match assembler.finish()? {
+        (actual, revision) if actual == digest => Ok(revision),
+        (actual, _) => Err(FetchError::Other(actual)),
     }
-    Ok(Arc::new(revision))
+}
+
+impl FetchError {
+    /// How long after the first try another one is worth while.
+    fn patience(&self) -> Duration {
+        match self {
+            // A router may have heard of it from another replica of the operator than the one we ask.
+            Self::Unknown => Duration::from_millis(500),
+            // Long enough for another replica to take over a connection, short enough for a caller who waits.
+            Self::Unreachable(_) => Duration::from_secs(2),
+            Self::Silent | Self::Malformed(_) | Self::Other(_) => Duration::ZERO,
+        }
+    }
+}
+
+impl From<Status> for FetchError {
+    fn from(status: Status) -> Self {
+        match status.code() {
+            Code::NotFound => Self::Unknown,
+            _ => Self::Unreachable(status),
+        }
+    }
+}
+
+/// For the caller: what is wrong with the catalog's insides is for the log.
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Self {
+        unavailable(match error {
+            FetchError::Unknown => "the catalog has no such revision",
+            FetchError::Unreachable(_) | FetchError::Silent => "the catalog cannot be reached",
+            FetchError::Malformed(_) | FetchError::Other(_) => "the catalog's answer is damaged",
+        })
+    }
 }
 
 fn unavailable(why: &str) -> Failure {
     Failure::new(FailureCode::RevisionUnavailable, Phase::Start, why)
-}
-
-/// The revisions that came last, up to [`CACHE_BYTES`].
-#[derive(Default)]
-struct Cache {
-    revisions: HashMap<RevisionDigest, Arc<Revision>>,
-    order: VecDeque<RevisionDigest>,
-    bytes: usize,
-}
-
-impl Cache {
-    fn get(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
-        self.revisions.get(digest).cloned()
-    }
-
-    fn insert(&mut self, digest: RevisionDigest, revision: Arc<Revision>) {
-        self.bytes += size(&revision);
-        self.revisions.insert(digest, revision);
-        self.order.push_back(digest);
-        while self.bytes > CACHE_BYTES && self.order.len() > 1 {
-            let oldest = self.order.pop_front().expect("there is more than one");
-            let removed = self.revisions.remove(&oldest).expect("what is in order is in revisions");
-            self.bytes -= size(&removed);
-        }
-    }
-}
-
-fn size(revision: &Revision) -> usize {
-    revision.modules.values().map(|module| module.len()).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use bytes::Bytes;
-    use tenon_proto::id::WorkerId;
-    use tenon_proto::revision::Limits;
-
-    use super::*;
-
-    fn revision(bytes: usize) -> Arc<Revision> {
-        Arc::new(Revision {
-            worker: WorkerId::new("shop", "cart"),
-            name: "cart-1".to_owned(),
-            entrypoint: "worker.js".to_owned(),
-            modules: BTreeMap::from([("worker.js".to_owned(), Bytes::from(vec![b' '; bytes]))]),
-            vars: BTreeMap::new(),
-            secrets: BTreeMap::new(),
-            limits: Limits::default(),
-        })
-    }
-
-    #[test]
-    fn the_oldest_leave_a_cache_that_is_full() {
-        let mut cache = Cache::default();
-        let digest = |n| RevisionDigest::new([n; 32]);
-        for n in 0..3 {
-            cache.insert(digest(n), revision(CACHE_BYTES / 2));
-        }
-        assert!(cache.get(&digest(0)).is_none());
-        assert!(cache.get(&digest(1)).is_some() && cache.get(&digest(2)).is_some());
-        assert_eq!(cache.bytes, CACHE_BYTES / 2 * 2);
-    }
-
-    #[test]
-    fn one_that_is_larger_than_the_cache_is_kept_alone() {
-        let mut cache = Cache::default();
-        cache.insert(RevisionDigest::new([0; 32]), revision(CACHE_BYTES + 1));
-        assert!(cache.get(&RevisionDigest::new([0; 32])).is_some());
-    }
 }

@@ -1,0 +1,141 @@
+//! One shard's thread: it accepts connections, serves them, and at the end drains.
+//!
+//! ```text
+//!  accept, serve ──signal──► refuse what is new, GOAWAY ─► connections end ─► isolates idle ─► leave
+//!                            (still accepting: a router that has not heard is told, not turned away)
+//! ```
+
+use std::net::TcpListener;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use core_affinity::CoreId;
+use tenon_lifecycle::drain;
+use tenon_lifecycle::readiness::Handle;
+use tenon_proto::id::ShardId;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::{JoinSet, LocalSet};
+
+use super::connection;
+use crate::config::Config;
+use crate::engine::{Engine, Watchdog};
+use crate::metrics::ShardMetrics;
+use crate::shard::Shard;
+use crate::source::Source;
+
+/// How long an accept that failed, as for want of file descriptors, is left alone.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the thread is made with.
+pub(super) struct ShardThread {
+    pub(super) shard: ShardId,
+    pub(super) listener: TcpListener,
+    pub(super) core: Option<CoreId>,
+    pub(super) watchdog: Watchdog,
+    pub(super) source: Source,
+    pub(super) metrics: ShardMetrics,
+    pub(super) config: Config,
+    /// Held until the thread has nothing more to do.
+    pub(super) drain: drain::Watch,
+    pub(super) ready: Handle,
+}
+
+impl ShardThread {
+    pub(super) fn run(self) {
+        if let Some(core) = self.core
+            && !core_affinity::set_for_current(core)
+        {
+            tracing::warn!(shard = %self.shard, core = core.id, "the thread cannot be pinned; the system places it");
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a thread that listens may have a runtime");
+        LocalSet::new().block_on(&runtime, self.serve());
+    }
+
+    async fn serve(self) {
+        let Self { shard: id, listener, watchdog, source, metrics, config, drain, ready, .. } = self;
+        let engine = Engine::new(&watchdog, id);
+        let shard = Shard::new(engine, source, config.isolates_per_shard, config.max_inflight, metrics);
+        let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
+        let mut connections = Connections::new(Rc::clone(&shard));
+        drop(ready);
+
+        let mut signaled = pin!(drain.signaled());
+        loop {
+            tokio::select! {
+                stream = accept(&listener) => connections.serve(stream),
+                () = connections.one_ended() => {}
+                () = &mut signaled => break,
+            }
+        }
+
+        shard.begin_drain();
+        connections.leave();
+        let drained = async {
+            loop {
+                tokio::select! {
+                    // First: whoever knocks while the last connection ends is let in.
+                    biased;
+                    stream = accept(&listener) => connections.serve(stream),
+                    () = connections.one_ended() => {}
+                    () = shard.idle(), if connections.is_empty() => return,
+                }
+            }
+        };
+        if tokio::time::timeout(config.drain_grace, drained).await.is_err() {
+            tracing::warn!(shard = %id, "the grace period is over; what is still in flight ends now");
+        }
+    }
+}
+
+async fn accept(listener: &tokio::net::TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// The connections of a shard, each a task.
+struct Connections {
+    shard: Rc<Shard>,
+    tasks: JoinSet<()>,
+    leave_tx: watch::Sender<bool>,
+}
+
+impl Connections {
+    fn new(shard: Rc<Shard>) -> Self {
+        Self { shard, tasks: JoinSet::new(), leave_tx: watch::Sender::new(false) }
+    }
+
+    fn serve(&mut self, stream: TcpStream) {
+        let (shard, leave_rx) = (Rc::clone(&self.shard), self.leave_tx.subscribe());
+        self.tasks.spawn_local(connection::serve(stream, shard, leave_rx));
+    }
+
+    /// Tells every connection, now and to come, to finish what it has and end.
+    fn leave(&self) {
+        self.leave_tx.send_replace(true);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Resolves when a connection has ended; never when there is none.
+    async fn one_ended(&mut self) {
+        match self.tasks.join_next().await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::error!(%error, "a connection's task failed"),
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The messages of a request's stream: one head, then the body's pieces.
+
+use bytes::Bytes;
+use futures::stream;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame::{Decoder, FrameError};
+use tenon_proto::id::RevisionDigest;
+use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request};
+
+use crate::engine::RequestBody;
+
+pub(super) struct Messages {
+    incoming: Incoming,
+    decoder: Decoder,
+}
+
+/// Why there is no next message.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error("the stream was reset")]
+    Stream,
+}
+
+impl Messages {
+    pub(super) fn new(incoming: Incoming) -> Self {
+        Self { incoming, decoder: Decoder::default() }
+    }
+
+    /// The first message, and the digest in it.
+    pub(super) async fn head(&mut self) -> Result<(InvokeHead, RevisionDigest), Failure> {
+        let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
+        let Some(invoke_request::Part::Head(head)) = self.next().await.map_err(|broken| refused(broken.to_string()))?
+        else {
+            return Err(refused("the first message must be the head".to_owned()));
+        };
+        let digest = RevisionDigest::try_from(&head.digest[..]).map_err(|error| refused(error.to_string()))?;
+        Ok((head, digest))
+    }
+
+    /// The request's body: what came with the head, then what follows. It is read no faster than the Worker asks, so
+    /// that HTTP/2's flow control is the only buffer.
+    pub(super) fn body(self, first: Bytes, limit: u64) -> RequestBody {
+        let seen = first.len() as u64;
+        let first = stream::iter((!first.is_empty()).then_some(Ok(first)));
+        let rest = stream::unfold(Some((self, seen)), move |state| async move {
+            let (mut messages, seen) = state?;
+            match messages.next().await {
+                Ok(None) => None,
+                Ok(Some(invoke_request::Part::Body(data))) => {
+                    let seen = seen + data.len() as u64;
+                    if seen > limit {
+                        return Some((Err(too_large(limit, Phase::Handler)), None));
+                    }
+                    Some((Ok(data), Some((messages, seen))))
+                }
+                Ok(Some(invoke_request::Part::Head(_))) | Err(_) => {
+                    let why = "the request's body ended before it was complete";
+                    Some((Err(Failure::new(FailureCode::BadRequest, Phase::Handler, why)), None))
+                }
+            }
+        });
+        RequestBody::Stream(Box::pin(stream::StreamExt::chain(first, rest)))
+    }
+
+    /// The next message, or `None` at the end of the stream.
+    async fn next(&mut self) -> Result<Option<invoke_request::Part>, Broken> {
+        loop {
+            if let Some(message) = self.decoder.next::<InvokeRequest>()? {
+                // A part of a newer router that this version does not know is passed over.
+                match message.part {
+                    Some(part) => return Ok(Some(part)),
+                    None => continue,
+                }
+            }
+            match self.incoming.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.decoder.push(data);
+                    }
+                }
+                Some(Err(_)) => return Err(Broken::Stream),
+                None => {
+                    self.decoder.finish()?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn too_large(limit: u64, phase: Phase) -> Failure {
+    let why = format!("the request's body is larger than the Worker's {} MiB", limit / (1024 * 1024));
+    Failure::new(FailureCode::RequestTooLarge, phase, why)
+}
