@@ -9,14 +9,29 @@
     ArrayPrototypePush, ArrayPrototypeSort, ArrayPrototypeSplice, RegExpPrototypeExec, StringPrototypeSlice,
     StringPrototypeToLowerCase, TypeError,
   } = internal.primordials;
-  const { ByteString, expose, isObject, iterable, needs, pairs } = internal.webidl;
+  const { ByteString, DOMString, expose, isObject, iterable, needs, pairs } = internal.webidl;
 
   const NOT_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/;
-  const PADDED = /^[\t\n\r ]|[\t\n\r ]$/;
+  // A value that is not taken as it is: padded, or with something that must not be there.
+  const UNUSUAL = /^[\t ]|[\t ]$|[\0\n\r]|[^\x00-\xff]/;
   const NOT_VALUE = /[\0\n\r]/;
 
+  // The names most often met, in both of their spellings, so that they need no checking.
+  const COMMON = { __proto__: null };
+  for (const name of [
+    "Accept", "Accept-Encoding", "Accept-Language", "Access-Control-Allow-Headers", "Access-Control-Allow-Methods",
+    "Access-Control-Allow-Origin", "Access-Control-Max-Age", "Authorization", "Cache-Control", "Content-Encoding",
+    "Content-Length", "Content-Security-Policy", "Content-Type", "Cookie", "Date", "ETag", "Expires", "Forwarded",
+    "Host", "If-Modified-Since", "If-None-Match", "Last-Modified", "Link", "Location", "Origin", "Referer",
+    "Retry-After", "Server", "Server-Timing", "Set-Cookie", "Strict-Transport-Security", "Traceparent", "Tracestate",
+    "User-Agent", "Vary", "WWW-Authenticate", "X-Content-Type-Options", "X-Forwarded-For", "X-Forwarded-Proto",
+    "X-Frame-Options", "X-Request-Id",
+  ]) COMMON[name] = COMMON[name.toLowerCase()] = name.toLowerCase();
+
   function normalName(name) {
-    const string = ByteString(name, "Headers");
+    const string = DOMString(name);
+    const common = COMMON[string];
+    if (common !== undefined) return common;
     if (string === "" || RegExpPrototypeExec(NOT_TOKEN, string) !== null) {
       throw new TypeError(`Headers: '${string}' is not a valid name`);
     }
@@ -26,13 +41,12 @@
   const isSpace = (c) => c === " " || c === "\t" || c === "\n" || c === "\r";
 
   function normalValue(value) {
-    let string = ByteString(value, "Headers");
-    if (RegExpPrototypeExec(PADDED, string) !== null) {
-      let from = 0, to = string.length;
-      while (from < to && isSpace(string[from])) from++;
-      while (to > from && isSpace(string[to - 1])) to--;
-      string = StringPrototypeSlice(string, from, to);
-    }
+    let string = DOMString(value);
+    if (RegExpPrototypeExec(UNUSUAL, string) === null) return string;
+    let from = 0, to = string.length;
+    while (from < to && isSpace(string[from])) from++;
+    while (to > from && isSpace(string[to - 1])) to--;
+    string = ByteString(StringPrototypeSlice(string, from, to), "Headers");
     if (RegExpPrototypeExec(NOT_VALUE, string) !== null) {
       throw new TypeError("Headers: a value must not contain NUL, CR or LF");
     }
@@ -71,7 +85,7 @@
       for (let i = 0; i < source.length; i++) list[list.length] = source[i];
       return;
     }
-    const flat = pairs(init, ByteString, "Headers");
+    const flat = pairs(init, DOMString, "Headers");
     for (let i = 0; i < flat.length; i += 2) {
       const name = normalName(flat[i]);
       const value = normalValue(flat[i + 1]);
@@ -160,7 +174,7 @@
     get(name) {
       const list = this.#list;
       needs(arguments.length, 1, "Headers.get");
-      const key = ByteString(name, "Headers.get");
+      const key = DOMString(name);
       // A name that is in the list needs no further look.
       const value = lookup(list, key);
       return value === null ? lookup(list, normalName(key)) : value;

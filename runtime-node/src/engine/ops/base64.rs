@@ -1,9 +1,9 @@
 //! The native half of `base64.js`. JavaScript's binary strings have one character per byte.
 
 use base64::Engine as _;
-use base64::alphabet::STANDARD;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use base64::engine::{DecodePaddingMode, general_purpose};
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
 super::ops! {
     "base64Encode" => encode,
@@ -18,7 +18,7 @@ fn encode(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<
     }
     let mut bytes = vec![0; string.length()];
     string.write_one_byte_v2(scope, 0, &mut bytes, v8::WriteFlags::empty());
-    let encoded = general_purpose::STANDARD.encode(bytes);
+    let encoded = STANDARD.encode(bytes);
     if let Some(encoded) = v8::String::new_from_one_byte(scope, encoded.as_bytes(), v8::NewStringType::Normal) {
         result.set(encoded.into());
     }
@@ -36,13 +36,13 @@ fn decode(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<
 /// bits left over.
 fn forgiving(mut text: Vec<u8>) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
-        &STANDARD,
+        &alphabet::STANDARD,
         GeneralPurposeConfig::new()
             .with_decode_allow_trailing_bits(true)
             .with_decode_padding_mode(DecodePaddingMode::RequireNone),
     );
     text.retain(|byte| !byte.is_ascii_whitespace());
-    if text.len() % 4 == 0 {
+    if text.len().is_multiple_of(4) {
         let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
         text.truncate(text.len() - padding);
     }

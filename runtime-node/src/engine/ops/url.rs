@@ -3,6 +3,8 @@
 //! A URL crosses over as its serialization, which is ASCII, and the offsets at which its parts begin and end. The
 //! offsets go into a `Uint32Array` that JavaScript keeps for the purpose; they are valid until the next call.
 
+mod plain;
+
 use std::panic::{self, AssertUnwindSafe};
 
 use url::{Position, Url, form_urlencoded, quirks};
@@ -121,6 +123,23 @@ fn guarded(make: impl FnOnce() -> Option<Url>) -> Option<Parsed> {
     made.ok().flatten()
 }
 
+/// What an input turned out to be.
+enum Resolved {
+    /// A serialization already.
+    Same([usize; OFFSETS]),
+    Other(Parsed),
+}
+
+fn resolve(text: &str, base: Option<&str>) -> Option<Resolved> {
+    if base.is_none()
+        && let Some(offsets) = plain::offsets(text)
+    {
+        return Some(Resolved::Same(offsets));
+    }
+    let parsed = parse(text, base)?;
+    Some(if parsed.url.as_str() == text { Resolved::Same(parsed.offsets) } else { Resolved::Other(parsed) })
+}
+
 /// `urlParse(input, base | undefined, offsets)` → the serialization, or undefined.
 fn url_parse(
     scope: &mut v8::PinScope<'_, '_>,
@@ -129,18 +148,22 @@ fn url_parse(
 ) {
     let Ok(input) = args.get(0).try_cast::<v8::String>() else { return };
     let base = args.get(1).try_cast::<v8::String>().ok().map(|base| base.to_rust_string_lossy(scope));
-    let (parsed, unchanged) = {
+    let resolved = {
         let view = v8::ValueView::new(scope, input);
-        let text = view.to_cow_lossy();
-        let Some(parsed) = parse(&text, base.as_deref()) else { return };
-        let unchanged = *text == *parsed.url.as_str();
-        (parsed, unchanged)
+        resolve(&view.to_cow_lossy(), base.as_deref())
     };
-    write_offsets(&parsed, args.get(2));
-    if unchanged {
-        result.set(input.into());
-    } else if let Some(href) = v8::String::new(scope, parsed.url.as_str()) {
-        result.set(href.into());
+    match resolved {
+        Some(Resolved::Same(offsets)) => {
+            write_offsets(&offsets, args.get(2));
+            result.set(input.into());
+        }
+        Some(Resolved::Other(parsed)) => {
+            write_offsets(&parsed.offsets, args.get(2));
+            if let Some(href) = v8::String::new(scope, parsed.url.as_str()) {
+                result.set(href.into());
+            }
+        }
+        None => {}
     }
 }
 
@@ -150,18 +173,18 @@ fn url_set(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments
     let value = args.get(2).to_rust_string_lossy(scope);
     let part = args.get(1).uint32_value(scope).and_then(Part::from_number);
     let Some(parsed) = part.and_then(|part| set(&href, part, &value)) else { return };
-    write_offsets(&parsed, args.get(3));
+    write_offsets(&parsed.offsets, args.get(3));
     if let Some(href) = v8::String::new(scope, parsed.url.as_str()) {
         result.set(href.into());
     }
 }
 
-fn write_offsets(parsed: &Parsed, into: v8::Local<'_, v8::Value>) {
+fn write_offsets(offsets: &[usize; OFFSETS], into: v8::Local<'_, v8::Value>) {
     let Ok(view) = into.try_cast::<v8::ArrayBufferView>() else { return };
     let mut packed = [0; size_of::<[u32; OFFSETS]>()];
-    for (into, offset) in packed.chunks_exact_mut(size_of::<u32>()).zip(parsed.offsets) {
+    for (into, offset) in packed.chunks_exact_mut(size_of::<u32>()).zip(offsets) {
         // The parser itself keeps them as u32.
-        into.copy_from_slice(&(offset as u32).to_ne_bytes());
+        into.copy_from_slice(&(*offset as u32).to_ne_bytes());
     }
     cells(view, |cells| cells.iter().zip(packed).for_each(|(cell, byte)| cell.set(byte)));
 }
