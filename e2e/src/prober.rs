@@ -20,8 +20,8 @@ use crate::{Connection, Router, await_condition};
 #[derive(Clone, Debug)]
 pub struct Load {
     pub method: Method,
-    pub host: String,
-    pub path: String,
+    /// Of the Workers that are asked, in turn.
+    pub hosts: Vec<String>,
     pub lanes: usize,
     /// Between the beginnings of two requests of a lane.
     pub period: Duration,
@@ -62,12 +62,12 @@ pub struct Report {
 
 impl Load {
     /// Enough to show a gap of some ten milliseconds, and little against what a node bears.
-    pub fn get(host: String) -> Self {
-        Self { method: Method::GET, host, path: "/".to_owned(), lanes: 8, period: Duration::from_millis(20) }
+    pub fn get(hosts: &[String]) -> Self {
+        Self { method: Method::GET, hosts: hosts.to_vec(), lanes: 8, period: Duration::from_millis(20) }
     }
 
-    pub fn post(host: String) -> Self {
-        Self { method: Method::POST, ..Self::get(host) }
+    pub fn post(hosts: &[String]) -> Self {
+        Self { method: Method::POST, ..Self::get(hosts) }
     }
 }
 
@@ -118,11 +118,14 @@ async fn lane(
     let mut probes = Vec::new();
     let mut ticks = interval(load.period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while !*stop_rx.borrow() {
+    for host in load.hosts.iter().cycle() {
+        if *stop_rx.borrow() {
+            break;
+        }
         ticks.tick().await;
         let began = Instant::now();
         let body = if load.method == Method::GET { Bytes::new() } else { Bytes::from_static(b"probe") };
-        let outcome = match connection.send(load.method.clone(), &load.host, &load.path, body).await {
+        let outcome = match connection.send(load.method.clone(), host, "/", body).await {
             Ok(answer) if answer.status < 400 => Outcome::Served { body: answer.body, node: answer.node },
             Ok(answer) => Outcome::Refused { status: answer.status, body: answer.body },
             Err(error) => Outcome::Broken(format!("{error:#}")),

@@ -20,7 +20,7 @@ pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::
     scenario.await_answer(&host, "before", SOON).await?;
     scenario.namespace.await_ready("steady", ConditionStatus::True).await?;
 
-    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     let mut operator = scenario.operator().await;
     operator.take().context("there is an operator")?.kill().await?;
     prober.serve(400).await?;
@@ -49,7 +49,7 @@ pub async fn when_the_leader_is_killed_a_standby_takes_over(scenario: Scenario) 
     scenario.route_catalog(&[&leader, &standby]);
     ensure!(holder(&scenario).await? == leader.identity(), "a standby leaves the leader its Lease");
 
-    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     prober.serve(50).await?;
     leader.kill().await?;
     await_condition("the standby to lead", SUCCESSION, async || {
@@ -74,7 +74,7 @@ pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served
     scenario.await_answer(&host, "before", SUCCESSION).await?;
     scenario.namespace.await_ready("offline", ConditionStatus::True).await?;
 
-    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     prober.serve(50).await?;
     scenario.cluster.stop_api_server().await?;
     // The outage is the test, not a wait for something.

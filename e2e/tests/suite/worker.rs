@@ -33,7 +33,7 @@ pub async fn an_update_switches_without_a_failed_request(scenario: Scenario) -> 
     let host = scenario.namespace.host("switch");
     scenario.await_answer(&host, "old", SOON).await?;
 
-    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     prober.serve(50).await?;
     scenario.namespace.apply(&worker("switch", &answering("new"))).await?;
     scenario.await_answer(&host, "new", SOON).await?;
@@ -63,7 +63,7 @@ pub async fn a_change_of_its_secret_is_served(scenario: Scenario) -> anyhow::Res
     let host = scenario.namespace.host("keeper");
     scenario.await_answer(&host, "first", SOON).await?;
 
-    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     scenario.namespace.apply_secret("credentials", &[("token", "second")]).await?;
     scenario.await_answer(&host, "second", SOON).await?;
     prober.stop().await?.ensure_no_failure()
@@ -92,7 +92,7 @@ pub async fn a_bad_update_names_the_place_while_the_last_good_revision_serves_on
     scenario.namespace.await_ready("careful", ConditionStatus::True).await?;
     let good = scenario.namespace.worker("careful").await?.status.context("no status")?.latest_revision;
 
-    let prober = Prober::start(&scenario.router, Load::get(host.clone()));
+    let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     let bad = "export default {\n  fetch() {\n    return new Response(;\n  },\n};\n";
     scenario.namespace.apply(&worker("careful", bad)).await?;
     let ready = scenario.namespace.await_ready("careful", ConditionStatus::False).await?;
