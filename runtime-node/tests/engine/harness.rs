@@ -1,0 +1,253 @@
+//! Workers from a string, and what becomes of them.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use libtest_mimic::Trial;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::id::{ShardId, WorkerId};
+use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::runtime::Header;
+use tenon_runtime_node::engine::{Engine, FetchRequest, FetchResponse, Isolate, RequestBody, Watchdog};
+use tracing::field::{Field, Visit};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+
+/// How long anything may take on a busy machine before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A test: a name and an async function of a fresh [`Shard`], on a thread of its own.
+macro_rules! trials {
+    ($($name:ident),+ $(,)?) => {
+        pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
+            vec![$($crate::harness::trial(stringify!($name), |shard| Box::pin($name(shard)))),+]
+        }
+    };
+}
+pub(crate) use trials;
+
+pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
+
+pub(crate) fn trial(name: &'static str, test: fn(Rc<Shard>) -> Running) -> Trial {
+    static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
+    Trial::test(name, move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let watchdog = WATCHDOG.get_or_init(Watchdog::spawn);
+        let shard = Rc::new(Shard { name, engine: Rc::new(Engine::new(watchdog, ShardId(0))) });
+        let test = async { tokio::time::timeout(PATIENCE, test(shard)).await };
+        tokio::task::LocalSet::new().block_on(&runtime, test).map_err(|_| "it never came to an end".into())
+    })
+}
+
+/// Where a test runs its Workers.
+pub(crate) struct Shard {
+    name: &'static str,
+    pub(crate) engine: Rc<Engine>,
+}
+
+impl Shard {
+    /// A Worker of one module.
+    pub(crate) fn worker(&self, source: &str) -> Worker {
+        self.modules(&[("worker.js", source)])
+    }
+
+    /// A Worker whose handler is this function's body, of `request`, `env` and `ctx`.
+    pub(crate) fn handler(&self, body: &str) -> Worker {
+        self.worker(&format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}"))
+    }
+
+    /// A Worker of many modules, of which the first is the entrypoint.
+    pub(crate) fn modules(&self, modules: &[(&str, &str)]) -> Worker {
+        let module = |(name, source): &(&str, &str)| ((*name).to_owned(), Bytes::from((*source).to_owned()));
+        Worker {
+            engine: Rc::clone(&self.engine),
+            revision: Revision {
+                worker: WorkerId::new("test", self.name),
+                name: "first".to_owned(),
+                entrypoint: modules[0].0.to_owned(),
+                modules: modules.iter().map(module).collect(),
+                vars: BTreeMap::new(),
+                secrets: BTreeMap::new(),
+                limits: Limits { cpu_ms: 100, startup_ms: 2_000, ..Limits::default() },
+            },
+        }
+    }
+
+    /// What the test's Workers have logged so far, as `LEVEL text`.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let lines = LOG.lines();
+        lines.iter().filter(|line| line.worker == format!("test/{}", self.name)).map(Line::to_string).collect()
+    }
+
+    /// Whether a Worker of the test has logged a line with this in it.
+    pub(crate) fn logged(&self, part: &str) -> bool {
+        self.log().iter().any(|line| line.contains(part))
+    }
+
+    /// That a Worker beside the others, started now, answers.
+    pub(crate) async fn expect_a_neighbour_to_answer(&self) {
+        let neighbour = self.handler("return new Response('well')").start().await.expect("a neighbour starts");
+        assert_eq!(neighbour.get("/").await.expect("a neighbour answers").text(), "well");
+    }
+}
+
+impl Drop for Shard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{} logged {:#?}", self.name, self.log());
+        }
+    }
+}
+
+/// A Worker not started yet.
+pub(crate) struct Worker {
+    engine: Rc<Engine>,
+    revision: Revision,
+}
+
+impl Worker {
+    pub(crate) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.revision.limits);
+        self
+    }
+
+    pub(crate) fn var(mut self, name: &str, value: &str) -> Self {
+        self.revision.vars.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub(crate) fn secret(mut self, name: &str, value: &str) -> Self {
+        self.revision.secrets.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub(crate) async fn start(self) -> Result<Loaded, Failure> {
+        let digest = self.revision.digest();
+        Isolate::start(&self.engine, digest, Rc::new(self.revision)).await.map(Loaded)
+    }
+
+    /// Starts it and sends it one request.
+    pub(crate) async fn get(self) -> Result<FetchResponse, Failure> {
+        self.start().await?.get("/").await
+    }
+
+    /// Starts it, sends it one request, and tells how that failed.
+    pub(crate) async fn failure(self) -> (FailureCode, Phase) {
+        let failure = self.get().await.expect_err("the Worker should have failed");
+        (failure.code, failure.phase)
+    }
+}
+
+/// A Worker that is running.
+#[derive(Clone)]
+pub(crate) struct Loaded(pub(crate) Rc<Isolate>);
+
+impl Loaded {
+    pub(crate) async fn get(&self, path: &str) -> Result<FetchResponse, Failure> {
+        self.0.fetch(request(path)).await
+    }
+
+    pub(crate) async fn post(&self, body: RequestBody) -> Result<FetchResponse, Failure> {
+        self.0.fetch(FetchRequest { method: "POST".to_owned(), body, ..request("/") }).await
+    }
+}
+
+pub(crate) fn request(path: &str) -> FetchRequest {
+    FetchRequest {
+        request_id: format!("request{path}"),
+        method: "GET".to_owned(),
+        url: format!("https://worker.test{path}"),
+        headers: vec![Header { name: "x-greeting".to_owned(), value: Bytes::from_static(b"hello") }],
+        body: RequestBody::Full(Bytes::new()),
+    }
+}
+
+pub(crate) trait Text {
+    fn text(&self) -> &str;
+}
+
+impl Text for FetchResponse {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the tests' Workers answer with text")
+    }
+}
+
+/// Lets everything that can happen at once happen.
+pub(crate) async fn await_condition(what: &str, condition: impl Fn() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{what} never came"));
+}
+
+struct Line {
+    worker: String,
+    level: tracing::Level,
+    invocation: String,
+    text: String,
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} [{}] {}", self.level, self.invocation, self.text)
+    }
+}
+
+struct Log(Mutex<Vec<Line>>);
+
+static LOG: Log = Log(Mutex::new(Vec::new()));
+
+impl Log {
+    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<Line>> {
+        self.0.lock().expect("nothing panics while it holds the log")
+    }
+}
+
+/// Collects the lines of all Workers of the process.
+pub(crate) fn collect_logs() {
+    let subscriber = tracing_subscriber::registry().with(Collector);
+    tracing::subscriber::set_global_default(subscriber).expect("it is the first of this process");
+}
+
+struct Collector;
+
+impl<S: tracing::Subscriber> Layer<S> for Collector {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() != "tenon::worker" {
+            return;
+        }
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let Fields { worker, invocation, text } = fields;
+        LOG.lines().push(Line { worker, level: *event.metadata().level(), invocation, text });
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    worker: String,
+    invocation: String,
+    text: String,
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "worker" => value.clone_into(&mut self.worker),
+            "invocation" => value.clone_into(&mut self.invocation),
+            _ => {}
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            self.text = format!("{value:?}");
+        }
+    }
+}

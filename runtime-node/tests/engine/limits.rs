@@ -1,0 +1,235 @@
+//! Workers that want too much: the process goes on, the right limit is named, the neighbours are well.
+
+use std::rc::Rc;
+
+use tenon_proto::failure::{FailureCode, Phase};
+
+use crate::harness::{Shard, Text as _, trials};
+
+trials! {
+    a_loop_ends_at_the_cpu_limit_wherever_it_is,
+    catching_and_finally_do_not_outlast_the_cpu_limit,
+    the_cpu_limit_is_for_all_turns_of_an_invocation_together,
+    waiting_costs_no_cpu_time,
+    a_condemned_isolate_finishes_what_it_has,
+    a_termination_never_reaches_the_next_turn,
+    a_loop_after_the_response_ends_too,
+    a_full_heap_ends_the_isolate_and_nothing_else,
+    array_buffers_are_counted,
+    a_worker_that_heeds_a_refused_buffer_goes_on,
+    floods_of_microtasks_and_timers_end_at_the_cpu_limit,
+}
+
+async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
+    let loops = [
+        "for (;;);",
+        "await null; for (;;);",
+        "await new Promise((resolve) => setTimeout(resolve, 1)); for (;;);",
+        "setTimeout(() => { for (;;); }, 1); await new Promise((resolve) => setTimeout(resolve, 1e6))",
+        "queueMicrotask(() => { for (;;); }); await new Promise(() => {})",
+        "Promise.resolve().then(function f() { return Promise.resolve().then(f) }); await new Promise(() => {})",
+        "/(a*)*b/.test('a'.repeat(40))",
+        "[...Array(1e5).keys()].sort(() => { for (;;); })",
+        "JSON.stringify({ toJSON() { for (;;); } })",
+        "new Proxy({}, { get() { for (;;); } }).x",
+        "class E extends Error { get stack() { for (;;); } } throw new E()",
+        "throw { toString() { for (;;); } }",
+        "throw Object.defineProperty(new Error(), 'stack', { get() { for (;;); } })",
+        "Error.prepareStackTrace = () => { for (;;); }; throw new Error()",
+        "return { get then() { for (;;); } }",
+        "console.log({ get [Symbol.toStringTag]() { for (;;); } }); for (;;);",
+        "2n ** (2n ** 26n) ** 2n; for (;;);",
+        "eval('for (;;);')",
+        "new Headers({ get a() { for (;;); } })",
+        "new Response('', { get status() { for (;;); } })",
+    ];
+    for code in loops {
+        let worker = shard.handler(code).limits(|limits| limits.cpu_ms = 30);
+        let failure = worker.get().await.expect_err(code);
+        // A thrown thing whose description loops may be described without asking it.
+        let allowed: &[FailureCode] = if code.contains("throw") {
+            &[FailureCode::CpuLimitExceeded, FailureCode::WorkerException]
+        } else if code.contains("2n") {
+            &[FailureCode::CpuLimitExceeded, FailureCode::WorkerException, FailureCode::MemoryLimitExceeded]
+        } else {
+            &[FailureCode::CpuLimitExceeded]
+        };
+        assert!(allowed.contains(&failure.code), "{code}: {failure}");
+        assert_eq!(failure.phase, Phase::Handler);
+    }
+    shard.expect_a_neighbour_to_answer().await;
+}
+
+async fn catching_and_finally_do_not_outlast_the_cpu_limit(shard: Rc<Shard>) {
+    let stubborn = [
+        "for (;;) { try { for (;;); } catch { } }",
+        "for (;;) { try { for (;;); } finally { continue } }",
+        "try { for (;;); } finally { return new Response('escaped') }",
+        "const again = async () => { try { for (;;); } finally { again() } }; again()",
+        "await (async () => { try { for (;;); } catch {} })().catch(() => {}); return new Response('escaped')",
+        "function* g() { try { for (;;); } finally { yield 1 } } for (const x of g());",
+        "new Promise(() => { for (;;); }).then(() => 1, () => 2); return new Response('escaped')",
+    ];
+    for code in stubborn {
+        let worker = shard.handler(code).limits(|limits| limits.cpu_ms = 30).start().await.unwrap();
+        let failure = worker.get("/").await.expect_err(code);
+        assert_eq!(failure.code, FailureCode::CpuLimitExceeded, "{code}");
+        assert_eq!(worker.0.condemned(), Some(FailureCode::CpuLimitExceeded), "{code}");
+        assert_eq!(worker.0.in_flight(), 0);
+    }
+    shard.expect_a_neighbour_to_answer().await;
+}
+
+async fn the_cpu_limit_is_for_all_turns_of_an_invocation_together(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "for (;;) {
+           for (let i = 0; i < 2e6; i++);
+           await new Promise((resolve) => setTimeout(resolve, 0));
+         }",
+    );
+    assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Handler));
+}
+
+async fn waiting_costs_no_cpu_time(shard: Rc<Shard>) {
+    let worker =
+        shard.handler("await new Promise((resolve) => setTimeout(resolve, 300)); return new Response('woken')");
+    assert_eq!(worker.limits(|limits| limits.cpu_ms = 50).get().await.unwrap().text(), "woken");
+}
+
+async fn a_condemned_isolate_finishes_what_it_has(shard: Rc<Shard>) {
+    let worker = shard.worker(
+        "export default { async fetch(request) {
+           if (request.url.endsWith('/loop')) for (;;);
+           await new Promise((resolve) => setTimeout(resolve, 150));
+           return new Response('finished');
+         } }",
+    );
+    let worker = worker.start().await.unwrap();
+    let (slow, looping) = tokio::join!(worker.get("/slow"), worker.get("/loop"));
+    assert_eq!(looping.unwrap_err().code, FailureCode::CpuLimitExceeded);
+    assert_eq!(worker.0.condemned(), Some(FailureCode::CpuLimitExceeded));
+    assert_eq!(slow.unwrap().text(), "finished");
+}
+
+async fn a_termination_never_reaches_the_next_turn(shard: Rc<Shard>) {
+    let well = shard.handler("for (let i = 0; i < 1e4; i++); return new Response('well')").start().await.unwrap();
+    for _ in 0..20 {
+        let looping = shard.handler("for (;;);").limits(|limits| limits.cpu_ms = 5).start().await.unwrap();
+        assert_eq!(looping.get("/").await.unwrap_err().code, FailureCode::CpuLimitExceeded);
+        for _ in 0..20 {
+            assert_eq!(well.get("/").await.unwrap().text(), "well");
+        }
+    }
+}
+
+async fn a_loop_after_the_response_ends_too(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "ctx.waitUntil(new Promise((resolve) => setTimeout(() => { for (;;); }, 1))); return new Response('early')",
+    );
+    let worker = worker.limits(|limits| limits.cpu_ms = 30).start().await.unwrap();
+    assert_eq!(worker.get("/").await.unwrap().text(), "early");
+    worker.0.idle().await;
+    assert!(shard.logged("cpu_limit_exceeded"), "{:?}", shard.log());
+    assert_eq!(worker.0.condemned(), Some(FailureCode::CpuLimitExceeded));
+}
+
+async fn a_full_heap_ends_the_isolate_and_nothing_else(shard: Rc<Shard>) {
+    let bombs = [
+        "const all = []; for (;;) all.push({});",
+        "const all = []; for (;;) { try { all.push(new Array(1000).fill(1)) } catch {} }",
+        "const all = new Map(); for (let i = 0;; i++) all.set(i, {});",
+        "let s = 'x'; for (;;) s += s + 'y'.repeat(1000);",
+        "const all = []; for (let i = 0;; i++) all.push('x'.repeat(1e5) + i, all.at(-1)?.charCodeAt(0));",
+        "let s = 'x'; for (let i = 0; i < 28; i++) s += s; const all = []; for (;;) { all.push(s + 'y'); all.at(-1).charCodeAt(1); }",
+        "const all = []; for (;;) all.push(new Promise(() => {}));",
+        "const grow = () => { const x = new Array(1e4).fill(0); return Promise.resolve(x).then(grow).then(() => x) }; await grow();",
+        "const all = []; for (;;) all.push(Symbol('x'.repeat(100)), () => all);",
+        "const all = []; for (let i = 0;; i++) { all.push(i); globalThis[`x${i}`] = 'y' + i; }",
+        "const all = {}; for (let i = 0;; i++) all[`x${i}`] = i;",
+        "const all = []; all.length = 2**25; all.fill(1.5); for (;;) all.push(...all.slice(0, 1e5));",
+        "let a = [1]; for (;;) a = a.concat(a);",
+        "const all = []; for (;;) all.push(10n ** 10000n);",
+        "const all = []; for (;;) all.push(JSON.parse('[' + '{\"a\":[1,2,3]},'.repeat(1000) + '1]'));",
+        "const all = []; for (let i = 0;; i++) all.push(new RegExp('a' + i), new Function('return ' + i));",
+    ];
+    for code in bombs {
+        let dbg = std::time::Instant::now(); eprintln!("{code}");
+        let neighbour = shard.handler("return new Response('well')").start().await.unwrap();
+        let worker = shard.handler(code).limits(|limits| {
+            limits.memory_mib = 24;
+            limits.cpu_ms = 60_000;
+        });
+        let worker = worker.start().await.unwrap();
+        let failure = worker.get("/").await.expect_err(code);
+        assert!(
+            // V8 has limits of its own for some shapes, and throws there.
+            [FailureCode::MemoryLimitExceeded, FailureCode::WorkerException].contains(&failure.code),
+            "{code}: {failure}"
+        );
+        if failure.code == FailureCode::MemoryLimitExceeded {
+            assert_eq!(worker.0.condemned(), Some(FailureCode::MemoryLimitExceeded), "{code}");
+            assert_eq!(worker.get("/").await.unwrap_err().code, FailureCode::MemoryLimitExceeded, "{code}");
+        }
+        assert_eq!(worker.0.in_flight(), 0, "{code}");
+        assert_eq!(neighbour.get("/").await.unwrap().text(), "well");
+        eprintln!("{:?} {:?}", failure.code, dbg.elapsed());
+    }
+}
+
+async fn array_buffers_are_counted(shard: Rc<Shard>) {
+    let bombs = [
+        "const all = []; for (;;) all.push(new Uint8Array(1 << 20))",
+        "const all = []; for (;;) all.push(new ArrayBuffer(1 << 10))",
+        "new ArrayBuffer(1 << 30)",
+        "const b = new ArrayBuffer(0, { maxByteLength: 1 << 30 }); b.resize(1 << 30); new Uint8Array(b).fill(1)",
+        "let b = new ArrayBuffer(1 << 20); const all = []; for (;;) { b = b.slice(0); all.push(b) }",
+        "const all = []; for (;;) all.push(new TextEncoder().encode('x'.repeat(1 << 20)))",
+        "const all = []; for (;;) all.push(new Response('x'.repeat(1 << 16)), await new Response('y'.repeat(1 << 20)).arrayBuffer())",
+    ];
+    for code in bombs {
+        let worker = shard.handler(code).limits(|limits| {
+            limits.memory_mib = 24;
+            limits.cpu_ms = 60_000;
+        });
+        let worker = worker.start().await.unwrap();
+        let failure = worker.get("/").await.expect_err(code);
+        assert_eq!(failure.code, FailureCode::MemoryLimitExceeded, "{code}");
+        assert_eq!(worker.0.condemned(), Some(FailureCode::MemoryLimitExceeded), "{code}");
+    }
+    shard.expect_a_neighbour_to_answer().await;
+}
+
+async fn a_worker_that_heeds_a_refused_buffer_goes_on(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "let refused; try { new ArrayBuffer(1 << 30) } catch (error) { refused = error.name }
+         for (let i = 0; i < 200; i++) new Uint8Array(1 << 20).fill(i);
+         return new Response(refused)",
+    );
+    let worker = worker.limits(|limits| {
+        limits.memory_mib = 24;
+        limits.cpu_ms = 60_000;
+    });
+    let worker = worker.start().await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(worker.get("/").await.unwrap().text(), "RangeError");
+    }
+    assert_eq!(worker.0.condemned(), None);
+    assert!(worker.0.memory_bytes() < 64 << 20);
+}
+
+async fn floods_of_microtasks_and_timers_end_at_the_cpu_limit(shard: Rc<Shard>) {
+    let floods = [
+        "const f = () => { setTimeout(f, 0); setTimeout(f, 0) }; f(); await new Promise(() => {})",
+        "const f = async () => { await null; f(); f() }; f(); await new Promise(() => {})",
+        "setInterval(() => {}, 0); const f = () => Promise.resolve().then(f); setTimeout(f); await new Promise(() => {})",
+    ];
+    for code in floods {
+        let worker = shard.handler(code).limits(|limits| limits.cpu_ms = 50);
+        let failure = worker.get().await.expect_err(code);
+        assert!(
+            [FailureCode::CpuLimitExceeded, FailureCode::MemoryLimitExceeded].contains(&failure.code),
+            "{code}: {failure}"
+        );
+    }
+    shard.expect_a_neighbour_to_answer().await;
+}

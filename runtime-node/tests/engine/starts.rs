@@ -1,0 +1,114 @@
+//! The start of a Worker, and how it can fail.
+
+use std::rc::Rc;
+
+use tenon_proto::failure::{FailureCode, Phase};
+
+use crate::harness::{Shard, Text as _, trials};
+
+trials! {
+    a_syntax_error_is_logged_with_file_line_and_column,
+    an_error_in_an_imported_module_names_that_module,
+    an_import_that_leads_nowhere_is_a_failed_start,
+    an_entrypoint_without_a_handler_is_a_failed_start,
+    what_a_module_throws_is_logged_and_not_told,
+    a_module_may_await_at_top_level,
+    a_module_that_awaits_forever_is_a_failed_start,
+    a_loop_at_top_level_ends_at_the_start_limit,
+    a_loop_after_an_await_at_top_level_ends_at_the_start_limit,
+    a_loop_in_an_awaiting_import_ends_at_the_start_limit,
+    a_heap_filled_at_top_level_is_a_failed_start,
+    timers_of_the_start_end_with_it,
+}
+
+async fn a_syntax_error_is_logged_with_file_line_and_column(shard: Rc<Shard>) {
+    let worker = shard.worker("export default {\n  fetch() { return new Response('unfinished }\n}");
+    assert_eq!(worker.failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
+    assert!(shard.logged("worker.js:2:33: SyntaxError: Invalid or unexpected token"), "{:?}", shard.log());
+}
+
+async fn an_error_in_an_imported_module_names_that_module(shard: Rc<Shard>) {
+    let modules =
+        [("worker.js", "import './lib/bad.js'; export default { fetch() {} }"), ("lib/bad.js", "\n\n  null.x")];
+    assert_eq!(shard.modules(&modules).failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
+    assert!(shard.logged("lib/bad.js:3:8: TypeError: Cannot read properties of null"), "{:?}", shard.log());
+}
+
+async fn an_import_that_leads_nowhere_is_a_failed_start(shard: Rc<Shard>) {
+    let worker = shard.worker("import './missing.js'; export default { fetch() {} }");
+    assert_eq!(worker.failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
+    assert!(shard.logged(r#"Cannot find module "./missing.js" imported from "worker.js""#), "{:?}", shard.log());
+}
+
+async fn an_entrypoint_without_a_handler_is_a_failed_start(shard: Rc<Shard>) {
+    for source in ["", "export default null", "export default { fetch: 1 }", "export const fetch = () => {}"] {
+        assert_eq!(shard.worker(source).failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
+    }
+    assert!(shard.logged("The entrypoint has no handler"), "{:?}", shard.log());
+}
+
+async fn what_a_module_throws_is_logged_and_not_told(shard: Rc<Shard>) {
+    let failure = shard.worker("throw new Error('the tenant’s own business')").get().await.unwrap_err();
+    assert_eq!(failure.code, FailureCode::WorkerStartFailed);
+    assert!(!failure.message.contains("business"));
+    assert!(shard.logged("Error: the tenant’s own business"), "{:?}", shard.log());
+}
+
+async fn a_module_may_await_at_top_level(shard: Rc<Shard>) {
+    let worker = shard.worker(
+        "const later = await new Promise((resolve) => setTimeout(() => resolve('later'), 5));
+         export default { fetch: () => new Response(later) }",
+    );
+    assert_eq!(worker.get().await.unwrap().text(), "later");
+}
+
+async fn a_module_that_awaits_forever_is_a_failed_start(shard: Rc<Shard>) {
+    let worker = shard.worker("await new Promise(() => {}); export default { fetch() {} }");
+    assert_eq!(worker.failure().await, (FailureCode::WorkerStartFailed, Phase::Start));
+}
+
+async fn a_loop_at_top_level_ends_at_the_start_limit(shard: Rc<Shard>) {
+    let worker = shard.worker("for (;;);").limits(|limits| limits.startup_ms = 50);
+    assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Start));
+    shard.expect_a_neighbour_to_answer().await;
+}
+
+async fn a_loop_after_an_await_at_top_level_ends_at_the_start_limit(shard: Rc<Shard>) {
+    for pause in ["null", "new Promise((resolve) => setTimeout(resolve, 1))"] {
+        let worker = shard.worker(&format!("await {pause}; try {{ for (;;); }} finally {{ for (;;); }}"));
+        let worker = worker.limits(|limits| limits.startup_ms = 50);
+        assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Start));
+        shard.expect_a_neighbour_to_answer().await;
+    }
+}
+
+async fn a_loop_in_an_awaiting_import_ends_at_the_start_limit(shard: Rc<Shard>) {
+    let modules = [
+        ("worker.js", "import './a.js'; import './b.js'; export default { fetch() {} }"),
+        ("a.js", "await null; await import('./c.js')"),
+        ("b.js", "await Promise.all([1, 2, 3].map(async () => { await null; for (;;); }))"),
+        ("c.js", "for (;;) await null;"),
+    ];
+    let worker = shard.modules(&modules).limits(|limits| limits.startup_ms = 50);
+    assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Start));
+    shard.expect_a_neighbour_to_answer().await;
+}
+
+async fn a_heap_filled_at_top_level_is_a_failed_start(shard: Rc<Shard>) {
+    let worker = shard.worker("const all = []; for (;;) all.push(new Array(1000).fill({}))");
+    let worker = worker.limits(|limits| {
+        limits.memory_mib = 16;
+        limits.startup_ms = 20_000;
+    });
+    assert_eq!(worker.failure().await, (FailureCode::MemoryLimitExceeded, Phase::Start));
+    shard.expect_a_neighbour_to_answer().await;
+}
+
+async fn timers_of_the_start_end_with_it(shard: Rc<Shard>) {
+    let worker = shard.worker(
+        "let fired = 0; setInterval(() => fired++, 1);
+         export default { fetch: () => new Promise((resolve) =>
+           setTimeout(() => resolve(new Response(String(fired))), 20)) }",
+    );
+    assert_eq!(worker.get().await.unwrap().text(), "0");
+}
