@@ -88,8 +88,13 @@ impl Platform {
 
     /// A node in a pool of a test's own.
     pub async fn start_node(&self, pool: &str, suffix: &str) -> anyhow::Result<Node> {
+        self.start_node_in(&self.system, pool, suffix).await
+    }
+
+    /// A node whose EndpointSlice is in the namespace of somebody else.
+    pub async fn start_node_in(&self, namespace: &Namespace, pool: &str, suffix: &str) -> anyhow::Result<Node> {
         let name = format!("{pool}-{suffix}");
-        Node::start(&name, pool, self.catalog(), &self.cluster, self.system.name(), &self.logs).await
+        Node::start(&name, pool, self.catalog(), &self.cluster, namespace.name(), &self.logs).await
     }
 
     /// Waits until a GET of the host's root is answered with 200 and `body`.

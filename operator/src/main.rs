@@ -61,6 +61,7 @@ async fn main() -> anyhow::Result<()> {
     let (touched_tx, touched_rx) = mpsc::unbounded_channel();
     let watches = Watches {
         client: client.clone(),
+        namespace: args.namespace.clone(),
         index: index.clone(),
         catalog,
         touched_tx,

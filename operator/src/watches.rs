@@ -13,12 +13,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::DeserializeGuard;
 use kube::runtime::events::{Event as K8sEvent, EventType, Recorder};
-use kube::runtime::watcher::Event;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{DefaultBackoff, Event};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -63,6 +65,9 @@ enum Seen {
 /// Feeds the index, the catalog and the queue.
 pub struct Watches {
     pub client: Client,
+    /// The operator's own namespace. An EndpointSlice of any other tells of no node: whoever may write one there, as
+    /// tenants may in theirs, could have code and secrets of others sent where they like.
+    pub namespace: String,
     pub index: SharedIndex,
     pub catalog: Catalog,
     pub touched_tx: mpsc::UnboundedSender<WorkerId>,
@@ -77,14 +82,15 @@ impl Watches {
     /// * `ready` - dropped when every kind has been listed and the catalog is whole.
     pub async fn run(self, ready: Handle) {
         let client = &self.client;
-        let slices = watcher::Config::default().labels(POOL_LABEL);
+        let of_pools = watcher::Config::default().labels(POOL_LABEL);
         let any = watcher::Config::default;
+        let slices = Api::namespaced(client.clone(), &self.namespace);
         let mut seen = stream::select_all([
-            watch(client, "Worker", any(), Change::Worker),
-            watch(client, "WorkerRevision", any(), Change::Revision),
-            watch(client, "ConfigMap", any(), Change::ConfigMap),
-            watch(client, "Secret", any(), Change::Secret),
-            watch(client, "EndpointSlice", slices, Change::Slice),
+            watch(Api::all(client.clone()), "Worker", any(), Change::Worker),
+            watch(Api::all(client.clone()), "WorkerRevision", any(), Change::Revision),
+            watch(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap),
+            watch(Api::all(client.clone()), "Secret", any(), Change::Secret),
+            watch(slices, "EndpointSlice", of_pools, Change::Slice),
         ]);
         let mut unsynced = HashSet::from(["Worker", "WorkerRevision", "ConfigMap", "Secret", "EndpointSlice"]);
         let mut ready = Some(ready);
@@ -162,8 +168,29 @@ impl Watches {
 #[derive(Default)]
 struct Published(HashMap<WorkerId, (RevisionDigest, String, Vec<Route>)>);
 
+/// kube's own pauses between attempts at a broken watch, which grow to half a minute, with an end put to them: an API
+/// server that is back should not be kept waiting, nor those who apply something then.
+#[derive(Default)]
+struct Pauses(DefaultBackoff);
+
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0.next().map(|pause| pause.min(LONGEST_PAUSE))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
 fn watch<K>(
-    client: &Client,
+    api: Api<DeserializeGuard<K>>,
     kind: &'static str,
     config: watcher::Config,
     change: fn(Watched<K>) -> Change,
@@ -171,10 +198,9 @@ fn watch<K>(
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    let api: Api<DeserializeGuard<K>> = Api::all(client.clone());
     // What a new listing does not have is gone: known holds what was told, listed what the listing has so far.
     let (mut known, mut listed) = (HashSet::new(), HashSet::new());
-    let events = watcher(api, config).default_backoff().flat_map(move |event| {
+    let events = watcher(api, config).backoff(Pauses::default()).flat_map(move |event| {
         let mut seen = Vec::new();
         match event {
             Ok(Event::Apply(object)) => seen.push(taken(kind, object, change, &mut known)),

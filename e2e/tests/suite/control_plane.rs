@@ -14,6 +14,9 @@ const SOON: Duration = Duration::from_secs(10);
 /// A dead leader is respected for 15 s; then a standby has a try each 2 s.
 const SUCCESSION: Duration = Duration::from_secs(30);
 
+/// Watches and the election try again at least every 5 s.
+const RETURN: Duration = Duration::from_secs(15);
+
 pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("steady", &answering("before"))).await?;
     let host = scenario.namespace.host("steady");
@@ -81,8 +84,7 @@ pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served
     sleep(outage()).await;
     scenario.cluster.start_api_server().await?;
     scenario.namespace.apply(&worker("offline", &answering("after"))).await?;
-    // Watches and the election come back with a backoff.
-    scenario.await_answer(&host, "after", Duration::from_secs(60)).await?;
+    scenario.await_answer(&host, "after", RETURN).await?;
     scenario.namespace.await_ready("offline", ConditionStatus::True).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;

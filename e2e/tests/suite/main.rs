@@ -33,6 +33,7 @@ fn main() -> anyhow::Result<ExitCode> {
         kubectl::the_hello_example_is_applied_shown_described_and_deleted,
         node::a_killed_node_fails_only_what_had_begun_on_it,
         node::replacing_a_node_under_load_fails_nothing,
+        node::an_endpoint_slice_of_a_tenant_makes_no_node,
         node::a_pool_without_nodes_refuses_with_no_node,
         pool::a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it,
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use tenon_crds::Worker;
+use tenon_crds::{ConditionStatus, Worker};
 use tenon_e2e::{Load, Node, Outcome, Probe, Prober, Scenario, await_condition, worker};
 use tokio::time::Instant;
 
@@ -85,9 +85,29 @@ pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> an
     end(vec![new]).await
 }
 
+pub async fn an_endpoint_slice_of_a_tenant_makes_no_node(scenario: Scenario) -> anyhow::Result<()> {
+    let pool = scenario.namespace.name();
+    let stray = scenario.start_node_in(&scenario.namespace, pool, "stray").await?;
+    scenario.namespace.apply(&in_pool("private", pool)).await?;
+    scenario.namespace.await_ready("private", ConditionStatus::True).await?;
+    ensure_no_node(&scenario, "private").await?;
+    // A node of the pool's own is one at once, so that nothing is on its way any more.
+    let own = scenario.start_node(pool, "own").await?;
+    let host = scenario.namespace.host("private");
+    let server = scenario.await_answer(&host, "done", SOON).await?.node;
+    ensure!(server.as_deref() == Some(own.name()), "{server:?} serves");
+    end(vec![own]).await?;
+    ensure_no_node(&scenario, "private").await?;
+    end(vec![stray]).await
+}
+
 pub async fn a_pool_without_nodes_refuses_with_no_node(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&in_pool("homeless", scenario.namespace.name())).await?;
-    let host = scenario.namespace.host("homeless");
+    ensure_no_node(&scenario, "homeless").await
+}
+
+async fn ensure_no_node(scenario: &Scenario, worker: &str) -> anyhow::Result<()> {
+    let host = scenario.namespace.host(worker);
     let mut connection = scenario.router.connection();
     await_condition("a refusal that says why", SOON, async || {
         let answer = connection.get(&host, "/").await?;
