@@ -1,0 +1,24 @@
+//! A whole node against a real catalog, called by an ordinary gRPC client.
+//!
+//! It has a main of its own: V8 is initialised before the harness makes its threads. On a processor with memory
+//! protection keys a thread made earlier dies when it runs JavaScript.
+
+#[path = "node/answers.rs"]
+mod answers;
+#[path = "node/drain.rs"]
+mod drain;
+#[path = "node/harness.rs"]
+mod harness;
+#[path = "node/limits.rs"]
+mod limits;
+#[path = "node/protocol.rs"]
+mod protocol;
+#[path = "node/starts.rs"]
+mod starts;
+
+fn main() {
+    tenon_runtime_node::engine::init();
+    harness::log::collect();
+    let rooms = [answers::trials(), drain::trials(), limits::trials(), protocol::trials(), starts::trials()];
+    libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
+}

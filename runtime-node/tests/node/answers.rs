@@ -1,0 +1,147 @@
+//! Workers that answer, on the shard that was asked.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tenon_proto::failure::{FailureCode, Phase};
+
+use crate::harness::client::{Client, head};
+use crate::harness::{Stand, trials};
+
+trials! {
+    a_worker_answers,
+    a_worker_sees_the_request_as_it_was_sent,
+    large_bodies_go_both_ways,
+    a_body_is_streamed_while_it_is_sent,
+    every_shard_has_isolates_of_its_own_and_the_code_is_fetched_once,
+    an_exception_is_its_own_code_and_a_line_in_the_log,
+    a_revision_of_another_worker_is_refused,
+    a_worker_whose_callers_hang_up_is_well,
+    a_caller_who_leaves_cancels_the_invocation,
+}
+
+async fn a_worker_answers(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let hello = stand.handler("hello", "return new Response('hello', { status: 201, headers: { 'x-a': 'b' } })");
+    let answer = stand.client().get(&hello).await.unwrap();
+    assert_eq!((answer.status, answer.text(), answer.header("x-a")), (201, "hello", Some(&b"b"[..])));
+    assert_eq!(stand.metric("tenon_invocations_total", &[("code", "ok")]), 1);
+    assert_eq!(stand.metric("tenon_isolates", &[("state", "warm")]), 1);
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+}
+
+async fn a_worker_sees_the_request_as_it_was_sent(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let mirror = stand.handler(
+        "mirror",
+        "return new Response([request.method, request.url, request.headers.get('x-greeting'), await request.text()].join(' '))",
+    );
+    let answer = stand.client().post(&mirror, Bytes::from_static(b"body")).await.unwrap();
+    assert_eq!(answer.text(), "POST https://worker.test/a/path?query=1 hello body");
+}
+
+async fn large_bodies_go_both_ways(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let echo = stand.handler("echo", "return new Response(await request.arrayBuffer())");
+    let body = Bytes::from_iter((0..5_000_000u32).map(|n| (n % 251) as u8));
+    for length in [64 * 1024, 64 * 1024 + 1, body.len()] {
+        let answer = stand.client().post(&echo, body.slice(..length)).await.unwrap();
+        assert!(answer.body == body[..length], "{length} bytes came back as {}", answer.body.len());
+    }
+}
+
+async fn a_body_is_streamed_while_it_is_sent(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let echo = stand.handler("echo", "return new Response(await request.text())");
+    let upload = stand.client().upload(&echo);
+    upload.body_tx.send(Bytes::from_static(b"one ")).unwrap();
+    stand.await_metric("tenon_shard_inflight", &[], 1).await;
+    upload.body_tx.send(Bytes::from_static(b"two")).unwrap();
+    assert_eq!(upload.end().await.unwrap().text(), "one two");
+}
+
+async fn every_shard_has_isolates_of_its_own_and_the_code_is_fetched_once(name: &'static str) {
+    let stand = Stand::with(name, |config| config.shards = 2).await;
+    let counter =
+        stand.worker("counter", "let n = 0; export default { fetch: () => new Response(String(++n)) }", |_| {});
+    for client in stand.clients() {
+        for n in ["1", "2"] {
+            assert_eq!(client.get(&counter).await.unwrap().text(), n);
+        }
+    }
+    assert_eq!(stand.catalog.fetches(), 1);
+    for shard in ["0", "1"] {
+        assert_eq!(stand.metric("tenon_invocations_total", &[("shard", shard), ("code", "ok")]), 2);
+    }
+}
+
+async fn an_exception_is_its_own_code_and_a_line_in_the_log(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let broken = stand.handler("broken", "throw new Error('of the tenant')");
+    let failure = stand.client().get(&broken).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::WorkerException, Phase::Handler));
+    assert!(!failure.message.contains("of the tenant"), "{failure}");
+    for part in ["of the tenant", "code=\"worker_exception\"", "request_id=\"a-request\"", &broken.digest.short()] {
+        assert!(stand.logged(part), "{part} is not in the log");
+    }
+    assert_eq!(stand.metric("tenon_invocations_total", &[("code", "worker_exception")]), 1);
+}
+
+async fn a_revision_of_another_worker_is_refused(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let secret = stand.handler("secret", "return new Response('secret')");
+    let mut confused = head(&secret);
+    confused.worker = "shop/cart".to_owned();
+    let failure = stand.client().call(confused, futures::stream::empty()).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::BadRequest, Phase::Admission));
+}
+
+async fn a_worker_whose_callers_hang_up_is_well(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let echo = stand.handler("echo", "return new Response(await request.text())");
+    for _ in 0..50 {
+        let upload = stand.client().upload(&echo);
+        tokio::task::yield_now().await;
+        upload.cancel();
+    }
+    assert_eq!(stand.client().post(&echo, Bytes::from_static(b"well")).await.unwrap().text(), "well");
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+}
+
+async fn a_caller_who_leaves_cancels_the_invocation(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let waits = stand.handler_with("waits", "await request.text(); return new Response()", |limits| {
+        limits.concurrency = 1;
+    });
+    // One resets its stream, the other loses its connection.
+    let upload = stand.client().upload(&waits);
+    stand.await_metric("tenon_shard_inflight", &[], 1).await;
+    upload.cancel();
+    stand.await_metric("tenon_invocations_total", &[("code", "cancelled")], 1).await;
+
+    let elsewhere = Connection::open(stand.client(), waits.clone());
+    stand.await_metric("tenon_shard_inflight", &[], 1).await;
+    elsewhere.cut();
+    stand.await_metric("tenon_invocations_total", &[("code", "cancelled")], 2).await;
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    assert_eq!(stand.client().post(&waits, Bytes::new()).await.unwrap().status, 200);
+}
+
+/// An upload on a connection of its own, which belongs to a runtime that can be thrown away with it.
+struct Connection(tokio::runtime::Runtime);
+
+impl Connection {
+    fn open(client: &Client, worker: crate::harness::Deployed) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let address = client.address();
+        runtime.spawn(async move {
+            let mut upload = Client::of(address).upload(&worker);
+            drop(tokio::time::timeout(Duration::from_secs(60), upload.answer()).await);
+        });
+        Self(runtime)
+    }
+
+    fn cut(self) {
+        self.0.shutdown_background();
+    }
+}

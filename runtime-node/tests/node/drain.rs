@@ -1,0 +1,92 @@
+//! The end of a node: what has begun is finished, what comes is told to go elsewhere.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tenon_proto::failure::{FailureCode, Phase};
+
+use crate::harness::{Stand, await_condition, trials};
+
+trials! {
+    a_node_with_nothing_to_do_ends_at_once,
+    what_is_in_flight_is_finished_and_what_is_new_is_refused,
+    what_wait_until_keeps_is_finished,
+    a_node_waits_for_an_isolate_that_its_pool_has_let_go,
+    the_grace_is_the_longest_it_takes,
+}
+
+const WAITS: &str = "await request.text(); return new Response('done')";
+
+const LINGERS: &str = "ctx.waitUntil((async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      console.log('finished after its response');
+    })());
+    return new Response()";
+
+async fn a_node_with_nothing_to_do_ends_at_once(name: &'static str) {
+    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3600)).await;
+    let hello = stand.handler("hello", WAITS);
+    stand.client().get(&hello).await.unwrap();
+    stand.begin_drain();
+    stand.join().await;
+}
+
+async fn what_is_in_flight_is_finished_and_what_is_new_is_refused(name: &'static str) {
+    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3600)).await;
+    let waits = stand.handler("waits", WAITS);
+    let upload = stand.client().upload(&waits);
+    stand.await_metric("tenon_shard_inflight", &[], 1).await;
+    stand.begin_drain();
+
+    // On a connection that the node has not seen before, and on one that it has.
+    let newcomer = stand.client().another();
+    for client in [&newcomer, stand.client(), &newcomer] {
+        let refused = async || client.get(&waits).await.is_err_and(|failure| failure.code == FailureCode::Draining);
+        // The drain is heard of a moment after it began.
+        while !refused().await {
+            tokio::task::yield_now().await;
+        }
+        let failure = client.get(&waits).await.unwrap_err();
+        assert_eq!((failure.code, failure.phase), (FailureCode::Draining, Phase::Admission));
+    }
+    assert_eq!(upload.end().await.unwrap().text(), "done");
+    stand.join().await;
+    assert!(stand.metric("tenon_shed_total", &[("reason", "draining")]) >= 3);
+}
+
+async fn what_wait_until_keeps_is_finished(name: &'static str) {
+    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3600)).await;
+    let lingers = stand.handler("lingers", LINGERS);
+    stand.client().get(&lingers).await.unwrap();
+    stand.begin_drain();
+    stand.join().await;
+    assert!(stand.logged("finished after its response"));
+}
+
+async fn a_node_waits_for_an_isolate_that_its_pool_has_let_go(name: &'static str) {
+    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3600)).await;
+    let body = format!("if (request.method === 'POST') for (;;); {LINGERS}");
+    let lingers = stand.handler_with("lingers", &body, |limits| limits.cpu_ms = 100);
+    stand.client().get(&lingers).await.unwrap();
+    let failure = stand.client().post(&lingers, Bytes::new()).await.unwrap_err();
+    assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
+    // Its successor is warm while it still has something to do.
+    let other = stand.client().post(&lingers, Bytes::new()).await.unwrap_err();
+    assert_eq!(other.code, FailureCode::CpuLimitExceeded);
+    assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "condemned")]), 1);
+    stand.begin_drain();
+    stand.join().await;
+    assert!(stand.logged("finished after its response"));
+}
+
+async fn the_grace_is_the_longest_it_takes(name: &'static str) {
+    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_millis(200)).await;
+    let waits = stand.handler("waits", WAITS);
+    let mut upload = stand.client().upload(&waits);
+    stand.await_metric("tenon_shard_inflight", &[], 1).await;
+    stand.begin_drain();
+    stand.join().await;
+    let failure = upload.answer().await.unwrap_err();
+    assert_eq!(failure.code, FailureCode::Internal, "the connection is gone: {failure}");
+    await_condition("the line of the grace", || crate::harness::log::lines().iter().any(|l| l.contains("grace"))).await;
+}

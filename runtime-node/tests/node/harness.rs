@@ -1,0 +1,186 @@
+//! A node with its catalog, and what a test does with them.
+
+#[path = "harness/catalog.rs"]
+pub(crate) mod catalog;
+#[path = "harness/client.rs"]
+pub(crate) mod client;
+#[path = "harness/log.rs"]
+pub(crate) mod log;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use libtest_mimic::Trial;
+use prometheus::Registry;
+use tenon_lifecycle::drain::{self, Signal};
+use tenon_lifecycle::readiness::Readiness;
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::{Limits, Revision};
+use tenon_runtime_node::config::Config;
+use tenon_runtime_node::node::Node;
+
+use catalog::Catalog;
+use client::Client;
+
+/// How long anything may take on a busy machine before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A test: a name and an async function of its own name, on a thread of its own.
+macro_rules! trials {
+    ($($name:ident),+ $(,)?) => {
+        pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
+            vec![$($crate::harness::trial(stringify!($name), |name| Box::pin($name(name)))),+]
+        }
+    };
+}
+pub(crate) use trials;
+
+pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
+
+pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Trial {
+    Trial::test(name, move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let test = async { tokio::time::timeout(PATIENCE, test(name)).await };
+        runtime.block_on(test).map_err(|_| "it never came to an end".into())
+    })
+}
+
+/// A running node and its catalog. Dropping it drains the node and waits for its threads.
+pub(crate) struct Stand {
+    pub(crate) catalog: Catalog,
+    pub(crate) readiness: Readiness,
+    /// The namespace of its Workers: the test's name, so that their logs can be told apart.
+    name: &'static str,
+    registry: Registry,
+    clients: Vec<Client>,
+    node: Option<Node>,
+    signal: Option<Signal>,
+}
+
+/// A revision that the catalog has.
+#[derive(Clone)]
+pub(crate) struct Deployed {
+    pub(crate) worker: WorkerId,
+    pub(crate) digest: RevisionDigest,
+}
+
+impl Stand {
+    /// A node of one shard that is as ready as it will be.
+    pub(crate) async fn start(name: &'static str) -> Self {
+        Self::with(name, |_| {}).await
+    }
+
+    pub(crate) async fn with(name: &'static str, change: impl FnOnce(&mut Config)) -> Self {
+        let catalog = Catalog::start();
+        let mut config = Config {
+            name: name.to_owned(),
+            listen_ip: [127, 0, 0, 1].into(),
+            shard_port: 0,
+            shards: 1,
+            catalog: catalog.url().parse().unwrap(),
+            isolates_per_shard: 20,
+            max_inflight: 1024,
+            pin: false,
+            drain_grace: Duration::from_secs(1),
+        };
+        change(&mut config);
+        let (registry, readiness) = (Registry::new(), Readiness::new());
+        let (signal, watch) = drain::channel();
+        let node = Node::spawn(config, watch, &registry, &readiness).unwrap();
+        readiness.ready().await;
+        let clients = node.addresses().iter().map(|address| Client::of(*address)).collect();
+        Self { catalog, readiness, name, registry, clients, node: Some(node), signal: Some(signal) }
+    }
+
+    /// Deploys a Worker whose handler is this function's body, of `request`, `env` and `ctx`.
+    pub(crate) fn handler(&self, name: &str, body: &str) -> Deployed {
+        self.handler_with(name, body, |_| {})
+    }
+
+    pub(crate) fn handler_with(&self, name: &str, body: &str, limits: impl FnOnce(&mut Limits)) -> Deployed {
+        self.worker(name, &format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}"), limits)
+    }
+
+    pub(crate) fn worker(&self, name: &str, source: &str, change: impl FnOnce(&mut Limits)) -> Deployed {
+        // Builds without optimisation, on a busy machine.
+        let mut limits = Limits { cpu_ms: 500, startup_ms: 5_000, ..Limits::default() };
+        change(&mut limits);
+        let worker = WorkerId::new(self.name, name);
+        let modules = BTreeMap::from([("worker.js".to_owned(), Bytes::from(source.to_owned()))]);
+        let digest = self.catalog.put(Revision {
+            worker: worker.clone(),
+            name: format!("{name}-1"),
+            entrypoint: "worker.js".to_owned(),
+            modules,
+            vars: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            limits,
+        });
+        Deployed { worker, digest }
+    }
+
+    /// The client of the first shard.
+    pub(crate) fn client(&self) -> &Client {
+        &self.clients[0]
+    }
+
+    pub(crate) fn clients(&self) -> &[Client] {
+        &self.clients
+    }
+
+    /// Whether a Worker of the test, or the node about one, has logged a line with this in it.
+    pub(crate) fn logged(&self, part: &str) -> bool {
+        log::lines().iter().any(|line| line.contains(self.name) && line.contains(part))
+    }
+
+    /// The sum over all children of a family that have these labels.
+    pub(crate) fn metric(&self, family: &str, labels: &[(&str, &str)]) -> u64 {
+        let families = self.registry.gather();
+        let family = families.iter().find(|found| found.name() == family).expect("a family of the node");
+        let has = |metric: &prometheus::proto::Metric, (name, value): &(&str, &str)| {
+            metric.get_label().iter().any(|label| label.name() == *name && label.value() == *value)
+        };
+        let metrics = family.get_metric().iter().filter(|metric| labels.iter().all(|label| has(metric, label)));
+        // A metric is one of these, and the others read as zero.
+        let value =
+            |metric: &prometheus::proto::Metric| metric.get_counter().get_value() + metric.get_gauge().get_value();
+        metrics.map(value).sum::<f64>() as u64
+    }
+
+    pub(crate) async fn await_metric(&self, family: &str, labels: &[(&str, &str)], wanted: u64) {
+        await_condition(family, || self.metric(family, labels) == wanted).await;
+    }
+
+    /// Asks the node to end.
+    pub(crate) fn begin_drain(&mut self) {
+        self.signal.take();
+    }
+
+    /// Waits until the node has ended.
+    pub(crate) async fn join(&mut self) {
+        let node = self.node.take().expect("a node ends once");
+        tokio::task::spawn_blocking(|| node.join()).await.unwrap();
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        self.begin_drain();
+        if let Some(node) = self.node.take() {
+            node.join();
+        }
+    }
+}
+
+/// Polls for what gives no sign of itself.
+pub(crate) async fn await_condition(what: &str, condition: impl Fn() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{what} never came"));
+}

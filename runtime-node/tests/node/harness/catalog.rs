@@ -1,0 +1,118 @@
+//! A catalog whose revisions a test decides. It runs like a process: it can be stopped and started again.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use futures::{Stream, StreamExt, stream};
+use tenon_proto::catalog::catalog_server::{self, CatalogServer};
+use tenon_proto::catalog::{GetRevisionRequest, GetRevisionResponse, WatchRequest, WatchResponse};
+use tenon_proto::id::RevisionDigest;
+use tenon_proto::revision::Revision;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, Response, Status};
+
+pub(crate) struct Catalog {
+    addr: SocketAddr,
+    content: Content,
+    /// Its threads are the process: without it every connection is reset.
+    process: Option<tokio::runtime::Runtime>,
+}
+
+#[derive(Clone, Default)]
+struct Content(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    revisions: HashMap<RevisionDigest, Revision>,
+    /// Whom the messages are of, where that is not who is asked for.
+    swapped: HashMap<RevisionDigest, RevisionDigest>,
+    fetches: usize,
+}
+
+impl Catalog {
+    pub(crate) fn start() -> Self {
+        let mut catalog = Self { addr: ([127, 0, 0, 1], 0).into(), content: Content::default(), process: None };
+        catalog.restart();
+        catalog
+    }
+
+    /// Where it was before, with what it had.
+    pub(crate) fn restart(&mut self) {
+        let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = std::net::TcpListener::bind(self.addr).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        self.addr = listener.local_addr().unwrap();
+        let server = tonic::transport::Server::builder().add_service(CatalogServer::new(self.content.clone()));
+        process.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
+        });
+        self.process = Some(process);
+    }
+
+    /// As if it were killed.
+    pub(crate) fn stop(&mut self) {
+        self.process.take().expect("it runs").shutdown_background();
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    pub(crate) fn put(&self, revision: Revision) -> RevisionDigest {
+        let digest = revision.digest();
+        self.content.state().revisions.insert(digest, revision);
+        digest
+    }
+
+    /// From now on, who asks for `digest` gets `other`.
+    pub(crate) fn swap(&self, digest: RevisionDigest, other: RevisionDigest) {
+        self.content.state().swapped.insert(digest, other);
+    }
+
+    /// How often it has been asked for a revision.
+    pub(crate) fn fetches(&self) -> usize {
+        self.content.state().fetches
+    }
+}
+
+impl Drop for Catalog {
+    fn drop(&mut self) {
+        // A runtime must not wait for its threads within another one.
+        if let Some(process) = self.process.take() {
+            process.shutdown_background();
+        }
+    }
+}
+
+impl Content {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().expect("nothing panics while it holds the catalog")
+    }
+}
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl catalog_server::Catalog for Content {
+    type WatchStream = Answers<WatchResponse>;
+    type GetRevisionStream = Answers<GetRevisionResponse>;
+
+    async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        Err(Status::unimplemented("a node has nothing to watch"))
+    }
+
+    async fn get_revision(
+        &self,
+        request: Request<GetRevisionRequest>,
+    ) -> Result<Response<Self::GetRevisionStream>, Status> {
+        let digest = RevisionDigest::try_from(&request.get_ref().digest[..]).unwrap();
+        let mut state = self.state();
+        state.fetches += 1;
+        let digest = state.swapped.get(&digest).copied().unwrap_or(digest);
+        let revision = state.revisions.get(&digest).ok_or_else(|| Status::not_found("no such revision"))?;
+        Ok(Response::new(stream::iter(revision.to_messages()).map(Ok).boxed()))
+    }
+}

@@ -1,0 +1,141 @@
+//! A caller of a shard: tonic's generated client, as anybody could use it.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use tenon_proto::failure::Failure;
+use tenon_proto::frame::INLINE_BODY;
+use tenon_proto::runtime::runtime_client::RuntimeClient;
+use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, invoke_request, invoke_response};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::Status;
+use tonic::transport::{Channel, Endpoint};
+
+use super::Deployed;
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    address: SocketAddr,
+    runtime: RuntimeClient<Channel>,
+}
+
+/// What a Worker answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u32,
+    pub(crate) headers: Vec<Header>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the tests' Workers answer with text")
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.iter().find(|header| header.name == name).map(|header| &header.value[..])
+    }
+}
+
+impl Client {
+    /// It connects when it is used.
+    pub(crate) fn of(address: SocketAddr) -> Self {
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address is a URL's authority");
+        Self { address, runtime: RuntimeClient::new(endpoint.connect_lazy()) }
+    }
+
+    /// Another connection to the same shard.
+    pub(crate) fn another(&self) -> Self {
+        Self::of(self.address)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) async fn get(&self, worker: &Deployed) -> Result<Answer, Failure> {
+        self.call(head(worker), stream::empty()).await
+    }
+
+    /// The body goes as a router sends it: with the head if it is small, and in pieces if it is not.
+    pub(crate) async fn post(&self, worker: &Deployed, mut body: Bytes) -> Result<Answer, Failure> {
+        let first = body.split_to(body.len().min(INLINE_BODY));
+        let head = InvokeHead { method: "POST".to_owned(), body: first, more_body: !body.is_empty(), ..head(worker) };
+        let pieces = std::iter::from_fn(move || (!body.is_empty()).then(|| body.split_to(body.len().min(INLINE_BODY))));
+        self.call(head, stream::iter(pieces.collect::<Vec<_>>())).await
+    }
+
+    /// A request whose body the test sends piece by piece, and ends by dropping the sender.
+    pub(crate) fn upload(&self, worker: &Deployed) -> Upload {
+        let (body_tx, body_rx) = mpsc::unbounded_channel();
+        let head = InvokeHead { method: "POST".to_owned(), more_body: true, ..head(worker) };
+        let client = self.clone();
+        let answer = async move { client.call(head, UnboundedReceiverStream::new(body_rx)).await };
+        Upload { body_tx, answer: tokio::spawn(answer) }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        head: InvokeHead,
+        body: impl Stream<Item = Bytes> + Send + 'static,
+    ) -> Result<Answer, Failure> {
+        let head = stream::iter([invoke_request::Part::Head(head)]);
+        let parts = head.chain(body.map(invoke_request::Part::Body));
+        let messages = parts.map(|part| InvokeRequest { part: Some(part) });
+        read(self.runtime.clone().invoke(messages).await).await.map_err(|status| Failure::from(&status))
+    }
+}
+
+/// A request that is being sent.
+pub(crate) struct Upload {
+    pub(crate) body_tx: mpsc::UnboundedSender<Bytes>,
+    answer: JoinHandle<Result<Answer, Failure>>,
+}
+
+impl Upload {
+    /// Ends the body.
+    pub(crate) async fn end(self) -> Result<Answer, Failure> {
+        drop(self.body_tx);
+        self.answer.await.expect("a call does not panic")
+    }
+
+    /// Waits for the answer without ending the body.
+    pub(crate) async fn answer(&mut self) -> Result<Answer, Failure> {
+        (&mut self.answer).await.expect("a call does not panic")
+    }
+
+    /// Hangs up.
+    pub(crate) fn cancel(self) {
+        self.answer.abort();
+    }
+}
+
+pub(crate) fn head(worker: &Deployed) -> InvokeHead {
+    InvokeHead {
+        worker: worker.worker.to_string(),
+        digest: Bytes::copy_from_slice(worker.digest.as_bytes()),
+        request_id: "a-request".to_owned(),
+        method: "GET".to_owned(),
+        url: "https://worker.test/a/path?query=1".to_owned(),
+        headers: vec![Header { name: "x-greeting".to_owned(), value: Bytes::from_static(b"hello") }],
+        ..InvokeHead::default()
+    }
+}
+
+async fn read(
+    response: Result<tonic::Response<tonic::Streaming<tenon_proto::runtime::InvokeResponse>>, Status>,
+) -> Result<Answer, Status> {
+    let mut messages = response?.into_inner();
+    let first = messages.message().await?.and_then(|message| message.part);
+    let Some(invoke_response::Part::Head(head)) = first else { panic!("an answer begins with {first:?}") };
+    let mut answer = Answer { status: head.status, headers: head.headers, body: head.body.to_vec() };
+    while let Some(message) = messages.message().await? {
+        let Some(invoke_response::Part::Body(piece)) = message.part else { panic!("a body is not {message:?}") };
+        assert!(head.more_body, "a body that was not announced");
+        answer.body.extend_from_slice(&piece);
+    }
+    Ok(answer)
+}

@@ -1,0 +1,40 @@
+//! What the process has logged, for tests that look for a line.
+
+use std::fmt::Write;
+use std::sync::Mutex;
+
+use tracing::field::{Field, Visit};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Collects every line of the platform and its Workers.
+pub(crate) fn collect() {
+    let subscriber = tracing_subscriber::registry().with(Collector);
+    tracing::subscriber::set_global_default(subscriber).expect("it is the first of this process");
+}
+
+/// Every line so far: `LEVEL field=value …`.
+pub(crate) fn lines() -> Vec<String> {
+    LINES.lock().expect("nothing panics while it holds the log").clone()
+}
+
+struct Collector;
+
+impl<S: tracing::Subscriber> Layer<S> for Collector {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target().starts_with("tenon") {
+            let mut line = Line(event.metadata().level().to_string());
+            event.record(&mut line);
+            LINES.lock().expect("nothing panics while it holds the log").push(line.0);
+        }
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, " {}={value:?}", field.name()).expect("a string takes everything");
+    }
+}

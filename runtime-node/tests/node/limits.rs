@@ -1,0 +1,140 @@
+//! Bounds: of a Worker, of a shard, of a caller's patience. Whoever is within them does not notice the others.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tenon_proto::failure::{FailureCode, Phase};
+use tenon_proto::frame::INLINE_BODY;
+use tenon_proto::runtime::Header;
+
+use crate::harness::client::head;
+use crate::harness::{Stand, trials};
+
+trials! {
+    a_worker_has_so_many_invocations_at_once,
+    what_wait_until_keeps_counts_as_one_of_a_workers_invocations,
+    a_shard_has_so_many_invocations_at_once,
+    a_body_over_the_limit_is_refused_however_it_comes,
+    a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well,
+    an_isolate_that_is_full_is_replaced,
+    workers_that_do_not_read_their_bodies_hold_up_nobody,
+}
+
+const WAITS: &str = "await request.text(); return new Response('done')";
+
+async fn a_worker_has_so_many_invocations_at_once(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let waits = stand.handler_with("waits", WAITS, |limits| limits.concurrency = 2);
+    let other = stand.handler("other", WAITS);
+    let uploads = [stand.client().upload(&waits), stand.client().upload(&waits)];
+    stand.await_metric("tenon_shard_inflight", &[], 2).await;
+    let failure = stand.client().get(&waits).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
+    assert_eq!(stand.metric("tenon_shed_total", &[("reason", "worker_full")]), 1);
+    assert_eq!(stand.client().get(&other).await.unwrap().text(), "done");
+    for upload in uploads {
+        assert_eq!(upload.end().await.unwrap().text(), "done");
+    }
+    assert_eq!(stand.client().get(&waits).await.unwrap().text(), "done");
+}
+
+async fn what_wait_until_keeps_counts_as_one_of_a_workers_invocations(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let lingers = stand.handler_with(
+        "lingers",
+        "ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 1e6))); return new Response()",
+        |limits| (limits.concurrency, limits.wall_ms) = (1, 500),
+    );
+    stand.client().get(&lingers).await.unwrap();
+    let failure = stand.client().get(&lingers).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
+}
+
+async fn a_shard_has_so_many_invocations_at_once(name: &'static str) {
+    let stand = Stand::with(name, |config| config.max_inflight = 1).await;
+    let (one, other) = (stand.handler("one", WAITS), stand.handler("other", WAITS));
+    let upload = stand.client().upload(&one);
+    stand.await_metric("tenon_shard_inflight", &[], 1).await;
+    let failure = stand.client().get(&other).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
+    assert_eq!(stand.metric("tenon_shed_total", &[("reason", "shard_full")]), 1);
+    upload.end().await.unwrap();
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    stand.client().get(&other).await.unwrap();
+}
+
+async fn a_body_over_the_limit_is_refused_however_it_comes(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let limit = |limits: &mut tenon_proto::revision::Limits| limits.request_body_mib = 1;
+    let echo = stand.handler_with("echo", "return new Response(await request.arrayBuffer())", limit);
+    let mib = Bytes::from(vec![b'x'; 1 << 20]);
+    assert_eq!(stand.client().post(&echo, mib.clone()).await.unwrap().body.len(), 1 << 20);
+
+    // In pieces, nobody knows how many.
+    let upload = stand.client().upload(&echo);
+    upload.body_tx.send(mib.slice(..INLINE_BODY)).unwrap();
+    upload.body_tx.send(mib).unwrap();
+    let failure = upload.end().await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::RequestTooLarge, Phase::Handler));
+
+    // Announced: the Worker does not hear of it.
+    let mut announced = head(&echo);
+    announced.more_body = true;
+    announced.headers.push(Header { name: "content-length".to_owned(), value: Bytes::from_static(b"1048577") });
+    let failure = stand.client().call(announced, futures::stream::pending()).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::RequestTooLarge, Phase::Admission));
+}
+
+async fn a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let loops = stand.handler_with("loops", "for (;;);", |limits| limits.cpu_ms = 20);
+    let neighbour = stand.handler("neighbour", "return new Response('well')");
+    for _ in 0..3 {
+        let (failure, answer) = tokio::join!(stand.client().get(&loops), stand.client().get(&neighbour));
+        let failure = failure.unwrap_err();
+        assert_eq!((failure.code, failure.phase), (FailureCode::CpuLimitExceeded, Phase::Handler));
+        assert_eq!(answer.unwrap().text(), "well");
+    }
+}
+
+async fn an_isolate_that_is_full_is_replaced(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let source = "let n = 0; const kept = [];
+        export default { async fetch(request) {
+          n += 1;
+          if (request.method === 'POST') for (;;) kept.push(new Array(1e5).fill(n));
+          return new Response(String(n));
+        } }";
+    let grows = stand.worker("grows", source, |limits| (limits.memory_mib, limits.cpu_ms) = (32, 20_000));
+    assert_eq!(stand.client().get(&grows).await.unwrap().text(), "1");
+    let failure = stand.client().post(&grows, Bytes::new()).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::MemoryLimitExceeded, Phase::Handler));
+    assert_eq!(stand.client().get(&grows).await.unwrap().text(), "1");
+    assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "condemned")]), 1);
+    stand.await_metric("tenon_isolates", &[], 1).await;
+}
+
+async fn workers_that_do_not_read_their_bodies_hold_up_nobody(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let ignores = stand.handler("ignores", "await new Promise((resolve) => setTimeout(resolve, 1e6))");
+    let echo = stand.handler("echo", "return new Response(await request.arrayBuffer())");
+    let piece = Bytes::from(vec![b'x'; INLINE_BODY]);
+    // Together more than any single window.
+    let mut stuck = Vec::new();
+    for _ in 0..100 {
+        let upload = stand.client().upload(&ignores);
+        for _ in 0..16 {
+            upload.body_tx.send(piece.clone()).unwrap();
+        }
+        stuck.push(upload);
+    }
+    stand.await_metric("tenon_shard_inflight", &[], 100).await;
+    let body = Bytes::from(vec![b'y'; 1 << 20]);
+    for _ in 0..3 {
+        let answer = stand.client().post(&echo, body.clone());
+        let answer = tokio::time::timeout(Duration::from_secs(30), answer).await.expect("it is not held up").unwrap();
+        assert_eq!(answer.body.len(), body.len());
+    }
+    stuck.into_iter().for_each(|upload| upload.cancel());
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+}

@@ -1,0 +1,145 @@
+//! Cold starts: once for all who wait, from the catalog or from what is kept of it, and in the place of others.
+
+use tenon_proto::failure::{FailureCode, Phase};
+use tenon_proto::id::RevisionDigest;
+
+use crate::harness::{Stand, trials};
+
+trials! {
+    many_requests_for_a_cold_worker_wait_for_one_start,
+    a_digest_that_nobody_knows_is_unavailable,
+    what_runs_goes_on_without_the_catalog,
+    a_start_waits_for_a_catalog_that_is_coming_back,
+    a_node_is_ready_without_a_catalog,
+    cold_workers_that_cannot_be_had_take_no_room_from_warm_ones,
+    a_catalog_that_gives_other_code_is_not_believed,
+    a_worker_that_cannot_start_is_not_tried_for_every_request,
+    the_least_recently_used_makes_room_and_starts_afresh,
+    a_busy_isolate_makes_no_room,
+}
+
+const COUNTER: &str = "let n = 0; export default { fetch: () => new Response(String(++n)) }";
+const WAITS: &str = "await request.text(); return new Response('done')";
+
+async fn many_requests_for_a_cold_worker_wait_for_one_start(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let counter = stand.worker("counter", COUNTER, |_| {});
+    let answers = futures::future::join_all((0..20).map(|_| stand.client().get(&counter))).await;
+    let mut counts: Vec<u32> = answers.into_iter().map(|answer| answer.unwrap().text().parse().unwrap()).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, (1..=20).collect::<Vec<_>>());
+    assert_eq!(stand.catalog.fetches(), 1);
+    assert_eq!(stand.metric("tenon_cold_starts_total", &[("outcome", "ok")]), 1);
+}
+
+async fn a_digest_that_nobody_knows_is_unavailable(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let mut unknown = stand.worker("known", COUNTER, |_| {});
+    unknown.digest = RevisionDigest::new([7; 32]);
+    let failure = stand.client().get(&unknown).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::RevisionUnavailable, Phase::Start));
+    assert!(failure.message.contains("no such revision"), "{failure}");
+    assert!(failure.may_retry_elsewhere());
+    assert_eq!(stand.metric("tenon_isolates", &[]), 0);
+}
+
+async fn what_runs_goes_on_without_the_catalog(name: &'static str) {
+    let mut stand = Stand::with(name, |config| config.isolates_per_shard = 1).await;
+    let (known, other) = (stand.worker("known", COUNTER, |_| {}), stand.handler("other", WAITS));
+    let unknown = stand.handler("unknown", WAITS);
+    stand.client().get(&known).await.unwrap();
+    stand.client().get(&other).await.unwrap();
+    stand.catalog.stop();
+    // Neither the warm one nor the one whose isolate made room needs it.
+    stand.client().get(&other).await.unwrap();
+    stand.client().get(&known).await.unwrap();
+    let failure = stand.client().get(&unknown).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::RevisionUnavailable, Phase::Start));
+    assert!(failure.message.contains("cannot be reached"), "{failure}");
+}
+
+async fn a_start_waits_for_a_catalog_that_is_coming_back(name: &'static str) {
+    let mut stand = Stand::start(name).await;
+    let warm = stand.worker("warm", COUNTER, |_| {});
+    stand.client().get(&warm).await.unwrap();
+    let cold = stand.handler("cold", WAITS);
+    stand.catalog.stop();
+    let client = stand.client().clone();
+    let answer = tokio::spawn(async move { client.get(&cold).await });
+    stand.await_metric("tenon_isolates", &[("state", "starting")], 1).await;
+    stand.catalog.restart();
+    assert_eq!(answer.await.unwrap().unwrap().text(), "done");
+}
+
+async fn a_node_is_ready_without_a_catalog(name: &'static str) {
+    let stand = Stand::with(name, |config| config.catalog = "http://127.0.0.1:9".parse().unwrap()).await;
+    assert!(stand.readiness.is_ready());
+}
+
+async fn cold_workers_that_cannot_be_had_take_no_room_from_warm_ones(name: &'static str) {
+    let mut stand = Stand::with(name, |config| config.max_inflight = 2).await;
+    let warm = stand.worker("warm", COUNTER, |_| {});
+    stand.client().get(&warm).await.unwrap();
+    stand.catalog.stop();
+    let cold: Vec<_> = (0..5).map(|n| stand.handler(&format!("cold-{n}"), WAITS)).collect();
+    let waiting: Vec<_> = cold
+        .into_iter()
+        .map(|cold| {
+            let client = stand.client().clone();
+            tokio::spawn(async move { client.get(&cold).await })
+        })
+        .collect();
+    stand.await_metric("tenon_isolates", &[("state", "starting")], 5).await;
+    stand.client().get(&warm).await.unwrap();
+    for waited in waiting {
+        assert_eq!(waited.await.unwrap().unwrap_err().code, FailureCode::RevisionUnavailable);
+    }
+}
+
+async fn a_catalog_that_gives_other_code_is_not_believed(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let (asked, given) = (stand.worker("asked", COUNTER, |_| {}), stand.worker("given", COUNTER, |_| {}));
+    stand.catalog.swap(asked.digest, given.digest);
+    let failure = stand.client().get(&asked).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::RevisionUnavailable, Phase::Start));
+    assert!(failure.message.contains("damaged"), "{failure}");
+}
+
+async fn a_worker_that_cannot_start_is_not_tried_for_every_request(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let broken = stand.worker("broken", "throw new Error('at the top')", |_| {});
+    // All within the first back-off, however slow the machine: they go out together.
+    for failure in futures::future::join_all((0..10).map(|_| stand.client().get(&broken))).await {
+        let failure = failure.unwrap_err();
+        assert_eq!((failure.code, failure.phase), (FailureCode::WorkerStartFailed, Phase::Start));
+    }
+    let failure = stand.client().get(&broken).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::WorkerStartFailed, Phase::Start));
+    assert_eq!(stand.metric("tenon_cold_starts_total", &[("outcome", "failed")]), 1);
+}
+
+async fn the_least_recently_used_makes_room_and_starts_afresh(name: &'static str) {
+    let stand = Stand::with(name, |config| config.isolates_per_shard = 2).await;
+    let [a, b, c] = ["a", "b", "c"].map(|name| stand.worker(name, COUNTER, |_| {}));
+    for (worker, n) in [(&a, "1"), (&b, "1"), (&a, "2"), (&c, "1"), (&a, "3"), (&b, "1")] {
+        assert_eq!(stand.client().get(worker).await.unwrap().text(), n, "{}", worker.worker);
+        // An answer may be here a moment before its permits are back.
+        stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    }
+    assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "room")]), 2);
+    assert_eq!(stand.metric("tenon_isolates", &[("state", "warm")]), 2);
+    assert_eq!(stand.catalog.fetches(), 3);
+}
+
+async fn a_busy_isolate_makes_no_room(name: &'static str) {
+    let stand = Stand::with(name, |config| config.isolates_per_shard = 1).await;
+    let (busy, other) = (stand.handler("busy", WAITS), stand.handler("other", WAITS));
+    let upload = stand.client().upload(&busy);
+    stand.await_metric("tenon_shard_inflight", &[], 1).await;
+    let failure = stand.client().get(&other).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
+    assert_eq!(stand.metric("tenon_shed_total", &[("reason", "no_idle_isolate")]), 1);
+    assert_eq!(upload.end().await.unwrap().text(), "done");
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    assert_eq!(stand.client().get(&other).await.unwrap().text(), "done");
+}
