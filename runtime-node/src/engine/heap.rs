@@ -3,8 +3,8 @@
 //! Two budgets of the same size, because V8 counts only its own heap against its limit:
 //! - the **heap**: near its limit V8 asks [`HeapGuard`], which raises the limit far enough for the running code to
 //!   unwind, terminates it and remembers; the isolate is never entered again;
-//! - **array buffers**: [`BufferBudget`] is their allocator. Past the budget JavaScript gets V8's own `RangeError`,
-//!   after V8 has tried a collection, and may go on with less.
+//! - **array buffers**: [`BufferBudget`] is their allocator. When it refuses, V8 collects and tries again; if that was
+//!   not enough, V8 asks the guard as it does for the heap, and with the same end.
 
 #![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state, and an allocator.
 
@@ -13,8 +13,10 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The least by which the heap limit is raised. A large string that is about to be flattened needs it in one piece.
-const HEADROOM: usize = 16 << 20;
+/// By how much the heap limit is raised for the running code to unwind. V8 ends the process when the allocation at
+/// hand still does not fit, and the largest there is, an array or a string of two-byte characters, has 1 GiB; a second
+/// one may follow before the code comes to a point where it can be terminated.
+const HEADROOM: usize = 2 << 30;
 
 /// Notices that an isolate's heap is full.
 pub(super) struct HeapGuard {
@@ -37,13 +39,13 @@ impl HeapGuard {
 
 /// Raising the limit is not optional: V8 ends the process when the callback leaves it as it is. It may come more
 /// than once before the running code has unwound.
-unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, initial: usize) -> usize {
+unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial: usize) -> usize {
     // SAFETY: `data` is the guard that `install` boxed, which outlives the isolate; V8 calls on the isolate's
     // thread, where the guard's cell is only read between turns.
     let guard = unsafe { &*data.cast::<HeapGuard>() };
     guard.exhausted.set(true);
     guard.isolate.terminate_execution();
-    current + initial.max(HEADROOM)
+    current + HEADROOM
 }
 
 /// The allocator of an isolate's array buffers. V8 may free from other threads.

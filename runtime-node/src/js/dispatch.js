@@ -70,7 +70,8 @@
         fetch = exported.fetch;
       } else if (!internal.hasFetchListener()) {
         throw new TypeError(
-          'The entrypoint has no handler: export default { fetch(request, env, ctx) { … } }, or addEventListener("fetch", …)',
+          "The entrypoint has no handler: export default { fetch(request, env, ctx) { … } }, " +
+            'or addEventListener("fetch", …)',
         );
       }
       ops.started(id);
@@ -87,7 +88,8 @@
       const answer = fetch !== null
         ? ReflectApply(fetch, handler, [request, env, new ExecutionContext(ops, id)])
         : internal.dispatchFetch(request, (promise) => outlive(id, promise));
-      const parts = internal.responseParts(await answer);
+      // A response is not awaited for: that would ask it for a `then`.
+      const parts = internal.responseParts(internal.isResponse(answer) ? answer : await answer);
       let body = parts[2];
       if (typeof body === "object" && body !== null && !ArrayBufferIsView(body)) body = await body;
       ops.respond(id, parts[0], parts[1], body);

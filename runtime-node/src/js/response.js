@@ -37,8 +37,13 @@
     if (body !== null) {
       if (isNullBody(r.status)) throw new TypeError(`Response: a response of status ${r.status} cannot have a body`);
       if (type !== null && lookup(r.list, "content-type") === null) {
-        r.list[r.list.length] = "content-type";
-        r.list[r.list.length] = type;
+        // A literal defines its elements; nothing that a Worker put on a prototype is asked.
+        if (r.list.length === 0) {
+          r.list = ["content-type", type];
+        } else {
+          r.list[r.list.length] = "content-type";
+          r.list[r.list.length] = type;
+        }
       }
     }
     return r;

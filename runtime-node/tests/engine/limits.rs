@@ -8,6 +8,7 @@ use crate::harness::{Shard, Text as _, trials};
 
 trials! {
     a_loop_ends_at_the_cpu_limit_wherever_it_is,
+    a_loop_that_the_optimiser_has_unrolled_ends_too,
     catching_and_finally_do_not_outlast_the_cpu_limit,
     the_cpu_limit_is_for_all_turns_of_an_invocation_together,
     waiting_costs_no_cpu_time,
@@ -16,7 +17,7 @@ trials! {
     a_loop_after_the_response_ends_too,
     a_full_heap_ends_the_isolate_and_nothing_else,
     array_buffers_are_counted,
-    a_worker_that_heeds_a_refused_buffer_goes_on,
+    array_buffers_that_are_garbage_make_room_for_others,
     floods_of_microtasks_and_timers_end_at_the_cpu_limit,
 }
 
@@ -58,6 +59,11 @@ async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
         assert_eq!(failure.phase, Phase::Handler);
     }
     shard.expect_a_neighbour_to_answer().await;
+}
+
+async fn a_loop_that_the_optimiser_has_unrolled_ends_too(shard: Rc<Shard>) {
+    let worker = shard.handler("for (;;) new Array(1000).fill(1)").limits(|limits| limits.cpu_ms = 1_500);
+    assert_eq!(worker.failure().await, (FailureCode::CpuLimitExceeded, Phase::Handler));
 }
 
 async fn catching_and_finally_do_not_outlast_the_cpu_limit(shard: Rc<Shard>) {
@@ -153,7 +159,6 @@ async fn a_full_heap_ends_the_isolate_and_nothing_else(shard: Rc<Shard>) {
         "const all = []; for (let i = 0;; i++) all.push(new RegExp('a' + i), new Function('return ' + i));",
     ];
     for code in bombs {
-        let dbg = std::time::Instant::now(); eprintln!("{code}");
         let neighbour = shard.handler("return new Response('well')").start().await.unwrap();
         let worker = shard.handler(code).limits(|limits| {
             limits.memory_mib = 24;
@@ -172,7 +177,6 @@ async fn a_full_heap_ends_the_isolate_and_nothing_else(shard: Rc<Shard>) {
         }
         assert_eq!(worker.0.in_flight(), 0, "{code}");
         assert_eq!(neighbour.get("/").await.unwrap().text(), "well");
-        eprintln!("{:?} {:?}", failure.code, dbg.elapsed());
     }
 }
 
@@ -181,7 +185,9 @@ async fn array_buffers_are_counted(shard: Rc<Shard>) {
         "const all = []; for (;;) all.push(new Uint8Array(1 << 20))",
         "const all = []; for (;;) all.push(new ArrayBuffer(1 << 10))",
         "new ArrayBuffer(1 << 30)",
-        "const b = new ArrayBuffer(0, { maxByteLength: 1 << 30 }); b.resize(1 << 30); new Uint8Array(b).fill(1)",
+        "const all = []; for (;;) all.push(new ArrayBuffer(1 << 20, { maxByteLength: 1 << 30 }))",
+        "const all = []; for (;;) all.push(new (new Uint8Array(1).buffer.constructor)(1 << 20, { maxByteLength: 1 << 30 }))",
+        "let b = new ArrayBuffer(1 << 10); for (;;) b = b.transfer(b.byteLength * 2)",
         "let b = new ArrayBuffer(1 << 20); const all = []; for (;;) { b = b.slice(0); all.push(b) }",
         "const all = []; for (;;) all.push(new TextEncoder().encode('x'.repeat(1 << 20)))",
         "const all = []; for (;;) all.push(new Response('x'.repeat(1 << 16)), await new Response('y'.repeat(1 << 20)).arrayBuffer())",
@@ -199,11 +205,10 @@ async fn array_buffers_are_counted(shard: Rc<Shard>) {
     shard.expect_a_neighbour_to_answer().await;
 }
 
-async fn a_worker_that_heeds_a_refused_buffer_goes_on(shard: Rc<Shard>) {
+async fn array_buffers_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {
     let worker = shard.handler(
-        "let refused; try { new ArrayBuffer(1 << 30) } catch (error) { refused = error.name }
-         for (let i = 0; i < 200; i++) new Uint8Array(1 << 20).fill(i);
-         return new Response(refused)",
+        "for (let i = 0; i < 200; i++) new Uint8Array(1 << 20).fill(i);
+         return new Response('done')",
     );
     let worker = worker.limits(|limits| {
         limits.memory_mib = 24;
@@ -211,7 +216,7 @@ async fn a_worker_that_heeds_a_refused_buffer_goes_on(shard: Rc<Shard>) {
     });
     let worker = worker.start().await.unwrap();
     for _ in 0..3 {
-        assert_eq!(worker.get("/").await.unwrap().text(), "RangeError");
+        assert_eq!(worker.get("/").await.unwrap().text(), "done");
     }
     assert_eq!(worker.0.condemned(), None);
     assert!(worker.0.memory_bytes() < 64 << 20);
