@@ -3,6 +3,8 @@
 //! It has a main of its own: V8 is initialised before the harness makes its threads. On a processor with memory
 //! protection keys a thread made earlier dies when it runs JavaScript.
 
+#![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
+
 #[path = "engine/answers.rs"]
 mod answers;
 #[path = "engine/failures.rs"]
@@ -17,7 +19,6 @@ mod operations;
 mod starts;
 
 fn main() {
-    if let Ok(f) = std::env::var("DBGFLAGS") { v8::V8::set_flags_from_string(&f) }
     tenon_runtime_node::engine::init();
     harness::collect_logs();
     let rooms = [answers::trials(), failures::trials(), limits::trials(), operations::trials(), starts::trials()];

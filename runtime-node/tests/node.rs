@@ -3,6 +3,8 @@
 //! It has a main of its own: V8 is initialised before the harness makes its threads. On a processor with memory
 //! protection keys a thread made earlier dies when it runs JavaScript.
 
+#![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
+
 #[path = "node/answers.rs"]
 mod answers;
 #[path = "node/drain.rs"]

@@ -47,7 +47,9 @@ impl Exception {
         let text = beginning(scope, message.get(scope), TEXT);
         let file = message.get_script_resource_name(scope).and_then(|name| name.to_string(scope));
         let location = file.map(|file| beginning(scope, file, TEXT)).zip(message.get_line_number(scope));
-        let location = location.map(|(file, line)| format!("{file}:{line}:{}", message.get_start_column() + 1));
+        // V8 says -1 where it does not know.
+        let column = message.get_start_column().checked_add(1);
+        let location = location.zip(column).map(|((file, line), column)| format!("{file}:{line}:{column}"));
         let stack =
             stack(scope, value).map(|stack| beginning(scope, stack, TEXT)).filter(|stack| stack.contains("\n    at "));
         Self { message: text.trim_start_matches("Uncaught ").to_owned(), location, stack }

@@ -113,6 +113,9 @@ impl State {
             None => return,
         };
         if pending {
+            if code != FailureCode::WorkerException {
+                report::log(self, Some(id), Severity::Error, &format!("failed: {code}"));
+            }
             self.answer(id, Err(failure(code, event)));
         } else if detached {
             report::log(self, Some(id), Severity::Warn, &format!("ended while it waited after its response: {code}"));
@@ -255,21 +258,19 @@ fn failure(code: FailureCode, event: Event) -> Failure {
         Event::Start => Phase::Start,
         Event::Fetch => Phase::Handler,
     };
-    let message = match (code, event) {
-        (FailureCode::CpuLimitExceeded, _) => "the Worker used more CPU time than its limit",
-        (FailureCode::MemoryLimitExceeded, _) => "the Worker used more memory than its limit",
-        (FailureCode::WallLimitExceeded, Event::Start) => "the Worker took longer to start than its limit",
-        (FailureCode::WallLimitExceeded, Event::Fetch) => "the Worker took longer than its limit",
-        (FailureCode::NoResponse, Event::Start) => "the Worker's modules wait for something that never comes",
-        (FailureCode::NoResponse, Event::Fetch) => "the Worker's handler will never respond",
-        (FailureCode::WorkerStartFailed, _) => "the Worker could not be started; its log says why",
-        (FailureCode::WorkerException, _) => "the Worker threw an exception; its log says which",
-        _ => "the Worker failed",
-    };
     // What goes wrong while a Worker starts is a failed start, except for the limits, which say more.
     let code = match (code, event) {
         (FailureCode::NoResponse | FailureCode::WorkerException, Event::Start) => FailureCode::WorkerStartFailed,
         (code, _) => code,
+    };
+    let message = match code {
+        FailureCode::CpuLimitExceeded => "the Worker used more CPU time than its limit",
+        FailureCode::MemoryLimitExceeded => "the Worker used more memory than its limit",
+        FailureCode::WallLimitExceeded => "the Worker took longer than its limit",
+        FailureCode::NoResponse => "the Worker's handler will never respond",
+        FailureCode::WorkerStartFailed => "the Worker could not be started; its log says why",
+        FailureCode::WorkerException => "the Worker threw an exception; its log says which",
+        _ => "the Worker failed",
     };
     Failure::new(code, phase, message)
 }
