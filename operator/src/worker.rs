@@ -48,6 +48,18 @@ pub enum ReconcileError {
     Plan(#[from] tokio::task::JoinError),
 }
 
+impl ReconcileError {
+    /// The namespace is being deleted and takes nothing new: what was to be done there will never be.
+    fn is_moot(&self) -> bool {
+        let (Self::Apply { source, .. } | Self::Delete { source, .. } | Self::Status(source)) = self else {
+            return false;
+        };
+        let kube::Error::Api(status) = source else { return false };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+    }
+}
+
 impl Reconciler {
     pub fn new(client: Client, recorder: Recorder, metrics: Arc<Metrics>) -> Self {
         Self { client, recorder, metrics }
@@ -64,7 +76,10 @@ impl Reconciler {
         // Parsing a large module takes milliseconds: not on a thread that also serves the catalog.
         let now = k8s_openapi::jiff::Timestamp::now();
         let plan = tokio::task::spawn_blocking(move || plan::plan(&candidate, now)).await?;
-        let result = self.carry_out(&id, &worker, plan).await;
+        let mut result = self.carry_out(&id, &worker, plan).await;
+        if result.as_ref().is_err_and(ReconcileError::is_moot) {
+            result = Ok(());
+        }
         timer.ended(result.is_ok());
         result
     }

@@ -17,6 +17,9 @@ const SUCCESSION: Duration = Duration::from_secs(30);
 /// Watches and the election try again at least every 5 s.
 const RETURN: Duration = Duration::from_secs(15);
 
+/// Longer than any watch, Lease renewal or connection goes unnoticed.
+const OUTAGE: Duration = Duration::from_secs(60);
+
 pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("steady", &answering("before"))).await?;
     let host = scenario.namespace.host("steady");
@@ -81,7 +84,7 @@ pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served
     prober.serve(50).await?;
     scenario.cluster.stop_api_server().await?;
     // The outage is the test, not a wait for something.
-    sleep(outage()).await;
+    sleep(OUTAGE).await;
     scenario.cluster.start_api_server().await?;
     scenario.namespace.apply(&worker("offline", &answering("after"))).await?;
     scenario.await_answer(&host, "after", RETURN).await?;
@@ -90,12 +93,6 @@ pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served
     report.ensure_no_failure()?;
     ensure!(report.bodies().keys().eq(&["after", "before"]), "{report}");
     Ok(())
-}
-
-/// Longer than any watch, Lease renewal or connection goes unnoticed; with `TENON_E2E_FULL=1`, a minute.
-fn outage() -> Duration {
-    let full = std::env::var_os("TENON_E2E_FULL").is_some_and(|value| value != "0");
-    Duration::from_secs(if full { 60 } else { 12 })
 }
 
 /// Who leads.

@@ -18,6 +18,9 @@ use tenon_e2e::{Scenario, await_condition};
 
 const SOON: Duration = Duration::from_secs(30);
 
+/// Kubernetes' garbage collector looks for new kinds every half minute, and this one may be that new.
+const COLLECTED: Duration = Duration::from_secs(90);
+
 pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
@@ -91,7 +94,7 @@ async fn await_none<K>(scenario: &Scenario) -> anyhow::Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
 {
-    await_condition(&format!("the pool's {} to be gone", K::kind(&())), SOON, async || {
+    await_condition(&format!("the pool's {} to be gone", K::kind(&())), COLLECTED, async || {
         let found = of_pool::<K>(scenario).await?;
         ensure!(found.is_empty(), "there are {}", found.len());
         Ok(())
