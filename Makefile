@@ -61,9 +61,11 @@ bench: tools ## Measure Tenon beside its peers, in one run
 	deploy/cluster/run-in target/release/tenon-bench
 
 .PHONY: cluster
-cluster: ## Start a Kubernetes control plane of our own; prints its kubeconfig
+cluster: tools ## Run Tenon on a Kubernetes control plane of our own; prints its kubeconfig
 	deploy/cluster/build
+	cargo build --workspace $(BINARIES)
 	deploy/cluster/up
+	deploy/cluster/tenon
 
 .PHONY: cluster-down
 cluster-down: ## Stop it
