@@ -58,8 +58,9 @@ pub fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
     });
     let programmed = programmed(candidate, latest.as_deref(), snapshot.is_some());
 
-    let compiled = compiled.map(|spec| format!("{} modules, entered by {}", spec.modules.len(), spec.entrypoint));
-    let bound = bound.map(|count| format!("{count} secrets"));
+    let compiled =
+        compiled.map(|spec| format!("{}, entered by {}", count(spec.modules.len(), "module"), spec.entrypoint));
+    let bound = bound.map(|secrets| count(secrets, "secret"));
     let outcomes = [
         ("Compiled", "Compiled", compiled),
         ("BindingsResolved", "Resolved", bound),
@@ -211,6 +212,15 @@ fn event(type_: EventType, reason: &str, action: &str, mut note: String) -> Even
     const LONGEST_NOTE: usize = 1024;
     note.truncate(note.floor_char_boundary(LONGEST_NOTE));
     Event { type_, reason: reason.to_owned(), note: Some(note), action: action.to_owned(), secondary: None }
+}
+
+/// As people say it.
+fn count(count: usize, thing: &str) -> String {
+    match count {
+        0 => format!("no {thing}s"),
+        1 => format!("1 {thing}"),
+        _ => format!("{count} {thing}s"),
+    }
 }
 
 #[cfg(test)]
