@@ -8,6 +8,7 @@ SHELL := bash
 # Where the crates' tests need processes of ours, these binaries are built first.
 BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 CRD_DIR := charts/tenon-crds/templates
+SCRIPTS := .ci/run bench/setup deploy/tools $(addprefix deploy/cluster/,apiserver build down run-in tenon up)
 
 .PHONY: help
 help: ## List the commands
@@ -37,6 +38,7 @@ test-e2e: tools ## Run the tests on a real control plane, which is built and sta
 .PHONY: lint
 lint: tools ## Check formatting, clippy, shell scripts and that the generated CRDs are fresh
 	cargo fmt --all --check
+	shellcheck --external-sources --source-path SCRIPTDIR $(SCRIPTS)
 	cargo clippy --workspace --all-targets -- --deny warnings
 	cargo run --quiet --package tenon-crds --bin crdgen -- --check $(CRD_DIR)
 
@@ -71,7 +73,7 @@ cluster: tools ## Run Tenon on a Kubernetes control plane of our own; prints its
 cluster-down: ## Stop it
 	deploy/cluster/down
 
-# What building needs beyond rustup's Rust: a C compiler and cmake for aws-lc.
+# What building needs beyond rustup's Rust.
 .PHONY: tools
 tools:
 	@deploy/tools
