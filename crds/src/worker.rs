@@ -98,7 +98,7 @@ pub struct WorkerSpec {
 pub struct Source {
     /// Source text by module name: a relative path such as `worker.js` or `lib/greet.js`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::modules")]
+    #[schemars(schema_with = "schema::optional_modules")]
     #[x_kube(validation = Rule::new(
         "self.all(name, size(name) <= 253 && name.matches('^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$'))"
     ).message("spec.source.modules: a name must be a relative path of letters, digits, dots, dashes and underscores, without . or .. segments"))]
@@ -249,11 +249,16 @@ pub(crate) mod schema {
         json_schema!({
             "description": "Source text by module name: a relative path such as `worker.js` or `lib/greet.js`.",
             "type": "object",
-            "nullable": true,
             "minProperties": 1,
             "maxProperties": 256,
             "additionalProperties": { "type": "string", "maxLength": MODULES_BYTES },
         })
+    }
+
+    pub(crate) fn optional_modules(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = modules(generator);
+        schema.insert("nullable".to_owned(), true.into());
+        schema
     }
 
     pub(crate) fn vars(_: &mut SchemaGenerator) -> Schema {

@@ -47,10 +47,7 @@ impl Cluster {
     /// Applies the chart's CRDs and waits until objects of them can be made.
     pub async fn install_crds(&self) -> anyhow::Result<()> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client());
-        for entry in std::fs::read_dir(Path::new(ROOT).join("charts/tenon-crds/templates"))? {
-            let path = entry?.path();
-            let crd: CustomResourceDefinition = serde_yaml::from_slice(&std::fs::read(&path)?)
-                .with_context(|| format!("{} is no CRD", path.display()))?;
+        for crd in crds()? {
             let name = crd.name_any();
             api.patch(&name, &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(&crd)).await?;
             await_condition(&format!("CRD {name} to be established"), Duration::from_secs(10), async || {
@@ -61,6 +58,18 @@ impl Cluster {
             .await?;
         }
         Ok(())
+    }
+
+    /// What the CRDs' rules say to those who break them.
+    ///
+    /// # Errors
+    /// When the chart cannot be read.
+    pub fn rule_messages(&self) -> anyhow::Result<Vec<String>> {
+        let mut all = Vec::new();
+        for crd in crds()? {
+            messages(&serde_json::to_value(&crd)?, &mut all);
+        }
+        Ok(all)
     }
 
     /// What `kubectl ARGUMENTS` prints.
@@ -84,6 +93,28 @@ impl Cluster {
     /// Brings it back, and waits until it answers.
     pub async fn start_api_server(&self) -> anyhow::Result<()> {
         api_server("start").await
+    }
+}
+
+/// The chart's CRDs.
+fn crds() -> anyhow::Result<Vec<CustomResourceDefinition>> {
+    let files = std::fs::read_dir(Path::new(ROOT).join("charts/tenon-crds/templates"))?;
+    let read = |file: std::io::Result<std::fs::DirEntry>| {
+        let path = file?.path();
+        serde_yaml::from_slice(&std::fs::read(&path)?).with_context(|| format!("{} is no CRD", path.display()))
+    };
+    files.map(read).collect()
+}
+
+/// The messages of the rules of a schema and of all below it.
+fn messages(schema: &serde_json::Value, into: &mut Vec<String>) {
+    if let Some(rules) = schema.get("x-kubernetes-validations").and_then(|rules| rules.as_array()) {
+        into.extend(rules.iter().filter_map(|rule| rule["message"].as_str().map(str::to_owned)));
+    }
+    match schema {
+        serde_json::Value::Object(fields) => fields.values().for_each(|schema| messages(schema, into)),
+        serde_json::Value::Array(items) => items.iter().for_each(|schema| messages(schema, into)),
+        _ => {}
     }
 }
 
