@@ -43,6 +43,7 @@ const DRAIN_GRACE: Duration = Duration::from_secs(10);
 /// Isolates that a shard keeps, and invocations at once on it: those of a node by default.
 const ISOLATES_PER_SHARD: usize = 200;
 const MAX_INFLIGHT: u32 = 1024;
+const ISOLATE_IDLE: Duration = Duration::from_secs(600);
 
 #[derive(clap::Args)]
 #[command(mut_arg("log_format", |arg| arg.default_value("pretty")))]
@@ -196,6 +197,9 @@ fn node_config(catalog: &str, shards: u16) -> anyhow::Result<tenon_runtime_node:
         shards,
         catalog: catalog.parse()?,
         isolates_per_shard: ISOLATES_PER_SHARD,
+        isolate_idle_timeout: ISOLATE_IDLE,
+        memory_budget: None,
+        root: "/".into(),
         max_inflight: MAX_INFLIGHT,
         pin: shards <= cpus(),
         drain_grace: DRAIN_GRACE,

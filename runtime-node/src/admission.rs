@@ -75,11 +75,19 @@ pub enum Refusal {
     WaitingRoomFull,
     /// Every isolate is in use, and there may be no more.
     NoIdleIsolate,
+    /// The node's memory is nearly used up: what is warm is served, nothing new is started.
+    MemoryShort,
 }
 
 impl Refusal {
-    pub const ALL: [Self; 5] =
-        [Self::Draining, Self::ShardFull, Self::WorkerFull, Self::WaitingRoomFull, Self::NoIdleIsolate];
+    pub const ALL: [Self; 6] = [
+        Self::Draining,
+        Self::ShardFull,
+        Self::WorkerFull,
+        Self::WaitingRoomFull,
+        Self::NoIdleIsolate,
+        Self::MemoryShort,
+    ];
 
     /// As metrics and logs see it.
     pub const fn as_str(self) -> &'static str {
@@ -89,6 +97,7 @@ impl Refusal {
             Self::WorkerFull => "worker_full",
             Self::WaitingRoomFull => "waiting_room_full",
             Self::NoIdleIsolate => "no_idle_isolate",
+            Self::MemoryShort => "memory_short",
         }
     }
 }
@@ -101,6 +110,7 @@ impl From<Refusal> for Failure {
             Refusal::WorkerFull => (FailureCode::Overloaded, "the Worker has as many invocations as it may"),
             Refusal::WaitingRoomFull => (FailureCode::Overloaded, "too many requests wait for the Worker to start"),
             Refusal::NoIdleIsolate => (FailureCode::Overloaded, "the node has no isolate to spare"),
+            Refusal::MemoryShort => (FailureCode::Overloaded, "the node has no memory for another isolate"),
         };
         Self::new(code, Phase::Admission, why)
     }

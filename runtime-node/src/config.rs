@@ -1,6 +1,7 @@
 //! What a node is told: raw as [`NodeArgs`], checked as [`Config`].
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -31,6 +32,12 @@ pub struct NodeArgs {
     /// Invocations at once on a shard, over which it sheds.
     #[arg(long, env = "TENON_MAX_INFLIGHT", default_value_t = 1024, value_parser = at_least_one::<u32>)]
     pub max_inflight: u32,
+    /// How long an isolate may be idle before it is let go, in seconds.
+    #[arg(long, env = "TENON_ISOLATE_IDLE_TIMEOUT", default_value = "600s", value_parser = parse_seconds)]
+    pub isolate_idle_timeout: Duration,
+    /// Memory that the node may use, in MiB. By default its container's limit, or else the machine's memory.
+    #[arg(long, env = "TENON_MEMORY_BUDGET", value_parser = at_least_one::<u64>)]
+    pub memory_budget: Option<u64>,
     /// Never pin a shard's thread. Otherwise each has a CPU of its own if there are exactly as many.
     #[arg(long, env = "TENON_NO_PIN")]
     pub no_pin: bool,
@@ -49,6 +56,11 @@ pub struct Config {
     pub catalog: Endpoint,
     pub isolates_per_shard: usize,
     pub max_inflight: u32,
+    pub isolate_idle_timeout: Duration,
+    /// Bytes.
+    pub memory_budget: Option<u64>,
+    /// Of the file system with the kernel's files about memory.
+    pub root: PathBuf,
     pub pin: bool,
     pub drain_grace: Duration,
 }
@@ -80,6 +92,9 @@ impl TryFrom<NodeArgs> for Config {
             catalog,
             isolates_per_shard: args.isolates_per_shard,
             max_inflight: args.max_inflight,
+            isolate_idle_timeout: args.isolate_idle_timeout,
+            memory_budget: args.memory_budget.map(|mib| mib.saturating_mul(1 << 20)),
+            root: PathBuf::from("/"),
             pin: !args.no_pin && may_pin(shards),
             drain_grace: args.drain_grace,
         })
@@ -147,7 +162,7 @@ mod tests {
     fn what_cannot_work_is_named() {
         assert!(matches!(config(&["--shards", "2", "--shard-port", "65535"]), Err(ConfigError::Ports { .. })));
         assert!(matches!(config(&["--catalog", "no url at all"]), Err(ConfigError::Catalog { .. })));
-        for flag in ["--shards", "--isolates-per-shard", "--max-inflight"] {
+        for flag in ["--shards", "--isolates-per-shard", "--max-inflight", "--memory-budget"] {
             let refused = Command::try_parse_from(["node", "--catalog", "http://operator:7070", flag, "0"]);
             assert!(refused.err().is_some_and(|error| error.to_string().contains(flag)), "{flag} 0");
         }

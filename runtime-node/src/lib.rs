@@ -8,11 +8,13 @@
 //! - [`engine`]: everything V8.
 //! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
 //! - [`pool`] and [`admission`]: policy, without V8 or sockets.
+//! - [`memory`]: the node's budget and how much of it is used.
 //! - [`source`]: revisions from the catalog, by digest.
 
 pub mod admission;
 pub mod config;
 pub mod engine;
+pub mod memory;
 pub mod metrics;
 pub mod node;
 pub mod pool;

@@ -29,6 +29,9 @@ pub struct Metrics {
     cold_starts: IntCounterVec,
     cold_start_duration: HistogramVec,
     evictions: IntCounterVec,
+    /// Bytes, of the whole node.
+    pub memory_used: IntGauge,
+    pub memory_budget: IntGauge,
 }
 
 /// One shard's.
@@ -79,6 +82,8 @@ impl Metrics {
                 "Time to load a revision, the fetch of its code included.",
             )?,
             evictions: counter("tenon_evictions_total", "Isolates that were let go.", &["shard", "reason"])?,
+            memory_used: register(registry, IntGauge::new("tenon_memory_used_bytes", "Memory in use."))?,
+            memory_budget: register(registry, IntGauge::new("tenon_memory_budget_bytes", "Memory there is."))?,
         })
     }
 

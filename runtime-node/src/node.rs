@@ -18,6 +18,7 @@ use tenon_proto::id::ShardId;
 
 use crate::config::Config;
 use crate::engine::Watchdog;
+use crate::memory::{self, Meter, MeterError};
 use crate::metrics::Metrics;
 use crate::source::Source;
 use thread::ShardThread;
@@ -36,6 +37,8 @@ pub enum SpawnError {
     Listen { shard: u16, address: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
+    #[error("cannot tell how much memory there is: {0}")]
+    Memory(#[from] MeterError),
     #[error("the metrics are registered already: {0}")]
     Metrics(#[from] prometheus::Error),
 }
@@ -59,6 +62,9 @@ impl Node {
         let listeners = (0..config.shards).map(|shard| listen(shard, config.shard_address(shard)));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
         let metrics = Metrics::register(registry)?;
+        let meter = Meter::new(config.memory_budget, &config.root)?;
+        metrics.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
+        let pressure_rx = memory::watch(meter, metrics.memory_used.clone()).map_err(SpawnError::Thread)?;
         let source = Source::spawn(config.catalog.clone()).map_err(SpawnError::Thread)?;
         let watchdog = Watchdog::spawn();
         let cores = if config.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
@@ -71,6 +77,7 @@ impl Node {
                 watchdog: watchdog.clone(),
                 source: source.clone(),
                 metrics: metrics.shard(ShardId(shard)),
+                pressure_rx: pressure_rx.clone(),
                 config: config.clone(),
                 drain: drain.clone(),
                 ready: readiness.hold("shards"),

@@ -60,10 +60,14 @@ pub enum Eviction {
     Condemned,
     /// A newer revision of its Worker has come, and nobody asks for this one.
     Superseded,
+    /// Nobody has asked for it for a long time.
+    Idle,
+    /// The node's memory was short.
+    Memory,
 }
 
 impl Eviction {
-    pub const ALL: [Self; 3] = [Self::Room, Self::Condemned, Self::Superseded];
+    pub const ALL: [Self; 5] = [Self::Room, Self::Condemned, Self::Superseded, Self::Idle, Self::Memory];
 
     /// As metrics see it.
     pub const fn as_str(self) -> &'static str {
@@ -71,6 +75,8 @@ impl Eviction {
             Self::Room => "room",
             Self::Condemned => "condemned",
             Self::Superseded => "superseded",
+            Self::Idle => "idle",
+            Self::Memory => "memory",
         }
     }
 }
@@ -135,7 +141,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         {
             return Lookup::Failed(failed.failure.clone());
         }
-        if self.slots.len() >= self.capacity && !self.make_room() {
+        if self.slots.len() >= self.capacity && !self.let_one_go(Eviction::Room) {
             return Lookup::Full;
         }
         Lookup::Start
@@ -188,15 +194,26 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         (warm, self.slots.len() - warm)
     }
 
-    /// Lets the isolate go that was used least recently among those that are idle. A look over all slots costs
-    /// less than the start that follows.
-    fn make_room(&mut self) -> bool {
+    /// Lets those go that have been idle since then.
+    pub fn evict_unused(&mut self, since: Instant) {
+        let unused = self.slots.iter().filter_map(|(digest, slot)| match slot {
+            Slot::Warm { occupant, used_at, .. } if *used_at <= since && !occupant.is_busy() => Some(*digest),
+            _ => None,
+        });
+        for digest in unused.collect::<Vec<_>>() {
+            self.let_go(digest, Eviction::Idle);
+        }
+    }
+
+    /// Lets the isolate go that was used least recently among those that are idle, if there is one. A look over all
+    /// slots costs less than the start or the end of an isolate.
+    pub fn let_one_go(&mut self, why: Eviction) -> bool {
         let idle = self.slots.iter().filter_map(|(digest, slot)| match slot {
             Slot::Warm { occupant, last_use, .. } if !occupant.is_busy() => Some((*last_use, *digest)),
             _ => None,
         });
         let Some((_, digest)) = idle.min() else { return false };
-        self.let_go(digest, Eviction::Room);
+        self.let_go(digest, why);
         true
     }
 

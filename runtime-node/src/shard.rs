@@ -10,23 +10,28 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, Shared};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
+use tokio::sync::watch;
 use tokio::task::spawn_local;
 
 use crate::admission::{Gate, Permit, Refusal};
 use crate::engine::{Engine, FetchRequest, FetchResponse, Isolate};
+use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
-use crate::pool::{Lookup, Occupant, Pool, Retry};
+use crate::pool::{Eviction, Lookup, Occupant, Pool, Retry};
 use crate::source::Source;
 
 /// Requests that may wait for one cold isolate: as many as a Worker may have in flight by default, and some that
 /// will be refused when its own limit is known.
 const WAITING_ROOM: u32 = 256;
+
+/// The pause between two evictions for want of memory: what one has freed shows in the next look at its use.
+const RELIEF: Duration = Duration::from_millis(20);
 
 /// One shard of a node.
 pub struct Shard {
@@ -38,6 +43,7 @@ pub struct Shard {
     source: Source,
     metrics: ShardMetrics,
     draining: Cell<bool>,
+    pressure: Cell<Pressure>,
 }
 
 /// A start that many may wait for.
@@ -117,6 +123,7 @@ impl Shard {
             source,
             metrics,
             draining: Cell::new(false),
+            pressure: Cell::default(),
         })
     }
 
@@ -136,6 +143,29 @@ impl Shard {
             match busy {
                 Some(isolate) => isolate.idle().await,
                 None => return,
+            }
+        }
+    }
+
+    /// Lets isolates go that are idle for too long, and while memory is short others as well, one after another.
+    pub async fn tend(self: Rc<Self>, mut pressure_rx: watch::Receiver<Pressure>, idle: Duration) {
+        loop {
+            let pressure = *pressure_rx.borrow_and_update();
+            self.pressure.set(pressure);
+            let pause = match pressure {
+                Pressure::Eased => (idle / 4).max(RELIEF),
+                Pressure::Tight | Pressure::Critical => {
+                    self.pool.borrow_mut().let_one_go(Eviction::Memory);
+                    RELIEF
+                }
+            };
+            if let Some(since) = Instant::now().checked_sub(idle) {
+                self.pool.borrow_mut().evict_unused(since);
+            }
+            self.settle();
+            // An error says that the node has ended, as this task will in a moment.
+            if let Ok(Err(_)) = tokio::time::timeout(pause, pressure_rx.changed()).await {
+                return;
             }
         }
     }
@@ -195,6 +225,9 @@ impl Shard {
             Lookup::Join(start) => return Ok(Found::Cold(start)),
             Lookup::Failed(failure) => return Err(failure),
             Lookup::Full => return Err(self.shed(Refusal::NoIdleIsolate)),
+            Lookup::Start if self.pressure.get() == Pressure::Critical => {
+                return Err(self.shed(Refusal::MemoryShort));
+            }
             Lookup::Start => {
                 let outcome = Rc::clone(self).start(digest).boxed_local().shared();
                 // On a task of its own, so that it goes on when those who wait for it have gone.

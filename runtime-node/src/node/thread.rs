@@ -16,11 +16,12 @@ use tenon_lifecycle::readiness::Handle;
 use tenon_proto::id::ShardId;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::{JoinSet, LocalSet, spawn_local};
 
 use super::connection;
 use crate::config::Config;
 use crate::engine::{Engine, Watchdog};
+use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::shard::Shard;
 use crate::source::Source;
@@ -36,6 +37,7 @@ pub(super) struct ShardThread {
     pub(super) watchdog: Watchdog,
     pub(super) source: Source,
     pub(super) metrics: ShardMetrics,
+    pub(super) pressure_rx: watch::Receiver<Pressure>,
     pub(super) config: Config,
     /// Held until the thread has nothing more to do.
     pub(super) drain: drain::Watch,
@@ -57,9 +59,10 @@ impl ShardThread {
     }
 
     async fn serve(self) {
-        let Self { shard: id, listener, watchdog, source, metrics, config, drain, ready, .. } = self;
+        let Self { shard: id, listener, watchdog, source, metrics, pressure_rx, config, drain, ready, .. } = self;
         let engine = Engine::new(&watchdog, id);
         let shard = Shard::new(engine, source, config.isolates_per_shard, config.max_inflight, metrics);
+        spawn_local(shard.clone().tend(pressure_rx, config.isolate_idle_timeout));
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
         let mut connections = Connections::new(Rc::clone(&shard));
         drop(ready);

@@ -83,6 +83,9 @@ impl Stand {
             catalog: catalog.url().parse().unwrap(),
             isolates_per_shard: 20,
             max_inflight: 1024,
+            isolate_idle_timeout: Duration::from_secs(600),
+            memory_budget: None,
+            root: "/".into(),
             pin: false,
             drain_grace: Duration::from_secs(1),
         };

@@ -18,6 +18,8 @@ trials! {
     a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well,
     an_isolate_that_is_full_is_replaced,
     workers_that_do_not_read_their_bodies_hold_up_nobody,
+    an_isolate_that_nobody_uses_is_let_go,
+    when_memory_is_short_idle_isolates_go_and_none_is_started,
 }
 
 const WAITS: &str = "await request.text(); return new Response('done')";
@@ -137,4 +139,51 @@ async fn workers_that_do_not_read_their_bodies_hold_up_nobody(name: &'static str
     }
     stuck.into_iter().for_each(|upload| upload.cancel());
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
+}
+
+async fn an_isolate_that_nobody_uses_is_let_go(name: &'static str) {
+    let stand = Stand::with(name, |config| config.isolate_idle_timeout = Duration::from_millis(1)).await;
+    let hello = stand.handler("hello", "return new Response('hello')");
+    stand.client().get(&hello).await.unwrap();
+    stand.await_metric("tenon_evictions_total", &[("reason", "idle")], 1).await;
+    stand.await_metric("tenon_isolates", &[], 0).await;
+    assert_eq!(stand.client().get(&hello).await.unwrap().text(), "hello");
+}
+
+async fn when_memory_is_short_idle_isolates_go_and_none_is_started(name: &'static str) {
+    let root = tempfile::tempdir().unwrap();
+    let write = |path: &str, content: &str| {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // Whole or not at all: the node reads it at any time.
+        std::fs::write(path.with_extension("new"), content).unwrap();
+        std::fs::rename(path.with_extension("new"), path).unwrap();
+    };
+    write("proc/meminfo", "MemTotal: 16000000 kB");
+    write("proc/self/cgroup", "0::/");
+    write("sys/fs/cgroup/memory.max", "1000");
+    write("sys/fs/cgroup/memory.stat", "inactive_file 0");
+    let uses = |percent: u32| write("sys/fs/cgroup/memory.current", &format!("{percent}0"));
+    uses(10);
+    let stand = Stand::with(name, |config| config.root = root.path().to_owned()).await;
+    let hello = stand.handler("hello", "return new Response('hello')");
+    let busy = stand.handler("busy", WAITS);
+    stand.client().get(&hello).await.unwrap();
+    let upload = stand.client().upload(&busy);
+    stand.await_metric("tenon_shard_inflight", &[], 1).await;
+
+    uses(97);
+    stand.await_metric("tenon_evictions_total", &[("reason", "memory")], 1).await;
+    let failure = stand.client().get(&hello).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
+    assert_eq!(stand.metric("tenon_shed_total", &[("reason", "memory_short")]), 1);
+    assert_eq!(upload.end().await.unwrap().text(), "done", "what is in flight goes on");
+
+    uses(92);
+    stand.await_metric("tenon_memory_used_bytes", &[], 920).await;
+    assert!(stand.client().get(&hello).await.is_err(), "not before it is clearly over");
+    uses(50);
+    while stand.client().get(&hello).await.is_err() {
+        tokio::task::yield_now().await;
+    }
 }

@@ -1,0 +1,121 @@
+//! The node's memory: what it may use, what it uses, and how much that weighs on its shards.
+//!
+//! ```text
+//!  cgroup ──► Meter, ten times a second ──► Pressure ──watch──► every shard: evict, refuse cold starts
+//! ```
+//!
+//! The budget is the container's, not the machine's. Pressure is a pure function of use, budget and what it was, so
+//! that it does not flutter at a threshold. The meter has a thread of its own: JavaScript cannot keep it from looking.
+
+mod meter;
+
+use std::io;
+use std::time::Duration;
+
+use prometheus::IntGauge;
+use tokio::sync::watch;
+
+pub use meter::{Meter, MeterError};
+
+/// How often use is looked at: a shard that allocates as fast as memory can be written has taken some hundred MiB since.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What the use of memory asks of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pressure {
+    /// Nothing.
+    #[default]
+    Eased,
+    /// That idle isolates be let go.
+    Tight,
+    /// That besides no new ones be started.
+    Critical,
+}
+
+impl Pressure {
+    /// In percent of the budget: where each begins, and below which it is over.
+    const TIGHT: (u64, u64) = (80, 75);
+    const CRITICAL: (u64, u64) = (95, 90);
+
+    /// What follows this.
+    ///
+    /// # Arguments
+    /// * `used` and `budget` in bytes.
+    #[must_use]
+    pub fn next(self, used: u64, budget: u64) -> Self {
+        let percent = used.saturating_mul(100) / budget.max(1);
+        let holds = |state, (begins, over)| percent >= begins || (self >= state && percent >= over);
+        if holds(Self::Critical, Self::CRITICAL) {
+            Self::Critical
+        } else if holds(Self::Tight, Self::TIGHT) {
+            Self::Tight
+        } else {
+            Self::Eased
+        }
+    }
+}
+
+/// Watches until nobody wants to know any more.
+///
+/// # Errors
+/// When the system has no more threads.
+pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pressure>> {
+    let (pressure_tx, pressure_rx) = watch::channel(Pressure::default());
+    let budget = meter.budget();
+    let look = move || {
+        while !pressure_tx.is_closed() {
+            match meter.used() {
+                Ok(bytes) => {
+                    used.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+                    let before = *pressure_tx.borrow();
+                    let now = before.next(bytes, budget);
+                    if now != before {
+                        tracing::info!(?now, used_mib = bytes >> 20, budget_mib = budget >> 20, "memory pressure");
+                        pressure_tx.send_replace(now);
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "cannot tell the use of memory"),
+            }
+            std::thread::sleep(INTERVAL);
+        }
+    };
+    std::thread::Builder::new().name("memory".to_owned()).spawn(look)?;
+    Ok(pressure_rx)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_state_begins_and_ends_at_its_threshold() {
+        let states = |uses: &[u64]| -> Vec<Pressure> {
+            let next = |pressure: &mut Pressure, used: &u64| {
+                *pressure = pressure.next(*used, 1000);
+                Some(*pressure)
+            };
+            uses.iter().scan(Pressure::Eased, next).collect()
+        };
+        use Pressure::{Critical, Eased, Tight};
+        assert_eq!(states(&[0, 799, 800, 750, 749]), [Eased, Eased, Tight, Tight, Eased]);
+        assert_eq!(states(&[2000, 900, 899, 749]), [Critical, Critical, Tight, Eased]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_steady_use_never_changes_its_pressure_twice(before in 0..3_usize, used: u64, budget: u64) {
+            let before = [Pressure::Eased, Pressure::Tight, Pressure::Critical][before];
+            let once = before.next(used, budget);
+            prop_assert_eq!(once.next(used, budget), once);
+        }
+
+        #[test]
+        fn more_use_never_means_less_pressure(before in 0..3_usize, used: u32, more: u32, budget in 1..u64::MAX) {
+            let before = [Pressure::Eased, Pressure::Tight, Pressure::Critical][before];
+            let used = u64::from(used);
+            prop_assert!(before.next(used + u64::from(more), budget) >= before.next(used, budget));
+        }
+    }
+}

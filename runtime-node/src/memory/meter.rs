@@ -1,0 +1,203 @@
+//! How much memory there is and how much is used, as the kernel counts it.
+//!
+//! | what limits the process | budget | use |
+//! | --- | --- | --- |
+//! | `--memory-budget` | what it says | the process's resident memory |
+//! | a cgroup, of version 2 or 1 | the least limit from its own cgroup up | that cgroup's use, without the file pages that the kernel can drop |
+//! | nothing | the machine's memory | the process's resident memory |
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Reads the use of memory.
+#[derive(Debug)]
+pub struct Meter {
+    budget: u64,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Process,
+    Cgroup { directory: PathBuf, version: &'static Version },
+}
+
+/// What the files of a version of cgroups are called.
+#[derive(Debug)]
+struct Version {
+    limit: &'static str,
+    used: &'static str,
+    /// Of `memory.stat`: file pages that nobody has used of late.
+    droppable: &'static str,
+}
+
+const V2: Version = Version { limit: "memory.max", used: "memory.current", droppable: "inactive_file" };
+const V1: Version =
+    Version { limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", droppable: "total_inactive_file" };
+
+/// The kernel's files are not as they are documented.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}; set --memory-budget", file.display())]
+pub struct MeterError {
+    file: PathBuf,
+    problem: String,
+}
+
+impl Meter {
+    /// # Arguments
+    /// * `budget` - bytes, if somebody has said.
+    /// * `root` - of the file system, so that tests can have one of their own.
+    ///
+    /// # Errors
+    /// When not even the machine's memory can be told.
+    pub fn new(budget: Option<u64>, root: &Path) -> Result<Self, MeterError> {
+        if let Some(budget) = budget {
+            return Ok(Self { budget, source: Source::Process });
+        }
+        let total = machine(&root.join("proc/meminfo"))?;
+        let limits = cgroups(root).filter_map(|(directory, version)| {
+            let limit = number(&directory.join(version.limit)).ok()?;
+            Some((limit, directory, version))
+        });
+        // Version 1 says "without limit" by a number beyond all memory.
+        let least = limits.filter(|(limit, ..)| *limit < total).min_by_key(|(limit, ..)| *limit);
+        Ok(match least {
+            Some((budget, directory, version)) => Self { budget, source: Source::Cgroup { directory, version } },
+            None => Self { budget: total, source: Source::Process },
+        })
+    }
+
+    /// Bytes.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Bytes in use now.
+    ///
+    /// # Errors
+    /// When the kernel's files cannot be read.
+    pub fn used(&mut self) -> Result<u64, MeterError> {
+        match &self.source {
+            Source::Process => field(Path::new("/proc/self/status"), "VmRSS:").map(|kib| kib * 1024),
+            Source::Cgroup { directory, version } => {
+                let used = number(&directory.join(version.used))?;
+                let droppable = field(&directory.join("memory.stat"), version.droppable)?;
+                Ok(used.saturating_sub(droppable))
+            }
+        }
+    }
+}
+
+/// The cgroups that the process is in, from its own up to the root, where either version is mounted by custom.
+/// Inside a container its own is the root.
+fn cgroups(root: &Path) -> impl Iterator<Item = (PathBuf, &'static Version)> {
+    let listed = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let own = |line: &str| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let (mount, version) = match controllers {
+            "" => ("sys/fs/cgroup", &V2),
+            _ if controllers.split(',').any(|controller| controller == "memory") => ("sys/fs/cgroup/memory", &V1),
+            _ => return None,
+        };
+        Some((root.join(mount), path.trim_start_matches('/').to_owned(), version))
+    };
+    let found: Vec<_> = listed.lines().filter_map(own).collect();
+    found.into_iter().flat_map(|(mount, path, version)| {
+        let up: Vec<_> = Path::new(&path).ancestors().map(|path| mount.join(path)).collect();
+        up.into_iter().map(move |directory| (directory, version))
+    })
+}
+
+fn machine(meminfo: &Path) -> Result<u64, MeterError> {
+    field(meminfo, "MemTotal:").map(|kib| kib * 1024)
+}
+
+/// The number behind `name` at the beginning of a line.
+fn field(file: &Path, name: &str) -> Result<u64, MeterError> {
+    let text = read(file)?;
+    let value = text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some(name)).then(|| words.next()?.parse().ok()).flatten()
+    });
+    value.ok_or_else(|| MeterError { file: file.to_owned(), problem: format!("it has no number for {name:?}") })
+}
+
+fn number(file: &Path) -> Result<u64, MeterError> {
+    let text = read(file)?;
+    text.trim().parse().map_err(|_| MeterError { file: file.to_owned(), problem: format!("{text:?} is no number") })
+}
+
+fn read(file: &Path) -> Result<String, MeterError> {
+    fs::read_to_string(file)
+        .map_err(|error: io::Error| MeterError { file: file.to_owned(), problem: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file system with these files.
+    fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, content) in [("proc/meminfo", "MemTotal:       16000000 kB\n")].iter().chain(files) {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn a_container_of_cgroups_2_has_its_own_limit() {
+        let root = root(&[
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", "1073741824\n"),
+            ("sys/fs/cgroup/memory.current", "900\n"),
+            ("sys/fs/cgroup/memory.stat", "anon 500\ninactive_file 400\nactive_file 7\n"),
+        ]);
+        let mut meter = Meter::new(None, root.path()).unwrap();
+        assert_eq!((meter.budget(), meter.used().unwrap()), (1 << 30, 500));
+    }
+
+    #[test]
+    fn the_least_limit_on_the_way_up_is_the_one() {
+        let root = root(&[
+            ("proc/self/cgroup", "0::/pods/one\n"),
+            ("sys/fs/cgroup/pods/one/memory.max", "max\n"),
+            ("sys/fs/cgroup/pods/memory.max", "2000000\n"),
+            ("sys/fs/cgroup/pods/memory.current", "9\n"),
+            ("sys/fs/cgroup/pods/memory.stat", "inactive_file 0\n"),
+        ]);
+        let mut meter = Meter::new(None, root.path()).unwrap();
+        assert_eq!((meter.budget(), meter.used().unwrap()), (2_000_000, 9));
+    }
+
+    #[test]
+    fn cgroups_1_are_read_as_well() {
+        let root = root(&[
+            ("proc/self/cgroup", "4:cpu,cpuacct:/x\n3:memory:/pod\n0::/\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("sys/fs/cgroup/memory/pod/memory.limit_in_bytes", "4096\n"),
+            ("sys/fs/cgroup/memory/pod/memory.usage_in_bytes", "2048\n"),
+            ("sys/fs/cgroup/memory/pod/memory.stat", "inactive_file 1\ntotal_inactive_file 48\n"),
+        ]);
+        let mut meter = Meter::new(None, root.path()).unwrap();
+        assert_eq!((meter.budget(), meter.used().unwrap()), (4096, 2000));
+    }
+
+    #[test]
+    fn without_a_limit_the_machine_is_the_budget_and_what_is_said_goes_before_all() {
+        let root = root(&[("proc/self/cgroup", "0::/\n")]);
+        let mut meter = Meter::new(None, root.path()).unwrap();
+        assert_eq!(meter.budget(), 16_000_000 * 1024);
+        assert!(meter.used().unwrap() > 0, "this process has memory");
+        assert_eq!(Meter::new(Some(77), root.path()).unwrap().budget(), 77);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_named() {
+        let empty = tempfile::tempdir().unwrap();
+        let error = Meter::new(None, empty.path()).unwrap_err().to_string();
+        assert!(error.contains("proc/meminfo") && error.contains("--memory-budget"), "{error}");
+    }
+}
