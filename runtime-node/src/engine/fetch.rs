@@ -14,9 +14,10 @@ use super::string::{from_name, from_octets};
 use super::turn::Stop;
 use super::{FetchRequest, RequestBody, report};
 
-/// Runs the invocation's first turn at once and waits for its outcome.
+/// Runs the invocation's first turn, as soon as it is its isolate's, and waits for its outcome.
 pub(super) async fn deliver(isolate: Rc<Isolate>, request: FetchRequest) -> Outcome {
     let FetchRequest { request_id, method, url, headers, body } = request;
+    let pass = isolate.engine.turnstile.enter(&isolate.account).await;
     let limits = &isolate.state.revision.limits;
     let cpu = Duration::from_millis(limits.cpu_ms.into());
     let mut invocation = Invocation::new(Event::Fetch, request_id, cpu, report::LOG_BUDGET);
@@ -30,6 +31,7 @@ pub(super) async fn deliver(isolate: Rc<Isolate>, request: FetchRequest) -> Outc
         Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
         Err(Stop::NotBegun) => isolate.state.fail(id, isolate.condemned().unwrap_or(FailureCode::Internal)),
     }
+    drop(pass);
     answer.await
 }
 

@@ -30,6 +30,7 @@ use super::invocation::{Event, Invocation, InvocationId};
 use super::platform::{Foreground, Tasks};
 use super::state::{Settle, State};
 use super::turn::{Exited, Stop};
+use super::turnstile::Account;
 use super::{Engine, FetchRequest, FetchResponse, modules, ops, report, snapshot};
 
 /// A heap limit below this would not hold the built-in JavaScript and room to collect garbage in.
@@ -41,6 +42,7 @@ pub struct Isolate {
     pub(super) engine: Rc<Engine>,
     pub(super) vm: RefCell<Vm>,
     pub(super) state: Rc<State>,
+    pub(super) account: Account,
     digest: RevisionDigest,
     /// Never entered again.
     sealed: Cell<bool>,
@@ -171,7 +173,8 @@ impl Isolate {
         let handle = isolate.thread_safe_handle();
         let vm = Vm { hooks, context, isolate: Exited::new(isolate), handle, guard, tasks };
         let (engine, sealed) = (Rc::clone(engine), Cell::new(false));
-        let isolate = Rc::new(Self { engine, vm: RefCell::new(vm), state, digest, sealed });
+        let isolate =
+            Rc::new(Self { engine, vm: RefCell::new(vm), state, account: Account::default(), digest, sealed });
         isolate.state.belongs_to(&isolate);
         tokio::task::spawn_local(run(Rc::downgrade(&isolate), Rc::clone(&isolate.state.has_begun), foreground));
         isolate
@@ -226,6 +229,8 @@ impl Hooks {
 async fn run(isolate: Weak<Isolate>, has_begun: Rc<Notify>, foreground: Arc<Foreground>) {
     let mut operations = FuturesUnordered::new();
     loop {
+        // A flood of completed operations, however short their turns, is not to keep the thread from all others.
+        tokio::task::coop::consume_budget().await;
         let begun = match isolate.upgrade() {
             Some(isolate) => isolate.state.take_begun(),
             None => return,
@@ -236,6 +241,7 @@ async fn run(isolate: Weak<Isolate>, has_begun: Rc<Notify>, foreground: Arc<Fore
             () = has_begun.notified() => {}
             Some(completed) = operations.next(), if !operations.is_empty() => {
                 let Some(isolate) = isolate.upgrade() else { return };
+                let _pass = isolate.engine.turnstile.enter(&isolate.account).await;
                 if let Some((id, operation, settle)) = completed
                     && isolate.state.complete(id, operation)
                 {

@@ -16,7 +16,7 @@
 //!   begins from.
 //! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
 //!   that native functions can reach.
-//! - [`turn`]: the one way in; [`watchdog`] and [`heap`]: the limits on CPU time and memory.
+//! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the limits on CPU time and memory.
 //! - [`ops`]: what JavaScript calls; [`exception`], [`report`]: what the log gets of it.
 //!
 //! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
@@ -36,9 +36,11 @@ mod snapshot;
 mod state;
 mod string;
 mod turn;
+mod turnstile;
 mod watchdog;
 
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -55,12 +57,13 @@ pub use watchdog::Watchdog;
 pub struct Engine {
     shard: ShardId,
     post: Arc<watchdog::Post>,
+    turnstile: Rc<turnstile::Turnstile>,
 }
 
 impl Engine {
     /// Call on the shard's own thread: its CPU clock is the one that turns are measured by.
     pub fn new(watchdog: &Watchdog, shard: ShardId) -> Self {
-        Self { shard, post: watchdog.post() }
+        Self { shard, post: watchdog.post(), turnstile: Rc::default() }
     }
 
     /// The shard it was made for.

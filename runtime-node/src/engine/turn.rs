@@ -72,6 +72,7 @@ impl Isolate {
             result
         };
         let spent = self.engine.post.disarm();
+        self.account.charge(spent.cpu);
         if spent.expired || vm.guard.is_exhausted() {
             vm.isolate.cancel_terminate_execution();
         }

@@ -1,10 +1,11 @@
 //! Workers that want too much: the process goes on, the right limit is named, the neighbours are well.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use tenon_proto::failure::{FailureCode, Phase};
 
-use crate::harness::{Shard, Text as _, trials};
+use crate::harness::{Loaded, Shard, Text as _, trials};
 
 trials! {
     a_loop_ends_at_the_cpu_limit_wherever_it_is,
@@ -19,6 +20,7 @@ trials! {
     array_buffers_are_counted,
     array_buffers_that_are_garbage_make_room_for_others,
     floods_of_microtasks_and_timers_end_at_the_cpu_limit,
+    a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour,
 }
 
 async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
@@ -237,4 +239,26 @@ async fn floods_of_microtasks_and_timers_end_at_the_cpu_limit(shard: Rc<Shard>) 
         );
     }
     shard.expect_a_neighbour_to_answer().await;
+}
+
+async fn a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour(shard: Rc<Shard>) {
+    let long = shard.handler("for (let i = 0; i < 2e7; i++); return new Response()");
+    let long = Rc::new(long.limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap());
+    let neighbour = Rc::new(shard.handler("return new Response()").start().await.unwrap());
+    // Now it is known for its long turns.
+    long.get("/").await.unwrap();
+    let answered = Rc::new(RefCell::new(Vec::new()));
+    let request = |who: &'static str, worker: &Rc<Loaded>| {
+        let (worker, answered) = (Rc::clone(worker), Rc::clone(&answered));
+        tokio::task::spawn_local(async move {
+            worker.get("/").await.unwrap();
+            answered.borrow_mut().push(who);
+        })
+    };
+    let backlog: Vec<_> = (0..5).map(|_| request("long", &long)).chain([request("neighbour", &neighbour)]).collect();
+    for request in backlog {
+        request.await.unwrap();
+    }
+    let place = answered.borrow().iter().position(|who| *who == "neighbour");
+    assert!(place.is_some_and(|place| place <= 1), "{:?}", answered.borrow());
 }
