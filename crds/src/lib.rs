@@ -8,6 +8,8 @@
 //! A field that nothing acts on is not in the schema: the API server warns of it instead of Tenon ignoring it.
 
 mod condition;
+mod name;
+mod placement;
 mod pool;
 mod revision;
 mod worker;
@@ -16,6 +18,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 pub use condition::{Condition, ConditionStatus, condition};
+pub use placement::{TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable};
 pub use pool::{ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus};
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
@@ -28,4 +31,43 @@ pub const GROUP: &str = "tenon.dev";
 /// Every CRD, in the order in which they are applied.
 pub fn all() -> Vec<CustomResourceDefinition> {
     vec![Worker::crd(), WorkerRevision::crd(), RuntimePool::crd()]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_rule_names_a_field_that_there_is_and_says_what_to_do() {
+        for crd in all() {
+            let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
+            let root = &schema["openAPIV3Schema"];
+            for message in messages(root) {
+                let (field, remedy) = message.split_once(": ").unwrap_or_else(|| panic!("names no field: {message}"));
+                assert!(field == "metadata.name" || leads_to(root, field), "there is no {field}: {message}");
+                let tells = ["must", "set", "is required", "keep", "change"].iter().any(|word| remedy.contains(word));
+                assert!(tells, "what is to be done? {message}");
+            }
+        }
+    }
+
+    /// What the rules of a schema and of all below it say.
+    fn messages(schema: &Value) -> Vec<String> {
+        let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
+        let own = rules.map(|rule| rule["message"].as_str().expect("each rule has a message").to_owned());
+        let fields = schema["properties"].as_object().into_iter().flat_map(|fields| fields.values());
+        let below = fields.chain([&schema["items"], &schema["additionalProperties"]]).filter(|below| below.is_object());
+        own.chain(below.flat_map(messages)).collect()
+    }
+
+    fn leads_to(schema: &Value, path: &str) -> bool {
+        let step = |schema, name: &str| -> &Value {
+            let schema: &Value = schema;
+            let holder = if schema["items"].is_object() { &schema["items"] } else { schema };
+            &holder["properties"][name]
+        };
+        path.split('.').fold(schema, step).is_object()
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Toleration, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::Condition;
+use crate::name::DNS_SUBDOMAIN;
+use crate::placement::{self, Toleration, TopologySpread, label_key};
 
 /// A set of alike nodes. It becomes a Deployment, a PodDisruptionBudget and a headless Service.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,11 +58,14 @@ pub struct RuntimePoolSpec {
 
     /// The RuntimeClass of the Pods, such as one of gVisor or Kata for tenants that are trusted less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN))]
     pub runtime_class_name: Option<String>,
 
     /// Labels that a Kubernetes node must have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "placement::labels")]
+    #[x_kube(validation = Rule::new(format!("self.all(key, {})", label_key("key")))
+        .message("spec.nodeSelector: a key must be a label's, such as disk or example.com/disk"))]
     pub node_selector: BTreeMap<String, String>,
 
     /// Taints that the Pods tolerate.
@@ -72,16 +76,45 @@ pub struct RuntimePoolSpec {
     /// How Pods are spread. By default over Kubernetes nodes and zones, as far as possible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
-    pub topology_spread: Vec<TopologySpreadConstraint>,
+    #[x_kube(validation = Rule::new(
+        "self.all(s, self.exists_one(t, t.topologyKey == s.topologyKey && t.whenUnsatisfiable == s.whenUnsatisfiable))"
+    ).message("spec.topologySpread: a topologyKey stands twice with the same whenUnsatisfiable; keep one of them"))]
+    pub topology_spread: Vec<TopologySpread>,
 }
 
-/// `ResourceRequirements` of one container, without claims.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// `ResourceRequirements` of one container, as far as a node has use for them.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[x_kube(validation = Rule::new(
+    "!has(self.requests) || !has(self.limits) || self.requests.all(name, !(name in self.limits) || \
+     !quantity(string(self.requests[name])).isGreaterThan(quantity(string(self.limits[name]))))"
+).message("spec.resources.requests: must not be more than spec.resources.limits of the same name"))]
 pub struct ResourceSettings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "quantities")]
+    #[x_kube(validation = Rule::new(RESOURCE_NAMES)
+        .message("spec.resources.requests: a name must be cpu, memory or ephemeral-storage"))]
     pub requests: BTreeMap<String, Quantity>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "quantities")]
+    #[x_kube(validation = Rule::new(RESOURCE_NAMES)
+        .message("spec.resources.limits: a name must be cpu, memory or ephemeral-storage"))]
     pub limits: BTreeMap<String, Quantity>,
+}
+
+const RESOURCE_NAMES: &str = "self.all(name, name in ['cpu', 'memory', 'ephemeral-storage'])";
+
+fn quantities(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "Amounts by the names cpu, memory and ephemeral-storage, such as `500m` and `1Gi`.",
+        "type": "object",
+        "maxProperties": 16,
+        "additionalProperties": {
+            "x-kubernetes-int-or-string": true,
+            "minimum": 0,
+            "maxLength": 20,
+            "pattern": "^[0-9]+([.][0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$",
+        },
+    })
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::worker::schema;
-use crate::{Limits, Secret};
+use crate::{Limits, Secret, name};
 
 /// An immutable snapshot of a Worker's code and configuration. It is made by the operator and owned by its Worker.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,26 +21,40 @@ use crate::{Limits, Secret};
     doc = "An immutable snapshot of a Worker's code and configuration, made by the operator.",
     printcolumn(name = "Worker", type_ = "string", json_path = ".spec.worker"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("self.metadata.name == self.spec.worker + '-' + self.spec.digest.substring(0, 10)")
+        .message("metadata.name: must be spec.worker, a dash and the first ten digits of spec.digest"),
     validation = Rule::new("self.spec == oldSelf.spec")
         .message("spec: a WorkerRevision is immutable; change the Worker instead"),
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.entrypoint in self.modules")
+        .message("spec.entrypoint: must be the name of one of spec.modules"),
+    validation = Rule::new("!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))")
+        .message("spec.secrets: a name is also in spec.vars; a binding's name must be used once"),
+)]
 pub struct WorkerRevisionSpec {
     /// Name of the Worker.
     #[schemars(length(min = 1, max = 63))]
     pub worker: String,
     /// SHA-256 of what follows, in hexadecimal.
-    #[schemars(length(min = 64, max = 64))]
+    #[schemars(length(min = 64, max = 64), regex(pattern = "^[0-9a-f]{64}$"))]
     pub digest: String,
     #[schemars(length(min = 1, max = 253))]
     pub entrypoint: String,
     #[schemars(schema_with = "schema::modules")]
+    #[x_kube(validation = Rule::new("self.all(name, name.matches('^[-._/A-Za-z0-9]{1,253}$'))")
+        .message("spec.modules: a name must have 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
     pub modules: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::vars")]
+    #[x_kube(validation = Rule::new(schema::all_names(name::BINDING))
+        .message("spec.vars: a name must be an identifier of at most 63 letters, digits and underscores"))]
     pub vars: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
+        .message("spec.secrets: a name stands twice; a binding's name must be used once"))]
     pub secrets: Vec<Secret>,
     #[serde(default)]
     pub limits: Limits,

@@ -6,7 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Condition;
+use crate::{Condition, name};
 
 /// A program that answers HTTP, in an isolate of its own.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,23 +53,25 @@ pub struct WorkerSpec {
 
     /// Name of the module whose default export handles events. By default the only module, or `worker.js`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = name::MODULE))]
     pub entrypoint: Option<String>,
 
     /// The RuntimePool whose nodes run it.
     #[serde(default = "default_pool")]
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = 42), regex(pattern = name::POOL))]
     pub pool: String,
 
     /// Which requests it answers. By default those for `<name>.<namespace>.<domain>`, whatever their path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
+    #[x_kube(validation = Rule::new("self.all(r, self.exists_one(s, s.host == r.host && s.path == r.path))")
+        .message("spec.routes: a host stands twice with the same path; keep one of them"))]
     pub routes: Vec<Route>,
 
     /// Text by name, in the handler's `env`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::vars")]
-    #[x_kube(validation = Rule::new("self.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]{0,62}$'))")
+    #[x_kube(validation = Rule::new(schema::all_names(name::BINDING))
         .message("spec.vars: a name must be an identifier of at most 63 letters, digits and underscores"))]
     pub vars: BTreeMap<String, String>,
 
@@ -98,10 +100,9 @@ pub struct WorkerSpec {
 pub struct Source {
     /// Source text by module name: a relative path such as `worker.js` or `lib/greet.js`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::optional_modules")]
-    #[x_kube(validation = Rule::new(
-        "self.all(name, size(name) <= 253 && name.matches('^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$'))"
-    ).message("spec.source.modules: a name must be a relative path of letters, digits, dots, dashes and underscores, without . or .. segments"))]
+    #[schemars(schema_with = "schema::inline_modules")]
+    #[x_kube(validation = Rule::new(format!("self.all(name, size(name) <= 253 && name.matches('{}'))", name::MODULE))
+        .message("spec.source.modules: a name must be a relative path of at most 253 letters, digits, dots, dashes and underscores, without . or .. segments"))]
     pub modules: Option<BTreeMap<String, String>>,
 
     /// A ConfigMap of the same namespace whose keys are the modules.
@@ -111,7 +112,7 @@ pub struct Source {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigMapRef {
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = name::DNS_SUBDOMAIN))]
     pub name: String,
 }
 
@@ -128,8 +129,14 @@ pub struct Route {
     /// Prefix that ends at a segment's end: `/api` matches `/api` and `/api/x`, not `/apix`.
     #[serde(default = "default_path")]
     #[schemars(length(min = 1, max = 1024))]
-    #[x_kube(validation = Rule::new("self.startsWith('/') && !self.contains('//') && !self.matches('[?#\\\\s]')")
-        .message("spec.routes.path: must begin with / and have no //, ?, # or white space"))]
+    #[x_kube(
+        validation = Rule::new("self == '/' || self.matches('^(/[^/]+)+$')")
+            .message("spec.routes.path: must be / or begin with /, without // and without / at its end"),
+        validation = Rule::new("!self.matches('/([.]|%2[Ee]){1,2}(/|$)')")
+            .message("spec.routes.path: must have no . or .. segment, because clients resolve them before they ask"),
+        validation = Rule::new("self.matches('^([-A-Za-z0-9._~!$&()*+,;=:@/\\']|%[0-9A-Fa-f][0-9A-Fa-f])*$')")
+            .message("spec.routes.path: must have anything but letters, digits and -._~!$&'()*+,;=:@ percent-encoded, and no query"),
+    )]
     pub path: String,
 }
 
@@ -147,9 +154,9 @@ pub struct Secret {
 /// One key of a Secret in the Worker's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretKeyRef {
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = name::DNS_SUBDOMAIN))]
     pub name: String,
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = name::DATA_KEY))]
     pub key: String,
 }
 
@@ -245,20 +252,30 @@ pub(crate) mod schema {
     /// An object in etcd has at most 1.5 MiB; the modules get 1 MiB of it.
     const MODULES_BYTES: u32 = 1024 * 1024;
 
+    /// Of a revision, whose modules may come from a ConfigMap with as many keys.
     pub(crate) fn modules(_: &mut SchemaGenerator) -> Schema {
+        up_to(1_000)
+    }
+
+    pub(crate) fn inline_modules(_: &mut SchemaGenerator) -> Schema {
+        let mut schema = up_to(256);
+        schema.insert("nullable".to_owned(), true.into());
+        schema
+    }
+
+    fn up_to(modules: u32) -> Schema {
         json_schema!({
             "description": "Source text by module name: a relative path such as `worker.js` or `lib/greet.js`.",
             "type": "object",
             "minProperties": 1,
-            "maxProperties": 256,
+            "maxProperties": modules,
             "additionalProperties": { "type": "string", "maxLength": MODULES_BYTES },
         })
     }
 
-    pub(crate) fn optional_modules(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = modules(generator);
-        schema.insert("nullable".to_owned(), true.into());
-        schema
+    /// A condition that all names of a map are of a form.
+    pub(crate) fn all_names(form: &str) -> String {
+        format!("self.all(name, name.matches('{form}'))")
     }
 
     pub(crate) fn vars(_: &mut SchemaGenerator) -> Schema {

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use serde_json::json;
-use tenon_crds::{RuntimePool, RuntimePoolStatus, condition};
+use tenon_crds::{RuntimePool, RuntimePoolStatus, TopologySpread, WhenUnsatisfiable, condition};
 
 use crate::endpoints::POOL_LABEL;
 
@@ -142,18 +142,15 @@ fn selector(pool: &RuntimePool) -> BTreeMap<String, String> {
 /// As the pool says, or over Kubernetes nodes and zones as far as possible.
 fn spread(pool: &RuntimePool, selector: &BTreeMap<String, String>) -> Vec<TopologySpreadConstraint> {
     if !pool.spec.topology_spread.is_empty() {
-        return pool.spec.topology_spread.clone();
+        return pool.spec.topology_spread.iter().map(|spread| spread.over(selector)).collect();
     }
-    let over = |key: &str| {
-        serde_json::from_value(json!({
-            "maxSkew": 1,
-            "topologyKey": key,
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": selector},
-        }))
-        .expect("the constraint is one")
+    let as_far_as_possible = |key: &str| TopologySpread {
+        topology_key: key.to_owned(),
+        max_skew: 1,
+        when_unsatisfiable: WhenUnsatisfiable::ScheduleAnyway,
+        min_domains: None,
     };
-    vec![over("kubernetes.io/hostname"), over("topology.kubernetes.io/zone")]
+    ["kubernetes.io/hostname", "topology.kubernetes.io/zone"].map(|key| as_far_as_possible(key).over(selector)).into()
 }
 
 fn owner(pool: &RuntimePool) -> Vec<OwnerReference> {

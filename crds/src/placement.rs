@@ -1,0 +1,119 @@
+//! On which Kubernetes nodes a pool's Pods may and should run.
+//!
+//! The types are Kubernetes' own, as far as a pool needs them, with its rules: what a Deployment would be refused
+//! for is refused here, where somebody reads it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::TopologySpreadConstraint;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::KubeSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// A taint that the Pods tolerate. An absent effect stands for every effect.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.key) || (has(self.operator) && self.operator == 'Exists')")
+        .message("spec.tolerations.key: is required unless operator is Exists, which then stands for every taint"),
+    validation = Rule::new("!has(self.value) || !has(self.operator) || self.operator != 'Exists'")
+        .message("spec.tolerations.value: must not be set where operator is Exists"),
+    validation = Rule::new("!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')")
+        .message("spec.tolerations.tolerationSeconds: must not be set unless effect is NoExecute"),
+)]
+pub struct Toleration {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 317))]
+    #[x_kube(validation = Rule::new(label_key("self"))
+        .message("spec.tolerations.key: must be a taint's key, such as tenants or example.com/tenants"))]
+    pub key: Option<String>,
+    /// `Equal` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<TolerationOperator>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63), regex(pattern = LABEL_VALUE))]
+    pub value: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<TaintEffect>,
+    /// For how long a taint that comes later is tolerated. Always by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toleration_seconds: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TolerationOperator {
+    Exists,
+    Equal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TaintEffect {
+    NoSchedule,
+    PreferNoSchedule,
+    NoExecute,
+}
+
+/// How evenly the pool's Pods are spread over Kubernetes nodes that differ in a label.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'")
+    .message("spec.topologySpread.minDomains: must not be set unless whenUnsatisfiable is DoNotSchedule"))]
+pub struct TopologySpread {
+    /// The label, such as `topology.kubernetes.io/zone`.
+    #[schemars(length(min = 1, max = 317))]
+    #[x_kube(validation = Rule::new(label_key("self"))
+        .message("spec.topologySpread.topologyKey: must be a label's key, such as topology.kubernetes.io/zone"))]
+    pub topology_key: String,
+    /// How many Pods more than the least one value of the label may have.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_skew: i32,
+    pub when_unsatisfiable: WhenUnsatisfiable,
+    /// How many values of the label there should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub min_domains: Option<i32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum WhenUnsatisfiable {
+    DoNotSchedule,
+    ScheduleAnyway,
+}
+
+impl TopologySpread {
+    /// The constraint of a Pod template whose Pods `selector` selects.
+    pub fn over(&self, selector: &BTreeMap<String, String>) -> TopologySpreadConstraint {
+        let when_unsatisfiable = match self.when_unsatisfiable {
+            WhenUnsatisfiable::DoNotSchedule => "DoNotSchedule",
+            WhenUnsatisfiable::ScheduleAnyway => "ScheduleAnyway",
+        };
+        TopologySpreadConstraint {
+            topology_key: self.topology_key.clone(),
+            max_skew: self.max_skew,
+            when_unsatisfiable: when_unsatisfiable.to_owned(),
+            min_domains: self.min_domains,
+            label_selector: Some(LabelSelector { match_labels: Some(selector.clone()), ..LabelSelector::default() }),
+            ..TopologySpreadConstraint::default()
+        }
+    }
+}
+
+/// What a label's value may be; it has at most 63 characters.
+const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
+
+/// A condition that `subject` is a label's key: a name, or a domain, a slash and a name.
+pub(crate) fn label_key(subject: &str) -> String {
+    let label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+    let name = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?";
+    format!("{subject}.matches('^({label}([.]{label})*/)?{name}$') && {subject}.indexOf('/') <= 253")
+}
+
+pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "Labels that a Kubernetes node must have.",
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": { "type": "string", "maxLength": 63, "pattern": LABEL_VALUE },
+    })
+}
