@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, ValidationRule};
 use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt};
+use serde::Deserialize as _;
+use serde_json::Value;
 use tokio::process::Command;
 
 use crate::await_condition;
@@ -60,14 +62,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// What the CRDs' rules say to those who break them.
+    /// The CRDs' rules.
     ///
     /// # Errors
     /// When the chart cannot be read.
-    pub fn rule_messages(&self) -> anyhow::Result<Vec<String>> {
+    pub fn rules(&self) -> anyhow::Result<Vec<ValidationRule>> {
         let mut all = Vec::new();
         for crd in crds()? {
-            messages(&serde_json::to_value(&crd)?, &mut all);
+            rules(&serde_json::to_value(&crd)?, &mut all)?;
         }
         Ok(all)
     }
@@ -106,15 +108,15 @@ fn crds() -> anyhow::Result<Vec<CustomResourceDefinition>> {
     files.map(read).collect()
 }
 
-/// The messages of the rules of a schema and of all below it.
-fn messages(schema: &serde_json::Value, into: &mut Vec<String>) {
-    if let Some(rules) = schema.get("x-kubernetes-validations").and_then(|rules| rules.as_array()) {
-        into.extend(rules.iter().filter_map(|rule| rule["message"].as_str().map(str::to_owned)));
+/// The rules of a schema and of all below it.
+fn rules(schema: &Value, into: &mut Vec<ValidationRule>) -> anyhow::Result<()> {
+    if let Some(rules) = schema.get("x-kubernetes-validations") {
+        into.extend(Vec::<ValidationRule>::deserialize(rules)?);
     }
     match schema {
-        serde_json::Value::Object(fields) => fields.values().for_each(|schema| messages(schema, into)),
-        serde_json::Value::Array(items) => items.iter().for_each(|schema| messages(schema, into)),
-        _ => {}
+        Value::Object(fields) => fields.values().try_for_each(|schema| rules(schema, into)),
+        Value::Array(items) => items.iter().try_for_each(|schema| rules(schema, into)),
+        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,121 @@
+//! What the operator makes of an object that the API server takes.
+//!
+//! All that an object refers to is there, so that whatever is wrong with what comes out, the object alone showed it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tenon_crds::{Condition, ConditionStatus, RuntimePool, Secret, Worker, WorkerRevision};
+use tenon_operator::index::{Change, Index, Watched};
+use tenon_operator::pool::plan::{Settings, children};
+use tenon_operator::revision::{resolve, worker_of};
+use tenon_operator::worker::plan::plan;
+use tenon_proto::id::WorkerId;
+use url::Url;
+
+/// A kind of ours.
+pub trait Kind: Serialize + DeserializeOwned {
+    /// Where objects of it are made.
+    fn collection(namespace: &str) -> String;
+
+    /// The objects that the operator would make next, each with its collection. They have no owner, because this
+    /// object has never been stored.
+    ///
+    /// # Errors
+    /// When it would refuse this one.
+    fn consequences(self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>>;
+}
+
+impl Kind for Worker {
+    fn collection(namespace: &str) -> String {
+        format!("/apis/tenon.dev/v1alpha1/namespaces/{namespace}/workers")
+    }
+
+    fn consequences(mut self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
+        self.metadata.uid = None;
+        let id = WorkerId::new(namespace, &self.name_any());
+        let mut index = Index::new("example.com");
+        if let Some(reference) = &self.spec.source.config_map_ref {
+            let entrypoint = self.spec.entrypoint.as_deref().unwrap_or("worker.js");
+            let data = BTreeMap::from([(entrypoint, "export default {}")]);
+            let config_map = json!({"metadata": {"name": reference.name, "namespace": namespace}, "data": data});
+            index.apply(Change::ConfigMap(Watched::Applied(Arc::new(serde_json::from_value(config_map)?))));
+        }
+        for (name, keys) in keys_by_secret(&self.spec.secrets) {
+            let secret = json!({"metadata": {"name": name, "namespace": namespace}, "data": keys});
+            index.apply(Change::Secret(Watched::Applied(Arc::new(serde_json::from_value(secret)?))));
+        }
+        index.apply(Change::Worker(Watched::Applied(Arc::new(self))));
+        let candidate = index.candidate(&id).context("the index does not know it")?;
+
+        for (route, holder) in &candidate.routes {
+            ensure!(*holder == id, "{route:?} is not its own");
+            // As clients do, which resolve and encode what a path should not have.
+            let requested = Url::parse(&format!("http://example.com{}", route.path))?;
+            ensure!(requested.path() == route.path, "no request has the path {:?}", route.path);
+        }
+        let plan = plan(&candidate, Timestamp::now());
+        let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
+        // What JavaScript is, no schema says.
+        let is_about_code = |reason: &str| ["SyntaxError", "NoRevision"].contains(&reason);
+        let refuses = |c: &&Condition| c.status != ConditionStatus::True && !is_about_code(&c.reason);
+        if let Some(condition) = conditions.iter().find(refuses) {
+            bail!("{}: {}", condition.reason, condition.message);
+        }
+        let revision =
+            plan.apply.map(|revision| Ok((WorkerRevision::collection(namespace), serde_json::to_value(revision)?)));
+        revision.into_iter().collect()
+    }
+}
+
+/// As a Secret has them.
+fn keys_by_secret(bindings: &[Secret]) -> BTreeMap<&str, BTreeMap<&str, &str>> {
+    let mut by_secret: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+    for Secret { secret_key_ref: reference, .. } in bindings {
+        by_secret.entry(&reference.name).or_default().insert(&reference.key, "dmFsdWU=");
+    }
+    by_secret
+}
+
+impl Kind for WorkerRevision {
+    fn collection(namespace: &str) -> String {
+        format!("/apis/tenon.dev/v1alpha1/namespaces/{namespace}/workerrevisions")
+    }
+
+    fn consequences(self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
+        let name = self.name_any();
+        ensure!(worker_of(&name) == Some(self.spec.worker.as_str()), "{name} does not belong to {}", self.spec.worker);
+        let id = WorkerId::new(namespace, &self.spec.worker);
+        let revision = resolve(&id, &name, &self.spec, |_| Some("value".to_owned()))?;
+        ensure!(revision.modules.contains_key(&revision.entrypoint), "there is no {}", revision.entrypoint);
+        let bindings = revision.vars.keys().chain(revision.secrets.keys()).count();
+        ensure!(bindings == self.spec.vars.len() + self.spec.secrets.len(), "a binding hides another");
+        Ok(Vec::new())
+    }
+}
+
+impl Kind for RuntimePool {
+    fn collection(_: &str) -> String {
+        "/apis/tenon.dev/v1alpha1/runtimepools".to_owned()
+    }
+
+    fn consequences(mut self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
+        self.metadata.uid = None;
+        let settings = Settings { image: "node:1".to_owned(), catalog: "http://operator:7070".to_owned() };
+        let children = children(&self, namespace, &settings);
+        Ok(vec![
+            (format!("/apis/apps/v1/namespaces/{namespace}/deployments"), serde_json::to_value(children.deployment)?),
+            (format!("/api/v1/namespaces/{namespace}/services"), serde_json::to_value(children.service)?),
+            (
+                format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"),
+                serde_json::to_value(children.budget)?,
+            ),
+        ])
+    }
+}

@@ -1,0 +1,88 @@
+//! Good objects, which between them set every field.
+
+use serde_json::{Value, json};
+
+pub fn workers() -> Vec<Value> {
+    let full = json!({
+        "source": {"modules": {"worker.js": "export default {}", "lib/greet.js": "export const x = 1"}},
+        "entrypoint": "worker.js",
+        "pool": "default",
+        "routes": [{"host": "shop.example.com", "path": "/api/v1"}, {"host": "*.example.com"}],
+        "vars": {"GREETING": "Hello"},
+        "secrets": [
+            {"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}},
+            {"name": "OTHER", "secretKeyRef": {"name": "keys", "key": "other.pem"}},
+        ],
+        "limits": {
+            "cpuMs": 50, "wallMs": 1000, "memoryMiB": 64, "startupMs": 400, "concurrency": 10, "requestBodyMiB": 1,
+        },
+        "revisionHistoryLimit": 3,
+    });
+    let of_config_map = json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js"});
+    let without_entrypoint = json!({"source": {"modules": {"worker.js": "export default {}", "b.js": ""}}});
+    let of_one_module = json!({"source": {"modules": {"worker.js": "export default {}"}}});
+    vec![
+        object("Worker", "good", full),
+        object("Worker", "of-config-map", of_config_map),
+        object("Worker", "without-entrypoint", without_entrypoint),
+        object("Worker", "of-one-module", of_one_module),
+    ]
+}
+
+/// A Worker with as much of everything as there may be.
+pub fn largest_worker() -> Value {
+    let long = |i: usize, length: usize| format!("{:a<length$}", format!("n{i}-"));
+    let names = |count: usize, length: usize| (0..count).map(move |i| long(i, length).replace('-', "_"));
+    let modules = names(255, 253).map(|name| (name, json!("x".repeat(2_000))));
+    let modules: serde_json::Map<_, _> =
+        modules.chain([("worker.js".to_owned(), json!("export default {}"))]).collect();
+    let vars: serde_json::Map<_, _> = names(128, 63).map(|name| (name, json!("x".repeat(2_000)))).collect();
+    let secret = |name| json!({"name": name, "secretKeyRef": {"name": "a".repeat(253), "key": "a".repeat(253)}});
+    let host = |i| format!("*.{}.{0}.{0}.example", long(i, 63).trim_end_matches('-'));
+    let routes: Vec<_> = (0..32).map(|i| json!({"host": host(i), "path": format!("/{}", "a".repeat(1_023))})).collect();
+    let spec = json!({
+        "source": {"modules": modules},
+        "pool": "p".repeat(42),
+        "routes": routes,
+        "vars": vars,
+        "secrets": names(64, 60).map(|name| secret(format!("SEC{name}"))).collect::<Vec<_>>(),
+    });
+    object("Worker", &"w".repeat(63), spec)
+}
+
+pub fn revision() -> Value {
+    let spec = json!({
+        "worker": "good",
+        "digest": "0".repeat(64),
+        "entrypoint": "worker.js",
+        "modules": {"worker.js": "export default {}"},
+        "vars": {"GREETING": "Hello"},
+        "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}}],
+        "limits": {"cpuMs": 50},
+    });
+    object("WorkerRevision", "good-0000000000", spec)
+}
+
+pub fn pool() -> Value {
+    let spec = json!({
+        "replicas": 3,
+        "shardsPerNode": 2,
+        "isolatesPerShard": 100,
+        "resources": {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "2Gi", "cpu": 3}},
+        "runtimeClassName": "gvisor",
+        "nodeSelector": {"example.com/disk": "fast"},
+        "tolerations": [
+            {"key": "tenants", "operator": "Exists", "effect": "NoSchedule"},
+            {"key": "example.com/busy", "operator": "Equal", "value": "yes", "effect": "NoExecute", "tolerationSeconds": 9},
+        ],
+        "topologySpread": [
+            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"},
+            {"maxSkew": 2, "topologyKey": "disk", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2},
+        ],
+    });
+    object("RuntimePool", "good", spec)
+}
+
+fn object(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "tenon.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+}

@@ -1,0 +1,343 @@
+//! Mutants: good objects that somebody got wrong in a place or two. Pure, and the same in every run.
+//!
+//! ```text
+//!  good object ─► places ─► × oddities, left out, renamed, twice, another place's value   (all of them)
+//!                       └─► × strings one slip away, two edits at once                    (by the seed)
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+
+/// What is left to chance is the same in every run.
+pub const SEED: u64 = 0x7e40;
+
+/// For each string of a good object so many that are one slip away.
+const SLIPS: usize = 12;
+
+/// For each good object so many with two edits.
+const PAIRS: usize = 100;
+
+/// An object that differs from a good one.
+pub struct Mutant {
+    good: Arc<Value>,
+    edits: Vec<Edit>,
+}
+
+/// One way to get a good object wrong.
+#[derive(Clone)]
+enum Edit {
+    Set(Place, Arc<Value>),
+    /// A field that is not there.
+    Add(Place, Value),
+    Remove(Place),
+    /// The field gets another name.
+    Rename(Place, String),
+    /// The list's item stands in it again.
+    Again(Place),
+    /// The field is written twice.
+    Repeat(Place),
+}
+
+/// Stands for a repeated field, until it is text.
+const REPEATED: &str = "\u{1}repeated";
+
+impl Mutant {
+    /// All mutants of a good object, and itself.
+    pub fn all_of(good: Value) -> Vec<Self> {
+        let mut rng = Rng::with_seed(SEED);
+        let places = places(&good);
+        let edits = edits(&good, &places, &mut rng);
+        let pairs = (0..PAIRS).map(|_| {
+            let mut any = || edits[rng.usize(..edits.len())].clone();
+            vec![any(), any()]
+        });
+        let sets: Vec<_> = pairs.chain([Vec::new()]).chain(edits.iter().map(|edit| vec![edit.clone()])).collect();
+        let good = Arc::new(good);
+        sets.into_iter().map(|edits| Self { good: good.clone(), edits }).collect()
+    }
+
+    /// As it is sent.
+    pub fn body(&self) -> String {
+        let mut object = (*self.good).clone();
+        // Of two edits the second may no longer find its place.
+        let repeated = self.edits.iter().filter_map(|edit| edit.apply(&mut object)).last();
+        let text = object.to_string();
+        match repeated {
+            Some(field) => text.replace(&json!(REPEATED).to_string(), &json!(field).to_string()),
+            None => text,
+        }
+    }
+
+    /// Where it differs from the good one: a refusal names one of these, or something below it.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        self.edits.iter().flat_map(Edit::places)
+    }
+
+    /// Whether it is the good one.
+    pub fn is_good(&self) -> bool {
+        self.edits.is_empty()
+    }
+
+    /// Whether the edits are about the spec alone.
+    pub fn spares_metadata(&self) -> bool {
+        self.places().all(|place| place.to_string().starts_with("spec"))
+    }
+}
+
+/// For whoever reads that it was judged wrongly.
+impl fmt::Display for Mutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.good["kind"].as_str().unwrap_or_default(), self.good["metadata"]["name"])?;
+        for edit in &self.edits {
+            match edit {
+                Edit::Set(at, value) => write!(f, ", {at} = {:.60}", value.to_string())?,
+                Edit::Add(at, value) => write!(f, ", with {at} = {value}")?,
+                Edit::Remove(at) => write!(f, ", without {at}")?,
+                Edit::Rename(at, name) => write!(f, ", {at} as {name:.60?}")?,
+                Edit::Again(at) => write!(f, ", {at} again")?,
+                Edit::Repeat(at) => write!(f, ", {at} repeated")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Edit {
+    /// Returns the name of the field that is to be written twice, if this is such an edit.
+    fn apply(&self, object: &mut Value) -> Option<String> {
+        match self {
+            Self::Set(at, value) => *at.find(object)? = (**value).clone(),
+            Self::Add(at, value) => {
+                at.parent().find(object)?.as_object_mut()?.insert(at.name()?.to_owned(), value.clone());
+            }
+            Self::Remove(at) => drop(at.parent().find(object)?.as_object_mut()?.remove(at.name()?)),
+            Self::Rename(at, name) => {
+                let parent = at.parent();
+                let fields = parent.find(object)?.as_object_mut()?;
+                let value = fields.remove(at.name()?)?;
+                fields.insert(name.clone(), value);
+            }
+            Self::Again(at) => {
+                let item = at.find(object)?.clone();
+                at.parent().find(object)?.as_array_mut()?.push(item);
+            }
+            Self::Repeat(at) => {
+                let value = at.find(object)?.clone();
+                at.parent().find(object)?.as_object_mut()?.insert(REPEATED.to_owned(), value);
+                return at.name().map(str::to_owned);
+            }
+        }
+        None
+    }
+
+    fn places(&self) -> Vec<Place> {
+        match self {
+            Self::Set(at, _) | Self::Add(at, _) | Self::Remove(at) | Self::Repeat(at) => vec![at.clone()],
+            // A map's rule speaks of the map's names.
+            Self::Rename(at, name) => vec![at.clone(), at.parent().field(name), at.parent()],
+            Self::Again(at) => vec![at.parent()],
+        }
+    }
+}
+
+fn edits(good: &Value, places: &[Place], rng: &mut Rng) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for at in places {
+        let value = at.get(good);
+        edits.extend(oddities(value).into_iter().map(|odd| Edit::Set(at.clone(), Arc::new(odd))));
+        if let Some(text) = value.as_str() {
+            edits.extend((0..SLIPS).map(|_| Edit::Set(at.clone(), Arc::new(slip(text, rng).into()))));
+        }
+        if let Some(fields) = value.as_object() {
+            let added = siblings().into_iter().filter(|(name, _)| !fields.contains_key(*name));
+            edits.extend(added.map(|(name, sibling)| Edit::Add(at.field(name), sibling)));
+        }
+        let Some(name) = at.name() else {
+            edits.push(Edit::Again(at.clone()));
+            continue;
+        };
+        edits.extend([Edit::Remove(at.clone()), Edit::Repeat(at.clone())]);
+        let odd_names = ["", "9 lives", "../up.js", "a/b.js", "GREETING", "nul\0", "Straße"].map(str::to_owned);
+        let names =
+            odd_names.into_iter().chain(["x".repeat(70), "x".repeat(300)]).chain((0..3).map(|_| slip(name, rng)));
+        edits.extend(names.filter(|other| other != name).map(|other| Edit::Rename(at.clone(), other)));
+        let namesakes = places.iter().filter(|other| other.name() == Some(name) && *other != at);
+        edits.extend(namesakes.map(|other| Edit::Set(at.clone(), Arc::new(other.get(good).clone()))));
+    }
+    edits
+}
+
+/// Fields that are known nowhere, or only elsewhere, or not beside each other.
+fn siblings() -> [(&'static str, Value); 6] {
+    [
+        ("unheardOf", json!(1)),
+        ("modules", json!({"worker.js": ""})),
+        ("configMapRef", json!({"name": "code"})),
+        ("value", json!("x")),
+        ("tolerationSeconds", json!(5)),
+        ("minDomains", json!(3)),
+    ]
+}
+
+/// What people, templates and attackers put where something like `value` was meant.
+fn oddities(value: &Value) -> Vec<Value> {
+    let wrong_types = [json!(null), json!(true), json!("x"), json!(1), json!(1.5), json!([]), json!([null]), json!({})];
+    let like_it: Vec<Value> = match value {
+        Value::String(_) => {
+            let long = [64, 254, 1_025, 1_048_576].map(|length| "x".repeat(length));
+            STRINGS.map(str::to_owned).into_iter().chain(long).map(Value::from).collect()
+        }
+        Value::Array(_) => vec![json!([1]), json!([[]]), json!([{}]), vec![json!("item"); 2_000].into()],
+        Value::Object(_) => {
+            let many = (0..2_000).map(|i| (format!("key{i}"), json!("value")));
+            let many = many.collect::<serde_json::Map<_, _>>().into();
+            vec![json!({"a": 1}), json!({"b": "c"}), json!({"": ""}), json!({"x": null}), json!({"x": {}}), many]
+        }
+        _ => {
+            let small = [json!(-1), json!(0), json!(2.0), json!(65), json!(10_001), json!("2"), json!("1e3")];
+            let huge = [json!(1_000_000_000_000_i64), json!(i64::MIN), json!(u64::MAX), json!(1e300), json!(-1e300)];
+            small.into_iter().chain(huge).collect()
+        }
+    };
+    wrong_types.into_iter().chain(like_it).collect()
+}
+
+const STRINGS: [&str; 39] = [
+    "",
+    " ",
+    "Upper Case",
+    "a.b",
+    "a..b",
+    "-dash",
+    "dash-",
+    ".",
+    "..",
+    "../up",
+    "/",
+    "//",
+    "/a/",
+    "/a//b",
+    "/a b",
+    "/a?b#c",
+    "/%zz",
+    "/a/../b",
+    "/a/%2E",
+    "/é",
+    "*.example.com",
+    "*",
+    "a.*.com",
+    "example.com:80",
+    "[::1]",
+    "9lives",
+    "GREETING",
+    "__proto__",
+    "line\nline",
+    "nul\0",
+    "Straße ☃",
+    "\u{202e}txt",
+    "1Gi",
+    "-1Gi",
+    "1e9",
+    "0.0001",
+    "99999999999Ti",
+    "yes",
+    "{{ .Values.x }}",
+];
+
+/// A text with one character lost, replaced or added.
+fn slip(text: &str, rng: &mut Rng) -> String {
+    const WRONG: [char; 26] = [
+        '/', '.', '-', '_', '%', '*', ':', '?', '#', '@', '\\', '\'', '"', '$', '<', ' ', '\t', '\n', '\0', '\u{7f}',
+        'é', '☃', 'A', 'a', '0', '~',
+    ];
+    let mut characters: Vec<char> = text.chars().collect();
+    let at = rng.usize(..=characters.len());
+    let wrong = WRONG[rng.usize(..WRONG.len())];
+    match rng.u8(..3) {
+        0 if at < characters.len() => drop(characters.remove(at)),
+        1 if at < characters.len() => characters[at] = wrong,
+        _ => characters.insert(at, wrong),
+    }
+    characters.into_iter().collect()
+}
+
+/// Of the whole object the name and the spec, and all below.
+fn places(good: &Value) -> Vec<Place> {
+    fn below(at: Place, value: &Value, into: &mut Vec<Place>) {
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| below(at.field(name), value, into)),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(i, value)| below(at.then(Step::Item(i)), value, into));
+            }
+            _ => {}
+        }
+        into.push(at);
+    }
+    let root = Place(Vec::new());
+    let mut all = vec![root.field("metadata").field("name")];
+    below(root.field("spec"), &good["spec"], &mut all);
+    all
+}
+
+/// Where a value is in an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(Vec<Step>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Field(String),
+    Item(usize),
+}
+
+impl Place {
+    fn then(&self, step: Step) -> Self {
+        Self(self.0.iter().cloned().chain([step]).collect())
+    }
+
+    fn field(&self, name: &str) -> Self {
+        self.then(Step::Field(name.to_owned()))
+    }
+
+    fn parent(&self) -> Self {
+        Self(self.0[..self.0.len() - 1].to_vec())
+    }
+
+    /// The field's name, unless it is an item of a list.
+    fn name(&self) -> Option<&str> {
+        match self.0.last()? {
+            Step::Field(name) => Some(name),
+            Step::Item(_) => None,
+        }
+    }
+
+    fn get<'a>(&self, object: &'a Value) -> &'a Value {
+        self.0.iter().fold(object, |value, step| match step {
+            Step::Field(name) => &value[name.as_str()],
+            Step::Item(index) => &value[*index],
+        })
+    }
+
+    fn find<'a>(&self, object: &'a mut Value) -> Option<&'a mut Value> {
+        self.0.iter().try_fold(object, |value, step| match step {
+            Step::Field(name) => value.get_mut(name.as_str()),
+            Step::Item(index) => value.get_mut(*index),
+        })
+    }
+}
+
+/// As Kubernetes writes it.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Field(name) if i == 0 => f.write_str(name)?,
+                Step::Field(name) => write!(f, ".{name}")?,
+                Step::Item(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
