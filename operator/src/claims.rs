@@ -1,4 +1,8 @@
 //! Who holds a route when several Workers claim it: the oldest, so that nobody can take what another has. Pure.
+//!
+//! A host belongs to one namespace, or a tenant could put a longer path below another's and get its callers' cookies:
+//! - what is below the platform's domain, to the namespace in its name (`<name>.<namespace>.<domain>`);
+//! - any other, to that of the oldest Worker that claims it or a wildcard over it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,9 +11,11 @@ use tenon_proto::catalog::Route;
 use tenon_proto::id::WorkerId;
 
 /// Every Worker's claims to routes.
-#[derive(Default)]
 pub struct Claims {
+    domain: String,
     claimants: HashMap<Claimed, BTreeSet<Claimant>>,
+    /// The same by host alone, once for each path.
+    hosts: HashMap<String, BTreeSet<(Claimant, String)>>,
     by_worker: HashMap<WorkerId, (Option<Timestamp>, Vec<Claimed>)>,
 }
 
@@ -19,11 +25,58 @@ type Claimed = (String, String);
 /// In order of precedence: the time of creation, then the id. An object without one has never been stored.
 type Claimant = (Option<Timestamp>, WorkerId);
 
+/// Who has a route that a Worker claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// The Worker itself.
+    Claimant,
+    /// An older one has the route, or its host.
+    Worker(WorkerId),
+    /// The host is below the platform's domain and not in the Worker's namespace.
+    Platform,
+}
+
 impl Claims {
-    /// The Worker that holds `route`.
-    pub fn holder(&self, route: &Route) -> Option<&WorkerId> {
-        let claimants = self.claimants.get(&(route.host.clone(), route.path.clone()))?;
-        claimants.first().map(|(_, id)| id)
+    /// # Arguments
+    /// * `domain` - the platform's, below which every namespace has a part to itself.
+    pub fn new(domain: impl Into<String>) -> Self {
+        Self { domain: domain.into(), claimants: HashMap::new(), hosts: HashMap::new(), by_worker: HashMap::new() }
+    }
+
+    /// Who holds `route`, which `worker` claims.
+    pub fn holder(&self, worker: &WorkerId, route: &Route) -> Holder {
+        let other = |id: &WorkerId| if id == worker { Holder::Claimant } else { Holder::Worker(id.clone()) };
+        if let Some(namespace) = self.namespace_of(&route.host) {
+            if namespace != Some(worker.namespace()) {
+                return Holder::Platform;
+            }
+        } else if let Some(owner) = self.owner(&route.host)
+            && owner.namespace() != worker.namespace()
+        {
+            return other(owner);
+        }
+        let claimants = self.claimants.get(&(route.host.clone(), route.path.clone()));
+        // Others may have claimed a path of a host that is not theirs.
+        let ours = claimants.into_iter().flatten().find(|(_, id)| id.namespace() == worker.namespace());
+        ours.map_or(Holder::Claimant, |(_, id)| other(id))
+    }
+
+    /// The oldest of the Workers that claim the host or a wildcard over it.
+    fn owner(&self, host: &str) -> Option<&WorkerId> {
+        let over = std::iter::successors(Some(host), |host| Some(host.split_once('.')?.1)).skip(1);
+        let wildcards = over.map(|domain| format!("*.{domain}"));
+        let names = std::iter::once(host.to_owned()).chain(wildcards);
+        let oldest = names.filter_map(|name| self.hosts.get(&name)?.first());
+        oldest.min().map(|((_, id), _)| id)
+    }
+
+    /// Of a host below the platform's domain, the namespace whose part it is in; of the domain itself, none.
+    fn namespace_of<'a>(&self, host: &'a str) -> Option<Option<&'a str>> {
+        let name = host.strip_prefix("*.").unwrap_or(host).strip_suffix(self.domain.as_str())?;
+        if name.is_empty() {
+            return Some(None);
+        }
+        Some(Some(name.strip_suffix('.')?.rsplit('.').next()?))
     }
 
     /// `worker`, created at `since`, claims exactly `routes`. Returns the other Workers for which that changes what
@@ -36,19 +89,15 @@ impl Claims {
             return BTreeSet::new();
         }
         let mut affected = BTreeSet::new();
-        for claimed in former {
-            if let Some(claimants) = self.claimants.get_mut(&claimed) {
-                claimants.remove(&(former_since, worker.clone()));
-                affected.extend(claimants.iter().map(|(_, id)| id.clone()));
-                if claimants.is_empty() {
-                    self.claimants.remove(&claimed);
-                }
-            }
+        for claimed in &former {
+            affected.extend(self.rivals(&claimed.0));
+            remove(&mut self.claimants, claimed, &(former_since, worker.clone()));
+            remove(&mut self.hosts, &claimed.0, &((former_since, worker.clone()), claimed.1.clone()));
         }
         for claimed in &routes {
-            let claimants = self.claimants.entry(claimed.clone()).or_default();
-            affected.extend(claimants.iter().map(|(_, id)| id.clone()));
-            claimants.insert((since, worker.clone()));
+            self.claimants.entry(claimed.clone()).or_default().insert((since, worker.clone()));
+            self.hosts.entry(claimed.0.clone()).or_default().insert(((since, worker.clone()), claimed.1.clone()));
+            affected.extend(self.rivals(&claimed.0));
         }
         if !routes.is_empty() {
             self.by_worker.insert(worker.clone(), (since, routes));
@@ -56,48 +105,123 @@ impl Claims {
         affected.remove(worker);
         affected
     }
+
+    /// Who claims the host, or one below it if it is a wildcard.
+    fn rivals(&self, host: &str) -> BTreeSet<WorkerId> {
+        let claimants = |claimants: &BTreeSet<(Claimant, String)>| -> Vec<WorkerId> {
+            claimants.iter().map(|((_, id), _)| id.clone()).collect()
+        };
+        match host.strip_prefix('*') {
+            None => self.hosts.get(host).into_iter().flat_map(claimants).collect(),
+            // A look at every host there is, which a wildcard is rare enough for.
+            Some(below) => {
+                self.hosts.iter().filter(|(host, _)| host.ends_with(below)).flat_map(|(_, c)| claimants(c)).collect()
+            }
+        }
+    }
+}
+
+fn remove<K: Eq + std::hash::Hash, V: Ord>(sets: &mut HashMap<K, BTreeSet<V>>, key: &K, value: &V) {
+    if let Some(set) = sets.get_mut(key) {
+        set.remove(value);
+        if set.is_empty() {
+            sets.remove(key);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn route(host: &str) -> Route {
-        Route { host: host.to_owned(), path: "/".to_owned() }
-    }
-
     fn at(second: i64) -> Option<Timestamp> {
         Some(Timestamp::from_second(second).unwrap())
     }
 
+    fn route(route: &str) -> Route {
+        let (host, path) = route.split_once('/').unwrap();
+        Route { host: host.to_owned(), path: format!("/{path}") }
+    }
+
+    /// Workers, each a second younger than the one before, with a route each.
+    fn claims(all: &[(&str, &str)]) -> Claims {
+        let mut claims = Claims::new("tenon.example");
+        for (second, (worker, claimed)) in (0..).zip(all) {
+            claims.set(&id(worker), at(second), vec![route(claimed)]);
+        }
+        claims
+    }
+
+    fn id(worker: &str) -> WorkerId {
+        let (namespace, name) = worker.split_once('/').unwrap();
+        WorkerId::new(namespace, name)
+    }
+
+    fn holder(claims: &Claims, worker: &str, claimed: &str) -> Holder {
+        claims.holder(&id(worker), &route(claimed))
+    }
+
     #[test]
     fn the_oldest_claimant_holds_a_route() {
-        let (old, new) = (WorkerId::new("a", "old"), WorkerId::new("a", "new"));
-        let mut claims = Claims::default();
-        claims.set(&new, at(2), vec![route("shop")]);
-        assert_eq!(claims.holder(&route("shop")), Some(&new));
-        assert_eq!(claims.set(&old, at(1), vec![route("shop")]), BTreeSet::from([new.clone()]));
-        assert_eq!(claims.holder(&route("shop")), Some(&old));
+        let mut claims = claims(&[("a/new", "shop/")]);
+        assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Claimant);
+        assert_eq!(claims.set(&id("a/old"), at(-1), vec![route("shop/")]), BTreeSet::from([id("a/new")]));
+        assert_eq!(holder(&claims, "a/new", "shop/"), Holder::Worker(id("a/old")));
+        assert_eq!(holder(&claims, "a/old", "shop/"), Holder::Claimant);
     }
 
     #[test]
     fn a_route_that_is_given_up_passes_to_the_next() {
-        let (old, new) = (WorkerId::new("a", "old"), WorkerId::new("a", "new"));
-        let mut claims = Claims::default();
-        claims.set(&old, at(1), vec![route("shop")]);
-        claims.set(&new, at(2), vec![route("shop")]);
-        assert_eq!(claims.set(&old, None, Vec::new()), BTreeSet::from([new.clone()]));
-        assert_eq!(claims.holder(&route("shop")), Some(&new));
-        claims.set(&new, None, Vec::new());
-        assert_eq!(claims.holder(&route("shop")), None);
+        let mut claims = claims(&[("a/old", "shop/"), ("b/new", "shop/")]);
+        assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Worker(id("a/old")));
+        assert_eq!(claims.set(&id("a/old"), None, Vec::new()), BTreeSet::from([id("b/new")]));
+        assert_eq!(holder(&claims, "b/new", "shop/"), Holder::Claimant);
     }
 
     #[test]
     fn a_claim_made_again_affects_nobody() {
-        let (one, two) = (WorkerId::new("a", "one"), WorkerId::new("a", "two"));
-        let mut claims = Claims::default();
-        claims.set(&one, at(1), vec![route("shop")]);
-        claims.set(&two, at(2), vec![route("shop")]);
-        assert!(claims.set(&two, at(2), vec![route("shop")]).is_empty());
+        let mut claims = claims(&[("a/one", "shop/"), ("a/two", "shop/")]);
+        assert!(claims.set(&id("a/two"), at(1), vec![route("shop/")]).is_empty());
+    }
+
+    #[test]
+    fn a_tenant_gets_no_path_of_anothers_host() {
+        let claims = claims(&[("victim/shop", "shop.example.com/"), ("evil/x", "shop.example.com/checkout")]);
+        assert_eq!(holder(&claims, "evil/x", "shop.example.com/checkout"), Holder::Worker(id("victim/shop")));
+        assert_eq!(holder(&claims, "victim/more", "shop.example.com/checkout"), Holder::Claimant);
+    }
+
+    #[test]
+    fn a_wildcard_keeps_other_tenants_from_what_it_covers_but_for_what_they_had() {
+        let claims =
+            claims(&[("b/had", "old.example.com/"), ("a/all", "*.example.com/"), ("b/late", "x.example.com/")]);
+        assert_eq!(holder(&claims, "b/had", "old.example.com/"), Holder::Claimant);
+        assert_eq!(holder(&claims, "b/late", "x.example.com/"), Holder::Worker(id("a/all")));
+        assert_eq!(holder(&claims, "a/all", "*.example.com/"), Holder::Claimant);
+        assert_eq!(holder(&claims, "a/other", "x.example.com/"), Holder::Claimant);
+    }
+
+    #[test]
+    fn a_new_wildcard_affects_those_below_it() {
+        let mut claims = claims(&[("b/had", "old.example.com/"), ("b/else", "example.org/")]);
+        let affected = claims.set(&id("a/all"), at(9), vec![route("*.example.com/")]);
+        assert_eq!(affected, BTreeSet::from([id("b/had")]));
+    }
+
+    #[test]
+    fn below_the_platforms_domain_every_namespace_has_its_own_part() {
+        let claims = claims(&[]);
+        for (worker, route, expected) in [
+            ("a/cart", "cart.a.tenon.example/", Holder::Claimant),
+            ("a/cart", "*.a.tenon.example/", Holder::Claimant),
+            ("a/cart", "deep.cart.a.tenon.example/x", Holder::Claimant),
+            ("evil/x", "cart.a.tenon.example/login", Holder::Platform),
+            ("evil/x", "*.a.tenon.example/", Holder::Platform),
+            ("evil/x", "*.tenon.example/", Holder::Platform),
+            ("evil/x", "tenon.example/", Holder::Platform),
+            ("evil/x", "nottenon.example/", Holder::Claimant),
+        ] {
+            assert_eq!(holder(&claims, worker, route), expected, "{worker} {route}");
+        }
     }
 }

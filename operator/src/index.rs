@@ -20,7 +20,7 @@ use tenon_proto::catalog::{Node, Route};
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::Revision;
 
-use crate::claims::Claims;
+use crate::claims::{Claims, Holder};
 use crate::endpoints;
 use crate::revision;
 
@@ -59,8 +59,8 @@ pub struct Candidate {
     /// The Secrets that its spec names and that are there, by name.
     pub secrets: BTreeMap<String, Arc<Secret>>,
     pub revisions: Vec<Arc<WorkerRevision>>,
-    /// Its routes, each with the Worker that holds it.
-    pub routes: Vec<(Route, WorkerId)>,
+    /// Its routes, each with who holds it.
+    pub routes: Vec<(Route, Holder)>,
 }
 
 /// What a Worker's source holds.
@@ -111,15 +111,16 @@ impl Index {
     /// # Arguments
     /// * `domain` - below which Workers without routes get their hosts.
     pub fn new(domain: impl Into<String>) -> Self {
+        let domain = domain.into();
         Self {
-            domain: domain.into(),
+            claims: Claims::new(domain.clone()),
+            domain,
             workers: HashMap::new(),
             revisions: HashMap::new(),
             config_maps: HashMap::new(),
             secrets: HashMap::new(),
             config_map_users: Users::default(),
             secret_users: Users::default(),
-            claims: Claims::default(),
             slices: HashMap::new(),
         }
     }
@@ -165,7 +166,7 @@ impl Index {
         };
         let revisions = self.revisions.get(id).map(|by_name| by_name.values().cloned().collect()).unwrap_or_default();
         let routes = revision::routes(&worker, &self.domain).into_iter().map(|route| {
-            let holder = self.claims.holder(&route).unwrap_or(id).clone();
+            let holder = self.claims.holder(id, &route);
             (route, holder)
         });
         Some(Candidate { id: id.clone(), source, secrets, revisions, routes: routes.collect(), worker })
@@ -189,7 +190,12 @@ impl Index {
             Ok(revision) => Service::Serving(Box::new(Serving {
                 revision: Arc::new(revision),
                 pool: candidate.worker.spec.pool.clone(),
-                routes: candidate.routes.iter().filter(|(_, holder)| holder == id).map(|(r, _)| r.clone()).collect(),
+                routes: candidate
+                    .routes
+                    .iter()
+                    .filter(|(_, h)| *h == Holder::Claimant)
+                    .map(|(r, _)| r.clone())
+                    .collect(),
             })),
         }
     }

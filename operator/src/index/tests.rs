@@ -113,10 +113,10 @@ fn a_deleted_worker_gives_its_route_to_the_next() {
     let spec = json!({"source": {"modules": {"a.js": ""}}, "routes": [{"host": "shop.example.com"}]});
     index.apply(Change::Worker(applied(worker("a", spec.clone()))));
     index.apply(Change::Worker(applied(worker("b", spec))));
-    assert_eq!(index.candidate(&id("b")).unwrap().routes[0].1, id("a"));
+    assert_eq!(index.candidate(&id("b")).unwrap().routes[0].1, Holder::Worker(id("a")));
     let touched = index.apply(Change::Worker(Watched::Deleted(("shop".to_owned(), "a".to_owned()))));
     assert_eq!(touched.workers, BTreeSet::from([id("a"), id("b")]));
-    assert_eq!(index.candidate(&id("b")).unwrap().routes[0].1, id("b"));
+    assert_eq!(index.candidate(&id("b")).unwrap().routes[0].1, Holder::Claimant);
 }
 
 #[test]

@@ -11,7 +11,9 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
 use tenon_crds::{Address, Condition, ConditionStatus, WorkerRevision, WorkerRevisionSpec, WorkerStatus, condition};
+use tenon_proto::catalog::Route;
 
+use crate::claims::Holder;
 use crate::compile;
 use crate::index::{Candidate, SourceState, secret_value};
 use crate::revision::{self, module_bytes, revision_name};
@@ -120,12 +122,25 @@ fn bound(candidate: &Candidate) -> Result<usize, Fault> {
 }
 
 fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Result<String, Fault> {
-    let lost: Vec<_> = candidate.routes.iter().filter(|(_, holder)| *holder != candidate.id).collect();
-    if let Some((route, holder)) = lost.first() {
-        let message = format!(
-            "spec.routes: {}{} belongs to Worker {holder}, which is older: choose another host or path",
-            route.host, route.path
-        );
+    for (route, holder) in &candidate.routes {
+        let Route { host, path } = route;
+        let message = match holder {
+            Holder::Claimant => continue,
+            Holder::Worker(older) if older.namespace() == candidate.id.namespace() => {
+                format!(
+                    "spec.routes: {host}{path} belongs to Worker {older}, which is older: choose another host or path"
+                )
+            }
+            Holder::Worker(older) => format!(
+                "spec.routes: {host} belongs to namespace {}, whose Worker {older} is older: choose another host",
+                older.namespace()
+            ),
+            Holder::Platform => format!(
+                "spec.routes: {host} is not below this namespace's part of the platform's domain, \
+                 <name>.{}.<domain>: choose another host",
+                candidate.id.namespace()
+            ),
+        };
         return Err(Fault::new("RouteConflict", message));
     }
     match latest {

@@ -27,7 +27,7 @@ fn candidate(code: &str) -> Candidate {
         worker: Arc::new(worker),
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
-        routes: vec![(route, WorkerId::new("shop", "cart"))],
+        routes: vec![(route, Holder::Claimant)],
     }
 }
 
@@ -120,11 +120,22 @@ fn a_missing_secret_holds_a_revision_back_until_it_is_there() {
 #[test]
 fn a_route_that_another_holds_is_told_with_its_holder() {
     let mut candidate = candidate(GOOD);
-    candidate.routes[0].1 = WorkerId::new("shop", "older");
+    candidate.routes[0].1 = Holder::Worker(WorkerId::new("shop", "older"));
     let plan = plan(&candidate, now());
     let ready = condition_of(&plan, "Ready");
     assert_eq!(ready.reason, "RouteConflict");
     assert!(ready.message.contains("shop/older"));
+}
+
+#[test]
+fn a_host_of_another_namespace_is_told_with_its_owner() {
+    let mut candidate = candidate(GOOD);
+    candidate.routes[0].1 = Holder::Worker(WorkerId::new("other", "older"));
+    let taken = plan(&candidate, now());
+    assert!(condition_of(&taken, "Ready").message.contains("belongs to namespace other"));
+    candidate.routes[0].1 = Holder::Platform;
+    let reserved = plan(&candidate, now());
+    assert!(condition_of(&reserved, "Ready").message.contains("<name>.shop.<domain>"));
 }
 
 #[test]
