@@ -77,7 +77,7 @@ fn header_map(headers: Vec<Header>) -> HeaderMap {
         let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value)) else {
             continue;
         };
-        if !headers::is_hop_by_hop(&name) {
+        if !headers::is_hop_by_hop(&name) && !headers::is_ours(&name) {
             map.append(name, value);
         }
     }

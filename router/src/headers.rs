@@ -23,6 +23,11 @@ pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
         || matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
+/// What only the router says; a Worker that said it would be lying.
+pub(crate) fn is_ours(name: &HeaderName) -> bool {
+    name.as_str().starts_with("tenon-")
+}
+
 /// Writes what the Worker gets to see of a request's headers.
 ///
 /// The router is the edge: `x-forwarded-proto` and `-host` say what its own connection says, and the peer's

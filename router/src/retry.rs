@@ -5,7 +5,7 @@
 //! | no connection; never sent; the node refused the stream | no | again, for free |
 //! | the node says that it drains | no | again, for free |
 //! | the node says that it is overloaded, or cannot get the code | no | again, within the budget |
-//! | the node was lost on the way | yes | again within the budget if the method is idempotent |
+//! | the node was lost on the way | yes | again, once, within the budget, if the method is idempotent |
 //! | anything else | yes | the caller's answer |
 //!
 //! And only while the request's body can be sent once more. The budget keeps retries from doubling the load of
@@ -20,6 +20,9 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 /// Attempts that reach a node, per request.
 const MAX_ATTEMPTS: u32 = 3;
+
+/// Nodes that a request may lose and still be sent to another: if it was the request that ended them, no third.
+const MAX_LOST: u32 = 1;
 
 /// Attempts that reach none cost next to nothing, but end somewhere.
 const MAX_UNREACHABLE: u32 = 16;
@@ -90,12 +93,13 @@ pub(crate) struct Attempts {
     idempotent: bool,
     reached: u32,
     unreachable: u32,
+    lost: u32,
 }
 
 impl Attempts {
     pub(crate) fn new(method: &Method) -> Self {
         // RFC 9110, section 9.2.2. Methods we do not know may do anything.
-        Self { idempotent: method.is_idempotent(), reached: 0, unreachable: 0 }
+        Self { idempotent: method.is_idempotent(), reached: 0, unreachable: 0, lost: 0 }
     }
 
     /// Whether the request may be sent again after this mishap.
@@ -110,7 +114,10 @@ impl Attempts {
         let (safe, free) = match after {
             Mishap::Unreachable | Mishap::NotBegun => (true, true),
             Mishap::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
-            Mishap::Lost => (self.idempotent, false),
+            Mishap::Lost => {
+                self.lost += 1;
+                (self.idempotent && self.lost <= MAX_LOST, false)
+            }
             Mishap::Silent | Mishap::Upload(_) | Mishap::Nonsense(_) => (false, false),
         };
         safe && replayable
@@ -217,8 +224,16 @@ mod tests {
         let mut after = |mishap| attempts.may_go_on(&mishap, true, &mut budget, now);
         assert!(after(Mishap::Lost));
         assert!(after(Mishap::Unreachable));
-        assert!(after(Mishap::Lost));
-        assert!(!after(Mishap::Lost));
+        assert!(after(Mishap::NotBegun));
+        assert!(!after(Mishap::NotBegun));
+    }
+
+    #[test]
+    fn a_request_that_has_lost_two_nodes_gets_no_third() {
+        let now = Instant::now();
+        let (mut attempts, mut budget) = (Attempts::new(&Method::GET), Budget::new(now));
+        assert!(attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
+        assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
     }
 
     #[test]

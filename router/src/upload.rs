@@ -96,6 +96,8 @@ struct State {
     limit: u64,
     seen: u64,
     ended: bool,
+    /// There will be no other attempt.
+    settled: bool,
     /// What has been sent, or `None` once that is too much, or no longer needed.
     kept: Option<Vec<Bytes>>,
     /// The attempt that may read now.
@@ -106,7 +108,16 @@ struct State {
 
 impl Upload {
     fn new(source: Incoming, limit: u64) -> Self {
-        let state = State { source, limit, seen: 0, ended: false, kept: Some(Vec::new()), attempt: 0, failure: None };
+        let state = State {
+            source,
+            limit,
+            seen: 0,
+            ended: false,
+            settled: false,
+            kept: Some(Vec::new()),
+            attempt: 0,
+            failure: None,
+        };
         Self { state: RefCell::new(state) }
     }
 
@@ -121,9 +132,9 @@ impl Upload {
         self.state.borrow().failure.clone()
     }
 
-    /// A node has answered: there will be no other attempt.
+    /// A node has answered: there will be no other attempt. What is kept stays until this one has sent it.
     pub(crate) fn settle(&self) {
-        self.state.borrow_mut().kept = None;
+        self.state.borrow_mut().settled = true;
     }
 
     fn begin(self: &Rc<Self>) -> Streaming {
@@ -138,6 +149,9 @@ impl State {
         if let Some(piece) = self.kept.as_ref().and_then(|kept| kept.get(*position)) {
             *position += 1;
             return Poll::Ready(Some(Ok(piece.clone())));
+        }
+        if self.settled {
+            self.kept = None;
         }
         while !self.ended {
             let Some(frame) = ready!(Pin::new(&mut self.source).poll_frame(cx)) else {
