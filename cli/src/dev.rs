@@ -42,6 +42,7 @@ const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
 /// Isolates that a shard keeps, and invocations at once on it: those of a node by default.
 const ISOLATES_PER_SHARD: usize = 200;
+const SPARE_ISOLATES: usize = 2;
 const MAX_INFLIGHT: u32 = 1024;
 const ISOLATE_IDLE: Duration = Duration::from_secs(600);
 
@@ -197,6 +198,7 @@ fn node_config(catalog: &str, shards: u16) -> anyhow::Result<tenon_runtime_node:
         shards,
         catalog: catalog.parse()?,
         isolates_per_shard: ISOLATES_PER_SHARD,
+        spare_isolates: SPARE_ISOLATES,
         isolate_idle_timeout: ISOLATE_IDLE,
         memory_budget: None,
         root: "/".into(),

@@ -44,8 +44,9 @@ fn main() {
         bench.warm("warm, hello", HELLO, 1).await;
         bench.warm("warm, empty handler", EMPTY, 1).await;
         bench.warm(&format!("warm, hello, {MANY} isolates in turn"), HELLO, MANY).await;
-        bench.cold("cold start, 1 KB", &padded(1 << 10)).await;
-        bench.cold("cold start, 100 KB", &padded(100 << 10)).await;
+        bench.cold("cold start, 1 KB, spare ready", &padded(1 << 10), true).await;
+        bench.cold("cold start, 1 KB", &padded(1 << 10), false).await;
+        bench.cold("cold start, 100 KB", &padded(100 << 10), false).await;
     });
 }
 
@@ -80,7 +81,7 @@ impl Bench {
         report(label, taken, cpu_time() - cpu);
     }
 
-    async fn cold(&self, label: &str, source: &str) {
+    async fn cold(&self, label: &str, source: &str, spare: bool) {
         if self.leaves_out(label) {
             return;
         }
@@ -89,6 +90,9 @@ impl Bench {
         let mut taken = Vec::with_capacity(COLD);
         let cpu = cpu_time();
         for _ in 0..COLD {
+            if spare {
+                self.engine.make_spare();
+            }
             let began = Instant::now();
             let isolate = self.start(source).await;
             fetch(&isolate).await;

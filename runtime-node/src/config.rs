@@ -29,6 +29,9 @@ pub struct NodeArgs {
     /// Isolates that a shard keeps.
     #[arg(long, env = "TENON_ISOLATES_PER_SHARD", default_value_t = 200, value_parser = at_least_one::<usize>)]
     pub isolates_per_shard: usize,
+    /// Isolates that a shard makes ahead at most, for Workers to come.
+    #[arg(long, env = "TENON_SPARE_ISOLATES", default_value_t = 8)]
+    pub spare_isolates: usize,
     /// Invocations at once on a shard, over which it sheds.
     #[arg(long, env = "TENON_MAX_INFLIGHT", default_value_t = 1024, value_parser = at_least_one::<u32>)]
     pub max_inflight: u32,
@@ -55,6 +58,7 @@ pub struct Config {
     pub shards: u16,
     pub catalog: Endpoint,
     pub isolates_per_shard: usize,
+    pub spare_isolates: usize,
     pub max_inflight: u32,
     pub isolate_idle_timeout: Duration,
     /// Bytes.
@@ -91,6 +95,7 @@ impl TryFrom<NodeArgs> for Config {
             shards,
             catalog,
             isolates_per_shard: args.isolates_per_shard,
+            spare_isolates: args.spare_isolates,
             max_inflight: args.max_inflight,
             isolate_idle_timeout: args.isolate_idle_timeout,
             memory_budget: args.memory_budget.map(|mib| mib.saturating_mul(1 << 20)),

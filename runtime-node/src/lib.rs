@@ -7,7 +7,7 @@
 //!
 //! - [`engine`]: everything V8.
 //! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
-//! - [`pool`] and [`admission`]: policy, without V8 or sockets.
+//! - [`pool`], [`spares`] and [`admission`]: policy, without V8 or sockets.
 //! - [`memory`]: the node's budget and how much of it is used.
 //! - [`source`]: revisions from the catalog, by digest.
 
@@ -21,3 +21,4 @@ pub mod pool;
 pub mod server;
 pub mod shard;
 pub mod source;
+pub mod spares;

@@ -29,6 +29,8 @@ pub struct Metrics {
     cold_starts: IntCounterVec,
     cold_start_duration: HistogramVec,
     evictions: IntCounterVec,
+    spares: IntGaugeVec,
+    spare_lookups: IntCounterVec,
     /// Bytes, of the whole node.
     pub memory_used: IntGauge,
     pub memory_budget: IntGauge,
@@ -48,6 +50,10 @@ pub struct ShardMetrics {
     not_started: IntCounter,
     cold_start_duration: Histogram,
     evictions: Vec<IntCounter>,
+    /// Isolates made ahead that are nobody's yet.
+    pub spares: IntGauge,
+    spare_hits: IntCounter,
+    spare_misses: IntCounter,
 }
 
 /// Isolates by what becomes of them.
@@ -82,6 +88,12 @@ impl Metrics {
                 "Time to load a revision, the fetch of its code included.",
             )?,
             evictions: counter("tenon_evictions_total", "Isolates that were let go.", &["shard", "reason"])?,
+            spares: gauge("tenon_spare_isolates", "Isolates made ahead.", &["shard"])?,
+            spare_lookups: counter(
+                "tenon_spare_lookups_total",
+                "Starts that looked for a spare.",
+                &["shard", "outcome"],
+            )?,
             memory_used: register(registry, IntGauge::new("tenon_memory_used_bytes", "Memory in use."))?,
             memory_budget: register(registry, IntGauge::new("tenon_memory_budget_bytes", "Memory there is."))?,
         })
@@ -107,6 +119,9 @@ impl Metrics {
             not_started: of(&self.cold_starts, "failed"),
             cold_start_duration: self.cold_start_duration.with_label_values(&[shard.as_str()]),
             evictions: Eviction::ALL.iter().map(|why| of(&self.evictions, why.as_str())).collect(),
+            spares: self.spares.with_label_values(&[shard.as_str()]),
+            spare_hits: of(&self.spare_lookups, "hit"),
+            spare_misses: of(&self.spare_lookups, "miss"),
         }
     }
 }
@@ -133,6 +148,11 @@ impl ShardMetrics {
 
     pub fn evicted(&self, why: Eviction) {
         self.evictions[why as usize].inc();
+    }
+
+    /// A start finds a spare isolate, or has to make its own.
+    pub fn spare(&self, found: bool) {
+        if found { &self.spare_hits } else { &self.spare_misses }.inc();
     }
 
     /// A start that began then has come to its end.

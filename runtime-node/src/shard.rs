@@ -9,6 +9,7 @@
 //! Nothing here is `Send`: a request runs on the thread that read it.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use futures::FutureExt;
 use futures::future::{LocalBoxFuture, Shared};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
 
 use crate::admission::{Gate, Permit, Refusal};
@@ -25,6 +26,7 @@ use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::pool::{Eviction, Lookup, Occupant, Pool, Retry};
 use crate::source::Source;
+use crate::spares::Demand;
 
 /// Requests that may wait for one cold isolate: as many as a Worker may have in flight by default, and some that
 /// will be refused when its own limit is known.
@@ -32,6 +34,14 @@ const WAITING_ROOM: u32 = 256;
 
 /// The pause between two evictions for want of memory: what one has freed shows in the next look at its use.
 const RELIEF: Duration = Duration::from_millis(20);
+
+/// How long no turn has begun when a thread counts as idle, and how often that is waited for: a thread that is never
+/// idle would otherwise make its isolates when requests wait for them.
+const LULL: Duration = Duration::from_millis(2);
+const LULLS: u32 = 20;
+
+/// How often the demand for spare isolates is looked at when nothing happens.
+const SPARES_REVIEW: Duration = Duration::from_secs(1);
 
 /// One shard of a node.
 pub struct Shard {
@@ -44,6 +54,9 @@ pub struct Shard {
     metrics: ShardMetrics,
     draining: Cell<bool>,
     pressure: Cell<Pressure>,
+    demand: RefCell<Demand>,
+    /// A cold start has begun, or memory has become short.
+    spares_are_due: Notify,
 }
 
 /// A start that many may wait for.
@@ -124,6 +137,8 @@ impl Shard {
             metrics,
             draining: Cell::new(false),
             pressure: Cell::default(),
+            demand: RefCell::new(Demand::new(Instant::now())),
+            spares_are_due: Notify::new(),
         })
     }
 
@@ -152,6 +167,7 @@ impl Shard {
         loop {
             let pressure = *pressure_rx.borrow_and_update();
             self.pressure.set(pressure);
+            self.spares_are_due.notify_one();
             let pause = match pressure {
                 Pressure::Eased => (idle / 4).max(RELIEF),
                 Pressure::Tight | Pressure::Critical => {
@@ -165,6 +181,40 @@ impl Shard {
             self.settle();
             // An error says that the node has ended, as this task will in a moment.
             if let Ok(Err(_)) = tokio::time::timeout(pause, pressure_rx.changed()).await {
+                return;
+            }
+        }
+    }
+
+    /// Has as many spare isolates as the demand asks for, and none while memory is short.
+    ///
+    /// # Arguments
+    /// * `most` - how many there may be.
+    pub async fn keep_spares(self: Rc<Self>, most: usize) {
+        loop {
+            let most = if self.pressure.get() == Pressure::Eased { most } else { 0 };
+            let wanted = self.demand.borrow().wanted(Instant::now(), most);
+            match self.engine.spares().cmp(&wanted) {
+                Ordering::Less => {
+                    self.lull().await;
+                    self.engine.make_spare();
+                }
+                Ordering::Greater => self.engine.drop_spare(),
+                Ordering::Equal => {
+                    self.settle();
+                    // Demand wanes by itself.
+                    let _ = tokio::time::timeout(SPARES_REVIEW, self.spares_are_due.notified()).await;
+                }
+            }
+        }
+    }
+
+    /// Resolves when the thread has a moment to spare, or never had one for long.
+    async fn lull(&self) {
+        for _ in 0..LULLS {
+            let turns = self.engine.turns();
+            tokio::time::sleep(LULL).await;
+            if self.engine.turns() == turns {
                 return;
             }
         }
@@ -264,6 +314,9 @@ impl Shard {
     async fn load(&self, digest: RevisionDigest) -> Result<Resident, Failure> {
         let revision = self.source.fetch(digest).await?;
         let (worker, limits) = (revision.worker.clone(), revision.limits);
+        self.metrics.spare(self.engine.has_spare(&limits));
+        self.demand.borrow_mut().started(Instant::now());
+        self.spares_are_due.notify_one();
         // The engine's share is this thread's alone; module bytes stay where they are.
         let isolate = Isolate::start(&self.engine, digest, Rc::new((*revision).clone())).await?;
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
@@ -288,6 +341,7 @@ impl Shard {
         gauges.warm.set(warm as i64);
         gauges.starting.set(starting as i64);
         gauges.retiring.set(living.saturating_sub(warm) as i64);
+        self.metrics.spares.set(self.engine.spares() as i64);
     }
 }
 

@@ -23,18 +23,15 @@ use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::Revision;
 use tokio::sync::Notify;
 
-use super::exception::on_promise_reject;
 use super::fetch::{Answer, deliver};
-use super::heap::{BufferBudget, HeapGuard};
+use super::heap::HeapGuard;
 use super::invocation::{Event, Invocation, InvocationId};
 use super::platform::{Foreground, Tasks};
+use super::spare::Spare;
 use super::state::{Settle, State};
 use super::turn::{Exited, Stop};
 use super::turnstile::Account;
-use super::{Engine, FetchRequest, FetchResponse, modules, ops, report, snapshot};
-
-/// A heap limit below this would not hold the built-in JavaScript and room to collect garbage in.
-const LEAST_HEAP: usize = 8 << 20;
+use super::{Engine, FetchRequest, FetchResponse, modules, report};
 
 /// One revision in a V8 isolate of its own. Belongs to the thread that started it, on which a
 /// [`tokio::task::LocalSet`] must be running.
@@ -57,6 +54,12 @@ pub(super) struct Vm {
     pub(super) handle: v8::IsolateHandle,
     pub(super) guard: Box<HeapGuard>,
     pub(super) tasks: Tasks,
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        self.tasks.close();
+    }
 }
 
 /// The functions of `dispatch.js` that native code calls.
@@ -144,40 +147,28 @@ impl Isolate {
     }
 
     fn make(engine: &Rc<Engine>, digest: RevisionDigest, revision: Rc<Revision>) -> Rc<Self> {
-        let memory = revision.limits.memory_mib as usize * (1 << 20);
-        let buffers = BufferBudget::new(memory);
-        let params = v8::CreateParams::default()
-            .snapshot_blob(snapshot::blob())
-            .heap_limits(0, memory.max(LEAST_HEAP))
-            .array_buffer_allocator(buffers.allocator().make_shared())
-            .allow_atomics_wait(false);
-        let mut isolate = v8::Isolate::new(params);
-        let tasks = Tasks::of(&isolate);
-        let foreground = tasks.foreground();
+        let limits = &revision.limits;
+        let spare = Spare::suits(limits).then(|| engine.spares.borrow_mut().pop()).flatten();
+        let Spare { mut vm, foreground, buffers } = spare.unwrap_or_else(|| Spare::make(limits.memory_mib));
         let state = State::new(revision, buffers);
-        let guard = HeapGuard::install(&mut isolate);
-        isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
-        isolate.set_promise_reject_callback(on_promise_reject);
-        isolate.set_host_initialize_import_meta_object_callback(modules::on_import_meta);
-        isolate.set_host_import_module_dynamically_callback(modules::on_dynamic_import);
-        isolate.set_slot(Rc::clone(&state));
-        let (context, hooks) = {
-            v8::scope!(let scope, &mut isolate);
-            let context = v8::Context::new(scope, v8::ContextOptions::default());
-            let scope = &mut v8::ContextScope::new(scope, context);
-            snapshot::remove_what_cannot_be_limited(scope);
-            let internal = snapshot::internal(scope);
-            ops::install(scope, internal);
-            (v8::Global::new(scope, context), Hooks::of(scope, internal))
-        };
-        let handle = isolate.thread_safe_handle();
-        let vm = Vm { hooks, context, isolate: Exited::new(isolate), handle, guard, tasks };
-        let (engine, sealed) = (Rc::clone(engine), Cell::new(false));
-        let isolate =
-            Rc::new(Self { engine, vm: RefCell::new(vm), state, account: Account::default(), digest, sealed });
+        vm.isolate.set_slot(Rc::clone(&state));
+        let isolate = Rc::new(Self {
+            engine: Rc::clone(engine),
+            vm: RefCell::new(vm),
+            state,
+            account: Account::default(),
+            digest,
+            sealed: Cell::new(false),
+        });
         isolate.state.belongs_to(&isolate);
         tokio::task::spawn_local(run(Rc::downgrade(&isolate), Rc::clone(&isolate.state.has_begun), foreground));
         isolate
+    }
+
+    /// Whether V8's tasks get turns of their own. Where they would use more time than there is for that, they wait
+    /// for the next invocation's.
+    fn heeds_tasks(&self) -> bool {
+        !self.is_sealed() && !self.state.unattended_cpu().is_zero()
     }
 
     /// Gives a completed operation its turn.
@@ -191,7 +182,6 @@ impl Isolate {
 impl Drop for Isolate {
     fn drop(&mut self) {
         self.state.clear();
-        self.vm.get_mut().tasks.close();
         // Ends the event loop.
         self.state.has_begun.notify_one();
     }
@@ -212,7 +202,7 @@ fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -
 }
 
 impl Hooks {
-    fn of(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Self {
+    pub(super) fn of(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Self {
         let hook = |name| {
             let hooks_key = v8::String::new(scope, "hooks")?;
             let hooks = internal.get(scope, hooks_key.into())?.to_object(scope)?;
@@ -231,8 +221,8 @@ async fn run(isolate: Weak<Isolate>, has_begun: Rc<Notify>, foreground: Arc<Fore
     loop {
         // A flood of completed operations, however short their turns, is not to keep the thread from all others.
         tokio::task::coop::consume_budget().await;
-        let begun = match isolate.upgrade() {
-            Some(isolate) => isolate.state.take_begun(),
+        let (begun, heeds_tasks) = match isolate.upgrade() {
+            Some(isolate) => (isolate.state.take_begun(), isolate.heeds_tasks()),
             None => return,
         };
         operations.extend(begun);
@@ -248,7 +238,7 @@ async fn run(isolate: Weak<Isolate>, has_begun: Rc<Notify>, foreground: Arc<Fore
                     isolate.complete(id, settle);
                 }
             }
-            () = poll_fn(|cx| foreground.poll_urgent(cx)) => {
+            () = poll_fn(|cx| foreground.poll_urgent(cx)), if heeds_tasks => {
                 let Some(isolate) = isolate.upgrade() else { return };
                 // Nobody's: V8 does not say whose doing they are.
                 let _ = isolate.turn(None, |_, _| Some(()));

@@ -13,7 +13,7 @@
 //!
 //! - [`init`], [`Watchdog`], [`Engine`]: per process, per process, per shard.
 //! - [`isolate`]: one revision, loaded, and its event loop; [`modules`]: its code; [`snapshot`]: what every isolate
-//!   begins from.
+//!   begins from, and [`spare`]: one that has begun, and waits for a Worker.
 //! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
 //!   that native functions can reach.
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the limits on CPU time and memory.
@@ -33,12 +33,14 @@ mod ops;
 mod platform;
 mod report;
 mod snapshot;
+mod spare;
 mod state;
 mod string;
 mod turn;
 mod turnstile;
 mod watchdog;
 
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -47,6 +49,7 @@ use bytes::Bytes;
 use futures::Stream;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::ShardId;
+use tenon_proto::revision::Limits;
 use tenon_proto::runtime::Header;
 
 pub use isolate::Isolate;
@@ -58,17 +61,46 @@ pub struct Engine {
     shard: ShardId,
     post: Arc<watchdog::Post>,
     turnstile: Rc<turnstile::Turnstile>,
+    spares: RefCell<Vec<spare::Spare>>,
+    turns: Cell<u64>,
 }
 
 impl Engine {
     /// Call on the shard's own thread: its CPU clock is the one that turns are measured by.
     pub fn new(watchdog: &Watchdog, shard: ShardId) -> Self {
-        Self { shard, post: watchdog.post(), turnstile: Rc::default() }
+        Self { shard, post: watchdog.post(), turnstile: Rc::default(), spares: RefCell::default(), turns: Cell::new(0) }
     }
 
     /// The shard it was made for.
     pub fn shard(&self) -> ShardId {
         self.shard
+    }
+
+    /// Turns so far: a thread on which it stands still runs no JavaScript.
+    pub fn turns(&self) -> u64 {
+        self.turns.get()
+    }
+
+    /// Isolates that are ready for a Worker.
+    pub fn spares(&self) -> usize {
+        self.spares.borrow().len()
+    }
+
+    /// Whether a spare awaits a Worker with these limits.
+    pub fn has_spare(&self, limits: &Limits) -> bool {
+        self.spares() > 0 && spare::Spare::suits(limits)
+    }
+
+    /// Makes one more, which takes some milliseconds.
+    pub fn make_spare(&self) {
+        let spare = spare::Spare::make(Limits::default().memory_mib);
+        self.spares.borrow_mut().push(spare);
+    }
+
+    /// Ends one, if there is one.
+    pub fn drop_spare(&self) {
+        let spare = self.spares.borrow_mut().pop();
+        drop(spare);
     }
 }
 

@@ -39,8 +39,8 @@ pub(super) enum Stop {
 }
 
 impl Isolate {
-    /// Runs `work` for the invocation `who`, and all that follows from it; for nobody, as if for an invocation of
-    /// its own. `work` returns `None` when JavaScript threw.
+    /// Runs `work` for the invocation `who`, and all that follows from it; for nobody, on what the isolate has for
+    /// that. `work` returns `None` when JavaScript threw.
     pub(super) fn turn<R>(
         &self,
         who: Option<InvocationId>,
@@ -49,13 +49,13 @@ impl Isolate {
         let state = &self.state;
         let budget = match who {
             _ if self.is_sealed() => return Err(Stop::NotBegun),
-            None => Duration::from_millis(state.revision.limits.cpu_ms.into()),
+            None => state.unattended_cpu(),
             Some(who) => state.invocations.borrow().get(who).ok_or(Stop::NotBegun)?.cpu_left,
         };
         let mut entered = Entered::enter(self.vm.borrow_mut());
         let vm = &mut *entered.0;
         state.set_clock();
-        self.engine.post.arm(vm.handle.clone(), budget);
+        self.engine.post.arm(vm.handle.clone(), budget, vm.guard.exhausted());
         let result = {
             v8::scope!(let scope, &mut *vm.isolate);
             let context = v8::Local::new(scope, &vm.context);
@@ -65,7 +65,10 @@ impl Isolate {
             scope.set_continuation_preserved_embedder_data(owner.into());
             let result = work(scope, &vm.hooks);
             let result = result.ok_or_else(|| thrown(scope));
-            settle(scope, &vm.tasks);
+            // What was stopped has left behind what it wanted to do next, which nothing would stop any more.
+            if !self.engine.post.is_over() {
+                settle(scope, &vm.tasks);
+            }
             report_rejections(scope, state);
             let nobody = v8::undefined(scope);
             scope.set_continuation_preserved_embedder_data(nobody.into());
@@ -73,15 +76,14 @@ impl Isolate {
         };
         let spent = self.engine.post.disarm();
         self.account.charge(spent.cpu);
+        self.engine.turns.set(self.engine.turns.get() + 1);
         if spent.expired || vm.guard.is_exhausted() {
             vm.isolate.cancel_terminate_execution();
         }
         let exhausted = vm.guard.is_exhausted();
         drop(entered);
 
-        if let Some(who) = who {
-            state.charge(who, spent.cpu);
-        }
+        state.charge(who, spent.cpu);
         let limited = if exhausted {
             self.seal(FailureCode::MemoryLimitExceeded);
             true

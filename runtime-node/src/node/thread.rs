@@ -63,6 +63,7 @@ impl ShardThread {
         let engine = Engine::new(&watchdog, id);
         let shard = Shard::new(engine, source, config.isolates_per_shard, config.max_inflight, metrics);
         spawn_local(shard.clone().tend(pressure_rx, config.isolate_idle_timeout));
+        spawn_local(shard.clone().keep_spares(config.spare_isolates));
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
         let mut connections = Connections::new(Rc::clone(&shard));
         drop(ready);

@@ -82,6 +82,7 @@ impl Stand {
             shards: 1,
             catalog: catalog.url().parse().unwrap(),
             isolates_per_shard: 20,
+            spare_isolates: 2,
             max_inflight: 1024,
             isolate_idle_timeout: Duration::from_secs(600),
             memory_budget: None,

@@ -16,6 +16,9 @@ trials! {
     a_worker_that_cannot_start_is_not_tried_for_every_request,
     the_least_recently_used_makes_room_and_starts_afresh,
     a_busy_isolate_makes_no_room,
+    a_start_takes_a_spare_isolate_and_another_is_made,
+    a_worker_with_a_memory_limit_of_its_own_takes_no_spare,
+    without_spares_workers_start_as_well,
 }
 
 const COUNTER: &str = "let n = 0; export default { fetch: () => new Response(String(++n)) }";
@@ -142,4 +145,29 @@ async fn a_busy_isolate_makes_no_room(name: &'static str) {
     assert_eq!(upload.end().await.unwrap().text(), "done");
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
     assert_eq!(stand.client().get(&other).await.unwrap().text(), "done");
+}
+
+async fn a_start_takes_a_spare_isolate_and_another_is_made(name: &'static str) {
+    let stand = Stand::start(name).await;
+    stand.await_metric("tenon_spare_isolates", &[], 1).await;
+    let counter = stand.worker("counter", COUNTER, |_| {});
+    assert_eq!(stand.client().get(&counter).await.unwrap().text(), "1");
+    assert_eq!(stand.metric("tenon_spare_lookups_total", &[("outcome", "hit")]), 1);
+    stand.await_metric("tenon_spare_isolates", &[], 1).await;
+    assert_eq!(stand.metric("tenon_isolates", &[]), 1, "a spare is nobody's isolate");
+}
+
+async fn a_worker_with_a_memory_limit_of_its_own_takes_no_spare(name: &'static str) {
+    let stand = Stand::start(name).await;
+    stand.await_metric("tenon_spare_isolates", &[], 1).await;
+    let small = stand.handler_with("small", "return new Response('small')", |limits| limits.memory_mib = 16);
+    assert_eq!(stand.client().get(&small).await.unwrap().text(), "small");
+    assert_eq!(stand.metric("tenon_spare_lookups_total", &[("outcome", "miss")]), 1);
+}
+
+async fn without_spares_workers_start_as_well(name: &'static str) {
+    let stand = Stand::with(name, |config| config.spare_isolates = 0).await;
+    let counter = stand.worker("counter", COUNTER, |_| {});
+    assert_eq!(stand.client().get(&counter).await.unwrap().text(), "1");
+    assert_eq!(stand.metric("tenon_spare_isolates", &[]), 0);
 }

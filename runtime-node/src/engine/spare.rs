@@ -1,0 +1,65 @@
+//! An isolate that is nobody's yet: made from the snapshot ahead of the Worker that it will run, because that takes
+//! most of a cold start's time.
+//!
+//! A heap's limit is fixed when it is made. Spares have the default of Workers, and one that has set a limit of its
+//! own starts without.
+
+use std::sync::Arc;
+
+use tenon_proto::revision::Limits;
+
+use super::exception::on_promise_reject;
+use super::heap::{BufferBudget, HeapGuard};
+use super::isolate::{Hooks, Vm};
+use super::platform::{Foreground, Tasks};
+use super::turn::Exited;
+use super::{modules, ops, snapshot};
+
+/// A heap limit below this would not hold the built-in JavaScript and room to collect garbage in.
+const LEAST_HEAP: usize = 8 << 20;
+
+/// An isolate with its context, without code.
+pub(super) struct Spare {
+    pub(super) vm: Vm,
+    pub(super) foreground: Arc<Foreground>,
+    pub(super) buffers: Arc<BufferBudget>,
+}
+
+impl Spare {
+    /// Whether a spare may run a Worker with these limits.
+    pub(super) fn suits(limits: &Limits) -> bool {
+        limits.memory_mib == Limits::default().memory_mib
+    }
+
+    /// # Arguments
+    /// * `memory_mib` - what its heap, and its array buffers, may take.
+    pub(super) fn make(memory_mib: u32) -> Self {
+        let memory = memory_mib as usize * (1 << 20);
+        let buffers = BufferBudget::new(memory);
+        let params = v8::CreateParams::default()
+            .snapshot_blob(snapshot::blob())
+            .heap_limits(0, memory.max(LEAST_HEAP))
+            .array_buffer_allocator(buffers.allocator().make_shared())
+            .allow_atomics_wait(false);
+        let mut isolate = v8::Isolate::new(params);
+        let tasks = Tasks::of(&isolate);
+        let foreground = tasks.foreground();
+        let guard = HeapGuard::install(&mut isolate);
+        isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
+        isolate.set_promise_reject_callback(on_promise_reject);
+        isolate.set_host_initialize_import_meta_object_callback(modules::on_import_meta);
+        isolate.set_host_import_module_dynamically_callback(modules::on_dynamic_import);
+        let (context, hooks) = {
+            v8::scope!(let scope, &mut isolate);
+            let context = v8::Context::new(scope, v8::ContextOptions::default());
+            let scope = &mut v8::ContextScope::new(scope, context);
+            snapshot::remove_what_cannot_be_limited(scope);
+            let internal = snapshot::internal(scope);
+            ops::install(scope, internal);
+            (v8::Global::new(scope, context), Hooks::of(scope, internal))
+        };
+        let handle = isolate.thread_safe_handle();
+        let vm = Vm { hooks, context, isolate: Exited::new(isolate), handle, guard, tasks };
+        Self { vm, foreground, buffers }
+    }
+}

@@ -1,0 +1,90 @@
+//! How many spare isolates a shard should have. Pure.
+//!
+//! As many as there were cold starts of late, so that a wave of them finds what the one before has shown to be needed,
+//! and one at all times. The count decays by half in every [`HALF_LIFE`].
+
+use std::time::{Duration, Instant};
+
+const HALF_LIFE: Duration = Duration::from_secs(2);
+
+/// The demand that a shard has seen.
+#[derive(Debug)]
+pub struct Demand {
+    /// Cold starts, each worth less the longer ago it was, as of `at`.
+    starts: f64,
+    at: Instant,
+}
+
+impl Demand {
+    pub fn new(now: Instant) -> Self {
+        Self { starts: 0.0, at: now }
+    }
+
+    /// There was a cold start.
+    pub fn started(&mut self, now: Instant) {
+        self.starts = self.at(now) + 1.0;
+        self.at = now;
+    }
+
+    /// How many spares there should be.
+    ///
+    /// # Arguments
+    /// * `most` - how many there may be.
+    pub fn wanted(&self, now: Instant, most: usize) -> usize {
+        // Rounded, or the last start would be remembered for ever.
+        (self.at(now).round() as usize).max(1).min(most)
+    }
+
+    fn at(&self, now: Instant) -> f64 {
+        let half_lives = now.saturating_duration_since(self.at).as_secs_f64() / HALF_LIFE.as_secs_f64();
+        self.starts * (-half_lives).exp2()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn after(starts: &[u64], begin: Instant) -> (Demand, Instant) {
+        let (mut demand, mut now) = (Demand::new(begin), begin);
+        for pause in starts {
+            now += Duration::from_millis(*pause);
+            demand.started(now);
+        }
+        (demand, now)
+    }
+
+    #[test]
+    fn a_wave_is_expected_to_come_again_and_is_forgotten_in_time() {
+        let (demand, now) = after(&[0; 6], Instant::now());
+        assert_eq!(demand.wanted(now, 10), 6);
+        assert_eq!(demand.wanted(now + HALF_LIFE, 10), 3);
+        assert_eq!(demand.wanted(now + HALF_LIFE * 10, 10), 1);
+    }
+
+    #[test]
+    fn none_means_none() {
+        let (demand, now) = after(&[0; 6], Instant::now());
+        assert_eq!(demand.wanted(now, 0), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_always_one_and_never_more_than_may_be(starts in prop::collection::vec(0..10_000_u64, 0..50), most in 1..20_usize) {
+            let (demand, now) = after(&starts, Instant::now());
+            prop_assert!((1..=most).contains(&demand.wanted(now, most)));
+        }
+
+        #[test]
+        fn a_start_never_means_fewer_and_time_never_more(starts in prop::collection::vec(0..10_000_u64, 0..50), pause in 0..100_000_u64) {
+            let (mut demand, now) = after(&starts, Instant::now());
+            let later = now + Duration::from_millis(pause);
+            let before = demand.wanted(later, usize::MAX);
+            prop_assert!(before <= demand.wanted(now, usize::MAX));
+            demand.started(later);
+            prop_assert!(demand.wanted(later, usize::MAX) >= before);
+        }
+    }
+}
