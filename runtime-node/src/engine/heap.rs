@@ -8,10 +8,11 @@
 
 #![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state, and an allocator.
 
-use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
 
 /// By how much the heap limit is raised for the running code to unwind. V8 ends the process when the allocation at
 /// hand still does not fit, and the largest there is, an array or a string of two-byte characters, has 1 GiB; a second
@@ -21,29 +22,33 @@ const HEADROOM: usize = 2 << 30;
 /// Notices that an isolate's heap is full.
 pub(super) struct HeapGuard {
     isolate: v8::IsolateHandle,
-    exhausted: Cell<bool>,
+    exhausted: Arc<AtomicBool>,
 }
 
 impl HeapGuard {
     /// Watches `isolate`, which must not outlive what is returned.
     pub(super) fn install(isolate: &mut v8::Isolate) -> Box<Self> {
-        let guard = Box::new(Self { isolate: isolate.thread_safe_handle(), exhausted: Cell::new(false) });
+        let guard = Box::new(Self { isolate: isolate.thread_safe_handle(), exhausted: Arc::default() });
         isolate.add_near_heap_limit_callback(near_heap_limit, (&raw const *guard).cast_mut().cast());
         guard
     }
 
     pub(super) fn is_exhausted(&self) -> bool {
-        self.exhausted.get()
+        self.exhausted.load(Ordering::Relaxed)
+    }
+
+    /// The same, for the watchdog.
+    pub(super) fn exhausted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.exhausted)
     }
 }
 
 /// Raising the limit is not optional: V8 ends the process when the callback leaves it as it is. It may come more
 /// than once before the running code has unwound.
 unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial: usize) -> usize {
-    // SAFETY: `data` is the guard that `install` boxed, which outlives the isolate; V8 calls on the isolate's
-    // thread, where the guard's cell is only read between turns.
+    // SAFETY: `data` is the guard that `install` boxed, which outlives the isolate and is only ever shared.
     let guard = unsafe { &*data.cast::<HeapGuard>() };
-    guard.exhausted.set(true);
+    guard.exhausted.store(true, Ordering::Relaxed);
     guard.isolate.terminate_execution();
     current + HEADROOM
 }
@@ -74,8 +79,37 @@ impl BufferBudget {
         if !self.reserve(bytes.len()) {
             return None;
         }
-        let adopted = Box::new(Adopted { bytes, budget: Arc::clone(self) });
+        let counted = bytes.len();
+        let adopted = Box::new(Adopted { bytes, budget: Arc::clone(self), counted });
         Some(v8::ArrayBuffer::new_backing_store_from_bytes(adopted))
+    }
+
+    /// What a Worker sends, counted until it has been sent: its receiver may take its time. `None` when it is too much.
+    ///
+    /// # Arguments
+    /// * `len` - how many bytes `make` will make.
+    pub(super) fn lend(self: &Arc<Self>, len: usize, make: impl FnOnce() -> Vec<u8>) -> Option<Bytes> {
+        if len == 0 {
+            return Some(Bytes::new());
+        }
+        if !self.reserve(len) {
+            return None;
+        }
+        let mut lent = Adopted { bytes: Vec::new(), budget: Arc::clone(self), counted: len };
+        lent.bytes = make();
+        Some(Bytes::from_owner(lent))
+    }
+
+    /// Whether so many bytes more would be granted. A no counts as a refusal.
+    pub(super) fn has_room(&self, len: usize) -> bool {
+        let has_room = self.used().checked_add(len).is_some_and(|used| used <= self.limit);
+        self.refused.store(!has_room, Ordering::Relaxed);
+        has_room
+    }
+
+    /// The most that there may be.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Bytes in use.
@@ -96,10 +130,17 @@ impl BufferBudget {
     }
 }
 
-/// Memory that came from elsewhere, counted until V8 lets go of it.
+/// Memory that did not come from the allocator, counted until it is let go of.
 struct Adopted {
     bytes: Vec<u8>,
     budget: Arc<BufferBudget>,
+    counted: usize,
+}
+
+impl AsRef<[u8]> for Adopted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl AsMut<[u8]> for Adopted {
@@ -110,7 +151,7 @@ impl AsMut<[u8]> for Adopted {
 
 impl Drop for Adopted {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        self.budget.used.fetch_sub(self.counted, Ordering::Relaxed);
     }
 }
 

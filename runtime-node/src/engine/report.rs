@@ -6,7 +6,7 @@ use super::exception::Exception;
 use super::invocation::InvocationId;
 use super::state::State;
 
-/// Bytes that one invocation may log. After that comes one line that says so.
+/// Bytes that one invocation may log, and as many that nobody's code may. After that comes one line that says so.
 pub(super) const LOG_BUDGET: usize = 64 * 1024;
 
 /// How important a line is.
@@ -32,8 +32,8 @@ impl Severity {
 
 /// Logs a line for the Worker of `state`, on the budget of the invocation.
 pub(super) fn log(state: &State, id: Option<InvocationId>, severity: Severity, text: &str) {
-    let Some(allowed) = charge(state, id, text) else { return };
-    write(state, id, severity, &text[..allowed]);
+    let Some(allowed) = state.charge_log(id, text.len()) else { return };
+    write(state, id, severity, &text[..text.floor_char_boundary(allowed)]);
     if allowed < text.len() {
         write(state, id, Severity::Warn, "the invocation has logged too much; the rest is left out");
     }
@@ -42,22 +42,6 @@ pub(super) fn log(state: &State, id: Option<InvocationId>, severity: Severity, t
 /// Logs an exception that nobody caught.
 pub(super) fn uncaught(state: &State, id: Option<InvocationId>, what: &str, exception: &Exception) {
     log(state, id, Severity::Error, &format!("{what}: {exception}"));
-}
-
-/// How much of `text` may be logged; nothing once the budget is used up.
-fn charge(state: &State, id: Option<InvocationId>, text: &str) -> Option<usize> {
-    let mut invocations = state.invocations.borrow_mut();
-    let Some(invocation) = id.and_then(|id| invocations.get_mut(id)) else {
-        return Some(text.floor_char_boundary(LOG_BUDGET));
-    };
-    if invocation.log_left == 0 {
-        return None;
-    }
-    let allowed = text.floor_char_boundary(invocation.log_left);
-    // An empty line costs something too.
-    let cost = if allowed < text.len() { invocation.log_left } else { allowed.max(1) };
-    invocation.log_left = invocation.log_left.saturating_sub(cost);
-    Some(allowed)
 }
 
 fn write(state: &State, id: Option<InvocationId>, severity: Severity, text: &str) {

@@ -23,6 +23,13 @@ use super::{Isolate, heap::BufferBudget};
 /// Operations that one invocation may have under way. Each costs memory outside of the heap limit.
 const OPERATIONS: usize = 10_000;
 
+/// What code may use that runs for no invocation, or for one that has ended, until the next one begins: callbacks of
+/// a `FinalizationRegistry`, promises that somebody else settles.
+struct Unattended {
+    cpu: Duration,
+    log: usize,
+}
+
 /// What an operation does to JavaScript once it has completed, in a turn of its invocation. `None` when that threw.
 pub(super) type Settle = Box<dyn FnOnce(&mut v8::PinScope<'_, '_>) -> Option<()>>;
 
@@ -40,6 +47,7 @@ pub(super) struct State {
     pub(super) has_begun: Rc<Notify>,
     /// What the clocks of JavaScript show: milliseconds since 1970, at the beginning of the turn.
     now: Cell<f64>,
+    unattended: RefCell<Unattended>,
     condemned: Cell<Option<FailureCode>>,
     isolate: OnceCell<Weak<Isolate>>,
     /// The isolate itself while anything is in flight, so that what `waitUntil` keeps outlives the pool's interest.
@@ -58,6 +66,7 @@ impl State {
             begun: RefCell::default(),
             has_begun: Rc::default(),
             now: Cell::new(0.0),
+            unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
             condemned: Cell::new(None),
             isolate: OnceCell::new(),
             kept: RefCell::default(),
@@ -83,6 +92,8 @@ impl State {
     // Invocations.
 
     pub(super) fn begin(&self, invocation: Invocation) -> InvocationId {
+        let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
+        *self.unattended.borrow_mut() = Unattended { cpu, log: report::LOG_BUDGET };
         let id = self.invocations.borrow_mut().begin(invocation);
         let mut kept = self.kept.borrow_mut();
         if kept.is_none() {
@@ -99,11 +110,39 @@ impl State {
         }
     }
 
-    /// Takes what a turn used from what the invocation has left.
-    pub(super) fn charge(&self, id: InvocationId, cpu: Duration) {
-        if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
-            invocation.cpu_left = invocation.cpu_left.saturating_sub(cpu);
+    /// Takes what a turn used from what the invocation has left, or from what there is for nobody's turns.
+    pub(super) fn charge(&self, who: Option<InvocationId>, cpu: Duration) {
+        match who {
+            None => {
+                let mut unattended = self.unattended.borrow_mut();
+                unattended.cpu = unattended.cpu.saturating_sub(cpu);
+            }
+            Some(id) => {
+                if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
+                    invocation.cpu_left = invocation.cpu_left.saturating_sub(cpu);
+                }
+            }
         }
+    }
+
+    /// CPU time that turns for no invocation may still use.
+    pub(super) fn unattended_cpu(&self) -> Duration {
+        self.unattended.borrow().cpu
+    }
+
+    /// Takes a line of `length` bytes from what the invocation may still log, or from what there is for nobody's. How
+    /// much of the line that leaves; `None` when nothing was left.
+    pub(super) fn charge_log(&self, who: Option<InvocationId>, length: usize) -> Option<usize> {
+        let mut invocations = self.invocations.borrow_mut();
+        let mut unattended = self.unattended.borrow_mut();
+        let left = match who.and_then(|id| invocations.get_mut(id)) {
+            Some(invocation) => &mut invocation.log_left,
+            None => &mut unattended.log,
+        };
+        let before = *left;
+        // An empty line costs something too.
+        *left = before.saturating_sub(length.max(1));
+        (before > 0).then_some(before.min(length))
     }
 
     /// Fails the invocation, unless it has an outcome. One that only `waitUntil` keeps is ended.

@@ -15,7 +15,6 @@
 
 use std::cell::RefMut;
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
 
 use tenon_proto::failure::FailureCode;
 

@@ -8,7 +8,8 @@
 //!
 //! A shard arms its post when a turn begins and disarms it when the turn ends. Both, and the watchdog's look at
 //! it, happen under the post's lock, so a turn that has been disarmed cannot be terminated, and [`Post::disarm`]
-//! tells for certain whether this one was. V8's own flag is not asked: it clears while frames unwind.
+//! tells for certain whether this one was. V8's own flag is not asked: it clears while frames unwind, and some of its
+//! functions take a termination for an exception and go on. So a turn that is over is terminated anew at each look.
 //!
 //! The watchdog parks when no turn has begun for a while; the first [`Post::arm`] after that wakes it.
 
@@ -97,6 +98,8 @@ struct Armed {
     deadline: Duration,
     isolate: v8::IsolateHandle,
     expired: bool,
+    /// Its heap is: another reason to end.
+    exhausted: Arc<AtomicBool>,
 }
 
 /// What a turn has come to.
@@ -108,10 +111,11 @@ pub(super) struct Spent {
 }
 
 impl Post {
-    /// Begins a turn of `isolate` that may use `budget` of CPU time. On the thread that made the post.
-    pub(super) fn arm(&self, isolate: v8::IsolateHandle, budget: Duration) {
+    /// Begins a turn of `isolate` that may use `budget` of CPU time, and ends when its heap is `exhausted`. On the
+    /// thread that made the post.
+    pub(super) fn arm(&self, isolate: v8::IsolateHandle, budget: Duration, exhausted: Arc<AtomicBool>) {
         let begun = self.clock.now();
-        let armed = Armed { begun, deadline: begun.saturating_add(budget), isolate, expired: false };
+        let armed = Armed { begun, deadline: begun.saturating_add(budget), isolate, expired: false, exhausted };
         *lock(&self.armed) = Some(armed);
         self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         // The watchdog sets `parked` before it looks at the posts for the last time, under their locks: either it
@@ -127,15 +131,27 @@ impl Post {
         Spent { cpu: self.clock.now().saturating_sub(armed.begun), expired: armed.expired }
     }
 
+    /// Whether the turn has used up its time, or what it did has filled the heap: whatever it still has to do must not
+    /// be begun.
+    pub(super) fn is_over(&self) -> bool {
+        lock(&self.armed).as_ref().is_some_and(Armed::is_over)
+    }
+
     /// Ends the turn if it is over its deadline. Whether a turn is running.
     fn inspect(&self) -> bool {
         let mut armed = lock(&self.armed);
         let Some(armed) = armed.as_mut() else { return false };
-        if !armed.expired && self.clock.now() >= armed.deadline {
-            armed.expired = true;
+        armed.expired |= self.clock.now() >= armed.deadline;
+        if armed.is_over() {
             armed.isolate.terminate_execution();
         }
         true
+    }
+}
+
+impl Armed {
+    fn is_over(&self) -> bool {
+        self.expired || self.exhausted.load(Ordering::Relaxed)
     }
 }
 
