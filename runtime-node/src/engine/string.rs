@@ -1,7 +1,10 @@
 //! Text and bytes between Rust and V8.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+use super::heap::BufferBudget;
 use super::state::State;
 
 /// The first `limit` bytes of `string` as UTF-8, at most: the whole may be as large as the heap.
@@ -30,17 +33,34 @@ pub(super) fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::
     octets.into()
 }
 
-/// The bytes of a string (as UTF-8), an array buffer view, or neither, which has none.
-pub(super) fn to_bytes(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Bytes {
+/// The bytes of a string (as UTF-8), an array buffer view, or neither, which has none; counted against the isolate's
+/// budget until they are dropped. `None` when they are too many.
+pub(super) fn to_bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Bytes> {
     if let Ok(string) = value.try_cast::<v8::String>() {
-        string.to_rust_string_lossy(scope).into()
+        // First by what it has at least: to know more is to read it, and it may be as large as V8 lets one be.
+        make_room(scope, string.length())?;
+        let length = string.utf8_length(scope);
+        let buffers = make_room(scope, length)?;
+        buffers.lend(length, || string.to_rust_string_lossy(scope).into_bytes())
     } else if let Ok(view) = value.try_cast::<v8::ArrayBufferView>() {
-        let mut bytes = vec![0; view.byte_length()];
-        view.copy_contents(&mut bytes);
-        bytes.into()
+        make_room(scope, view.byte_length())?.lend(view.byte_length(), || {
+            let mut bytes = vec![0; view.byte_length()];
+            view.copy_contents(&mut bytes);
+            bytes
+        })
     } else {
-        Bytes::new()
+        Some(Bytes::new())
     }
+}
+
+/// The isolate's budget, once it has room for so many bytes more: what fills it may be garbage, as V8 finds out for the
+/// array buffers that it makes itself. `None` when it has not.
+fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<BufferBudget>> {
+    let buffers = Arc::clone(&State::of(scope).buffers);
+    if !buffers.has_room(length) && length <= buffers.limit() {
+        scope.low_memory_notification();
+    }
+    buffers.has_room(length).then_some(buffers)
 }
 
 /// A `Uint8Array` of these bytes, counted against the isolate's budget. `None` when it threw, for want of memory.
@@ -49,7 +69,7 @@ pub(super) fn to_uint8_array<'s>(
     bytes: Vec<u8>,
 ) -> Option<v8::Local<'s, v8::Uint8Array>> {
     let length = bytes.len();
-    let Some(store) = State::of(scope).buffers.adopt(bytes) else {
+    let Some(store) = make_room(scope, length).and_then(|buffers| buffers.adopt(bytes)) else {
         let message = v8::String::new(scope, "Array buffer allocation failed")?;
         let exception = v8::Exception::range_error(scope, message);
         scope.throw_exception(exception);

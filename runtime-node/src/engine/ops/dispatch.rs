@@ -1,11 +1,13 @@
 //! What `dispatch.js` calls while it starts a Worker and delivers requests to it.
 
 use bytes::Bytes;
+use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::Header;
 
 use super::invocation;
 use crate::engine::FetchResponse;
 use crate::engine::exception::Exception;
+use crate::engine::report::{self, Severity};
 use crate::engine::state::State;
 use crate::engine::string::{from_name, from_octets, to_bytes, to_octets};
 
@@ -17,6 +19,13 @@ super::ops! {
     "waitOver" => wait_over,
     "requestHeaders" => request_headers,
 }
+
+/// What a response's headers may come to, counted as HTTP/2 counts them. As much as the largest of common proxies takes,
+/// and far below where the maps that they travel in are full.
+const HEADERS: usize = 128 * 1024;
+
+/// What one header costs beside its name and its value (RFC 9113 §6.5.2).
+const HEADER: usize = 32;
 
 /// `started(id)`: the Worker can take events.
 fn started(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
@@ -30,17 +39,58 @@ fn respond(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments
     let id = invocation(scope, args.get(0));
     let status = args.get(1).uint32_value(scope).unwrap_or_default() as u16;
     let headers = headers_of(scope, args.get(2));
-    let body = to_bytes(scope, args.get(3));
-    State::of(scope).answer(id, Ok(FetchResponse { status, headers, body }));
+    let state = State::of(scope);
+    let headers = match headers {
+        Ok(headers) => headers,
+        Err(refused) => {
+            report::log(&state, Some(id), Severity::Error, &refused.to_string());
+            return state.fail(id, FailureCode::WorkerException);
+        }
+    };
+    let Some(body) = to_bytes(scope, args.get(3)) else {
+        return state.fail(id, FailureCode::MemoryLimitExceeded);
+    };
+    state.answer(id, Ok(FetchResponse { status, headers, body }));
 }
 
-fn headers_of(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) -> Vec<Header> {
-    let Ok(list) = list.try_cast::<v8::Array>() else { return Vec::new() };
+/// Why a response's headers cannot be sent.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("the response has headers that are not HTTP's")]
+    Malformed,
+    #[error("the response's headers are larger than {HEADERS} bytes")]
+    TooLarge,
+}
+
+/// Looks at each anew, although `headers.js` has: a Worker that puts a setter for `0` on `Array.prototype` gets hold of
+/// the list that JavaScript keeps.
+fn headers_of(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) -> Result<Vec<Header>, Refused> {
+    let Ok(list) = list.try_cast::<v8::Array>() else { return Ok(Vec::new()) };
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
-    let pairs = (0..list.length() / 2).filter_map(|pair| string(2 * pair).zip(string(2 * pair + 1)));
-    pairs
-        .map(|(name, value)| Header { name: name.to_rust_string_lossy(scope), value: to_octets(scope, value) })
-        .collect()
+    let mut left = HEADERS;
+    let mut headers = Vec::with_capacity((list.length() / 2).min(16) as usize);
+    for pair in 0..list.length() / 2 {
+        let (name, value) = string(2 * pair).zip(string(2 * pair + 1)).ok_or(Refused::Malformed)?;
+        let size = name.length() + value.length() + HEADER;
+        left = left.checked_sub(size).ok_or(Refused::TooLarge)?;
+        let header = Header { name: name.to_rust_string_lossy(scope), value: to_octets(scope, value) };
+        if !is_name(&header.name) || !is_value(&header.value) {
+            return Err(Refused::Malformed);
+        }
+        headers.push(header);
+    }
+    Ok(headers)
+}
+
+/// A token (RFC 9110 §5.6.2) in lower case.
+fn is_name(name: &str) -> bool {
+    let is_token = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9') || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_token)
+}
+
+/// Nothing in it ends it (RFC 9110 §5.5).
+fn is_value(value: &[u8]) -> bool {
+    !value.iter().any(|byte| matches!(byte, b'\0' | b'\r' | b'\n'))
 }
 
 /// `fail(id, error)`: the invocation threw. The log gets the exception, the caller a code.
