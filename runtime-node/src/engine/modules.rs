@@ -9,6 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::state::State;
 
+/// A longer specifier names no module, and is not looked at.
+const LONGEST: usize = 4096;
+
 /// What `import.meta.url` begins with.
 const ORIGIN: &str = "file:///";
 
@@ -72,34 +75,41 @@ pub(super) fn on_dynamic_import<'s, 'i>(
     let resolver = v8::PromiseResolver::new(scope)?;
     let promise = resolver.get_promise(scope);
     v8::tc_scope!(let scope, scope);
-    let (specifier, referrer) = (specifier.to_rust_string_lossy(scope), referrer.to_rust_string_lossy(scope));
-    match import(scope, &state, &specifier, &referrer) {
-        Some((evaluation, namespace)) => {
-            // The namespace is there when the evaluation is: a promise of the one becomes one of the other.
-            let then = v8::Function::builder(the_data).data(namespace).build(scope)?;
-            evaluation.then(scope, then)
-        }
-        None if scope.has_terminated() => None,
-        None => {
-            let exception = scope.exception()?;
-            scope.reset();
-            resolver.reject(scope, exception)?;
-            Some(promise)
-        }
+    let referrer = referrer.to_rust_string_lossy(scope);
+    if let Some(imported) = import(scope, &state, specifier, &referrer) {
+        return Some(imported);
     }
+    if scope.has_terminated() {
+        return None;
+    }
+    // V8 ends the process where there is neither a promise nor an exception, so there is always a promise.
+    let exception = scope.exception().unwrap_or_else(|| v8::undefined(scope).into());
+    scope.reset();
+    resolver.reject(scope, exception)?;
+    Some(promise)
 }
 
 fn import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     state: &State,
-    specifier: &str,
+    specifier: v8::Local<'s, v8::String>,
     referrer: &str,
-) -> Option<(v8::Local<'s, v8::Promise>, v8::Local<'s, v8::Value>)> {
+) -> Option<v8::Local<'s, v8::Promise>> {
     let name = find(scope, state, specifier, referrer)?;
     let module = load(scope, state, &name)?;
     module.instantiate_module(scope, resolve_callback)?;
-    let evaluation = module.evaluate(scope)?.try_into().ok()?;
-    Some((evaluation, module.get_module_namespace()))
+    let evaluation: v8::Local<'_, v8::Promise> = module.evaluate(scope)?.try_into().ok()?;
+    // The namespace is there when the evaluation is: a promise of the one becomes one of the other. What `then` makes
+    // is for the Worker to say, by `Symbol.species`, and need not be a promise at all.
+    let then = v8::Function::builder(the_data).data(module.get_module_namespace()).build(scope)?;
+    let imported: v8::Local<'_, v8::Value> = evaluation.then(scope, then)?.into();
+    match imported.try_cast() {
+        Ok(promise) => Some(promise),
+        Err(_) => {
+            throw(scope, "import() was made to give something that is not a promise");
+            None
+        }
+    }
 }
 
 fn the_data(_: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
@@ -116,15 +126,24 @@ fn resolve_callback<'s>(
     // SAFETY: V8 is calling back, which is what such a scope is for.
     v8::callback_scope!(unsafe scope, context);
     let state = State::of(scope);
-    let specifier = specifier.to_rust_string_lossy(scope);
     let referrer = state.modules.borrow().name_of(referrer).unwrap_or_default().to_owned();
-    let name = find(scope, &state, &specifier, &referrer)?;
+    let name = find(scope, &state, specifier, &referrer)?;
     load(scope, &state, &name)
 }
 
 /// The name of the module that `referrer` means by `specifier`; throws if there is none.
-fn find(scope: &mut v8::PinScope<'_, '_>, state: &State, specifier: &str, referrer: &str) -> Option<String> {
-    let found = resolve(specifier, referrer, |name| state.revision.modules.contains_key(name));
+fn find(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &State,
+    specifier: v8::Local<'_, v8::String>,
+    referrer: &str,
+) -> Option<String> {
+    if specifier.length() > LONGEST {
+        throw(scope, "Cannot find module: its specifier is too long");
+        return None;
+    }
+    let specifier = specifier.to_rust_string_lossy(scope);
+    let found = resolve(&specifier, referrer, |name| state.revision.modules.contains_key(name));
     if found.is_none() {
         throw(scope, &format!("Cannot find module \"{specifier}\" imported from \"{referrer}\""));
     }

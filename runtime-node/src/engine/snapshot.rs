@@ -3,6 +3,9 @@
 /// Made by `build.rs`.
 static BLOB: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
 
+/// The most source text that may be compiled while a Worker runs, in UTF-16 units: far more than a template engine makes.
+const EVALUATED: usize = 1 << 20;
+
 /// Where `build.rs` left the object `internal` (see `bootstrap.js`): the context's first data.
 const INTERNAL: usize = 0;
 
@@ -13,14 +16,26 @@ pub(super) fn blob() -> v8::StartupData {
 
 /// The object `internal` of a context that has just been made.
 pub(super) fn internal<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
-    scope
+    let internal = scope
         .get_context_data_from_snapshot_once(INTERNAL)
-        .expect("build.rs gave the snapshot's context its `internal` object")
+        .expect("build.rs gave the snapshot's context its `internal` object");
+    tame_temporal(scope, internal).expect("clock.js defines it, and nothing of a Worker has run");
+    internal
+}
+
+/// Another thing that V8 makes anew in each context, and whose clock is too fine.
+fn tame_temporal(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Option<()> {
+    let key = v8::String::new(scope, "tameTemporal")?;
+    let tame: v8::Local<'_, v8::Function> = internal.get(scope, key.into())?.try_into().ok()?;
+    let undefined = v8::undefined(scope).into();
+    tame.call(scope, undefined, &[]).map(drop)
 }
 
 /// Takes from a new context what V8 puts into it again after the snapshot:
 /// - `WebAssembly`, whose memory is outside of both the heap limit and the buffer budget, and can be shared;
-/// - `Atomics`, which is of no use without shared memory.
+/// - `Atomics`, which is of no use without shared memory;
+/// - `eval` and `Function` of more source text than [`EVALUATED`]: the parser's memory is outside of the heap limit, and
+///   its work cannot be terminated.
 pub(super) fn remove_what_cannot_be_limited(scope: &mut v8::PinScope<'_, '_>) {
     let global = scope.get_current_context().global(scope);
     let removed = ["Atomics", "WebAssembly"].into_iter().all(|name| {
@@ -28,4 +43,17 @@ pub(super) fn remove_what_cannot_be_limited(scope: &mut v8::PinScope<'_, '_>) {
         key.and_then(|key| global.delete(scope, key.into())) == Some(true)
     });
     assert!(removed, "V8 defines these as configurable, and nothing of a Worker has run");
+    // V8 asks only where it is not allowed anyway.
+    scope.get_current_context().set_allow_generation_from_strings(false);
+    scope.set_modify_code_generation_from_strings_callback(on_code_generation);
+}
+
+fn on_code_generation<'s>(
+    _: &mut v8::PinScope<'s, '_>,
+    source: v8::Local<'s, v8::Value>,
+    _is_code_like: bool,
+) -> v8::ModifyCodeGenerationFromStringsResult<'s> {
+    // What is not a string is not compiled, but handed back.
+    let codegen_allowed = source.try_cast::<v8::String>().is_ok_and(|source| source.length() <= EVALUATED);
+    v8::ModifyCodeGenerationFromStringsResult { codegen_allowed, modified_source: None }
 }

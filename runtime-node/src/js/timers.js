@@ -1,18 +1,10 @@
-// Time: timers (HTML §8.6) and a clock that stands still while code runs.
-//
-// A timer is an operation of the invocation that set it: native code keeps its callback and ends it with the
-// invocation. The clock is read at the beginning of each turn, in whole milliseconds, so that a Worker cannot time
-// itself; `Date` shows nothing finer and nothing newer than `internal.ops.now()`.
+// Timers (HTML §8.6). A timer is an operation of the invocation that set it: native code keeps its callback and ends
+// it with the invocation.
 (function (internal) {
   "use strict";
 
-  const {
-    Date, DatePrototypeToString, MathTrunc, Number, ObjectDefineProperties,
-    ObjectGetOwnPropertyDescriptors, RangeError, ReflectApply, ReflectConstruct, TypeError,
-  } = internal.primordials;
+  const { MathTrunc, Number, RangeError, ReflectApply, TypeError } = internal.primordials;
   const { ops } = internal;
-
-  // ---- Timers
 
   // The longest delay, as every browser has it: what does not fit into 31 bits becomes none.
   const LONGEST = 2 ** 31 - 1;
@@ -57,22 +49,4 @@
       clear(id);
     },
   });
-
-  // ---- The clock
-
-  const now = () => ops.now();
-
-  function TenonDate(...args) {
-    if (new.target === undefined) return DatePrototypeToString(new Date(now()));
-    if (args.length === 0) args = [now()];
-    return ReflectConstruct(Date, args, new.target === TenonDate ? Date : new.target);
-  }
-  const descriptors = ObjectGetOwnPropertyDescriptors(Date);
-  descriptors.now = { __proto__: null, value: { now }.now, writable: true, enumerable: false, configurable: true };
-  ObjectDefineProperties(TenonDate, descriptors);
-  ObjectDefineProperties(Date.prototype, {
-    __proto__: null,
-    constructor: { __proto__: null, value: TenonDate, writable: true, enumerable: false, configurable: true },
-  });
-  internal.globals({ Date: TenonDate });
 })
