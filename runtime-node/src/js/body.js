@@ -11,10 +11,10 @@
 
   const {
     ArrayBufferPrototypeGetByteLength, JSONParse, ObjectDefineProperties, ObjectGetOwnPropertyDescriptors,
-    StringPrototypeSlice, StringPrototypeToWellFormed, TypeError, TypedArrayPrototypeGetBuffer,
+    StringPrototypeSlice, TypeError, TypedArrayPrototypeGetBuffer,
     TypedArrayPrototypeGetByteLength, Uint8Array,
   } = internal.primordials;
-  const { bufferSource } = internal.webidl;
+  const { USVString, bufferSource } = internal.webidl;
 
   const body = (source, type) => ({ source, type, used: false, shared: false });
 
@@ -22,7 +22,7 @@
 
   // The body of a BodyInit that is not null.
   function extract(init) {
-    if (typeof init === "string") return body(StringPrototypeToWellFormed(init), "text/plain;charset=UTF-8");
+    if (typeof init === "string") return body(USVString(init), "text/plain;charset=UTF-8");
     if (typeof init === "object" && init !== null) {
       if (internal.isURLSearchParams(init)) {
         return body(internal.serializeURLSearchParams(init), "application/x-www-form-urlencoded;charset=UTF-8");
@@ -35,7 +35,7 @@
       // A copy: the tenant may go on writing to theirs.
       if (view !== null) return body(new Uint8Array(view), null);
     }
-    return body(StringPrototypeToWellFormed(`${init}`), "text/plain;charset=UTF-8");
+    return body(USVString(init), "text/plain;charset=UTF-8");
   }
 
   // Takes the source out of a body: a body is read once.

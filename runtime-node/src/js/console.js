@@ -19,7 +19,13 @@
   const counts = new Map();
   const timers = new Map();
 
-  const text = (value) => (typeof value === "string" ? value : inspect(value));
+  // A longer string is not even looked at: it may be as long as V8 lets one be, and reading it cannot be terminated.
+  const MAX_TEXT = 2 ** 25;
+
+  const text = (value) => {
+    if (typeof value !== "string") return inspect(value);
+    return value.length > MAX_TEXT ? `[a string of ${value.length} characters]` : value;
+  };
 
   // `%d` and its like never run a tenant's `valueOf`: an object is not a number.
   function formatted(specifier, value) {
@@ -39,7 +45,7 @@
     if (values.length === 0) return "";
     let out = "";
     let next = 0;
-    const first = values[0];
+    const first = typeof values[0] === "string" ? text(values[0]) : values[0];
     if (typeof first === "string") {
       next = 1;
       if (values.length === 1 || !StringPrototypeIncludes(first, "%")) {

@@ -30,9 +30,11 @@
   let env;
 
   function outlive(id, promise) {
+    // Before it counts: asking it for its `constructor` may throw.
+    const kept = PromiseResolve(promise);
     if (!ops.waitUntil(id)) return;
     PromisePrototypeThen(
-      PromiseResolve(promise),
+      kept,
       () => ops.waitOver(id),
       (error) => {
         internal.reportError(error);

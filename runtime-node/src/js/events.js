@@ -354,10 +354,13 @@
     let shown = true;
     if (listeners(scope, "error") > 0 && !reporting) {
       reporting = true;
-      const message = internal.inspect(error);
-      const event = new ErrorEvent("error", { __proto__: null, cancelable: true, error, message });
-      shown = deliver(scope, event, globalThis);
-      reporting = false;
+      try {
+        const message = internal.inspect(error);
+        const event = new ErrorEvent("error", { __proto__: null, cancelable: true, error, message });
+        shown = deliver(scope, event, globalThis);
+      } finally {
+        reporting = false;
+      }
     }
     if (shown) internal.ops.log("error", `Uncaught ${internal.inspect(error)}`);
   };

@@ -19,6 +19,8 @@
   const MAX_DEPTH = 4;
   const MAX_ITEMS = 100;
   const MAX_STRING = 10_000;
+  // A longer string is not even looked at: it may be as long as V8 lets one be, and reading it cannot be terminated.
+  const MAX_TEXT = 2 ** 25;
   // Of all that is shown for one value, in characters; past it objects are named, not shown.
   const MAX_TOTAL = 64 * 1024;
   // What fits goes on one line of this many characters.
@@ -32,6 +34,7 @@
   // ---- Values without parts
 
   function quote(string) {
+    if (string.length > MAX_TEXT) return `[a string of ${string.length} characters]`;
     if (string.length > MAX_STRING) {
       const left = string.length - MAX_STRING;
       return `${quote(StringPrototypeSlice(string, 0, MAX_STRING))}... ${left} more character${left === 1 ? "" : "s"}`;
@@ -210,12 +213,15 @@
     parts(value, kind, name, depth) {
       switch (kind) {
         case "function": return this.bracketed(functionTitle(value), value, depth, ["prototype"]);
-        case "array": return this.array(value, name === "Array" ? "" : `${name}(${value.length})`, depth);
+        case "array": return this.array(value, value.length, name === "Array" ? "" : `${name}(${value.length})`, depth);
         case "typedarray": {
           const length = TypedArrayPrototypeGetLength(value);
-          return this.array(value, `${name ?? TypedArrayPrototypeGetSymbolToStringTag(value)}(${length})`, depth);
+          return this.array(value, length, `${name ?? TypedArrayPrototypeGetSymbolToStringTag(value)}(${length})`, depth);
         }
-        case "arguments": return this.array(value, "[Arguments]", depth);
+        case "arguments": {
+          const length = ownData(value, "length");
+          return this.array(value, typeof length === "number" ? length : 0, "[Arguments]", depth);
+        }
         case "error": {
           const own = inheritedString(value, "name") ?? "Error";
           return this.error(errorTitle(value, own, inheritedString(value, "message") ?? ""), value, depth);
@@ -334,8 +340,7 @@
       return parts.length === 0 ? title : titled(title, "{", parts, "}", depth);
     }
 
-    array(value, title, depth) {
-      const { length } = value;
+    array(value, length, title, depth) {
       const parts = [];
       let i = 0, holes = 0;
       const fill = () => {

@@ -31,19 +31,26 @@
     queryEnd: offsets[10],
   });
 
+  // The longest input that the parser, which cannot be terminated, is let loose on: as in Chromium.
+  const LONGEST = 2 ** 21;
+
   // The record of `input`, a USVString, against `base`, another or undefined; null if it is not a URL.
   function parse(input, base) {
     if (base === undefined && input === latest.href && input !== "") return latest;
+    if (input.length > LONGEST || base?.length > LONGEST) return null;
     offsets ??= new Uint32Array(11);
     const href = internal.ops.urlParse(input, base, offsets);
     if (href === undefined) return null;
     return (latest = record(href));
   }
 
+  const shown = (input) => (input.length > 200 ? `${StringPrototypeSlice(input, 0, 200)}…` : input);
+
   // The parts that can be set, by the numbers native code knows them by.
   const PROTOCOL = 0, USERNAME = 1, PASSWORD = 2, HOST = 3, HOSTNAME = 4, PORT = 5, PATHNAME = 6, SEARCH = 7, HASH = 8;
 
   function change(current, part, value) {
+    if (current.href.length + value.length > LONGEST) return current;
     const href = internal.ops.urlSet(current.href, part, value, offsets ??= new Uint32Array(11));
     return href === undefined || href === current.href ? current : record(href);
   }
@@ -254,7 +261,7 @@
       const against = base === undefined ? undefined : USVString(base);
       this.#u = parse(input, against);
       if (this.#u === null) {
-        throw new TypeError(`Invalid URL: '${input}'${against === undefined ? "" : ` against '${against}'`}`);
+        throw new TypeError(`Invalid URL: '${shown(input)}'${against === undefined ? "" : ` against '${shown(against)}'`}`);
       }
     }
 
@@ -284,7 +291,7 @@
       this.#u; // the brand, before anything of the value runs
       const input = USVString(value);
       const u = parse(input, undefined);
-      if (u === null) throw new TypeError(`Invalid URL: '${input}'`);
+      if (u === null) throw new TypeError(`Invalid URL: '${shown(input)}'`);
       this.#u = u;
       this.#refill();
     }

@@ -8,7 +8,7 @@
     ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, ArrayPrototypeIncludes, DataViewPrototypeGetBuffer,
     DataViewPrototypeGetByteLength, DataViewPrototypeGetByteOffset, IteratorPrototype, MathTrunc, NumberIsFinite,
     ObjectDefineProperty, ObjectFreeze, ObjectPrototypePropertyIsEnumerable, ObjectSetPrototypeOf,
-    RegExpPrototypeExec, ReflectApply, ReflectOwnKeys, StringPrototypeToWellFormed, SymbolIterator,
+    RegExpPrototypeExec, ReflectApply, RangeError, ReflectOwnKeys, StringPrototypeToWellFormed, SymbolIterator,
     SymbolToStringTag, TypeError, TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength,
     TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
   } = internal.primordials;
@@ -23,12 +23,20 @@
     }
   }
 
-  const DOMString = (value) => (typeof value === "string" ? value : `${value}`);
-  const USVString = (value) => StringPrototypeToWellFormed(typeof value === "string" ? value : `${value}`);
+  // A longer string comes of a doubling loop, and costs nothing until native code reads it, which then cannot be
+  // terminated.
+  const LONGEST = 2 ** 25;
+
+  function DOMString(value) {
+    const string = typeof value === "string" ? value : `${value}`;
+    if (string.length > LONGEST) throw new RangeError(`A string of ${string.length} characters is too long`);
+    return string;
+  }
+  const USVString = (value) => StringPrototypeToWellFormed(DOMString(value));
 
   const NOT_LATIN1 = /[^\x00-\xff]/;
   function ByteString(value, what) {
-    const string = typeof value === "string" ? value : `${value}`;
+    const string = DOMString(value);
     if (RegExpPrototypeExec(NOT_LATIN1, string) !== null) {
       throw new TypeError(`${what}: '${string}' has a character that is not in the range of a byte`);
     }
