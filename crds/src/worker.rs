@@ -166,7 +166,7 @@ pub struct SecretKeyRef {
 pub struct Limits {
     /// CPU time of one invocation, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 300_000))]
+    #[schemars(range(min = 1, max = 30_000))]
     pub cpu_ms: Option<i32>,
     /// Wall-clock time of one invocation with its `waitUntil`, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ pub struct Limits {
     pub startup_ms: Option<i32>,
     /// Invocations at once in one isolate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub concurrency: Option<i32>,
     /// Largest request body, MiB.
     #[serde(default, rename = "requestBodyMiB", skip_serializing_if = "Option::is_none")]

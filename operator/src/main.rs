@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Parser;
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
@@ -20,6 +20,7 @@ use tenon_operator::pool;
 use tenon_operator::watches::{SharedIndex, Watches};
 use tenon_operator::worker::{MANAGER, Reconciler, queue};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 /// Reconciles Workers and RuntimePools and serves the catalog.
 #[derive(Parser)]
@@ -68,7 +69,8 @@ async fn main() -> anyhow::Result<()> {
         recorder: recorder.clone(),
         metrics: metrics.clone(),
     };
-    tokio::spawn(watches.run(readiness.hold("catalog")));
+    let mut vital = JoinSet::new();
+    vital.spawn(watches.run(readiness.hold("catalog")));
 
     let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone());
     let all = {
@@ -84,15 +86,22 @@ async fn main() -> anyhow::Result<()> {
             }
         }
     };
-    tokio::spawn(queue::run(touched_rx, leading_rx.clone(), all, reconcile));
+    vital.spawn(queue::run(touched_rx, leading_rx.clone(), all, reconcile));
     let settings = pool::plan::Settings { image: args.node_image, catalog: args.catalog_url };
     let leader_metrics = metrics.clone();
     let context =
         pool::Context { client, namespace: args.namespace, settings, leading_rx: leading_rx.clone(), metrics };
-    tokio::spawn(pool::run(context));
+    vital.spawn(pool::run(context));
     tokio::spawn(count_leadership(leading_rx, leader_metrics));
 
-    drain::termination().await;
+    tokio::select! {
+        () = drain::termination() => {}
+        // Half an operator is worse than the next one: it would keep the Lease.
+        Some(ended) = vital.join_next() => {
+            ended.context("a part of the operator failed")?;
+            bail!("a part of the operator has ended");
+        }
+    }
     // Held for good: an operator that drains is not ready again.
     let _draining = readiness.hold("drain");
     signal.drain().await;

@@ -320,7 +320,9 @@ impl Shard {
         // The engine's share is this thread's alone; module bytes stay where they are.
         let isolate = Isolate::start(&self.engine, digest, Rc::new((*revision).clone())).await?;
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
-        Ok(Resident { worker, isolate, gate: Gate::new(limits.concurrency), request_body_bytes })
+        // Whatever its own limit, a Worker leaves the others half of the shard.
+        let gate = Gate::new(limits.concurrency.min(self.gate.limit().div_ceil(2)));
+        Ok(Resident { worker, isolate, gate, request_body_bytes })
     }
 
     /// Ends what the pool has let go of and tells the metrics how it stands now. Call when it has changed.

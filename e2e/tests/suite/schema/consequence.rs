@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tenon_crds::{Condition, ConditionStatus, RuntimePool, Secret, Worker, WorkerRevision};
+use tenon_operator::claims::Holder;
 use tenon_operator::index::{Change, Index, Watched};
 use tenon_operator::pool::plan::{Settings, children};
 use tenon_operator::revision::{resolve, worker_of};
@@ -40,7 +41,7 @@ impl Kind for Worker {
     fn consequences(mut self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
         self.metadata.uid = None;
         let id = WorkerId::new(namespace, &self.name_any());
-        let mut index = Index::new("example.com");
+        let mut index = Index::new("platform.test");
         if let Some(reference) = &self.spec.source.config_map_ref {
             let entrypoint = self.spec.entrypoint.as_deref().unwrap_or("worker.js");
             let data = BTreeMap::from([(entrypoint, "export default {}")]);
@@ -55,7 +56,7 @@ impl Kind for Worker {
         let candidate = index.candidate(&id).context("the index does not know it")?;
 
         for (route, holder) in &candidate.routes {
-            ensure!(*holder == id, "{route:?} is not its own");
+            ensure!(*holder == Holder::Claimant, "{route:?} is not its own");
             // As clients do, which resolve and encode what a path should not have.
             let requested = Url::parse(&format!("http://example.com{}", route.path))?;
             ensure!(requested.path() == route.path, "no request has the path {:?}", route.path);
