@@ -4,14 +4,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::Uri;
 use prometheus::Registry;
-use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::WorkerId;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -98,7 +98,7 @@ impl Router {
                 _alive: lanes_rx.clone(),
             };
             let runtime = runtime()?;
-            threads.push(thread::Builder::new().name(format!("lane-{i}")).spawn(move || lane.run(&runtime))?);
+            threads.push(vital::spawn(format!("lane-{i}"), move || lane.run(&runtime))?);
         }
         drop((lanes_rx, drain));
 
@@ -106,7 +106,7 @@ impl Router {
         let client =
             catalog::Client::new(config.name, Endpoint::from(config.catalog), published.clone(), ready, metrics);
         let runtime = runtime()?;
-        threads.push(thread::Builder::new().name("catalog".into()).spawn(move || {
+        threads.push(vital::spawn("catalog".to_owned(), move || {
             runtime.block_on(async {
                 tokio::select! {
                     never = client.run() => match never {},

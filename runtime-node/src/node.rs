@@ -12,8 +12,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 
 use prometheus::Registry;
-use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
 
 use crate::config::Config;
@@ -83,7 +83,7 @@ impl Node {
                 ready: readiness.hold("shards"),
             };
             let name = format!("shard-{shard}");
-            let spawned = std::thread::Builder::new().name(name).spawn(move || thread.run());
+            let spawned = vital::spawn(name, move || thread.run());
             node.threads.push(spawned.map_err(SpawnError::Thread)?);
             node.addresses.push(address);
         }
