@@ -63,7 +63,19 @@ pub(super) unsafe extern "C" fn on_import_meta(
     }
 }
 
+/// The function of `dispatch.js` that imports a module, in the isolate's slot.
+struct Import(v8::Global<v8::Function>);
+
+/// Has `import()` answered by `hooks.import` of `internal`.
+pub(super) fn install(scope: &mut v8::PinScope<'_, '_>, import: v8::Local<'_, v8::Function>) {
+    let import = v8::Global::new(scope, import);
+    scope.set_slot(Import(import));
+}
+
 /// For `Isolate::set_host_import_module_dynamically_callback`.
+///
+/// It only asks for the module. To evaluate one from here would be to do it while another is being evaluated, which
+/// ends the process where the one is the other.
 pub(super) fn on_dynamic_import<'s, 'i>(
     scope: &mut v8::PinScope<'s, 'i>,
     _options: v8::Local<'s, v8::Data>,
@@ -71,49 +83,27 @@ pub(super) fn on_dynamic_import<'s, 'i>(
     specifier: v8::Local<'s, v8::String>,
     _attributes: v8::Local<'s, v8::FixedArray>,
 ) -> Option<v8::Local<'s, v8::Promise>> {
-    let state = State::of(scope);
-    let resolver = v8::PromiseResolver::new(scope)?;
-    let promise = resolver.get_promise(scope);
-    v8::tc_scope!(let scope, scope);
-    let referrer = referrer.to_rust_string_lossy(scope);
-    if let Some(imported) = import(scope, &state, specifier, &referrer) {
-        return Some(imported);
-    }
-    if scope.has_terminated() {
-        return None;
-    }
-    // V8 ends the process where there is neither a promise nor an exception, so there is always a promise.
-    let exception = scope.exception().unwrap_or_else(|| v8::undefined(scope).into());
-    scope.reset();
-    resolver.reject(scope, exception)?;
-    Some(promise)
+    let Import(import) = scope.get_slot().expect("every isolate gets it when it is made");
+    let import = v8::Local::new(scope, import.clone());
+    let undefined = v8::undefined(scope).into();
+    // V8 ends the process where there is neither a promise nor an exception: an async function gives a promise, its
+    // own, or it could not be called, and that threw.
+    import.call(scope, undefined, &[specifier.into(), referrer])?.try_into().ok()
 }
 
-fn import<'s>(
+/// Compiles, links and evaluates the module that `referrer` means by `specifier`. Returns the promise of its evaluation
+/// and its namespace; throws if there is none, or it cannot be compiled or linked. Not to be called while another is
+/// being evaluated.
+pub(super) fn import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
-    state: &State,
     specifier: v8::Local<'s, v8::String>,
     referrer: &str,
-) -> Option<v8::Local<'s, v8::Promise>> {
-    let name = find(scope, state, specifier, referrer)?;
-    let module = load(scope, state, &name)?;
+) -> Option<(v8::Local<'s, v8::Value>, v8::Local<'s, v8::Value>)> {
+    let state = State::of(scope);
+    let name = find(scope, &state, specifier, referrer)?;
+    let module = load(scope, &state, &name)?;
     module.instantiate_module(scope, resolve_callback)?;
-    let evaluation: v8::Local<'_, v8::Promise> = module.evaluate(scope)?.try_into().ok()?;
-    // The namespace is there when the evaluation is: a promise of the one becomes one of the other. What `then` makes
-    // is for the Worker to say, by `Symbol.species`, and need not be a promise at all.
-    let then = v8::Function::builder(the_data).data(module.get_module_namespace()).build(scope)?;
-    let imported: v8::Local<'_, v8::Value> = evaluation.then(scope, then)?.into();
-    match imported.try_cast() {
-        Ok(promise) => Some(promise),
-        Err(_) => {
-            throw(scope, "import() was made to give something that is not a promise");
-            None
-        }
-    }
-}
-
-fn the_data(_: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
-    rv.set(args.data());
+    Some((module.evaluate(scope)?, module.get_module_namespace()))
 }
 
 #[allow(unsafe_code)] // The scope of a callback can be had in no other way.

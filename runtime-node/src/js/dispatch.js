@@ -3,6 +3,7 @@
 //   hooks.start(id, evaluation, namespace, variables)   the modules have been evaluated, or will have been when the
 //                                                       promise `evaluation` settles
 //   hooks.fetch(id, method, url, hasBody)               deliver a request
+//   hooks.import(specifier, referrer)                   what `import()` gives
 //
 // and calls back:
 //
@@ -11,6 +12,7 @@
 //   ops.fail(id, error)                                 the invocation threw
 //   ops.waitUntil(id), ops.waitOver(id)                 one more, one less promise that the invocation outlives
 //   ops.requestHeaders(id), ops.bodyRead(id)            the parts of a request that many handlers never look at
+//   ops.evaluateModule(specifier, referrer)             [the promise of its evaluation, its namespace]
 //
 // `id` names the invocation. All of this runs in turns of that invocation, or of others whose promises it awaits.
 (function (internal) {
@@ -80,6 +82,14 @@
     } catch (error) {
       ops.fail(id, error);
     }
+  };
+
+  hooks.import = async (specifier, referrer) => {
+    // Not while another module is being evaluated.
+    await undefined;
+    const module = ops.evaluateModule(specifier, referrer);
+    await module[0];
+    return module[1];
   };
 
   hooks.fetch = async (id, method, url, hasBody) => {

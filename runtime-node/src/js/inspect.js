@@ -1,5 +1,6 @@
 // How `console` shows a value. It reads own property descriptors and internal slots only: no getter, no `toString`,
-// no proxy trap of a Worker ever runs, and the size of what it makes is bounded.
+// no proxy trap of a Worker ever runs, but for what V8 asks when it writes an error's stack; and the size of what it
+// makes is bounded.
 (function (internal) {
   "use strict";
 
@@ -324,6 +325,8 @@
     }
 
     boxed(kind, inner, value, depth) {
+      // Naming its keys would make a string of each index.
+      if (typeof inner === "string" && inner.length > MAX_STRING) return `[${kind}: ${primitive(inner)}]`;
       const indexed = typeof inner === "string" ? inner.length : 0;
       return this.bracketed(`[${kind}: ${primitive(inner)}]`, value, depth, [], indexed);
     }

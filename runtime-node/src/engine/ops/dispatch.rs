@@ -7,6 +7,7 @@ use tenon_proto::runtime::Header;
 use super::invocation;
 use crate::engine::FetchResponse;
 use crate::engine::exception::Exception;
+use crate::engine::modules;
 use crate::engine::report::{self, Severity};
 use crate::engine::state::State;
 use crate::engine::string::{from_name, from_octets, to_bytes, to_octets};
@@ -18,6 +19,7 @@ super::ops! {
     "waitUntil" => wait_until,
     "waitOver" => wait_over,
     "requestHeaders" => request_headers,
+    "evaluateModule" => evaluate_module,
 }
 
 /// What a response's headers may come to, counted as HTTP/2 counts them. As much as the largest of common proxies takes,
@@ -128,4 +130,17 @@ fn request_headers(
     });
     let Some(strings) = strings.collect::<Option<Vec<v8::Local<'_, v8::Value>>>>() else { return };
     rv.set(v8::Array::new_with_elements(scope, &strings).into());
+}
+
+/// `evaluateModule(specifier, referrer)` → the promise of its evaluation, and its namespace. Throws if there is none.
+fn evaluate_module<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: v8::FunctionCallbackArguments<'s>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    let Ok(specifier) = args.get(0).try_cast() else { return };
+    let referrer = args.get(1).to_rust_string_lossy(scope);
+    if let Some((evaluation, namespace)) = modules::import(scope, specifier, &referrer) {
+        rv.set(v8::Array::new_with_elements(scope, &[evaluation, namespace]).into());
+    }
 }

@@ -17,6 +17,7 @@ mod timers;
 mod url;
 
 use super::invocation::InvocationId;
+use super::modules;
 
 /// A function's name in `internal.ops`, and the function.
 pub(super) type Op = (&'static str, v8::FunctionCallback);
@@ -32,7 +33,7 @@ macro_rules! ops {
 }
 use ops;
 
-/// Fills `internal.ops` of a new isolate, and gives its global object the console.
+/// Fills `internal.ops` of a new isolate, and gives V8 what it calls back, its global object the console.
 pub(super) fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
     let fill = |scope: &mut v8::PinScope<'_, '_>| {
         let key = v8::String::new(scope, "ops")?;
@@ -54,13 +55,17 @@ pub(super) fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, 
             let function = builder.build(scope)?;
             object.create_data_property(scope, key.into(), function.into())?;
         }
+        let key = v8::String::new(scope, "hooks")?;
+        let hooks: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
+        let key = v8::String::new(scope, "import")?;
+        modules::install(scope, hooks.get(scope, key.into())?.try_into().ok()?);
         // In place of V8's own, which it defines in every new context and wants to be the first to.
         let key = v8::String::new(scope, "console")?;
         let console = internal.get(scope, key.into())?;
         let global = scope.get_current_context().global(scope);
         global.define_own_property(scope, key.into(), console, v8::PropertyAttribute::DONT_ENUM)?.then_some(())
     };
-    fill(scope).expect("bootstrap.js gave `internal` an extensible object `ops`, and nothing of a Worker has run");
+    fill(scope).expect("the files of `src/js` gave `internal` what is looked for, and nothing of a Worker has run");
 }
 
 /// The invocation named by an argument.
