@@ -21,20 +21,22 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A test: a name and an async function of a fresh [`Shard`], on a thread of its own.
+#[allow(unused_macros)] // The suite of hostile Workers makes its tests of files.
 macro_rules! trials {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
-            vec![$($crate::harness::trial(stringify!($name), |shard| Box::pin($name(shard)))),+]
+            vec![$($crate::harness::trial(stringify!($name).to_owned(), |shard| Box::pin($name(shard)))),+]
         }
     };
 }
+#[allow(unused_imports)]
 pub(crate) use trials;
 
 pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
 
-pub(crate) fn trial(name: &'static str, test: fn(Rc<Shard>) -> Running) -> Trial {
+pub(crate) fn trial(name: String, test: impl FnOnce(Rc<Shard>) -> Running + Send + 'static) -> Trial {
     static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
-    Trial::test(name, move || {
+    Trial::test(name.clone(), move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let watchdog = WATCHDOG.get_or_init(Watchdog::spawn);
         let shard = Rc::new(Shard { name, engine: Rc::new(Engine::new(watchdog, ShardId(0))) });
@@ -45,7 +47,7 @@ pub(crate) fn trial(name: &'static str, test: fn(Rc<Shard>) -> Running) -> Trial
 
 /// Where a test runs its Workers.
 pub(crate) struct Shard {
-    name: &'static str,
+    name: String,
     pub(crate) engine: Rc<Engine>,
 }
 
@@ -66,7 +68,7 @@ impl Shard {
         Worker {
             engine: Rc::clone(&self.engine),
             revision: Revision {
-                worker: WorkerId::new("test", self.name),
+                worker: WorkerId::new("test", &self.name),
                 name: "first".to_owned(),
                 entrypoint: modules[0].0.to_owned(),
                 modules: modules.iter().map(module).collect(),

@@ -1,0 +1,45 @@
+//! The suite of hostile Workers: every script under `tests/hostile` is a test of its own.
+//!
+//! ```text
+//!            one shard
+//!   ┌───────────────────────────┐
+//!   │ hostile  ◄── its requests │   must end as the script's header says
+//!   │ neighbour ◄── requests    │   must answer all the while, and afterwards
+//!   │ innocent  ◄── a request   │   the same Worker's next isolate, which must answer
+//!   └───────────────────────────┘
+//! ```
+//!
+//! The process that runs the suite is the one that a script would like to end, so a suite that comes to its end is
+//! the proof that none did; and when it has, the memory that all of them took must have come back.
+
+#![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
+
+#[allow(dead_code, unused_imports, unused_macros)] // The engine's own tests use the rest.
+#[path = "engine/harness.rs"]
+mod harness;
+#[path = "hostile/memory.rs"]
+mod memory;
+#[path = "hostile/play.rs"]
+mod play;
+#[path = "hostile/script.rs"]
+mod script;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile");
+
+fn main() -> ExitCode {
+    tenon_runtime_node::engine::init();
+    harness::collect_logs();
+    let arguments = libtest_mimic::Arguments::from_args();
+    let lists = arguments.list;
+    let trials = script::all(Path::new(DIRECTORY)).into_iter().map(play::trial).collect();
+    let before = memory::resident();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if !lists && let Err(kept) = memory::expect_back(before) {
+        eprintln!("\nwhat the scripts took has not come back: {kept}");
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}

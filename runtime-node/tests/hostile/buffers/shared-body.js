@@ -1,0 +1,16 @@
+// Two clones of a request, of which one takes the buffer away.
+// expect: answer the text
+// body: the text
+export default {
+  async fetch(request, env, ctx) {
+    const copy = request.clone();
+    const third = copy.clone();
+    const buffer = await request.arrayBuffer();
+    new Uint8Array(buffer).fill(0);
+    buffer.transfer();
+    const bytes = await third.bytes();
+    bytes.fill(0);
+    bytes.buffer.transfer();
+    return new Response(await copy.text());
+  },
+};

@@ -1,0 +1,10 @@
+// An async generator without end.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    async function* endless() {
+      for (;;) yield Promise.resolve(1);
+    }
+    for await (const x of endless());
+  },
+};

@@ -1,0 +1,11 @@
+// The same through queueMicrotask, twice as many each time.
+// expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
+export default {
+  async fetch(request, env, ctx) {
+    const again = () => {
+      queueMicrotask(again);
+      queueMicrotask(again);
+    };
+    again();
+  },
+};

@@ -1,0 +1,8 @@
+// Rejections that nobody handles.
+// expect: cpu_limit_exceeded
+// lines: 70
+export default {
+  async fetch(request, env, ctx) {
+    for (;;) Promise.reject(new Error('left alone'));
+  },
+};

@@ -1,0 +1,15 @@
+// A thenable that resolves again and again, with itself and others.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    const thenable = {
+      then(resolve, reject) {
+        for (let i = 0; i < 10; i++) {
+          resolve(thenable);
+          reject(thenable);
+        }
+      },
+    };
+    await thenable;
+  },
+};

@@ -1,0 +1,11 @@
+// Keeps itself alive a million times over, and for ever.
+// expect: answer kept
+// limits: cpu_ms=1000 wall_ms=100
+// logs: wall_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    for (let i = 0; i < 1e4; i++) ctx.waitUntil(new Promise(() => {}));
+    ctx.waitUntil(new Promise(() => setInterval(() => {}, 1)));
+    return new Response('kept');
+  },
+};

@@ -1,0 +1,15 @@
+// Answers with the response of another invocation, twice, and with a promise that it settles.
+// expect: answer mine or answer theirs or worker_exception
+// at once: 6
+let waiting = null;
+let response = null;
+export default {
+  async fetch() {
+    response ??= new Response('theirs');
+    if (waiting === null) return new Promise((resolve) => (waiting = resolve, setTimeout(() => {}, 20)));
+    waiting(response);
+    waiting = null;
+    const { text } = response;
+    return response.bodyUsed ? new Response('mine') : response;
+  },
+};

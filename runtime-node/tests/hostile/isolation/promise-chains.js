@@ -1,0 +1,27 @@
+// Promises, timers and listeners of one invocation that go on in another.
+// expect: answer held
+// requests: 10
+// lines: 200
+let chain = Promise.resolve();
+let release;
+const listeners = [];
+export default {
+  async fetch(request, env, ctx) {
+    const before = release;
+    const gate = new Promise((resolve) => (release = resolve));
+    chain = chain.then(() => gate).then(() => {
+      // The invocation that this belongs to has ended: it may not begin anything.
+      try {
+        setTimeout(() => console.log('a timer of the dead'), 0);
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+      }
+      ctx.waitUntil(new Promise(() => {}));
+    });
+    addEventListener('x', () => chain.then(() => setTimeout(() => {}, 1)));
+    before?.();
+    dispatchEvent(new Event('x'));
+    await null;
+    return new Response('held');
+  },
+};

@@ -1,0 +1,7 @@
+// Waits for four thousand million holes.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    await Promise.allSettled(new Array(2 ** 32 - 1).values());
+  },
+};

@@ -1,0 +1,7 @@
+// Spreads holes into a list, a call and a set.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    for (const use of [(x) => new Set(x), (x) => Math.max(...x), (x) => [...x]]) use(new Array(2 ** 32 - 1));
+  },
+};

@@ -1,0 +1,10 @@
+// A proxy that says it has one place, and then many.
+// expect: answer held
+export default {
+  async fetch(request, env, ctx) {
+    let asked = 0;
+    const liar = new Proxy([], { get: (_, key) => (key === 'length' ? (asked++ ? 2 ** 25 : 1) : 0) });
+    Array.prototype.lastIndexOf.call(liar, 1);
+    return new Response('held');
+  },
+};

@@ -1,0 +1,14 @@
+// A loop that V8 compiles as it compiles WebAssembly.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    function module() {
+      "use asm";
+      function loop() {
+        for (;;);
+      }
+      return { loop: loop };
+    }
+    module().loop();
+  },
+};

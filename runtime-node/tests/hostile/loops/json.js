@@ -1,0 +1,13 @@
+// JSON in both directions, with functions that take their time.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    JSON.parse('[1,2]', function reviver() {
+      return JSON.stringify({
+        toJSON() {
+          for (;;);
+        },
+      });
+    });
+  },
+};

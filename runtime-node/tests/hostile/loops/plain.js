@@ -1,0 +1,7 @@
+// The oldest of them all.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    for (;;);
+  },
+};

@@ -1,0 +1,18 @@
+// Catches and outlives what it can.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    const again = async () => {
+      for (;;) {
+        try {
+          for (;;);
+        } catch {
+          continue;
+        } finally {
+          again();
+        }
+      }
+    };
+    return again();
+  },
+};

@@ -1,0 +1,9 @@
+// Names of properties, which V8 keeps one of each.
+// expect: memory_limit_exceeded
+// limits: cpu_ms=20000 memory_mib=24
+export default {
+  async fetch(request, env, ctx) {
+    const all = {};
+    for (let i = 0;; i++) all[`name ${i}`.repeat(10)] = i;
+  },
+};

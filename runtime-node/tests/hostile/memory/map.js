@@ -1,0 +1,10 @@
+// A Map and a Set as large as they go.
+// expect: memory_limit_exceeded
+// limits: cpu_ms=20000 memory_mib=24
+export default {
+  async fetch(request, env, ctx) {
+    const map = new Map();
+    const set = new Set();
+    for (let i = 0;; i++) set.add(map.set(i, i) && i);
+  },
+};

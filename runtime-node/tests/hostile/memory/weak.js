@@ -1,0 +1,14 @@
+// Weak references and maps, which are not.
+// expect: memory_limit_exceeded
+// limits: cpu_ms=20000 memory_mib=24
+export default {
+  async fetch(request, env, ctx) {
+    const all = [];
+    const map = new WeakMap();
+    for (;;) {
+      const object = {};
+      all.push(new WeakRef(object), object);
+      map.set(object, map);
+    }
+  },
+};

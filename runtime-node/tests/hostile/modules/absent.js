@@ -1,0 +1,5 @@
+// Imports what is not there.
+// expect: start worker_start_failed
+// logs: nowhere.js
+import './nowhere.js';
+export default { fetch: () => new Response('there') };

@@ -1,0 +1,7 @@
+// Imports in phases that there are none of, and with attributes.
+// expect: start worker_start_failed
+import defer * as b from './b.js';
+import source c from './b.js';
+export default { fetch: () => new Response('x') };
+// module: b.js
+export default 1;

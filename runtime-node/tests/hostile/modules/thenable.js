@@ -1,0 +1,10 @@
+// A module that is a promise of itself.
+// expect: answer 1
+export function then(resolve) {
+  resolve(1);
+}
+export default {
+  async fetch() {
+    return new Response(await import('./worker.js'));
+  },
+};

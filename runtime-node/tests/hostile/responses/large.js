@@ -1,0 +1,8 @@
+// A body far larger than the heap.
+// expect: memory_limit_exceeded
+// limits: memory_mib=24
+export default {
+  async fetch(request, env, ctx) {
+    return new Response('x'.repeat(2 ** 25));
+  },
+};

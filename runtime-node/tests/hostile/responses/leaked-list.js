@@ -1,0 +1,19 @@
+// Gets hold of the list behind its headers, and writes into it what no check has seen.
+// expect: worker_exception
+export default {
+  async fetch(request, env, ctx) {
+    let leaked;
+    Object.defineProperty(Array.prototype, '0', {
+      configurable: true,
+      set(value) {
+        leaked = this;
+        Object.defineProperty(this, 0, { value, writable: true, enumerable: true, configurable: true });
+      },
+    });
+    const headers = new Headers({ a: 'b' });
+    delete Array.prototype[0];
+    if (leaked === undefined) throw new Error('nothing leaked, which is as good');
+    leaked[1] = 'x\r\nset-cookie: evil=1';
+    return new Response('split', { headers });
+  },
+};

@@ -1,0 +1,11 @@
+// Answers with what is used up, with nothing, and with the request.
+// expect: worker_exception
+// requests: 7
+export default {
+  async fetch(request, env, ctx) {
+    const response = new Response('x');
+    await response.text();
+    globalThis.n = (globalThis.n ?? 0) + 1;
+    return [response, undefined, request, Response.error(), Promise.resolve(1), { then: (f) => f(null) }, Object.create(response)][globalThis.n % 7];
+  },
+};

@@ -1,0 +1,148 @@
+//! A script of the suite: a Worker, and in the comment at its head what must become of it.
+//!
+//! ```js
+//! // What it tries, in a sentence or two.
+//! // expect: cpu_limit_exceeded
+//! // limits: cpu_ms=50 memory_mib=24
+//! export default { … }
+//! ```
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | `expect:` | how every request ends: a failure's code, `start` and a code, or `answer` and the text; alternatives with `or` |
+//! | `limits:` | other limits than [`Limits`]' own |
+//! | `requests:` | how many, one after another; one unless said |
+//! | `at once:` | how many, together; one unless said |
+//! | `body:` | the requests' body |
+//! | `logs:` | what a line of the log must have in it |
+//! | `lines:` | how many lines the log may have at most |
+//! | `module:` | what follows is the module of that name; what came before is the entrypoint |
+//! | `chain:` | so many modules more, `chain/1.js` and so on, each of which imports the next |
+
+use std::path::Path;
+
+use tenon_proto::revision::Limits;
+
+/// The module that a script begins with.
+pub(crate) const ENTRYPOINT: &str = "worker.js";
+
+/// How a request may end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Answer(String),
+    Failure(String),
+    StartFailure(String),
+}
+
+pub(crate) struct Script {
+    /// `family/name`.
+    pub(crate) name: String,
+    /// Name and source; the entrypoint first.
+    pub(crate) modules: Vec<(String, String)>,
+    pub(crate) ends: Vec<End>,
+    pub(crate) limits: Limits,
+    pub(crate) requests: usize,
+    pub(crate) at_once: usize,
+    pub(crate) body: String,
+    pub(crate) logs: Vec<String>,
+    pub(crate) lines: Option<usize>,
+}
+
+/// Every script under `directory`, which has a directory for each family.
+pub(crate) fn all(directory: &Path) -> Vec<Script> {
+    let mut files: Vec<_> = directories(directory).flat_map(|family| files(&family)).collect();
+    files.sort();
+    files.iter().map(|file| Script::parse(&name(directory, file), &std::fs::read_to_string(file).unwrap())).collect()
+}
+
+fn directories(directory: &Path) -> impl Iterator<Item = std::path::PathBuf> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
+}
+
+fn files(family: &Path) -> Vec<std::path::PathBuf> {
+    let files = std::fs::read_dir(family).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "js")).collect()
+}
+
+fn name(directory: &Path, file: &Path) -> String {
+    file.strip_prefix(directory).unwrap().with_extension("").to_string_lossy().into_owned()
+}
+
+impl Script {
+    fn parse(name: &str, text: &str) -> Self {
+        let mut script = Self {
+            name: name.to_owned(),
+            modules: vec![(ENTRYPOINT.to_owned(), String::new())],
+            ends: Vec::new(),
+            // Time enough for a busy machine, and no more memory than a test needs.
+            limits: Limits { cpu_ms: 50, wall_ms: 2_000, startup_ms: 2_000, memory_mib: 32, ..Limits::default() },
+            requests: 1,
+            at_once: 1,
+            body: String::new(),
+            logs: Vec::new(),
+            lines: None,
+        };
+        let mut reading = 0;
+        for line in text.lines() {
+            let word = line.strip_prefix("// ").and_then(|line| line.split_once(": "));
+            if word.is_some_and(|(word, value)| script.heed(word, value)) {
+                if word.is_some_and(|(word, _)| word == "module") {
+                    reading = script.modules.len() - 1;
+                }
+            } else {
+                script.modules[reading].1.push_str(&format!("{line}\n"));
+            }
+        }
+        assert!(!script.ends.is_empty(), "{name} does not say what to expect");
+        script
+    }
+
+    /// Whether a comment was a line of the header's.
+    fn heed(&mut self, word: &str, value: &str) -> bool {
+        match word {
+            "expect" => self.ends = value.split(" or ").map(End::parse).collect(),
+            "limits" => value.split(' ').for_each(|limit| self.limit(limit)),
+            "requests" => self.requests = value.parse().unwrap(),
+            "at once" => self.at_once = value.parse().unwrap(),
+            "body" => value.clone_into(&mut self.body),
+            "logs" => self.logs.push(value.to_owned()),
+            "lines" => self.lines = Some(value.parse().unwrap()),
+            "module" => self.modules.push((value.to_owned(), String::new())),
+            "chain" => self.modules.extend(chain(value.parse().unwrap())),
+            _ => return false,
+        }
+        true
+    }
+
+    fn limit(&mut self, limit: &str) {
+        let (name, value) = limit.split_once('=').unwrap();
+        let limit = match name {
+            "cpu_ms" => &mut self.limits.cpu_ms,
+            "wall_ms" => &mut self.limits.wall_ms,
+            "memory_mib" => &mut self.limits.memory_mib,
+            "startup_ms" => &mut self.limits.startup_ms,
+            _ => panic!("{}: there is no limit {name}", self.name),
+        };
+        *limit = value.parse().unwrap();
+    }
+}
+
+/// Modules each of which imports the next; the last imports nothing.
+fn chain(length: usize) -> impl Iterator<Item = (String, String)> {
+    (1..=length).map(move |n| {
+        let import = if n < length { format!("import './{}.js';", n + 1) } else { String::new() };
+        (format!("chain/{n}.js"), import)
+    })
+}
+
+impl End {
+    fn parse(text: &str) -> Self {
+        if let Some(answer) = text.strip_prefix("answer ") {
+            Self::Answer(answer.to_owned())
+        } else if let Some(code) = text.strip_prefix("start ") {
+            Self::StartFailure(code.to_owned())
+        } else {
+            Self::Failure(text.to_owned())
+        }
+    }
+}

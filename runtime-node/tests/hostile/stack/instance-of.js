@@ -1,0 +1,11 @@
+// A hundred thousand functions, each bound to the next.
+// expect: worker_exception
+// limits: cpu_ms=2000 memory_mib=64
+export default {
+  async fetch(request, env, ctx) {
+    let bound = function () {};
+    for (let i = 0; i < 2e5; i++) bound = bound.bind();
+    bound();
+    ({}) instanceof bound;
+  },
+};

@@ -1,0 +1,21 @@
+// Pads, repeats and joins to the longest there is.
+// expect: answer held
+// limits: cpu_ms=1000
+export default {
+  async fetch(request, env, ctx) {
+    const longest = 2 ** 29 - 24;
+    for (const make of [
+      () => 'x'.padEnd(2 ** 29), () => 'x'.padStart(2 ** 31), () => 'x'.repeat(2 ** 29), () => Array(2 ** 20).join('x'.repeat(2 ** 10)),
+      () => 'x'.repeat(longest) + 'y', () => `${'x'.repeat(longest)}${'x'.repeat(longest)}`, () => 'x'.repeat(longest).concat('y'),
+      () => String.raw({ raw: ['x'.repeat(longest), 'y'] }, 'z'),
+    ]) {
+      try {
+        make();
+        return new Response(`${make} went through`);
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+      }
+    }
+    return new Response('held');
+  },
+};
