@@ -59,8 +59,10 @@ impl Election {
                 _ = ticks.tick() => {}
                 () = drain.signaled() => break,
             }
+            // The others count from when the Lease was written, which is no earlier than this.
+            let asked_at = Instant::now();
             match tokio::time::timeout(RENEW_DEADLINE, self.attempt(&mut observed)).await {
-                Ok(Ok(true)) => renewed_at = Some(Instant::now()),
+                Ok(Ok(true)) => renewed_at = Some(asked_at),
                 Ok(Ok(false)) => renewed_at = None,
                 Ok(Err(error)) => tracing::warn!(%error, "cannot renew or take the Lease"),
                 Err(_) => tracing::warn!("the API server does not answer"),
