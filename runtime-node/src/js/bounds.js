@@ -11,7 +11,8 @@
   const {
     Array, ArrayIsArray, ArrayPrototype, FunctionPrototypeBind, Object, ObjectDefineProperty, Promise, Proxy,
     ProxyRevocable, RangeError, ReflectApply, ReflectDefineProperty, ReflectDeleteProperty, ReflectGet,
-    ReflectGetOwnPropertyDescriptor, ReflectHas, ReflectSet, String, StringPrototype, SymbolIterator, TypeError,
+    ReflectGetOwnPropertyDescriptor, ReflectHas, ReflectOwnKeys, ReflectSet, String, StringPrototype, SymbolIterator,
+    TypeError, WeakSet, WeakSetPrototypeAdd, WeakSetPrototypeHas,
   } = internal.primordials;
 
   // An array of this length goes through natively in some tenths of a second at worst; of a longer one, or of what is
@@ -22,32 +23,33 @@
   // A longer string comes of a doubling loop. Some functions of strings take a minute for one, or end the process.
   const TOO_LONG = 2 ** 25;
 
-  function replace(object, name, make) {
-    const descriptor = ReflectGetOwnPropertyDescriptor(object, name);
-    if (descriptor === undefined) return;
-    const native = descriptor.value;
-    const made = make(native, name);
-    ReflectDefineProperty(made, "length", { __proto__: null, value: native.length, configurable: true });
-    ReflectDefineProperty(made, "name", { __proto__: null, value: native.name, configurable: true });
-    descriptor.value = made;
-    ObjectDefineProperty(object, name, descriptor);
+  // Puts `made`, named and described as what it replaces, in place of functions of `object`.
+  function replaceAll(object, made) {
+    const names = ReflectOwnKeys(made);
+    for (let i = 0; i < names.length; i++) {
+      const descriptor = ReflectGetOwnPropertyDescriptor(object, names[i]);
+      const value = made[names[i]];
+      const length = { __proto__: null, value: descriptor.value.length, configurable: true };
+      ReflectDefineProperty(value, "length", length);
+      descriptor.value = value;
+      ObjectDefineProperty(object, names[i], descriptor);
+    }
   }
 
   // ---- Proxies
 
-  // Puts a private field on an object that is there already.
-  class Mark extends class { constructor(object) { return object; } } {
-    #proxy;
-    static is(value) {
-      return #proxy in value;
-    }
+  // All there are; null until the first is made, so that who makes none pays nothing.
+  let marked = null;
+  const isProxy = (value) => marked !== null && WeakSetPrototypeHas(marked, value);
+  function mark(proxy) {
+    marked ??= new WeakSet();
+    WeakSetPrototypeAdd(marked, proxy);
+    return proxy;
   }
 
   function construct(target, handler) {
     if (new.target === undefined) throw new TypeError("Constructor Proxy requires 'new'");
-    const proxy = new Proxy(target, handler);
-    new Mark(proxy);
-    return proxy;
+    return mark(new Proxy(target, handler));
   }
   // Bound, because `Proxy` has no property `prototype`.
   const proxies = FunctionPrototypeBind(construct, undefined);
@@ -55,7 +57,7 @@
   const { revocable } = {
     revocable(target, handler) {
       const made = ProxyRevocable(target, handler);
-      new Mark(made.proxy);
+      mark(made.proxy);
       return made;
     },
   };
@@ -65,10 +67,11 @@
   // ---- Arrays
 
   // Whether native code may be let loose on it: its length is what it seems, and not too much.
-  function isBounded(value) {
+  const isBounded = (value) => (ArrayIsArray(value) ? !isProxy(value) && value.length <= MANY : isBoundedLike(value));
+
+  function isBoundedLike(value) {
     if (typeof value === "string") return value.length <= MANY;
-    if (typeof value !== "object" || value === null || Mark.is(value)) return false;
-    if (ArrayIsArray(value)) return value.length <= MANY;
+    if (typeof value !== "object" || value === null || isProxy(value)) return false;
     const length = ReflectGetOwnPropertyDescriptor(value, "length")?.value;
     return typeof length === "number" && length <= MANY;
   }
@@ -89,28 +92,60 @@
   };
   const disguise = (value) => new Proxy(Object(value), traps);
 
-  for (const name of [
-    "copyWithin", "every", "fill", "filter", "find", "findIndex", "findLast", "findLastIndex", "flat", "flatMap",
-    "forEach", "includes", "indexOf", "join", "lastIndexOf", "map", "reduce", "reduceRight", "reverse", "shift", "slice",
-    "some", "sort", "splice", "toLocaleString", "toReversed", "toSorted", "toSpliced", "unshift", "with",
-  ]) {
-    replace(ArrayPrototype, name, (native) => ({
-      [name](...args) {
-        if (isBounded(this) || this === undefined || this === null) return ReflectApply(native, this, args);
-        const disguised = disguise(this);
-        const result = ReflectApply(native, disguised, args);
-        return result === disguised ? this : result;
-      },
-    })[name]);
+  function visit(native, value, args) {
+    if (value === undefined || value === null) return ReflectApply(native, value, args);
+    const disguised = disguise(value);
+    const result = ReflectApply(native, disguised, args);
+    return result === disguised ? value : result;
   }
 
-  replace(Array, "from", (from) => ({
+  // Each written out, so that the optimiser sees through it.
+  const {
+    copyWithin, every, fill, filter, find, findIndex, findLast, findLastIndex, flat, flatMap, forEach, includes, indexOf,
+    join, lastIndexOf, map, reduce, reduceRight, reverse, shift, slice, some, sort, splice, toLocaleString, toReversed,
+    toSorted, toSpliced, unshift, with: withAt,
+  } = ArrayPrototype;
+  replaceAll(ArrayPrototype, {
+    copyWithin(...args) { return isBounded(this) ? ReflectApply(copyWithin, this, args) : visit(copyWithin, this, args); },
+    every(...args) { return isBounded(this) ? ReflectApply(every, this, args) : visit(every, this, args); },
+    fill(...args) { return isBounded(this) ? ReflectApply(fill, this, args) : visit(fill, this, args); },
+    filter(...args) { return isBounded(this) ? ReflectApply(filter, this, args) : visit(filter, this, args); },
+    find(...args) { return isBounded(this) ? ReflectApply(find, this, args) : visit(find, this, args); },
+    findIndex(...args) { return isBounded(this) ? ReflectApply(findIndex, this, args) : visit(findIndex, this, args); },
+    findLast(...args) { return isBounded(this) ? ReflectApply(findLast, this, args) : visit(findLast, this, args); },
+    findLastIndex(...args) { return isBounded(this) ? ReflectApply(findLastIndex, this, args) : visit(findLastIndex, this, args); },
+    flat(...args) { return isBounded(this) ? ReflectApply(flat, this, args) : visit(flat, this, args); },
+    flatMap(...args) { return isBounded(this) ? ReflectApply(flatMap, this, args) : visit(flatMap, this, args); },
+    forEach(...args) { return isBounded(this) ? ReflectApply(forEach, this, args) : visit(forEach, this, args); },
+    includes(...args) { return isBounded(this) ? ReflectApply(includes, this, args) : visit(includes, this, args); },
+    indexOf(...args) { return isBounded(this) ? ReflectApply(indexOf, this, args) : visit(indexOf, this, args); },
+    join(...args) { return isBounded(this) ? ReflectApply(join, this, args) : visit(join, this, args); },
+    lastIndexOf(...args) { return isBounded(this) ? ReflectApply(lastIndexOf, this, args) : visit(lastIndexOf, this, args); },
+    map(...args) { return isBounded(this) ? ReflectApply(map, this, args) : visit(map, this, args); },
+    reduce(...args) { return isBounded(this) ? ReflectApply(reduce, this, args) : visit(reduce, this, args); },
+    reduceRight(...args) { return isBounded(this) ? ReflectApply(reduceRight, this, args) : visit(reduceRight, this, args); },
+    reverse(...args) { return isBounded(this) ? ReflectApply(reverse, this, args) : visit(reverse, this, args); },
+    shift(...args) { return isBounded(this) ? ReflectApply(shift, this, args) : visit(shift, this, args); },
+    slice(...args) { return isBounded(this) ? ReflectApply(slice, this, args) : visit(slice, this, args); },
+    some(...args) { return isBounded(this) ? ReflectApply(some, this, args) : visit(some, this, args); },
+    sort(...args) { return isBounded(this) ? ReflectApply(sort, this, args) : visit(sort, this, args); },
+    splice(...args) { return isBounded(this) ? ReflectApply(splice, this, args) : visit(splice, this, args); },
+    toLocaleString(...args) { return isBounded(this) ? ReflectApply(toLocaleString, this, args) : visit(toLocaleString, this, args); },
+    toReversed(...args) { return isBounded(this) ? ReflectApply(toReversed, this, args) : visit(toReversed, this, args); },
+    toSorted(...args) { return isBounded(this) ? ReflectApply(toSorted, this, args) : visit(toSorted, this, args); },
+    toSpliced(...args) { return isBounded(this) ? ReflectApply(toSpliced, this, args) : visit(toSpliced, this, args); },
+    unshift(...args) { return isBounded(this) ? ReflectApply(unshift, this, args) : visit(unshift, this, args); },
+    with(...args) { return isBounded(this) ? ReflectApply(withAt, this, args) : visit(withAt, this, args); },
+  });
+
+  const { from } = Array;
+  replaceAll(Array, {
     from(items, ...rest) {
       const isLike = !isBounded(items) && items !== undefined && items !== null &&
         (items[SymbolIterator] === undefined || items[SymbolIterator] === null);
       return ReflectApply(from, this, isLike ? [disguise(items), ...rest] : [items, ...rest]);
     },
-  }).from);
+  });
 
   // ---- Promises of many
 
@@ -118,34 +153,55 @@
   function* each(items) {
     for (const item of items) yield item;
   }
-  for (const name of ["all", "allSettled", "any", "race"]) {
-    replace(Promise, name, (native) => ({
-      [name](items) {
-        return ReflectApply(native, this, [isBounded(items) ? items : each(items)]);
-      },
-    })[name]);
-  }
+  const stepped = (items) => [isBounded(items) ? items : each(items)];
+  const { all, allSettled, any, race } = Promise;
+  replaceAll(Promise, {
+    all(items) { return ReflectApply(all, this, stepped(items)); },
+    allSettled(items) { return ReflectApply(allSettled, this, stepped(items)); },
+    any(items) { return ReflectApply(any, this, stepped(items)); },
+    race(items) { return ReflectApply(race, this, stepped(items)); },
+  });
 
   // ---- Strings
 
-  replace(String, "raw", (raw) => ({
+  const { raw } = String;
+  replaceAll(String, {
     raw(template, ...values) {
       const parts = template?.raw;
       const bounded = parts === undefined || parts === null || isBounded(parts);
       return ReflectApply(raw, this, [bounded ? template : { raw: disguise(parts) }, ...values]);
     },
-  }).raw);
+  });
 
-  for (const name of [
-    "localeCompare", "match", "matchAll", "normalize", "replace", "replaceAll", "search", "split", "toLocaleLowerCase",
-    "toLocaleUpperCase", "toLowerCase", "toUpperCase", "toWellFormed",
-  ]) {
-    replace(StringPrototype, name, (native) => ({
-      [name](...args) {
-        const string = typeof this === "string" || this === undefined || this === null ? this : `${this}`;
-        if (string?.length > TOO_LONG) throw new RangeError(`A string of ${string.length} characters is too long`);
-        return ReflectApply(native, string, args);
-      },
-    })[name]);
+  function isShort(value) {
+    if (typeof value === "string" && value.length > TOO_LONG) {
+      throw new RangeError(`A string of ${value.length} characters is too long`);
+    }
+    return typeof value === "string";
   }
+  function read(native, value, args) {
+    if (value === undefined || value === null) return ReflectApply(native, value, args);
+    const string = `${value}`;
+    isShort(string);
+    return ReflectApply(native, string, args);
+  }
+  const {
+    localeCompare, match, matchAll, normalize, replace, replaceAll: replaceEach, search, split, toLocaleLowerCase,
+    toLocaleUpperCase, toLowerCase, toUpperCase, toWellFormed,
+  } = StringPrototype;
+  replaceAll(StringPrototype, {
+    localeCompare(...args) { return isShort(this) ? ReflectApply(localeCompare, this, args) : read(localeCompare, this, args); },
+    match(...args) { return isShort(this) ? ReflectApply(match, this, args) : read(match, this, args); },
+    matchAll(...args) { return isShort(this) ? ReflectApply(matchAll, this, args) : read(matchAll, this, args); },
+    normalize(...args) { return isShort(this) ? ReflectApply(normalize, this, args) : read(normalize, this, args); },
+    replace(...args) { return isShort(this) ? ReflectApply(replace, this, args) : read(replace, this, args); },
+    replaceAll(...args) { return isShort(this) ? ReflectApply(replaceEach, this, args) : read(replaceEach, this, args); },
+    search(...args) { return isShort(this) ? ReflectApply(search, this, args) : read(search, this, args); },
+    split(...args) { return isShort(this) ? ReflectApply(split, this, args) : read(split, this, args); },
+    toLocaleLowerCase(...args) { return isShort(this) ? ReflectApply(toLocaleLowerCase, this, args) : read(toLocaleLowerCase, this, args); },
+    toLocaleUpperCase(...args) { return isShort(this) ? ReflectApply(toLocaleUpperCase, this, args) : read(toLocaleUpperCase, this, args); },
+    toLowerCase(...args) { return isShort(this) ? ReflectApply(toLowerCase, this, args) : read(toLowerCase, this, args); },
+    toUpperCase(...args) { return isShort(this) ? ReflectApply(toUpperCase, this, args) : read(toUpperCase, this, args); },
+    toWellFormed(...args) { return isShort(this) ? ReflectApply(toWellFormed, this, args) : read(toWellFormed, this, args); },
+  });
 })
