@@ -1,0 +1,76 @@
+//! Pinned, but a request arrives at any thread, which hands it to the one that owns its Worker and waits for the
+//! response: what pinning costs where nobody in front knows the hash.
+//!
+//! A request goes through the owner's queue even where it arrives at the owner: none is served before its turn.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::load::{Load, Server};
+use crate::measurement::Measurement;
+use crate::pinned::Pinned;
+use crate::sandbox::Sandbox;
+use crate::scenario::{WorkerId, Workers};
+use crate::turn::{Request, Response};
+
+/// A request on its way to the thread that owns its Worker.
+struct Job {
+    worker: WorkerId,
+    request: Request,
+    answer: oneshot::Sender<Response>,
+}
+
+/// A thread's own queue, and its ends of all queues.
+struct Ends {
+    inbox: mpsc::UnboundedReceiver<Job>,
+    owners: Vec<mpsc::UnboundedSender<Job>>,
+}
+
+struct Handed {
+    homes: Arc<Workers>,
+    workers: Vec<WorkerId>,
+    owners: Vec<mpsc::UnboundedSender<Job>>,
+}
+
+pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
+    let workers = &load.shape().workers;
+    let (owners, inboxes): (Vec<_>, Vec<_>) = (0..load.shape().threads).map(|_| mpsc::unbounded_channel()).unzip();
+    let ends = inboxes.into_iter().map(|inbox| Some(Ends { inbox, owners: owners.clone() })).collect();
+    // A queue ends when all its senders have: none may stay here.
+    drop(owners);
+    let ends: Mutex<Vec<Option<Ends>>> = Mutex::new(ends);
+    load.run(async |thread| {
+        let own = ends.lock().unwrap_or_else(PoisonError::into_inner)[thread].take();
+        let Ends { inbox, owners } = own.expect("each thread asks once");
+        tokio::task::spawn_local(own_isolates(inbox, Pinned::new(sandbox, workers.of(thread))));
+        Handed { homes: Arc::clone(workers), workers: workers.all(), owners }
+    })
+}
+
+/// Serves what is handed to this thread.
+async fn own_isolates(mut inbox: mpsc::UnboundedReceiver<Job>, pinned: Pinned) {
+    let pinned = Rc::new(pinned);
+    while let Some(Job { worker, request, answer }) = inbox.recv().await {
+        let pinned = Rc::clone(&pinned);
+        tokio::task::spawn_local(async move {
+            let response = pinned.serve(&worker, request).await;
+            answer.send(response).unwrap_or_else(|_| unreachable!("a client waits until it is served"));
+        });
+    }
+}
+
+impl Server for Handed {
+    fn workers(&self) -> &[WorkerId] {
+        &self.workers
+    }
+
+    async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
+        let (answer, response) = oneshot::channel();
+        let job = Job { worker: worker.clone(), request, answer };
+        let handed = self.owners[self.homes.home(worker)].send(job);
+        handed.unwrap_or_else(|_| unreachable!("an owner serves as long as there is a client"));
+        response.await.expect("an owner answers what it was handed")
+    }
+}

@@ -1,0 +1,119 @@
+//! Latencies, counted in buckets whose width is at most a thirty-second of what they hold. Its size does not grow with
+//! what it has counted, so that it does not appear in the memory that is measured beside it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Buckets to a power of two, as a power of two.
+const PRECISION: u32 = 5;
+const SUB_BUCKETS: usize = 1 << PRECISION;
+/// Up to 2^40 ns, a quarter of an hour; what is longer counts as that.
+const BUCKETS: usize = (41 - PRECISION as usize) * SUB_BUCKETS;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Bucket and how often, of the buckets that are not empty: as it travels between processes.
+    #[serde(with = "sparse")]
+    counts: Vec<u64>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: vec![0; BUCKETS] }
+    }
+}
+
+impl Histogram {
+    pub fn record(&mut self, taken: Duration) {
+        self.counts[bucket(taken.as_nanos() as u64)] += 1;
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The least bucket that `share` of all do not exceed, by its upper end.
+    pub fn quantile(&self, share: f64) -> Duration {
+        let rank = ((self.count() as f64 * share).ceil() as u64).max(1);
+        let mut seen = 0;
+        let at = self.counts.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        Duration::from_nanos(at.map_or(0, upper_end))
+    }
+}
+
+fn bucket(nanos: u64) -> usize {
+    let shift = nanos.max(1).ilog2().saturating_sub(PRECISION);
+    (shift as usize * SUB_BUCKETS + (nanos >> shift) as usize).min(BUCKETS - 1)
+}
+
+fn upper_end(bucket: usize) -> u64 {
+    let shift = (bucket / SUB_BUCKETS).saturating_sub(1);
+    let first = (bucket - shift * SUB_BUCKETS) as u64;
+    ((first + 1) << shift) - 1
+}
+
+mod sparse {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(counts: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
+        let filled: Vec<(usize, u64)> = counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
+        filled.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, D::Error> {
+        let mut counts = vec![0; super::BUCKETS];
+        for (bucket, count) in Vec::<(usize, u64)>::deserialize(deserializer)? {
+            let place = counts.get_mut(bucket).ok_or_else(|| serde::de::Error::custom("there is no such bucket"))?;
+            *place = count;
+        }
+        Ok(counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(nanos: impl IntoIterator<Item = u64>) -> Histogram {
+        let mut histogram = Histogram::default();
+        nanos.into_iter().for_each(|nanos| histogram.record(Duration::from_nanos(nanos)));
+        histogram
+    }
+
+    #[test]
+    fn every_duration_lies_in_its_bucket_and_that_is_narrow() {
+        for nanos in (0..200).chain([1_000, 4_095, 4_096, 1_000_000, 123_456_789]) {
+            let end = upper_end(bucket(nanos));
+            assert!(end >= nanos && end - nanos <= nanos / 32, "{nanos} is counted as {end}");
+            assert_eq!(bucket(end), bucket(nanos));
+            assert_eq!(bucket(end + 1), bucket(nanos) + 1);
+        }
+    }
+
+    #[test]
+    fn the_quantile_is_of_the_nearest_rank() {
+        let histogram = of(1..=50);
+        assert_eq!(histogram.quantile(0.5), Duration::from_nanos(25));
+        assert_eq!(histogram.quantile(0.99), Duration::from_nanos(50));
+        assert_eq!(of([]).quantile(0.99), Duration::ZERO);
+    }
+
+    #[test]
+    fn it_arrives_as_it_left() {
+        let mut histogram = of([5, 700, 700]);
+        let line = serde_json::to_string(&histogram).unwrap();
+        histogram.add(&serde_json::from_str(&line).unwrap());
+        assert_eq!(histogram.count(), 6);
+        assert_eq!(histogram.quantile(0.3), Duration::from_nanos(5));
+    }
+}

@@ -1,0 +1,210 @@
+//! The clients, the same for every architecture: each has one request under way, and when that is answered, another.
+//!
+//! ```text
+//!  coordinator ─┬─ thread 0: event loop ─┬─ server, the architecture's end on this thread
+//!               │                        └─ clients, tasks
+//!               └─ thread n …
+//!
+//!  all built ──► warm-up ──► measured ──► stop: what is under way is answered, and counts
+//! ```
+//!
+//! A client is on a thread that serves, as a connection is: what there is between a request's arrival and its isolate
+//! is the architecture's, and nothing else is measured.
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::task::{JoinSet, LocalSet};
+
+use crate::histogram::Histogram;
+use crate::measurement::Measurement;
+use crate::scenario::{Shape, WorkerId};
+use crate::turn::{Request, Response};
+use crate::usage;
+
+/// How often the coordinator looks.
+const LOOK: Duration = Duration::from_millis(10);
+/// A client whose requests are answered at once lets the others on its thread go on after so many.
+const BURST: u64 = 16;
+
+const WARM_UP: u8 = 0;
+const MEASURED: u8 = 1;
+const STOP: u8 = 2;
+
+/// When a measurement begins and ends.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Window {
+    /// Milliseconds of load before it begins.
+    #[arg(long, global = true, default_value_t = 200)]
+    warm_up: u64,
+
+    /// Milliseconds that it lasts at least.
+    #[arg(long, global = true, default_value_t = 500)]
+    measured: u64,
+
+    /// Requests that it has at least.
+    #[arg(long, global = true, default_value_t = 1_000)]
+    requests: u64,
+}
+
+impl Window {
+    /// For the command line of another process.
+    pub fn to_args(self) -> [String; 6] {
+        let Self { warm_up, measured, requests } = self;
+        let pairs = [("--warm-up", warm_up), ("--measured", measured), ("--requests", requests)];
+        pairs.map(|(name, value)| [name.to_owned(), value.to_string()]).concat().try_into().expect("three pairs")
+    }
+}
+
+/// An architecture's end on one thread.
+pub trait Server {
+    /// The Workers that are asked for on this thread.
+    fn workers(&self) -> &[WorkerId];
+
+    async fn serve(&self, worker: &WorkerId, request: Request) -> Response;
+}
+
+/// What the threads have in common.
+struct Course {
+    phase: AtomicU8,
+    built: Barrier,
+    answered: Vec<Counter>,
+    latencies: Mutex<Histogram>,
+}
+
+/// On a cache line of its own: threads that count do not get in each other's way.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counter(AtomicU64);
+
+/// A scenario that awaits its architecture.
+pub struct Load {
+    shape: Shape,
+    window: Window,
+    /// Resident memory before there is any isolate.
+    before: u64,
+}
+
+impl Load {
+    /// Call when V8 is initialised and no isolate has been made.
+    ///
+    /// # Errors
+    /// When the kernel does not tell what the process uses.
+    pub fn new(shape: Shape, window: Window) -> anyhow::Result<Self> {
+        Ok(Self { shape, window, before: usage::resident()? })
+    }
+
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Puts the architecture that `build` makes, on each thread its end, under load.
+    ///
+    /// # Errors
+    /// When the kernel does not tell what the process uses.
+    pub fn run<S: Server + 'static>(&self, build: impl AsyncFn(usize) -> S + Sync) -> anyhow::Result<Measurement> {
+        let Shape { threads, clients, .. } = self.shape;
+        let course = Arc::new(Course {
+            phase: AtomicU8::new(WARM_UP),
+            built: Barrier::new(threads + 1),
+            answered: (0..threads).map(|_| Counter::default()).collect(),
+            latencies: Mutex::default(),
+        });
+        let (common, build) = (&course, &build);
+        let measured = thread::scope(|scope| {
+            for index in 0..threads {
+                scope.spawn(move || serve(common, index, clients, build));
+            }
+            course.built.wait();
+            let measured = coordinate(&course, self.window);
+            course.phase.store(STOP, Ordering::Relaxed);
+            measured
+        })?;
+        Ok(Measurement {
+            latencies: lock(&course.latencies).clone(),
+            throughput: measured.requests as f64 / measured.lasted.as_secs_f64(),
+            cpu: measured.cpu.div_f64(measured.requests.max(1) as f64),
+            memory: measured.memory.saturating_sub(self.before),
+        })
+    }
+}
+
+struct Measured {
+    requests: u64,
+    lasted: Duration,
+    cpu: Duration,
+    memory: u64,
+}
+
+/// Opens the window and closes it when enough has come through.
+fn coordinate(course: &Course, window: Window) -> anyhow::Result<Measured> {
+    let answered = || course.answered.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum::<u64>();
+    thread::sleep(Duration::from_millis(window.warm_up));
+    let (began, count, cpu) = (Instant::now(), answered(), usage::cpu()?);
+    course.phase.store(MEASURED, Ordering::Relaxed);
+    let mut memory = 0;
+    loop {
+        thread::sleep(LOOK);
+        memory = memory.max(usage::resident()?);
+        let (lasted, requests) = (began.elapsed(), answered() - count);
+        if lasted >= Duration::from_millis(window.measured) && requests >= window.requests {
+            return Ok(Measured { requests, lasted, cpu: usage::cpu()? - cpu, memory });
+        }
+    }
+}
+
+/// One thread.
+fn serve<S: Server + 'static>(course: &Arc<Course>, index: usize, clients: usize, build: &impl AsyncFn(usize) -> S) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+    let local = LocalSet::new();
+    let latencies = local.block_on(&runtime, async {
+        let server = Rc::new(build(index).await);
+        course.built.wait();
+        let mut asking = JoinSet::new();
+        for client in 0..clients {
+            asking.spawn_local(ask(Arc::clone(course), index, client, Rc::clone(&server)));
+        }
+        let mut all = Histogram::default();
+        while let Some(asked) = asking.join_next().await {
+            all.add(&asked.expect("who panics ends the process"));
+        }
+        all
+    });
+    // What the server has running beside it ends now that the server has.
+    runtime.block_on(local);
+    lock(&course.latencies).add(&latencies);
+}
+
+/// One client.
+async fn ask<S: Server>(course: Arc<Course>, index: usize, client: usize, server: Rc<S>) -> Histogram {
+    let mut latencies = Histogram::default();
+    // The same choices in every run.
+    let mut random = fastrand::Rng::with_seed((index << 16 | client) as u64);
+    let workers = server.workers();
+    for n in 1.. {
+        let phase = course.phase.load(Ordering::Relaxed);
+        if phase == STOP {
+            break;
+        }
+        let worker = &workers[random.usize(..workers.len())];
+        let began = Instant::now();
+        let response = server.serve(worker, Request::to(worker)).await;
+        let taken = began.elapsed();
+        assert_eq!(response.status, 200, "{worker} answers well");
+        course.answered[index].0.fetch_add(1, Ordering::Relaxed);
+        if phase == MEASURED {
+            latencies.record(taken);
+        }
+        if n % BURST == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    latencies
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

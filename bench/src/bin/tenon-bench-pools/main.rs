@@ -1,0 +1,179 @@
+//! `tenon-bench-pools`: who may run an isolate, and what that costs. Three architectures over the same engine, the same
+//! isolates and the same handlers, in one run.
+//!
+//! ```text
+//!  legacy   request ──► a new isolate, for it alone
+//!  shared   request ──► any thread ──► the pool of all, behind a lock ──► V8's Locker ──► an isolate
+//!  pinned   request ──► the one thread that the Worker's id hashes to ──► its isolate, enter and exit
+//! ```
+//!
+//! **Mechanism** is the same for all and knows none of them: [`sandbox`] makes an isolate, [`turn`] gives it one
+//! turn, [`residence`] gets a thread into it, [`invocation`] carries a request through its turns, [`outside`] does what
+//! it waits for meanwhile. **Policy** is one small room for each: [`legacy`], [`shared`], [`pinned`], [`handed`].
+//! [`tenon`] is the product's own engine where [`pinned`] has the harness, to show that the harness is no straw man.
+//! [`load`] asks, [`report`] tells.
+//!
+//! V8 with its Locker and V8 without are not to be mixed in a process, and what one run leaves behind in memory is not
+//! to be charged to the next: this program runs itself once for each measurement, in rounds, and makes the table of
+//! what these processes print.
+
+mod architecture;
+mod handed;
+mod histogram;
+mod invocation;
+mod legacy;
+mod load;
+mod measurement;
+mod origin;
+mod outside;
+mod pinned;
+mod report;
+mod residence;
+mod sandbox;
+mod scenario;
+mod shared;
+#[path = "../../table.rs"]
+mod table;
+mod tenon;
+mod turn;
+mod usage;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use clap::{Parser, Subcommand};
+
+use crate::architecture::Architecture;
+use crate::load::{Load, Window};
+use crate::measurement::Measurement;
+use crate::origin::Origin;
+use crate::report::Report;
+use crate::sandbox::Sandbox;
+use crate::scenario::Scenario;
+
+/// Compares isolates made anew, shared between threads, and pinned to one.
+#[derive(Debug, Parser)]
+#[command(name = "tenon-bench-pools", version)]
+struct Args {
+    #[command(subcommand)]
+    only: Option<Only>,
+
+    /// How often each measurement is repeated; they take turns, so that a noisy moment is nobody's alone.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+
+    #[command(flatten)]
+    window: Window,
+
+    /// What to measure; everything unless said otherwise.
+    #[arg(value_enum)]
+    scenarios: Vec<Scenario>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Only {
+    /// One measurement in this process; prints it for the process that asked.
+    #[command(hide = true)]
+    Measure(Measure),
+}
+
+#[derive(Debug, clap::Args)]
+struct Measure {
+    architecture: Architecture,
+    scenario: Scenario,
+    /// Where the snapshot is.
+    #[arg(long)]
+    snapshot: PathBuf,
+    /// Whom Workers may ask.
+    #[arg(long)]
+    origin: SocketAddr,
+    #[command(flatten)]
+    window: Window,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    match args.only {
+        Some(Only::Measure(measure)) => measure.run(),
+        None => compare(&args),
+    }
+}
+
+/// Every measurement in a process of its own, round by round.
+fn compare(args: &Args) -> anyhow::Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let snapshot = scratch.path().join("snapshot.bin");
+    // Before the origin's thread is made.
+    sandbox::init();
+    std::fs::write(&snapshot, sandbox::snapshot()).context("cannot write the snapshot")?;
+    let origin = Origin::serve()?;
+
+    let chosen = |scenario: &Scenario| args.scenarios.is_empty() || args.scenarios.contains(scenario);
+    let mut report = Report::default();
+    for round in 1..=args.rounds {
+        for scenario in Scenario::ALL.into_iter().filter(chosen) {
+            eprintln!("round {round} of {}: {scenario}", args.rounds);
+            for &architecture in scenario.contenders() {
+                let measurement = measure_apart(architecture, scenario, &snapshot, origin.address(), args.window)?;
+                report.add(architecture, scenario, measurement);
+            }
+        }
+    }
+    println!("{report}");
+    Ok(())
+}
+
+fn measure_apart(
+    architecture: Architecture,
+    scenario: Scenario,
+    snapshot: &Path,
+    origin: SocketAddr,
+    window: Window,
+) -> anyhow::Result<Measurement> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("measure").args([architecture.name(), scenario.name()]);
+    command.arg("--snapshot").arg(snapshot).arg("--origin").arg(origin.to_string()).args(window.to_args());
+    let output = command.stderr(Stdio::inherit()).output().context("cannot run this program again")?;
+    ensure!(output.status.success(), "{architecture}, {scenario}: {}", output.status);
+    serde_json::from_slice(&output.stdout).with_context(|| format!("{architecture}, {scenario}: not a measurement"))
+}
+
+impl Measure {
+    fn run(self) -> anyhow::Result<()> {
+        end_with_a_panic();
+        let measure = match self.architecture {
+            Architecture::Legacy => legacy::measure,
+            Architecture::SharedHeld => shared::measure_held,
+            Architecture::SharedReleased => shared::measure_released,
+            Architecture::Pinned => pinned::measure,
+            Architecture::Handed => handed::measure,
+            Architecture::Tenon => return self.tenon(),
+        };
+        sandbox::init();
+        let snapshot = std::fs::read(&self.snapshot).context("cannot read the snapshot")?;
+        let shape = self.scenario.shape();
+        let sandbox = Sandbox::new(snapshot, &shape, self.origin);
+        tell(&measure(sandbox, &Load::new(shape, self.window)?)?)
+    }
+
+    fn tenon(self) -> anyhow::Result<()> {
+        tenon::init();
+        tell(&tenon::measure(&Load::new(self.scenario.shape(), self.window)?)?)
+    }
+}
+
+fn tell(measurement: &Measurement) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(measurement)?);
+    Ok(())
+}
+
+/// The threads of a measurement wait for each other, and would for one that has panicked.
+fn end_with_a_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::exit(1);
+    }));
+}

@@ -1,0 +1,54 @@
+//! An origin that Workers ask: HTTP on loopback, and each answer takes its time. Served by the process that does not
+//! measure.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, body::Incoming};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+/// Before it answers.
+const LATENCY: Duration = Duration::from_millis(20);
+
+/// Serves as long as the process does.
+pub struct Origin {
+    address: SocketAddr,
+}
+
+impl Origin {
+    /// # Errors
+    /// When there is no port for it.
+    pub fn serve() -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).context("no port for the origin")?;
+        let address = listener.local_addr()?;
+        thread::Builder::new().name("origin".to_owned()).spawn(move || runtime.block_on(accept(listener)))?;
+        Ok(Self { address })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+async fn accept(listener: TcpListener) {
+    // Without one there is nothing to measure: what asks will say so.
+    while let Ok((stream, _)) = listener.accept().await {
+        let _ = stream.set_nodelay(true);
+        // A client that has gone is at the end of its measurement.
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)));
+    }
+}
+
+async fn answer(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    tokio::time::sleep(LATENCY).await;
+    Ok(Response::new(Full::new(Bytes::from_static(b"asked and answered\n"))))
+}

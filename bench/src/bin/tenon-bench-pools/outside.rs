@@ -1,0 +1,67 @@
+//! What Workers wait for, done by the thread that their invocation is on: timers, and HTTP over its own connections.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::HOST;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use crate::turn::{Operation, Outcome};
+
+/// A thread's end of the network.
+pub struct Outside {
+    origin: SocketAddr,
+    /// Connections to the origin that no request is on.
+    idle: RefCell<Vec<SendRequest<Empty<Bytes>>>>,
+}
+
+impl Outside {
+    /// Workers may ask this origin.
+    pub fn new(origin: SocketAddr) -> Self {
+        Self { origin, idle: RefCell::default() }
+    }
+
+    pub async fn perform(&self, operation: Operation) -> Outcome {
+        match operation {
+            Operation::Sleep(time) => {
+                tokio::time::sleep(time).await;
+                Outcome::Slept
+            }
+            Operation::Fetch { url } => self.fetch(&url).await.expect("the origin of the benchmark answers"),
+        }
+    }
+
+    async fn fetch(&self, url: &str) -> anyhow::Result<Outcome> {
+        // Of a connection of its own a request knows neither scheme nor host.
+        let uri: hyper::Uri = url.parse()?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let request = hyper::Request::get(path).header(HOST, self.origin.to_string()).body(Empty::new())?;
+        let mut connection = self.connection().await?;
+        let response = connection.send_request(request).await?;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await?.to_bytes();
+        self.idle.borrow_mut().push(connection);
+        Ok(Outcome::Fetched { status, body: String::from_utf8(body.to_vec())? })
+    }
+
+    async fn connection(&self) -> anyhow::Result<SendRequest<Empty<Bytes>>> {
+        let idle = self.idle.borrow_mut().pop();
+        let mut connection = match idle {
+            Some(idle) => idle,
+            None => {
+                let stream = TcpStream::connect(self.origin).await?;
+                stream.set_nodelay(true)?;
+                let (requests, connection) = http1::handshake(TokioIo::new(stream)).await?;
+                // Ends when `requests` is dropped.
+                tokio::task::spawn_local(connection);
+                requests
+            }
+        };
+        connection.ready().await?;
+        Ok(connection)
+    }
+}

@@ -1,0 +1,45 @@
+//! Pinned: a Worker's id hashes to one thread, which owns its isolate and enters it without a lock. Its requests arrive
+//! at that thread, as a router's do that knows the hash; those that wait interleave on its event loop.
+
+use rustc_hash::FxHashMap;
+
+use crate::invocation::invoke;
+use crate::load::{Load, Server};
+use crate::measurement::Measurement;
+use crate::outside::Outside;
+use crate::residence::Owned;
+use crate::sandbox::Sandbox;
+use crate::scenario::WorkerId;
+use crate::turn::{Request, Response};
+
+/// A thread's own isolates.
+pub struct Pinned {
+    isolates: FxHashMap<WorkerId, Owned>,
+    workers: Vec<WorkerId>,
+    outside: Outside,
+}
+
+pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
+    load.run(async |thread| Pinned::new(sandbox, load.shape().workers.of(thread)))
+}
+
+impl Pinned {
+    pub fn new(sandbox: Sandbox, workers: &[WorkerId]) -> Self {
+        Self {
+            isolates: workers.iter().map(|id| (id.clone(), Owned::new(sandbox))).collect(),
+            workers: workers.to_vec(),
+            outside: Outside::new(sandbox.origin()),
+        }
+    }
+}
+
+impl Server for Pinned {
+    fn workers(&self) -> &[WorkerId] {
+        &self.workers
+    }
+
+    async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
+        let isolate = self.isolates.get(worker).expect("requests arrive at the thread that owns the Worker");
+        invoke(isolate, &self.outside, request).await
+    }
+}

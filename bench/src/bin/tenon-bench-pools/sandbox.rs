@@ -1,0 +1,131 @@
+//! V8 for the harness: initialised, a snapshot of `js/bootstrap.js`, and isolates that begin from it.
+
+use std::net::SocketAddr;
+
+use crate::scenario::Shape;
+use crate::turn::{self, Outbox};
+
+/// The product's: the engine is to be the same.
+#[path = "../../../../runtime-node/src/engine/flags.rs"]
+mod flags;
+
+const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
+/// Where the snapshot has the object `internal` of `js/bootstrap.js`: the context's first data.
+const INTERNAL: usize = 0;
+
+/// Initialises V8. On the main thread, before any other is made.
+pub fn init() {
+    v8::V8::set_flags_from_string(flags::FLAGS);
+    v8::V8::initialize_platform(v8::new_default_platform(1, false).make_shared());
+    v8::V8::initialize();
+}
+
+/// The world before any Worker, serialized. Its functions keep their bytecode.
+pub fn snapshot() -> Vec<u8> {
+    let mut isolate = v8::Isolate::snapshot_creator(None, None);
+    {
+        v8::scope!(let scope, &mut isolate);
+        let context = v8::Context::new(scope, v8::ContextOptions::default());
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let source = v8::String::new(scope, BOOTSTRAP).expect("the script is short");
+        let internal = v8::Script::compile(scope, source, None).and_then(|script| script.run(scope));
+        scope.add_context_data(context, internal.expect("the script of the harness runs"));
+        scope.set_default_context(context);
+    }
+    let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep).expect("V8 makes a snapshot of a fresh context");
+    blob.to_vec()
+}
+
+/// What every isolate of a measurement begins from, and the Worker that it runs.
+#[derive(Clone, Copy)]
+pub struct Sandbox {
+    snapshot: &'static [u8],
+    source: &'static str,
+    anew: bool,
+    origin: SocketAddr,
+}
+
+/// A context with the Worker in it, and how to call it.
+pub struct World {
+    pub context: v8::Global<v8::Context>,
+    pub deliver: v8::Global<v8::Function>,
+    pub complete: v8::Global<v8::Function>,
+    pub handler: v8::Global<v8::Object>,
+    pub env: v8::Global<v8::Object>,
+}
+
+impl Sandbox {
+    /// Keeps the snapshot until the process ends, as V8 wants it.
+    pub fn new(snapshot: Vec<u8>, shape: &Shape, origin: SocketAddr) -> Self {
+        Self { snapshot: snapshot.leak(), source: shape.source, anew: shape.anew, origin }
+    }
+
+    /// Whether each request has a context of its own.
+    pub fn anew(&self) -> bool {
+        self.anew
+    }
+
+    pub fn origin(&self) -> SocketAddr {
+        self.origin
+    }
+
+    /// A new isolate, entered.
+    pub fn isolate(&self) -> v8::OwnedIsolate {
+        let params = v8::CreateParams::default().snapshot_blob(v8::StartupData::from(self.snapshot));
+        let mut isolate = v8::Isolate::new(params);
+        isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
+        isolate.set_slot(Outbox::default());
+        isolate
+    }
+
+    /// A new context in an isolate that is entered, with the Worker evaluated.
+    pub fn world(&self, isolate: &mut v8::Isolate) -> World {
+        v8::scope!(let scope, isolate);
+        let context = v8::Context::new(scope, v8::ContextOptions::default());
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let world = self.furnish(scope, context);
+        world.expect("the Workers of the benchmark are evaluated and have a handler")
+    }
+
+    fn furnish(&self, scope: &mut v8::PinScope<'_, '_>, context: v8::Local<'_, v8::Context>) -> Option<World> {
+        let internal: v8::Local<'_, v8::Object> = scope.get_context_data_from_snapshot_once(INTERNAL).ok()?;
+        turn::install(scope, internal)?;
+        let namespace = evaluate(scope, self.source)?;
+        let handler: v8::Local<'_, v8::Object> = get(scope, namespace, "default")?.try_into().ok()?;
+        let deliver: v8::Local<'_, v8::Function> = get(scope, internal, "deliver")?.try_into().ok()?;
+        let complete: v8::Local<'_, v8::Function> = get(scope, internal, "complete")?.try_into().ok()?;
+        let env = v8::Object::new(scope);
+        let name = v8::String::new(scope, "ORIGIN")?.into();
+        let origin = v8::String::new(scope, &format!("http://{}/", self.origin))?.into();
+        env.create_data_property(scope, name, origin)?;
+        Some(World {
+            context: v8::Global::new(scope, context),
+            deliver: v8::Global::new(scope, deliver),
+            complete: v8::Global::new(scope, complete),
+            handler: v8::Global::new(scope, handler),
+            env: v8::Global::new(scope, env),
+        })
+    }
+}
+
+fn get<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    object: v8::Local<'s, v8::Object>,
+    name: &str,
+) -> Option<v8::Local<'s, v8::Value>> {
+    let key = v8::String::new(scope, name)?;
+    object.get(scope, key.into())
+}
+
+/// The namespace of a module that imports none.
+fn evaluate<'s>(scope: &mut v8::PinScope<'s, '_>, source: &str) -> Option<v8::Local<'s, v8::Object>> {
+    let source = v8::String::new(scope, source)?;
+    let name = v8::String::new(scope, "worker.js")?.into();
+    let origin = v8::ScriptOrigin::new(scope, name, 0, 0, false, -1, None, false, false, true, None);
+    let mut source = v8::script_compiler::Source::new(source, Some(&origin));
+    let module = v8::script_compiler::compile_module(scope, &mut source)?;
+    module.instantiate_module(scope, |_, _, _, _| None)?;
+    module.evaluate(scope)?;
+    scope.perform_microtask_checkpoint();
+    module.get_module_namespace().try_into().ok()
+}

@@ -1,0 +1,194 @@
+//! What is asked of the contenders, by how many, and which Workers there are.
+
+use std::fmt;
+use std::hash::Hasher as _;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+
+use crate::architecture::Architecture;
+
+/// A Worker's id.
+pub type WorkerId = Arc<str>;
+
+/// Workers for each thread: few, so that all stay warm.
+const WORKERS: usize = 4;
+/// Clients for each thread where there is nothing to wait for: enough that a thread which hands its requests over has
+/// another to go on with.
+const BUSY_CLIENTS: usize = 4;
+/// Clients for each thread where most of a request is waiting.
+const WAITING_CLIENTS: usize = 32;
+/// Threads in the contention scenarios, as many as in the published one, whatever the machine has.
+const CONTENDING: usize = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Scenario {
+    /// Arithmetic.
+    Compute,
+    /// The same, and each request has a context of its own in an isolate that stays.
+    ComputeAnew,
+    /// A timer.
+    Wait,
+    /// Hello, from the same few Workers over and over.
+    Warm,
+    /// An origin that takes its time.
+    Fetch,
+    /// Hello, from one isolate, asked for by many threads.
+    OneIsolate,
+    /// Hello, from as many isolates as there are threads.
+    IsolateEach,
+}
+
+impl Scenario {
+    pub const ALL: [Self; 7] =
+        [Self::Compute, Self::ComputeAnew, Self::Wait, Self::Warm, Self::Fetch, Self::OneIsolate, Self::IsolateEach];
+
+    /// On the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::ComputeAnew => "compute-anew",
+            Self::Wait => "wait",
+            Self::Warm => "warm",
+            Self::Fetch => "fetch",
+            Self::OneIsolate => "one-isolate",
+            Self::IsolateEach => "isolate-each",
+        }
+    }
+
+    /// Whom it says something about.
+    pub fn contenders(self) -> &'static [Architecture] {
+        use Architecture::{Handed, Legacy, Pinned, SharedHeld, SharedReleased, Tenon};
+        match self {
+            Self::Compute | Self::Warm => &[Legacy, SharedHeld, SharedReleased, Pinned, Handed, Tenon],
+            Self::ComputeAnew => &[SharedHeld, SharedReleased, Pinned],
+            Self::Wait | Self::Fetch => &[Legacy, SharedHeld, SharedReleased, Pinned, Handed],
+            // One isolate is one thread's: whoever else wants it has to hand over.
+            Self::OneIsolate => &[Legacy, SharedHeld, SharedReleased, Handed],
+            Self::IsolateEach => &[SharedHeld, SharedReleased, Pinned, Handed],
+        }
+    }
+
+    /// The scenario on this machine.
+    pub fn shape(self) -> Shape {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (threads, clients, workers) = match self {
+            Self::Compute | Self::ComputeAnew | Self::Warm => (cores, BUSY_CLIENTS, WORKERS * cores),
+            Self::Wait | Self::Fetch => (cores, WAITING_CLIENTS, WORKERS * cores),
+            Self::OneIsolate => (CONTENDING, 1, 1),
+            Self::IsolateEach => (CONTENDING, 1, CONTENDING),
+        };
+        let source = match self {
+            Self::Compute | Self::ComputeAnew => include_str!("js/compute.js"),
+            Self::Wait => include_str!("js/wait.js"),
+            Self::Fetch => include_str!("js/fetch.js"),
+            Self::Warm | Self::OneIsolate | Self::IsolateEach => include_str!("js/hello.js"),
+        };
+        let workers = Arc::new(Workers::new(workers, threads));
+        Shape { threads, clients, source, anew: self == Self::ComputeAnew, workers }
+    }
+}
+
+/// In the table.
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shape = self.shape();
+        let clients = shape.threads * shape.clients;
+        match self {
+            Self::Compute => write!(f, "CPU-bound, {clients} clients"),
+            Self::ComputeAnew => write!(f, "CPU-bound, a new context for each request"),
+            Self::Wait => write!(f, "5 ms of I/O, {clients} clients"),
+            Self::Warm => write!(f, "warm, {} Workers, {clients} clients", shape.workers.all().len()),
+            Self::Fetch => write!(f, "fetch that takes 20 ms, {clients} clients"),
+            Self::OneIsolate => write!(f, "contention: {clients} threads, 1 isolate"),
+            Self::IsolateEach => write!(f, "no contention: {clients} threads, {clients} isolates"),
+        }
+    }
+}
+
+/// How a scenario is set up.
+pub struct Shape {
+    /// At which requests arrive.
+    pub threads: usize,
+    /// Each of which has one request under way, for each thread.
+    pub clients: usize,
+    /// What every Worker runs.
+    pub source: &'static str,
+    /// Whether each request has a context of its own.
+    pub anew: bool,
+    pub workers: Arc<Workers>,
+}
+
+/// The Workers, each on the thread to which its id hashes.
+pub struct Workers {
+    of_thread: Vec<Vec<WorkerId>>,
+}
+
+impl Workers {
+    /// `count` Workers for `threads`, the first ids that fall to the threads evenly: this comparison is not about how
+    /// evenly ids hash. Where there are fewer Workers than threads, they fall where they fall.
+    fn new(count: usize, threads: usize) -> Self {
+        let most = count.div_ceil(threads);
+        let mut of_thread = vec![Vec::new(); threads];
+        let ids = (0..).map(|n| WorkerId::from(format!("bench/worker-{n}")));
+        let mut missing = count;
+        for id in ids {
+            if missing == 0 {
+                break;
+            }
+            let home: &mut Vec<_> = &mut of_thread[hash(&id) % threads];
+            if home.len() < most {
+                home.push(id);
+                missing -= 1;
+            }
+        }
+        Self { of_thread }
+    }
+
+    /// Those whose home is this thread.
+    pub fn of(&self, thread: usize) -> &[WorkerId] {
+        &self.of_thread[thread]
+    }
+
+    pub fn all(&self) -> Vec<WorkerId> {
+        self.of_thread.concat()
+    }
+
+    /// The thread that owns this one.
+    pub fn home(&self, id: &WorkerId) -> usize {
+        hash(id) % self.of_thread.len()
+    }
+}
+
+fn hash(id: &WorkerId) -> usize {
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(id.as_bytes());
+    hasher.finish() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_as_many_workers_as_any_other() {
+        let workers = Workers::new(12, 3);
+        assert!((0..3).all(|thread| workers.of(thread).len() == 4));
+        assert!((0..3).all(|thread| workers.of(thread).iter().all(|id| workers.home(id) == thread)));
+    }
+
+    #[test]
+    fn one_worker_has_one_home() {
+        let workers = Workers::new(1, 8);
+        let [only] = &workers.all()[..] else { panic!("there is one") };
+        assert_eq!(workers.of(workers.home(only)), [only.clone()]);
+    }
+
+    #[test]
+    fn the_command_line_knows_every_scenario_by_its_name() {
+        assert_eq!(Scenario::value_variants(), Scenario::ALL);
+        for scenario in Scenario::ALL {
+            assert_eq!(Scenario::from_str(scenario.name(), false), Ok(scenario));
+        }
+    }
+}

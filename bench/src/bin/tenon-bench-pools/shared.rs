@@ -1,0 +1,125 @@
+//! Shared: one pool for all threads, behind a lock. A request is served by the thread at which it arrives, in the
+//! isolate of its Worker, wherever that was last.
+//!
+//! Two of the kind, because they differ where a request waits:
+//! - **for a request**: the isolate is taken out of the pool and comes back with the response. This is what such pools
+//!   do, and what the published figures are of: JavaScript of one request only is ever half done in it. Who finds the
+//!   isolate gone waits in line.
+//! - **for a turn**: the isolate stays where all can find it, and V8's lock is held for a turn. Between its turns a
+//!   request holds nothing. This is the best that can be made of it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
+
+use crate::invocation::invoke;
+use crate::load::{Load, Server};
+use crate::measurement::Measurement;
+use crate::outside::Outside;
+use crate::residence::Shared;
+use crate::sandbox::Sandbox;
+use crate::scenario::WorkerId;
+use crate::turn::{Request, Response};
+
+/// The pool of all threads: one lock over all Workers.
+struct Pool<T>(Mutex<FxHashMap<WorkerId, T>>);
+
+impl<T> Pool<T> {
+    fn new(workers: &[WorkerId], mut place: impl FnMut() -> T) -> Self {
+        Self(Mutex::new(workers.iter().map(|id| (id.clone(), place())).collect()))
+    }
+
+    fn with<R>(&self, worker: &WorkerId, look: impl FnOnce(&mut T) -> R) -> R {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        look(places.get_mut(worker).expect("clients ask for Workers that there are"))
+    }
+}
+
+/// An isolate's place in the pool.
+struct Place {
+    idle: Option<Box<Shared>>,
+    waiting: VecDeque<oneshot::Sender<Box<Shared>>>,
+}
+
+struct Held {
+    pool: Arc<Pool<Place>>,
+    workers: Vec<WorkerId>,
+    outside: Outside,
+}
+
+pub fn measure_held(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
+    let workers = load.shape().workers.all();
+    let place = || Place { idle: Some(Box::new(Shared::new(sandbox))), waiting: VecDeque::new() };
+    let pool = Arc::new(Pool::new(&workers, place));
+    load.run(async |_| Held {
+        pool: Arc::clone(&pool),
+        workers: workers.clone(),
+        outside: Outside::new(sandbox.origin()),
+    })
+}
+
+impl Server for Held {
+    fn workers(&self) -> &[WorkerId] {
+        &self.workers
+    }
+
+    async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
+        let isolate = self.take(worker).await;
+        let response = invoke(&*isolate, &self.outside, request).await;
+        self.give_back(worker, isolate);
+        response
+    }
+}
+
+impl Held {
+    async fn take(&self, worker: &WorkerId) -> Box<Shared> {
+        let turn = self.pool.with(worker, |place| match place.idle.take() {
+            Some(isolate) => Ok(isolate),
+            None => {
+                let (given, gift) = oneshot::channel();
+                place.waiting.push_back(given);
+                Err(gift)
+            }
+        });
+        match turn {
+            Ok(isolate) => isolate,
+            Err(gift) => gift.await.expect("who has the isolate gives it back"),
+        }
+    }
+
+    fn give_back(&self, worker: &WorkerId, isolate: Box<Shared>) {
+        self.pool.with(worker, |place| match place.waiting.pop_front() {
+            Some(next) => next.send(isolate).unwrap_or_else(|_| unreachable!("a client waits until it is served")),
+            None => place.idle = Some(isolate),
+        });
+    }
+}
+
+struct Released {
+    pool: Arc<Pool<Arc<Shared>>>,
+    workers: Vec<WorkerId>,
+    outside: Outside,
+}
+
+pub fn measure_released(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
+    let workers = load.shape().workers.all();
+    let pool = Arc::new(Pool::new(&workers, || Arc::new(Shared::new(sandbox))));
+    load.run(async |_| Released {
+        pool: Arc::clone(&pool),
+        workers: workers.clone(),
+        outside: Outside::new(sandbox.origin()),
+    })
+}
+
+impl Server for Released {
+    fn workers(&self) -> &[WorkerId] {
+        &self.workers
+    }
+
+    async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
+        let isolate = self.pool.with(worker, |isolate| Arc::clone(isolate));
+        invoke(&*isolate, &self.outside, request).await
+    }
+}

@@ -1,0 +1,74 @@
+//! Pinned, in the product's own engine: every limit armed, every clock stopped, the whole of its Web API loaded. What
+//! the harness leaves out is the difference to [`pinned`](crate::pinned).
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+use tenon_proto::id::{ShardId, WorkerId as ProductId};
+use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::runtime::Header;
+use tenon_runtime_node::engine::{Engine, FetchRequest, Isolate, RequestBody, Watchdog};
+
+use crate::load::{Load, Server};
+use crate::measurement::Measurement;
+use crate::scenario::WorkerId;
+use crate::turn::{Request, Response};
+
+struct Tenon {
+    isolates: FxHashMap<WorkerId, Rc<Isolate>>,
+    workers: Vec<WorkerId>,
+}
+
+pub use tenon_runtime_node::engine::init;
+
+pub fn measure(load: &Load) -> anyhow::Result<Measurement> {
+    let watchdog = Watchdog::spawn();
+    let shape = load.shape();
+    load.run(async |thread| {
+        let engine = Rc::new(Engine::new(&watchdog, ShardId(thread as u16)));
+        let workers = shape.workers.of(thread).to_vec();
+        let mut isolates = FxHashMap::default();
+        for worker in &workers {
+            isolates.insert(worker.clone(), start(&engine, worker, shape.source).await);
+        }
+        Tenon { isolates, workers }
+    })
+}
+
+async fn start(engine: &Rc<Engine>, worker: &WorkerId, source: &'static str) -> Rc<Isolate> {
+    let (namespace, name) = worker.split_once('/').expect("a Worker's id has a namespace");
+    let revision = Rc::new(Revision {
+        worker: ProductId::new(namespace, name),
+        name: name.to_owned(),
+        entrypoint: "worker.js".to_owned(),
+        modules: BTreeMap::from([("worker.js".to_owned(), Bytes::from_static(source.as_bytes()))]),
+        vars: BTreeMap::new(),
+        secrets: BTreeMap::new(),
+        limits: Limits::default(),
+    });
+    let digest = revision.digest();
+    Isolate::start(engine, digest, revision).await.expect("the Workers of the benchmark start")
+}
+
+impl Server for Tenon {
+    fn workers(&self) -> &[WorkerId] {
+        &self.workers
+    }
+
+    async fn serve(&self, worker: &WorkerId, request: Request) -> Response {
+        let isolate = self.isolates.get(worker).expect("requests arrive at the thread that owns the Worker");
+        let header = |(name, value): (&str, String)| Header { name: name.to_owned(), value: Bytes::from(value) };
+        let request = FetchRequest {
+            request_id: "0123456789abcdef".to_owned(),
+            method: request.method.to_owned(),
+            url: request.url,
+            headers: request.headers.into_iter().map(header).collect(),
+            body: RequestBody::Full(Bytes::new()),
+        };
+        let response = isolate.fetch(request).await.expect("the Workers of the benchmark answer");
+        let body = String::from_utf8_lossy(&response.body).into_owned();
+        Response { status: response.status, body }
+    }
+}
