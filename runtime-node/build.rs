@@ -1,12 +1,18 @@
 //! Evaluates `src/js` into the start-up snapshot that every isolate begins from.
 //!
 //! Each script is a function expression, called once with the shared object `internal`; the object travels in the
-//! snapshot as the context's only data. Everything is compiled eagerly and the bytecode kept, so that a fresh
-//! isolate compiles nothing of ours.
+//! snapshot as the context's only data. Of the files that `order.txt` calls eager every function is compiled and its
+//! bytecode kept, so that a fresh isolate compiles nothing on the way of a request; of the others functions are compiled
+//! when they are first called, so that no isolate carries what its Worker never calls.
+//!
+//! The source text stays outside of the snapshot, once for all isolates: it is written to `OUT_DIR`, and the snapshot
+//! refers to it by its place in the table `SOURCES`, which the generated `sources.rs` defines for the library.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::{env, fs, ptr};
+
+use v8::script_compiler::{CompileOptions, NoCacheReason};
 
 #[path = "src/engine/flags.rs"]
 mod flags;
@@ -14,30 +20,69 @@ mod flags;
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=src/js");
     println!("cargo:rerun-if-changed=src/engine/flags.rs");
+    let out = PathBuf::from(env::var("OUT_DIR")?);
     let directory = Path::new("src/js");
     let sources = fs::read_to_string(directory.join("order.txt"))?
         .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(|name| Ok((format!("tenon:{name}"), fs::read_to_string(directory.join(name))?)))
+        .map(|line| Source::read(directory, line))
         .collect::<Result<Vec<_>, std::io::Error>>()?;
+    let statics = sources.iter().map(|source| source.write(&out)).collect::<Result<Vec<_>, std::io::Error>>()?;
+    let table = format!("static SOURCES: [v8::OneByteConst; {}] = [\n{}];\n", statics.len(), statics.concat());
+    fs::write(out.join("sources.rs"), table)?;
 
     v8::V8::set_flags_from_string(flags::FLAGS);
     v8::V8::initialize_platform(v8::new_default_platform(1, false).make_shared());
     v8::V8::initialize();
     let blob = snapshot(&sources)?;
-    fs::write(PathBuf::from(env::var("OUT_DIR")?).join("snapshot.bin"), &*blob)?;
+    fs::write(out.join("snapshot.bin"), &*blob)?;
     Ok(())
 }
 
-fn snapshot(sources: &[(String, String)]) -> Result<v8::StartupData, Box<dyn Error>> {
-    let mut isolate = v8::Isolate::snapshot_creator(None, None);
+/// One file of `src/js`.
+struct Source {
+    name: String,
+    eager: bool,
+    text: &'static v8::OneByteConst,
+}
+
+impl Source {
+    /// # Arguments
+    /// * `line` - of `order.txt`: the file's name, and `eager` behind it where that is so.
+    ///
+    /// Other characters than ASCII's are escaped, which in literals means the same and in comments nothing.
+    fn read(directory: &Path, line: &str) -> std::io::Result<Self> {
+        let (name, eager) = line.strip_suffix(" eager").map_or((line, false), |name| (name, true));
+        let text = fs::read_to_string(directory.join(name))?;
+        let mut ascii = String::with_capacity(text.len());
+        for unit in text.encode_utf16() {
+            match u8::try_from(unit) {
+                Ok(byte) if byte.is_ascii() => ascii.push(byte.into()),
+                _ => ascii.push_str(&format!("\\u{unit:04x}")),
+            }
+        }
+        let text = v8::String::create_external_onebyte_const(ascii.leak().as_bytes());
+        Ok(Self { name: name.to_owned(), eager, text: Box::leak(Box::new(text)) })
+    }
+
+    /// Returns the expression that has the text in the library.
+    fn write(&self, out: &Path) -> std::io::Result<String> {
+        let path = out.join(&self.name);
+        fs::write(&path, self.text.as_str())?;
+        Ok(format!("    v8::String::create_external_onebyte_const(include_bytes!({path:?})),\n"))
+    }
+}
+
+fn snapshot(sources: &[Source]) -> Result<v8::StartupData, Box<dyn Error>> {
+    let references =
+        sources.iter().map(|source| v8::ExternalReference { pointer: ptr::from_ref(source.text).cast_mut().cast() });
+    let mut isolate = v8::Isolate::snapshot_creator(Some(references.collect()), None);
     let evaluated = {
         v8::scope!(let scope, &mut isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
         let scope = &mut v8::ContextScope::new(scope, context);
         let internal = v8::Object::new(scope);
-        let evaluated = sources.iter().try_for_each(|(name, source)| evaluate(scope, internal, name, source));
+        let evaluated = sources.iter().try_for_each(|source| evaluate(scope, internal, source));
+        forget(scope, internal);
         scope.add_context_data(context, internal);
         scope.set_default_context(context);
         evaluated
@@ -47,24 +92,30 @@ fn snapshot(sources: &[(String, String)]) -> Result<v8::StartupData, Box<dyn Err
     Ok(blob.ok_or("V8 made no snapshot")?)
 }
 
+/// Takes from `internal` what only the evaluation of the files needs. Of the hundreds of primordials those stay that a
+/// file has taken for itself.
+fn forget(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
+    for name in ["primordials", "globals"] {
+        let key = v8::String::new(scope, name).expect("a short string can be made");
+        let gone = v8::undefined(scope).into();
+        internal.set(scope, key.into(), gone);
+    }
+}
+
 fn evaluate(
     scope: &mut v8::PinScope<'_, '_>,
     internal: v8::Local<'_, v8::Object>,
-    name: &str,
-    source: &str,
+    source: &Source,
 ) -> Result<(), String> {
+    let name = &source.name;
     v8::tc_scope!(let scope, scope);
     let run = |scope: &mut v8::PinScope<'_, '_>| {
-        let resource: v8::Local<'_, v8::Value> = v8::String::new(scope, name)?.into();
-        let source = v8::String::new(scope, source)?;
+        let resource: v8::Local<'_, v8::Value> = v8::String::new(scope, &format!("tenon:{name}"))?.into();
+        let text = v8::String::new_from_onebyte_const(scope, source.text)?;
         let origin = v8::ScriptOrigin::new(scope, resource, 0, 0, false, 0, None, false, false, false, None);
-        let mut source = v8::script_compiler::Source::new(source, Some(&origin));
-        let script = v8::script_compiler::compile(
-            scope,
-            &mut source,
-            v8::script_compiler::CompileOptions::EagerCompile,
-            v8::script_compiler::NoCacheReason::NoReason,
-        )?;
+        let options = if source.eager { CompileOptions::EagerCompile } else { CompileOptions::NoCompileOptions };
+        let mut text = v8::script_compiler::Source::new(text, Some(&origin));
+        let script = v8::script_compiler::compile(scope, &mut text, options, NoCacheReason::NoReason)?;
         let function: v8::Local<'_, v8::Function> = script.run(scope)?.try_into().ok()?;
         let undefined = v8::undefined(scope).into();
         function.call(scope, undefined, &[internal.into()]).map(drop)
@@ -77,5 +128,5 @@ fn evaluate(
     };
     let line = message.get_line_number(scope).unwrap_or_default();
     let text = message.get(scope).to_rust_string_lossy(scope);
-    Err(format!("src/js/{}:{line}: {text}", name.trim_start_matches("tenon:")))
+    Err(format!("src/js/{name}:{line}: {text}"))
 }

@@ -1,7 +1,13 @@
 //! The world every isolate begins from: the built-in JavaScript of `src/js`, evaluated when this crate was built.
 
+use std::borrow::Cow;
+use std::ptr;
+
 /// Made by `build.rs`.
 static BLOB: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
+
+// `SOURCES`, made by `build.rs`: the texts of `src/js`.
+include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// The most source text that may be compiled while a Worker runs, in UTF-16 units: far more than a template engine makes.
 const EVALUATED: usize = 1 << 20;
@@ -14,21 +20,17 @@ pub(super) fn blob() -> v8::StartupData {
     v8::StartupData::from(BLOB)
 }
 
-/// The object `internal` of a context that has just been made.
-pub(super) fn internal<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
-    let internal = scope
-        .get_context_data_from_snapshot_once(INTERNAL)
-        .expect("build.rs gave the snapshot's context its `internal` object");
-    tame_temporal(scope, internal).expect("clock.js defines it, and nothing of a Worker has run");
-    internal
+/// What the snapshot refers to outside of itself, in the order in which `build.rs` named it.
+pub(super) fn references() -> Cow<'static, [v8::ExternalReference]> {
+    let sources = SOURCES.iter().map(|text| v8::ExternalReference { pointer: ptr::from_ref(text).cast_mut().cast() });
+    sources.collect()
 }
 
-/// Another thing that V8 makes anew in each context, and whose clock is too fine.
-fn tame_temporal(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Option<()> {
-    let key = v8::String::new(scope, "tameTemporal")?;
-    let tame: v8::Local<'_, v8::Function> = internal.get(scope, key.into())?.try_into().ok()?;
-    let undefined = v8::undefined(scope).into();
-    tame.call(scope, undefined, &[]).map(drop)
+/// The object `internal` of a context that has just been made.
+pub(super) fn internal<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
+    scope
+        .get_context_data_from_snapshot_once(INTERNAL)
+        .expect("build.rs gave the snapshot's context its `internal` object")
 }
 
 /// Takes from a new context what V8 puts into it again after the snapshot:

@@ -38,6 +38,7 @@ impl Spare {
         let buffers = BufferBudget::new(memory);
         let params = v8::CreateParams::default()
             .snapshot_blob(snapshot::blob())
+            .external_references(snapshot::references())
             .heap_limits(0, memory.max(LEAST_HEAP))
             .array_buffer_allocator(buffers.allocator().make_shared())
             .allow_atomics_wait(false);

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{AbortHandle, Abortable, LocalBoxFuture};
@@ -45,8 +45,6 @@ pub(super) struct State {
     /// Operations that have begun and not reached the event loop yet.
     begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
     pub(super) has_begun: Rc<Notify>,
-    /// What the clocks of JavaScript show: milliseconds since 1970, at the beginning of the turn.
-    now: Cell<f64>,
     unattended: RefCell<Unattended>,
     condemned: Cell<Option<FailureCode>>,
     isolate: OnceCell<Weak<Isolate>>,
@@ -65,7 +63,6 @@ impl State {
             buffers,
             begun: RefCell::default(),
             has_begun: Rc::default(),
-            now: Cell::new(0.0),
             unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
             condemned: Cell::new(None),
             isolate: OnceCell::new(),
@@ -271,16 +268,6 @@ impl State {
 
     pub(super) fn condemned(&self) -> Option<FailureCode> {
         self.condemned.get()
-    }
-
-    /// What JavaScript's clocks show, milliseconds since 1970. Stands still during a turn.
-    pub(super) fn now(&self) -> f64 {
-        self.now.get()
-    }
-
-    pub(super) fn set_clock(&self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.now.set(now.as_millis() as f64);
     }
 
     /// Lets go of all that refers into V8's heap, which is about to go.

@@ -18,6 +18,7 @@ use std::ops::{Deref, DerefMut};
 
 use tenon_proto::failure::FailureCode;
 
+use super::clock::Standstill;
 use super::exception::{Exception, report_rejections};
 use super::invocation::InvocationId;
 use super::isolate::{Hooks, Isolate, Vm};
@@ -53,7 +54,7 @@ impl Isolate {
         };
         let mut entered = Entered::enter(self.vm.borrow_mut());
         let vm = &mut *entered.0;
-        state.set_clock();
+        let standstill = Standstill::begin();
         self.engine.post.arm(vm.handle.clone(), budget, vm.guard.exhausted());
         let result = {
             v8::scope!(let scope, &mut *vm.isolate);
@@ -74,6 +75,7 @@ impl Isolate {
             result
         };
         let spent = self.engine.post.disarm();
+        drop(standstill);
         self.account.charge(spent.cpu);
         self.engine.turns.set(self.engine.turns.get() + 1);
         if spent.expired || vm.guard.is_exhausted() {

@@ -24,6 +24,7 @@
   const { getOwnPropertyDescriptor, defineProperty } = Object;
   const { ownKeys, apply } = Reflect;
   const { bind, call } = Function.prototype;
+  const string = String;
   // uncurryThis(f)(self, …args) is f.call(self, …args), whatever has become of Function.prototype.call.
   const uncurryThis = bind.bind(call);
 
@@ -100,7 +101,7 @@
   // Replaced by `inspect.js`.
   internal.inspect = (value) => {
     try {
-      return typeof value === "string" ? value : primordials.String(value);
+      return typeof value === "string" ? value : string(value);
     } catch {
       return "[value that cannot be shown]";
     }

@@ -3,7 +3,7 @@
   "use strict";
 
   const {
-    ArrayIsArray, ArrayPrototypePush, ErrorCaptureStackTrace, Map, MapPrototypeDelete, MapPrototypeGet,
+    ArrayIsArray, ArrayPrototypePush, DateNow, ErrorCaptureStackTrace, Map, MapPrototypeDelete, MapPrototypeGet,
     MapPrototypeGetSize, MapPrototypeHas, MapPrototypeSet, MathMax, Number, NumberPrototypeToFixed,
     ObjectDefineProperty, ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, StringPrototypeIncludes,
     StringPrototypeIndexOf, StringPrototypePadEnd, StringPrototypeRepeat, StringPrototypeSlice, SymbolToStringTag,
@@ -89,7 +89,7 @@
   }
 
   function elapsed(label) {
-    const milliseconds = internal.ops.now() - MapPrototypeGet(timers, label);
+    const milliseconds = DateNow() - MapPrototypeGet(timers, label);
     return milliseconds >= 1000
       ? `${NumberPrototypeToFixed(milliseconds / 1000, 3)}s`
       : `${NumberPrototypeToFixed(milliseconds, 3)}ms`;
@@ -229,7 +229,7 @@
       const name = labelled(label);
       if (MapPrototypeHas(timers, name)) return write("warn", `Timer '${name}' already exists`);
       if (MapPrototypeGetSize(timers) < MAX_LABELS) {
-        MapPrototypeSet(timers, name, internal.ops.now());
+        MapPrototypeSet(timers, name, DateNow());
       }
     },
     timeLog(label = undefined, ...data) {

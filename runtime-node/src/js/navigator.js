@@ -2,7 +2,7 @@
 (function (internal) {
   "use strict";
 
-  const { PromisePrototypeThen, PromiseResolve, ReflectApply, TypeError } = internal.primordials;
+  const { DateNow, PromisePrototypeThen, PromiseResolve, ReflectApply, TypeError } = internal.primordials;
   const { expose, needs } = internal.webidl;
 
   const CREATE = { __proto__: null };
@@ -32,7 +32,7 @@
     }
     now() {
       this.#brand;
-      return internal.ops.now();
+      return DateNow();
     }
     toJSON() {
       this.#brand;

@@ -1,4 +1,4 @@
-//! `log(level, text)` and `now()`.
+//! `log(level, text)`.
 
 use crate::engine::report::{self, Severity};
 use crate::engine::state::State;
@@ -6,7 +6,6 @@ use crate::engine::string::beginning;
 
 super::ops! {
     "log" => log,
-    "now" => now,
 }
 
 /// The longest line, in UTF-16 units: more than an invocation may log in all.
@@ -20,8 +19,4 @@ fn log(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>
     let severity = Severity::of_method(&level.to_rust_string_lossy(scope));
     let text = beginning(scope, text, LINE);
     report::log(&state, state.current(scope), severity, &text);
-}
-
-fn now(scope: &mut v8::PinScope<'_, '_>, _: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
-    rv.set_double(State::of(scope).now());
 }
