@@ -17,9 +17,6 @@ use crate::peers::ANSWER;
 use crate::process::Process;
 use crate::quantile::median;
 
-/// Starting a server and loading a Worker into it takes well under this.
-const UP_WITHIN: Duration = Duration::from_secs(30);
-
 /// Something that serves the hello Worker, and the processes it takes.
 pub struct Contender {
     pub name: &'static str,
@@ -74,7 +71,7 @@ pub fn run(contenders: &mut [Contender], load: &Load, schedule: Schedule) -> any
 impl Contender {
     fn await_up(&mut self) -> anyhow::Result<()> {
         let alive = || self.processes.iter_mut().try_for_each(Process::ensure_running);
-        self.target.await_answer(ANSWER, UP_WITHIN, alive).with_context(|| self.name)
+        self.target.await_answer(ANSWER, alive).with_context(|| self.name)
     }
 
     fn sample(&self, load: &Load, schedule: Schedule) -> anyhow::Result<Sample> {

@@ -2,9 +2,10 @@
 //!
 //! And the single request that tells that a server is there and says what it is to say.
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
@@ -13,6 +14,12 @@ use crate::process::Placement;
 
 /// Longer than any answer on this machine takes; a server that needs more is not well.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Starting a server and loading its Workers takes well under this.
+const UP_WITHIN: Duration = Duration::from_secs(30);
+
+/// Between two looks at a server that comes up.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Where requests go.
 #[derive(Clone, Copy, Debug)]
@@ -29,25 +36,32 @@ impl Target {
     /// Waits until the server answers 200 and `expected`.
     ///
     /// # Errors
-    /// When it does not within the deadline, or `alive` says that it never will.
-    pub fn await_answer(
-        &self,
-        expected: &str,
-        deadline: Duration,
-        mut alive: impl FnMut() -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        let started = Instant::now();
-        loop {
-            alive()?;
-            let answer = get(self.addr, self.host);
-            match &answer {
-                Ok(answer) if answer.status == 200 => {
-                    ensure!(answer.body.contains(expected), "answered {:?} and not {expected:?}", answer.body);
-                    return Ok(());
-                }
-                _ if started.elapsed() > deadline => bail!("no 200 within {deadline:?}, but {answer:?}"),
-                _ => std::thread::sleep(Duration::from_millis(20)),
+    /// When it does not, or `alive` says that it never will.
+    pub fn await_answer(&self, expected: &str, alive: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
+        await_answer(|| get(self.addr, self.host), expected, alive)
+    }
+}
+
+/// Asks until the answer is 200 and `expected`.
+///
+/// # Errors
+/// When it never is, or `alive` says that it never will be.
+pub fn await_answer(
+    ask: impl Fn() -> io::Result<Answer>,
+    expected: &str,
+    mut alive: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let started = Instant::now();
+    loop {
+        alive()?;
+        let answer = ask();
+        match &answer {
+            Ok(answer) if answer.status == 200 => {
+                ensure!(answer.body.contains(expected), "answered {:?} and not {expected:?}", answer.body);
+                return Ok(());
             }
+            _ if started.elapsed() > UP_WITHIN => bail!("no 200 within {UP_WITHIN:?}, but {answer:?}"),
+            _ => std::thread::sleep(PAUSE),
         }
     }
 }
@@ -65,9 +79,23 @@ pub struct Answer {
 /// # Errors
 /// When nobody listens or what comes back is not HTTP.
 pub fn get(addr: SocketAddr, host: &str) -> io::Result<Answer> {
-    let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
+    let stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_nodelay(true)?;
+    exchange(stream, host)
+}
+
+/// The same on a socket in the file system.
+///
+/// # Errors
+/// When nobody listens or what comes back is not HTTP.
+pub fn get_unix(socket: &Path, host: &str) -> io::Result<Answer> {
+    let stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    exchange(stream, host)
+}
+
+fn exchange(mut stream: impl io::Read + io::Write, host: &str) -> io::Result<Answer> {
     stream.write_all(format!("GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

@@ -1,22 +1,32 @@
 //! `tenon-bench`: what Tenon promises, measured in one run on this machine, and its peers beside it.
 //!
 //! ```text
-//!  apply    a real control plane and our processes on it ──► apply → first 200
-//!  contest  router + node, and the peers, in turns under one load ──► CPU time for a request
-//!  engine   the node's own benchmark, without a network ──► warm invocation, cold start
+//!  apply     a real control plane and our processes on it ──► apply → first 200
+//!  contest   router + node, and the peers, in turns under one load ──► CPU time for a request
+//!  engine    the node's own benchmark, without a network ──► warm invocation, cold start
+//!  isolates  a node beside workerd ──► cold start, memory for each Worker
+//!  fleet     thousands of Workers on a node ──► failures, evictions, latencies
+//!  fairness  a tenant that takes all it may on a shard ──► its neighbours' latencies
 //!                                                            └──► the bars, and what became of them
 //! ```
 
 mod apply;
+mod bar;
 mod contest;
 mod engine;
+mod fairness;
+mod fleet;
+mod isolates;
 mod load;
+mod metrics;
 mod peers;
 mod process;
 mod quantile;
 mod report;
 mod table;
 mod tenon;
+mod traffic;
+mod unit;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +39,10 @@ use crate::load::Load;
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::report::Report;
-use crate::tenon::Site;
+use crate::tenon::{NODE, ROUTER, Site};
+
+/// At once, to the fleet.
+const FLEET_CONNECTIONS: usize = 32;
 
 /// Measures Tenon beside its peers.
 #[derive(Debug, Parser)]
@@ -62,6 +75,22 @@ struct Args {
     /// Seconds of each measurement.
     #[arg(long, default_value_t = 5)]
     measured: u64,
+
+    /// Cold starts of each kind.
+    #[arg(long, default_value_t = 40)]
+    starts: usize,
+
+    /// Workers at once when their memory is measured.
+    #[arg(long, default_value_t = 500)]
+    isolates: usize,
+
+    /// Workers of the fleet.
+    #[arg(long, default_value_t = 2_000)]
+    fleet: usize,
+
+    /// Requests to the fleet in each run.
+    #[arg(long, default_value_t = 40_000)]
+    requests: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -74,6 +103,12 @@ enum Part {
     Peers,
     /// Invocations without a network.
     Engine,
+    /// Cold starts and memory, beside workerd.
+    Isolates,
+    /// Thousands of Workers on one node.
+    Fleet,
+    /// The neighbours of a Worker that takes all it may.
+    Fairness,
 }
 
 fn default_bin() -> PathBuf {
@@ -85,20 +120,45 @@ fn default_bin() -> PathBuf {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let parts = match args.parts.as_slice() {
-        [] => &[Part::Engine, Part::Contest, Part::Apply],
+        [] => &[Part::Engine, Part::Contest, Part::Isolates, Part::Fleet, Part::Fairness, Part::Apply],
         chosen => chosen,
     };
+    let scratch = tempfile::tempdir()?;
+    let peers = Peers {
+        bin: args.bin.clone(),
+        sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"),
+        scratch: scratch.path().to_owned(),
+        placement: Placement::of_this_machine()?,
+    };
+    let own = own_binaries()?;
     let mut report = Report::default();
     for part in parts {
         match part {
             Part::Apply => report.apply = Some(apply::run(args.workers)?),
-            Part::Contest => report.contest = contest(&args, Some(&own_binaries()?))?,
-            Part::Peers => report.contest = contest(&args, None)?,
+            Part::Contest => report.contest = contest(&args, &peers, Some(&own))?,
+            Part::Peers => report.contest = contest(&args, &peers, None)?,
             Part::Engine => report.engine = engine::run()?,
+            Part::Isolates => report.isolates = Some(isolates::run(&peers, &own, args.isolates())?),
+            Part::Fleet => report.fleet = Some(fleet::run(&peers, &own, args.fleet())?),
+            Part::Fairness => report.fairness = Some(fairness::run(&peers, &own, args.fairness())?),
         }
     }
     println!("\n{report}");
     Ok(())
+}
+
+impl Args {
+    fn isolates(&self) -> isolates::Scale {
+        isolates::Scale { starts: self.starts, workers: self.isolates }
+    }
+
+    fn fleet(&self) -> fleet::Scale {
+        fleet::Scale { workers: self.fleet, requests: self.requests, connections: FLEET_CONNECTIONS }
+    }
+
+    fn fairness(&self) -> fairness::Schedule {
+        fairness::Schedule { rounds: self.rounds, measured: Duration::from_secs(self.measured) }
+    }
 }
 
 /// The directory of this program, where the others of the same build are.
@@ -107,24 +167,25 @@ fn own_binaries() -> anyhow::Result<PathBuf> {
     Ok(own.parent().context("a program is in a directory")?.to_owned())
 }
 
-fn contest(args: &Args, tenon: Option<&Path>) -> anyhow::Result<Vec<contest::Record>> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
-    let scratch = tempfile::tempdir()?;
-    let placement = Placement::of_this_machine()?;
-    let peers =
-        Peers { bin: args.bin.clone(), sources: sources.clone(), scratch: scratch.path().to_owned(), placement };
-    let load =
-        Load { wrk: args.bin.join("wrk"), script: sources.join("wrk.lua"), connections: args.connections, placement };
+fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec<contest::Record>> {
+    let load = Load {
+        wrk: args.bin.join("wrk"),
+        script: peers.sources.join("wrk.lua"),
+        connections: args.connections,
+        placement: peers.placement,
+    };
     let schedule = Schedule {
         rounds: args.rounds,
         warm_up: Duration::from_secs(args.warm_up),
         measured: Duration::from_secs(args.measured),
     };
 
-    let site = Site::serve(&sources.join("hello.js"))?;
+    let site = Site::open(1)?;
+    site.deploy("hello", peers.hello()?);
     let mut contenders = Vec::new();
-    if let Some(binaries) = tenon {
-        contenders.push(site.contender(binaries, scratch.path(), placement)?);
+    if let Some(own) = own {
+        let program = |name| peers.placement.contender(&own.join(name));
+        contenders.push(site.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?.into());
     }
     contenders.extend([peers.envoy_and_deno()?, peers.nginx_and_deno()?, peers.workerd()?, peers.deno()?]);
     contest::run(&mut contenders, &load, schedule)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use bytes::Bytes;
 
 use crate::contest::Contender;
 use crate::load::Target;
@@ -29,6 +30,16 @@ pub struct Peers {
 }
 
 impl Peers {
+    /// The source of the Worker that everybody serves.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn hello(&self) -> anyhow::Result<Bytes> {
+        let source = self.sources.join("hello.js");
+        let read = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
+        Ok(read.into())
+    }
+
     /// Deno behind an Envoy of one worker thread.
     pub fn envoy_and_deno(&self) -> anyhow::Result<Contender> {
         let dir = self.dir("envoy-deno")?;
@@ -79,7 +90,8 @@ impl Peers {
         Ok((Process::start("deno", deno, dir)?, port))
     }
 
-    fn command(&self, program: &str) -> Command {
+    /// One of them, on the contenders' CPU.
+    pub fn command(&self, program: &str) -> Command {
         self.placement.contender(&self.bin.join(program))
     }
 

@@ -7,11 +7,13 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use core_affinity::CoreId;
 
 /// The unit of `/proc/PID/stat`, which Linux fixes for its interfaces whatever its own clock's rate.
 const TICK: Duration = Duration::from_millis(10);
@@ -40,6 +42,26 @@ impl Placement {
     /// A command on the load's CPU.
     pub fn load(self, program: &Path) -> Command {
         pinned(program, self.cpus.map(|(_, load)| load))
+    }
+
+    /// A command that runs wherever there is room.
+    pub fn anywhere(program: &Path) -> Command {
+        pinned(program, None)
+    }
+
+    /// Runs `asks`, which makes the load itself, on the load's CPU.
+    ///
+    /// # Errors
+    /// As `asks`.
+    pub fn loading<T: Send>(self, asks: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+        // A thread of its own: what others start afterwards must not inherit its place.
+        let thread = || {
+            if let Some((_, id)) = self.cpus {
+                core_affinity::set_for_current(CoreId { id });
+            }
+            asks()
+        };
+        std::thread::scope(|scope| scope.spawn(thread).join().unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
@@ -105,6 +127,30 @@ impl Process {
     /// When it has ended.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         tree_cpu(self.child.id()).with_context(|| format!("{} is gone", self.name))
+    }
+
+    /// Bytes of memory that are resident now, of this process alone.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn resident(&self) -> anyhow::Result<u64> {
+        // Exact, where /proc/PID/status adds up what threads have told so far.
+        self.kib("smaps_rollup", "Rss:")
+    }
+
+    /// The most that ever were.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn peak(&self) -> anyhow::Result<u64> {
+        self.kib("status", "VmHWM:")
+    }
+
+    fn kib(&self, file: &str, field: &str) -> anyhow::Result<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/{file}", self.child.id()))
+            .with_context(|| format!("{} is gone", self.name))?;
+        let kib = text.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
+        Ok(kib.map(|kib: u64| kib * 1024).with_context(|| format!("the kernel tells no {field} of {}", self.name))?)
     }
 }
 

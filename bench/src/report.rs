@@ -4,8 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::apply::{self, Stage};
+use crate::bar::{self, Bar};
 use crate::table::Table;
-use crate::{contest, engine};
+use crate::unit::{human, micros};
+use crate::{contest, engine, fairness, fleet, isolates};
 
 /// Whose CPU time for a request is the bar.
 const REFERENCE: &str = "Envoy + deno";
@@ -20,6 +22,9 @@ pub struct Report {
     pub apply: Option<apply::Record>,
     pub contest: Vec<contest::Record>,
     pub engine: engine::Figures,
+    pub isolates: Option<isolates::Record>,
+    pub fleet: Option<fleet::Record>,
+    pub fairness: Option<fairness::Record>,
 }
 
 impl fmt::Display for Report {
@@ -32,35 +37,34 @@ impl fmt::Display for Report {
             writeln!(f, "The hello Worker; the median of {} rounds\n", self.contest[0].samples.len())?;
             writeln!(f, "{}", contest_table(&self.contest))?;
         }
-        writeln!(f, "{}", bars_table(&self.bars()))
+        if let Some(isolates) = &self.isolates {
+            writeln!(f, "{isolates}")?;
+        }
+        if let Some(fleet) = &self.fleet {
+            writeln!(f, "{fleet}")?;
+        }
+        if let Some(fairness) = &self.fairness {
+            writeln!(f, "{fairness}")?;
+        }
+        writeln!(f, "{}", bar::table(&self.bars()))
     }
 }
 
 impl Report {
-    fn bars(&self) -> [Bar; 4] {
+    fn bars(&self) -> Vec<Bar> {
         let cpu = |name| self.contest.iter().find(|record| record.name == name).map(contest::Record::cpu);
-        [
-            Bar {
-                what: "apply → first 200, p99".to_owned(),
-                measured: self.apply.as_ref().map(|apply| apply.p99(Stage::FIRST_200)),
-                at_most: Some(FIRST_200_WITHIN),
-            },
-            Bar {
-                what: "warm invocation on a shard".to_owned(),
-                measured: self.engine.warm,
-                at_most: Some(WARM_WITHIN),
-            },
-            Bar {
-                what: "cold start of a 1 KB Worker".to_owned(),
-                measured: self.engine.cold,
-                at_most: Some(COLD_WITHIN),
-            },
-            Bar {
-                what: format!("CPU time for a request, router + node beside {REFERENCE}"),
-                measured: cpu("Tenon"),
-                at_most: cpu(REFERENCE),
-            },
-        ]
+        let first_200 = self.apply.as_ref().map(|apply| apply.p99(Stage::FIRST_200));
+        let beside = format!("CPU time for a request, router + node beside {REFERENCE}");
+        let mut bars = vec![
+            Bar::time("apply → first 200, p99", first_200, Some(FIRST_200_WITHIN)),
+            Bar::time("warm invocation on a shard", self.engine.warm, Some(WARM_WITHIN)),
+            Bar::time("cold start of a 1 KB Worker", self.engine.cold, Some(COLD_WITHIN)),
+            Bar::time(beside, cpu("Tenon"), cpu(REFERENCE)),
+        ];
+        bars.extend(isolates::bars(self.isolates.as_ref()));
+        bars.extend(fleet::bars(self.fleet.as_ref()));
+        bars.extend(fairness::bars(self.fairness.as_ref()));
+        bars
     }
 }
 
@@ -96,76 +100,13 @@ fn contest_table(records: &[contest::Record]) -> Table {
     table
 }
 
-/// A promise, and what was measured of it.
-struct Bar {
-    what: String,
-    measured: Option<Duration>,
-    at_most: Option<Duration>,
-}
-
-impl Bar {
-    fn verdict(&self) -> &'static str {
-        match (self.measured, self.at_most) {
-            (Some(measured), Some(at_most)) if measured <= at_most => "held",
-            (Some(_), Some(_)) => "MISSED",
-            _ => "not measured",
-        }
-    }
-}
-
-fn bars_table(bars: &[Bar]) -> Table {
-    let mut table = Table::new(["bar", "at most", "measured", "verdict"]);
-    for bar in bars {
-        let show = |duration: Option<Duration>| duration.map_or_else(|| "-".to_owned(), human);
-        table.row([bar.what.clone(), show(bar.at_most), show(bar.measured), bar.verdict().to_owned()]);
-    }
-    table
-}
-
-fn micros(duration: Duration) -> String {
-    format!("{:.1}", duration.as_secs_f64() * 1e6)
-}
-
-/// In the unit that leaves one to three digits before the point.
-fn human(duration: Duration) -> String {
-    match duration.as_secs_f64() {
-        seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
-        seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
-        seconds => format!("{seconds:.2} s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn bar(measured: Option<u64>, at_most: Option<u64>) -> Bar {
-        let millis = |ms: Option<u64>| ms.map(Duration::from_millis);
-        Bar { what: "x".into(), measured: millis(measured), at_most: millis(at_most) }
-    }
-
     #[test]
-    fn a_bar_is_held_up_to_itself() {
-        assert_eq!(bar(Some(3), Some(3)).verdict(), "held");
-        assert_eq!(bar(Some(4), Some(3)).verdict(), "MISSED");
-    }
-
-    #[test]
-    fn what_was_not_measured_is_not_held() {
-        assert_eq!(bar(None, Some(3)).verdict(), "not measured");
-        assert_eq!(bar(Some(3), None).verdict(), "not measured");
-    }
-
-    #[test]
-    fn durations_are_in_a_unit_that_suits_them() {
-        assert_eq!(human(Duration::from_nanos(12_340)), "12.3 µs");
-        assert_eq!(human(Duration::from_micros(999_000)), "999.0 ms");
-        assert_eq!(human(Duration::from_millis(1_250)), "1.25 s");
-    }
-
-    #[test]
-    fn an_empty_report_says_that_nothing_was_measured() {
-        let report = Report::default().to_string();
-        assert_eq!(report.matches("not measured").count(), 4, "{report}");
+    fn an_empty_report_says_of_every_bar_that_it_was_not_measured() {
+        let report = Report::default();
+        assert_eq!(report.to_string().matches("not measured").count(), report.bars().len(), "{report}");
     }
 }

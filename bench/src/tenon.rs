@@ -1,12 +1,14 @@
-//! Tenon as a contender: the real router and the real node, one thread each, and a catalog to tell them of the
-//! Worker. The catalog is the operator's, served by this process: it takes no part in a request.
+//! Tenon under measurement: the real router and the real node, and a catalog to tell them of the Workers. The catalog is
+//! the operator's, served by this process: it takes no part in a request, but in the start of a Worker.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::bail;
+use bytes::Bytes;
 use tenon_lifecycle::drain;
 use tenon_operator::catalog::{self, Catalog};
 use tenon_proto::catalog::{Node, Route, node};
@@ -15,41 +17,58 @@ use tenon_proto::revision::{Limits, Revision};
 use tokio::runtime::Runtime;
 
 use crate::contest::Contender;
-use crate::load::Target;
+use crate::load::{Target, await_answer, get};
 use crate::peers::{HOST, free_port};
-use crate::process::{Placement, Process};
+use crate::process::Process;
+
+/// The programs, beside this one.
+pub const NODE: &str = "tenon-runtime-node";
+pub const ROUTER: &str = "tenon-router";
 
 const POOL: &str = "default";
 
-/// A catalog with one Worker and one node in it. Serves as long as it lives.
+/// How often ports in a row are looked for.
+const TRIES: u32 = 100;
+
+/// A catalog with one node in it, and the Workers that are deployed. Serves as long as it lives.
 pub struct Site {
     url: String,
+    shards: u16,
     shard_port: u16,
+    catalog: Catalog,
     _runtime: Runtime,
     _signal: drain::Signal,
 }
 
+/// A router and a node that serve a [`Site`]. They end with their value.
+pub struct Tenon {
+    pub router: Process,
+    pub node: Process,
+    /// Where the router takes requests.
+    pub addr: SocketAddr,
+    /// Where the node tells its metrics.
+    pub admin: SocketAddr,
+}
+
 impl Site {
-    /// Serves the Worker that `source` is.
+    /// # Arguments
+    /// * `shards` - of the node.
     ///
     /// # Errors
     /// When there is no port or no thread to be had.
-    pub fn serve(source: &Path) -> anyhow::Result<Self> {
-        let source = std::fs::read(source).with_context(|| format!("cannot read {}", source.display()))?;
+    pub fn open(shards: u16) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
-        let shard_port = free_port()?;
+        let shard_port = free_ports(shards)?;
 
         let catalog = Catalog::new();
-        let route = Route { host: HOST.to_owned(), path: "/".to_owned() };
-        catalog.set_worker(Arc::new(hello(source)), POOL, vec![route]);
         catalog.set_node(Node {
             name: "node".to_owned(),
             pool: POOL.to_owned(),
             address: Ipv4Addr::LOCALHOST.to_string(),
-            shard_ports: vec![shard_port.into()],
+            shard_ports: (0..shards).map(|i| (shard_port + i).into()).collect(),
             state: node::State::Ready.into(),
         });
         catalog.mark_synced();
@@ -57,47 +76,108 @@ impl Site {
         let (signal, drain) = drain::channel();
         let _guard = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        runtime.spawn(catalog::serve(listener, catalog, drain));
+        runtime.spawn(catalog::serve(listener, catalog.clone(), drain));
         drop(_guard);
-        Ok(Self { url, shard_port, _runtime: runtime, _signal: signal })
+        Ok(Self { url, shards, shard_port, catalog, _runtime: runtime, _signal: signal })
     }
 
-    /// Starts a router of one thread and a node of one shard, of the binaries in `bin`.
+    /// Deploys the Worker that `source` is, and returns the host that it answers to.
+    pub fn deploy(&self, name: &str, source: impl Into<Bytes>) -> String {
+        let host = format!("{name}.bench.localhost");
+        let route = Route { host: host.clone(), path: "/".to_owned() };
+        self.catalog.set_worker(Arc::new(revision(name, source.into())), POOL, vec![route]);
+        host
+    }
+
+    /// Starts the node and a router of one thread.
+    ///
+    /// # Arguments
+    /// * `dir` - for what they write.
+    /// * `node` and `router` - their programs, where they are to run, and what is particular to them.
     ///
     /// # Errors
     /// When one cannot be started.
-    pub fn contender(&self, bin: &Path, scratch: &Path, placement: Placement) -> anyhow::Result<Contender> {
-        let dir: PathBuf = scratch.join("tenon");
-        std::fs::create_dir(&dir)?;
+    pub fn start(&self, dir: &Path, mut node: Command, mut router: Command) -> anyhow::Result<Tenon> {
+        std::fs::create_dir(dir)?;
+        let listen = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let (addr, admin) = (listen(free_port()?), listen(free_port()?));
 
-        let mut node = placement.contender(&bin.join("tenon-runtime-node"));
-        node.args(["--name", "node", "--listen-ip", "127.0.0.1", "--shards", "1"])
+        node.args(["--name", "node", "--listen-ip", "127.0.0.1", "--shards", &self.shards.to_string()])
             .args(["--shard-port", &self.shard_port.to_string(), "--catalog", &self.url])
-            .args(["--admin-listen", &format!("127.0.0.1:{}", free_port()?)]);
-        let node = Process::start("node", node, &dir)?;
+            .args(["--admin-listen", &admin.to_string()]);
+        let node = Process::start("node", node, dir)?;
 
-        let port = free_port()?;
-        let mut router = placement.contender(&bin.join("tenon-router"));
-        router.args(["--listen", &format!("127.0.0.1:{port}"), "--threads", "1", "--catalog", &self.url]).args([
+        router.args(["--listen", &addr.to_string(), "--threads", "1", "--catalog", &self.url]).args([
             "--drain-linger",
             "0",
             "--admin-listen",
-            &format!("127.0.0.1:{}", free_port()?),
+            &listen(free_port()?).to_string(),
         ]);
-        let router = Process::start("router", router, &dir)?;
-
-        Ok(Contender { name: "Tenon", target: Target::loopback(port, HOST), processes: vec![router, node] })
+        let router = Process::start("router", router, dir)?;
+        Ok(Tenon { router, node, addr, admin })
     }
 }
 
-fn hello(source: Vec<u8>) -> Revision {
+impl Tenon {
+    /// Waits until `host` answers 200.
+    ///
+    /// # Errors
+    /// When it does not, or a process ends.
+    pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
+        await_answer(|| get(self.addr, host), "", || ensure_running(&mut self.router, &mut self.node))
+    }
+
+    /// # Errors
+    /// When a process has ended.
+    pub fn ensure_running(&mut self) -> anyhow::Result<()> {
+        ensure_running(&mut self.router, &mut self.node)
+    }
+}
+
+fn ensure_running(router: &mut Process, node: &mut Process) -> anyhow::Result<()> {
+    router.ensure_running()?;
+    node.ensure_running()
+}
+
+impl From<Tenon> for Contender {
+    fn from(tenon: Tenon) -> Self {
+        let target = Target { addr: tenon.addr, host: HOST };
+        Self { name: "Tenon", target, processes: vec![tenon.router, tenon.node] }
+    }
+}
+
+fn revision(name: &str, source: Bytes) -> Revision {
     Revision {
-        worker: WorkerId::new("bench", "hello"),
-        name: "hello-1".to_owned(),
-        entrypoint: "hello.js".to_owned(),
-        modules: BTreeMap::from([("hello.js".to_owned(), source.into())]),
+        worker: WorkerId::new("bench", name),
+        name: format!("{name}-1"),
+        entrypoint: "worker.js".to_owned(),
+        modules: BTreeMap::from([("worker.js".to_owned(), source)]),
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
         limits: Limits::default(),
+    }
+}
+
+/// The first of so many ports in a row that nobody listens on now.
+fn free_ports(count: u16) -> anyhow::Result<u16> {
+    let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    for _ in 0..TRIES {
+        let first = free_port()?;
+        if first.checked_add(count - 1).is_some_and(|last| (first..=last).all(free)) {
+            return Ok(first);
+        }
+    }
+    bail!("there are no {count} free ports in a row")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_find_ports_in_a_row() {
+        let first = free_ports(2).unwrap();
+        let ports: Vec<_> = (0..2).map(|i| TcpListener::bind((Ipv4Addr::LOCALHOST, first + i))).collect();
+        assert!(ports.iter().all(Result::is_ok), "{ports:?}");
     }
 }

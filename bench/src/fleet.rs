@@ -1,0 +1,242 @@
+//! A fleet: far more Workers than fit, or as many as just fit, on one node, asked at random.
+//!
+//! ```text
+//!  connections, each asking again ──► router ──► node: 2 shards, a budget of memory
+//!            │                                        └─ warm, or cold: evict, fetch, start
+//!            └─ whom: uniform, or Zipf: the k-th most wanted k times less than the first
+//! ```
+//!
+//! The number of isolates is bounded by memory alone. With a budget that holds all of them, a node should evict none;
+//! with a smaller one it lives by its evictions, and must still fail nobody.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use bytes::Bytes;
+use fastrand::Rng;
+
+use crate::bar::Bar;
+use crate::metrics::Metrics;
+use crate::peers::Peers;
+use crate::process::Placement;
+use crate::table::Table;
+use crate::tenon::{NODE, ROUTER, Site};
+use crate::traffic::{self, Tally};
+use crate::unit::{human, mib, percent};
+
+const SHARDS: u16 = 2;
+
+/// The same requests in every run.
+const SEED: u64 = 2_000;
+
+/// Memory that the node may use, in MiB: one that holds 2,000 hello Workers, and one that does not.
+const BUDGETS: [u64; 2] = [4096, 1024];
+
+/// How much is asked of how many.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    pub workers: usize,
+    /// In each run.
+    pub requests: usize,
+    pub connections: usize,
+}
+
+/// All runs.
+#[derive(Debug)]
+pub struct Record {
+    scale: Scale,
+    runs: Vec<Run>,
+}
+
+/// One node's life.
+#[derive(Debug)]
+struct Run {
+    budget_mib: u64,
+    demand: Demand,
+    tally: Tally,
+    cold_starts: u64,
+    /// By reason.
+    evictions: BTreeMap<String, u64>,
+    /// Bytes, in the end and at most.
+    resident: u64,
+    peak: u64,
+}
+
+/// Who is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Demand {
+    Uniform,
+    /// With the exponent 1, as requests for sites on the web are distributed.
+    Zipf,
+}
+
+/// # Arguments
+/// * `own` - the directory of Tenon's programs.
+///
+/// # Errors
+/// When something does not start, or ends; not when a request fails.
+pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
+    let source = peers.hello()?;
+    let mut runs = Vec::new();
+    for budget_mib in BUDGETS {
+        for demand in [Demand::Uniform, Demand::Zipf] {
+            eprintln!("fleet: {} Workers, {budget_mib} MiB, {}", scale.workers, demand.name());
+            runs.push(live(peers, own, &source, scale, budget_mib, demand)?);
+        }
+    }
+    Ok(Record { scale, runs })
+}
+
+fn live(
+    peers: &Peers,
+    own: &Path,
+    source: &Bytes,
+    scale: Scale,
+    budget_mib: u64,
+    demand: Demand,
+) -> anyhow::Result<Run> {
+    let site = Site::open(SHARDS)?;
+    let hosts: Vec<_> = (0..scale.workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
+    let mut node = Placement::anywhere(&own.join(NODE));
+    node.args(["--memory-budget", &budget_mib.to_string()]);
+    node.args(["--isolates-per-shard", &scale.workers.to_string()]);
+    let dir = peers.scratch.join(format!("fleet-{budget_mib}-{}", demand.name()));
+    let mut tenon = site.start(&dir, node, Placement::anywhere(&own.join(ROUTER)))?;
+    tenon.await_up(&hosts[0])?;
+
+    let requests = demand.requests(scale.workers, scale.requests);
+    let hosts = requests.into_iter().map(|worker| hosts[worker].as_str());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (tally, metrics) = runtime.block_on(async {
+        let tally = traffic::closed(tenon.addr, scale.connections, "/", hosts).await;
+        anyhow::Ok((tally, Metrics::of(tenon.admin).await?))
+    })?;
+    tenon.ensure_running()?;
+    Ok(Run {
+        budget_mib,
+        demand,
+        tally,
+        cold_starts: metrics.by("tenon_cold_starts_total", "outcome").values().sum(),
+        evictions: metrics.by("tenon_evictions_total", "reason"),
+        resident: tenon.node.resident()?,
+        peak: tenon.node.peak()?,
+    })
+}
+
+impl Demand {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Zipf => "Zipf",
+        }
+    }
+
+    /// So many requests for so many Workers, by their places.
+    fn requests(self, workers: usize, requests: usize) -> Vec<usize> {
+        let weight = |rank: usize| match self {
+            Self::Uniform => 1.0,
+            Self::Zipf => 1.0 / (rank + 1) as f64,
+        };
+        let sum = |sum: &mut f64, rank| {
+            *sum += weight(rank);
+            Some(*sum)
+        };
+        let sums: Vec<f64> = (0..workers).scan(0.0, sum).collect();
+        let total = sums.last().copied().unwrap_or_default();
+        let mut random = Rng::with_seed(SEED);
+        let draw = |_| {
+            let point = random.f64() * total;
+            sums.partition_point(|sum| *sum <= point)
+        };
+        (0..requests).map(draw).collect()
+    }
+}
+
+/// The promises.
+pub fn bars(record: Option<&Record>) -> [Bar; 1] {
+    let failed = |record: &Record| record.runs.iter().map(|run| run.tally.failed()).sum();
+    [Bar::never("failed requests of a fleet", record.map(failed))]
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Scale { workers, requests, connections } = self.scale;
+        writeln!(f, "{workers} hello Workers on one node; {requests} requests over {connections} connections\n")?;
+        let mut table = Table::new([
+            "demand",
+            "budget",
+            "failed",
+            "warm",
+            "p50",
+            "p99",
+            "worst",
+            "requests/s",
+            "evicted",
+            "memory",
+            "at most",
+        ]);
+        for run in &self.runs {
+            let tally = &run.tally;
+            let [p50, p99, worst] = [0.5, 0.99, 1.0].map(|share| human(tally.latency(share)));
+            table.row([
+                run.demand.name().to_owned(),
+                mib(run.budget_mib << 20),
+                tally.failed().to_string(),
+                percent(tally.asked().saturating_sub(run.cold_starts), tally.asked()),
+                p50,
+                p99,
+                worst,
+                format!("{:.0}", tally.per_second()),
+                run.evicted(),
+                mib(run.resident),
+                mib(run.peak),
+            ]);
+        }
+        writeln!(f, "{table}")?;
+        for run in &self.runs {
+            for (why, count) in run.tally.failures() {
+                writeln!(f, "{}, {} MiB: {count} × {why}", run.demand.name(), run.budget_mib)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    fn evicted(&self) -> String {
+        let reasons = self.evictions.iter().filter(|(_, count)| **count > 0);
+        let reasons: Vec<_> = reasons.map(|(reason, count)| format!("{count} {reason}")).collect();
+        if reasons.is_empty() { "none".to_owned() } else { reasons.join(", ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(demand: Demand) -> Vec<usize> {
+        let mut counts = vec![0; 100];
+        for worker in demand.requests(100, 100_000) {
+            counts[worker] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn a_uniform_demand_is_for_all_alike() {
+        assert!(counts(Demand::Uniform).iter().all(|count| (850..1_150).contains(count)));
+    }
+
+    #[test]
+    fn of_zipfs_demand_the_second_has_half_of_the_first() {
+        let counts = counts(Demand::Zipf);
+        let ratio = |k: usize| counts[0] as f64 / counts[k - 1] as f64;
+        assert!((1.9..2.1).contains(&ratio(2)) && (9.0..11.0).contains(&ratio(10)), "{counts:?}");
+    }
+
+    #[test]
+    fn every_run_asks_the_same() {
+        assert_eq!(Demand::Zipf.requests(50, 500), Demand::Zipf.requests(50, 500));
+    }
+}

@@ -1,0 +1,109 @@
+//! What an isolate costs, in time and in memory: a node beside workerd, in turns.
+//!
+//! ```text
+//!  start    a Worker that has not been loaded ──► its first answer
+//!  memory   (resident with all − resident with one) ÷ (all − one), each warmed by one request
+//! ```
+//!
+//! The comparison is tilted against Tenon wherever it has to be tilted: its requests come through the router, and what
+//! it starts it fetches from the catalog, in other processes; of workerd's two ways to a Worker that is not there yet
+//! the faster counts.
+
+mod memory;
+mod start;
+mod workerd;
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::bar::Bar;
+use crate::peers::Peers;
+use crate::table::Table;
+use crate::unit::{human, mib};
+use memory::Footprint;
+use start::Starts;
+
+/// How many times faster than workerd a start without a spare isolate is to be.
+const FASTER: u32 = 3;
+
+/// What a warm hello isolate is to take at most, whatever workerd takes.
+const TARGET: u64 = 14 * (1 << 20) / 10;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Starts of each kind.
+    pub starts: usize,
+    /// Workers at once, at least two.
+    pub workers: usize,
+}
+
+/// All that was measured.
+#[derive(Debug)]
+pub struct Record {
+    starts: Starts,
+    workerd: Footprint,
+    tenon: Footprint,
+}
+
+/// # Arguments
+/// * `own` - the directory of Tenon's programs.
+///
+/// # Errors
+/// When something does not start, or does not answer as it should.
+pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
+    eprintln!("isolates: {} starts of each kind", scale.starts);
+    let starts = start::measure(peers, own, scale.starts)?;
+    eprintln!("isolates: {} Workers in workerd", scale.workers);
+    let workerd = memory::of_workerd(peers, scale.workers)?;
+    eprintln!("isolates: {} Workers in a node", scale.workers);
+    let tenon = memory::of_tenon(peers, own, scale.workers)?;
+    Ok(Record { starts, workerd, tenon })
+}
+
+/// The promises.
+pub fn bars(record: Option<&Record>) -> [Bar; 3] {
+    let starts = record.map(|record| &record.starts);
+    let workerd = record.map(|record| record.workerd.per_worker());
+    let tenon = record.map(|record| record.tenon.per_worker());
+    [
+        Bar::time(
+            format!("cold start with no spare, {FASTER} times below workerd's, p50"),
+            starts.map(|starts| starts.bare.p50()),
+            starts.map(|starts| starts.fastest_of_workerd() / FASTER),
+        ),
+        Bar::bytes("memory of a warm hello Worker, beside workerd's", tenon, workerd),
+        Bar::bytes("memory of a warm hello Worker", tenon, Some(TARGET)),
+    ]
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let starts = &self.starts;
+        writeln!(f, "The first answer of a hello Worker that has not been loaded ({} each)\n", starts.bare.count())?;
+        let reference = starts.fastest_of_workerd();
+        let mut table = Table::new(["", "p50", "p99", "worst", "workerd ÷ it"]);
+        for times in [&starts.process, &starts.loader, &starts.bare, &starts.spared] {
+            let [p50, p99, worst] = [times.p50(), times.p99(), times.worst()].map(human);
+            let ratio = reference.div_duration_f64(times.p50().max(Duration::from_nanos(1)));
+            table.row([times.what.to_owned(), p50, p99, worst, format!("{ratio:.2}")]);
+        }
+        writeln!(f, "{table}")?;
+
+        writeln!(f, "Memory of hello Workers, each warmed by one request\n")?;
+        let mut table = Table::new(["", "with one", "with all", "of", "each", ""]);
+        for (name, footprint) in [("workerd", self.workerd), ("Tenon, a node of one shard", self.tenon)] {
+            let each = footprint.per_worker();
+            table.row([
+                name.to_owned(),
+                mib(footprint.with_one),
+                mib(footprint.with_all),
+                footprint.workers.to_string(),
+                mib(each),
+                format!("× {:.2}", each as f64 / self.workerd.per_worker().max(1) as f64),
+            ]);
+        }
+        writeln!(f, "{table}")
+    }
+}

@@ -1,0 +1,78 @@
+//! What one more Worker takes of memory.
+
+use std::path::Path;
+
+use anyhow::ensure;
+
+use crate::isolates::workerd;
+use crate::load::{Answer, get, get_unix};
+use crate::peers::{ANSWER, HOST, Peers};
+use crate::tenon::{NODE, ROUTER, Site};
+
+/// A process with one Worker, and with all of them; in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Footprint {
+    pub workers: usize,
+    pub with_one: u64,
+    pub with_all: u64,
+}
+
+impl Footprint {
+    /// What each Worker after the first has added.
+    pub fn per_worker(self) -> u64 {
+        self.with_all.saturating_sub(self.with_one) / (self.workers as u64 - 1).max(1)
+    }
+}
+
+/// Two processes, as each has all of its Workers from the beginning.
+///
+/// # Errors
+/// When one does not start, or does not answer as it should.
+pub fn of_workerd(peers: &Peers, workers: usize) -> anyhow::Result<Footprint> {
+    let resident = |count| -> anyhow::Result<u64> {
+        let mut crowd = workerd::Crowd::start(peers, count)?;
+        for socket in &crowd.sockets {
+            ensure_hello(&get_unix(socket, HOST)?)?;
+        }
+        crowd.process.ensure_running()?;
+        crowd.process.resident()
+    };
+    Ok(Footprint { workers, with_one: resident(1)?, with_all: resident(workers)? })
+}
+
+/// One node, that starts one after another.
+///
+/// # Errors
+/// When it does not start, or does not answer as it should.
+pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Footprint> {
+    let (site, source) = (Site::open(1)?, peers.hello()?);
+    let hosts: Vec<_> = (0..workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
+    let mut node = peers.placement.contender(&own.join(NODE));
+    // Room for all, and no spare ones, which would be there in the end and not at the beginning.
+    node.args(["--isolates-per-shard", &(workers + workers / 5).to_string(), "--spare-isolates", "0"]);
+    let router = peers.placement.load(&own.join(ROUTER));
+    let mut tenon = site.start(&peers.scratch.join("memory"), node, router)?;
+    tenon.await_up(&hosts[0])?;
+    let with_one = tenon.node.resident()?;
+    for host in &hosts {
+        ensure_hello(&get(tenon.addr, host)?)?;
+    }
+    tenon.ensure_running()?;
+    Ok(Footprint { workers, with_one, with_all: tenon.node.resident()? })
+}
+
+fn ensure_hello(answer: &Answer) -> anyhow::Result<()> {
+    ensure!(answer.status == 200 && answer.body.contains(ANSWER), "a Worker answers {answer:?}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_worker_pays_for_the_process() {
+        let footprint = Footprint { workers: 5, with_one: 40 << 20, with_all: 48 << 20 };
+        assert_eq!(footprint.per_worker(), 2 << 20);
+    }
+}

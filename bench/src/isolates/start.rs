@@ -1,0 +1,140 @@
+//! The time to the first answer of a Worker that has not been loaded.
+//!
+//! workerd loads what is in its configuration when it starts. So a Worker that is not loaded yet is either one whose
+//! process is not there either, or one that another Worker has it load by its experimental `workerLoader`.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use tenon_e2e::Connection;
+
+use crate::isolates::workerd;
+use crate::peers::{ANSWER, Peers};
+use crate::quantile::{median, quantile};
+use crate::tenon::{NODE, ROUTER, Site, Tenon};
+
+/// Each kind's.
+#[derive(Debug)]
+pub struct Starts {
+    pub process: Times,
+    pub loader: Times,
+    /// The isolate is made for the request.
+    pub bare: Times,
+    /// The isolate has been made ahead.
+    pub spared: Times,
+}
+
+/// Of one kind.
+#[derive(Debug)]
+pub struct Times {
+    pub what: &'static str,
+    /// In seconds.
+    times: Vec<f64>,
+}
+
+/// Measures them in turns, so that what disturbs the machine disturbs all alike.
+///
+/// # Errors
+/// When something does not start, or does not answer as it should.
+pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts> {
+    let (bare_site, spared_site) = (Site::open(1)?, Site::open(1)?);
+    let source = peers.hello()?;
+    // The first of them opens the connections between processes; it is not among the figures.
+    let mut hosts = Vec::new();
+    for i in 0..=count {
+        hosts.push(bare_site.deploy(&format!("worker-{i}"), source.clone()));
+        spared_site.deploy(&format!("worker-{i}"), source.clone());
+    }
+    let mut bare = tenon(&bare_site, peers, own, "start-bare", &["--spare-isolates", "0"])?;
+    let mut spared = tenon(&spared_site, peers, own, "start-spared", &[])?;
+    let mut loader = workerd::Loader::start(peers)?;
+    bare.await_up(&hosts[0])?;
+    spared.await_up(&hosts[0])?;
+    loader.await_up(&hosts[0])?;
+
+    let mut process = Times::of("workerd, a process for it");
+    let mut subjects = [
+        Subject::new("workerd, its workerLoader", loader.addr),
+        Subject::new("Tenon, no spare isolate", bare.addr),
+        Subject::new("Tenon, a spare isolate", spared.addr),
+    ];
+    peers.placement.loading(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            for host in &hosts {
+                process.times.push(workerd::start_to_answer(peers)?.as_secs_f64());
+                for subject in &mut subjects {
+                    subject.ask(host).await?;
+                }
+            }
+            anyhow::Ok(())
+        })
+    })?;
+    bare.ensure_running()?;
+    spared.ensure_running()?;
+    let [loader, bare, spared] = subjects.map(|subject| subject.times);
+    let [process, loader, bare, spared] = [process, loader, bare, spared].map(Times::without_the_first);
+    Ok(Starts { process, loader, bare, spared })
+}
+
+fn tenon(site: &Site, peers: &Peers, own: &Path, name: &str, args: &[&str]) -> anyhow::Result<Tenon> {
+    let mut node = peers.placement.contender(&own.join(NODE));
+    node.args(args);
+    site.start(&peers.scratch.join(name), node, peers.placement.load(&own.join(ROUTER)))
+}
+
+/// What has Workers that it has not loaded yet.
+struct Subject {
+    connection: Connection,
+    times: Times,
+}
+
+impl Subject {
+    fn new(what: &'static str, addr: SocketAddr) -> Self {
+        Self { connection: Connection::to(addr), times: Times::of(what) }
+    }
+
+    async fn ask(&mut self, host: &str) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let answer = self.connection.get(host, "/").await?;
+        self.times.times.push(began.elapsed().as_secs_f64());
+        ensure!((answer.status, answer.body.as_str()) == (200, ANSWER), "{}: {answer:?}", self.times.what);
+        Ok(())
+    }
+}
+
+impl Starts {
+    /// Of the two ways the one that is faster.
+    pub fn fastest_of_workerd(&self) -> Duration {
+        self.process.p50().min(self.loader.p50())
+    }
+}
+
+impl Times {
+    fn of(what: &'static str) -> Self {
+        Self { what, times: Vec::new() }
+    }
+
+    fn without_the_first(mut self) -> Self {
+        self.times.drain(..1);
+        self
+    }
+
+    pub fn count(&self) -> usize {
+        self.times.len()
+    }
+
+    pub fn p50(&self) -> Duration {
+        Duration::from_secs_f64(median(self.times.clone()))
+    }
+
+    pub fn p99(&self) -> Duration {
+        Duration::from_secs_f64(quantile(self.times.clone(), 0.99))
+    }
+
+    pub fn worst(&self) -> Duration {
+        Duration::from_secs_f64(quantile(self.times.clone(), 1.0))
+    }
+}

@@ -1,0 +1,127 @@
+//! workerd in the three ways that a Worker gets into it: a process of its own, a place in a configuration of many, and
+//! a loader that gets it at run time.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::load::{await_answer, get, get_unix};
+use crate::peers::{ANSWER, HOST, Peers, free_port};
+use crate::process::Process;
+
+/// Starts a process for the hello Worker, and ends it when it has answered. Returns how long that took it.
+///
+/// # Errors
+/// When it does not start, or does not answer as it should.
+pub fn start_to_answer(peers: &Peers) -> anyhow::Result<Duration> {
+    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+    let began = Instant::now();
+    let mut process = serve(peers, "workerd-start", &peers.sources.join("workerd.capnp"), addr)?;
+    await_answer(|| get(addr, HOST), ANSWER, || process.ensure_running())?;
+    Ok(began.elapsed())
+}
+
+/// A process with a Worker that loads others.
+pub struct Loader {
+    pub addr: SocketAddr,
+    process: Process,
+}
+
+impl Loader {
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(peers: &Peers) -> anyhow::Result<Self> {
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        let process = serve(peers, "workerd-loader", &peers.sources.join("loader.capnp"), addr)?;
+        Ok(Self { addr, process })
+    }
+
+    /// Waits until it has loaded the Worker of `host`.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
+        await_answer(|| get(self.addr, host), ANSWER, || self.process.ensure_running())
+    }
+}
+
+fn serve(peers: &Peers, name: &'static str, config: &Path, addr: SocketAddr) -> anyhow::Result<Process> {
+    let mut command = peers.command("workerd");
+    command.args(["serve", "--experimental"]).arg(config).arg(format!("--socket-addr=http={addr}"));
+    Process::start(name, command, &peers.scratch)
+}
+
+/// A process with many hello Workers.
+pub struct Crowd {
+    pub process: Process,
+    /// One for each Worker: what would send a request on to it would itself be one more.
+    pub sockets: Vec<PathBuf>,
+}
+
+impl Crowd {
+    /// Starts it, and waits until the last Worker answers.
+    ///
+    /// # Errors
+    /// When that does not come about.
+    pub fn start(peers: &Peers, workers: usize) -> anyhow::Result<Self> {
+        let dir = peers.scratch.join(format!("workerd-{workers}"));
+        fs::create_dir(&dir)?;
+        fs::copy(peers.sources.join("hello.js"), dir.join("hello.js"))?;
+        let sockets: Vec<_> = (0..workers).map(|i| dir.join(format!("{i}.sock"))).collect();
+        let config = dir.join("workers.capnp");
+        fs::write(&config, configuration(&sockets))?;
+        let mut command = peers.command("workerd");
+        command.arg("serve").arg(&config);
+        let mut process = Process::start("workerd", command, &dir)?;
+        if let Some(last) = sockets.last() {
+            await_answer(|| get_unix(last, HOST), ANSWER, || process.ensure_running())?;
+        }
+        Ok(Self { process, sockets })
+    }
+}
+
+fn configuration(sockets: &[PathBuf]) -> String {
+    let list = |item: &dyn Fn(usize, &PathBuf) -> String| {
+        let items = sockets.iter().enumerate().map(|(i, socket)| item(i, socket));
+        items.fold(String::new(), |mut list, item| {
+            // Into memory, where nothing fails.
+            let _ = writeln!(list, "    {item},");
+            list
+        })
+    };
+    let services = list(&|i, _| format!("(name = \"w{i}\", worker = .hello)"));
+    let sockets = list(&|i, socket| {
+        let address = format!("unix:{}", socket.display());
+        format!("(name = \"w{i}\", address = {address:?}, service = \"w{i}\", http = ())")
+    });
+    format!(
+        r#"using Workerd = import "/workerd/workerd.capnp";
+
+const config :Workerd.Config = (
+  services = [
+{services}  ],
+  sockets = [
+{sockets}  ],
+);
+
+const hello :Workerd.Worker = (
+  modules = [(name = "hello.js", esModule = embed "hello.js")],
+  compatibilityDate = "2026-11-01",
+);
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_worker_has_a_socket_to_itself() {
+        let configuration = configuration(&["/a/0.sock".into(), "/a/1.sock".into()]);
+        assert!(configuration.contains(r#"(name = "w1", worker = .hello)"#), "{configuration}");
+        assert!(configuration.contains(r#"address = "unix:/a/1.sock", service = "w1""#), "{configuration}");
+    }
+}

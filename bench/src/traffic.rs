@@ -1,0 +1,225 @@
+//! Requests to many Workers, which this program makes itself: wrk asks one host.
+//!
+//! ```text
+//!  closed  connection 1: ask ─► answer ─► ask ─► …      as fast as they are answered
+//!  open    tick ─► ask, tick ─► ask, tick ─► …          whether they are answered or not
+//! ```
+//!
+//! A closed loop tells what a server bears; it asks less of a slow one, and so must not be asked how slow that is for
+//! those who come on their own time. An open one must. On the thread of its caller alone.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tenon_e2e::Connection;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::quantile::quantile;
+
+/// What became of some requests.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Of those that were answered as they ought to be, in seconds.
+    latencies: Vec<f64>,
+    /// The others, by what was wrong.
+    failures: BTreeMap<String, u64>,
+    /// How long it was asked, in all.
+    duration: Duration,
+    /// Answers that came while it was asked.
+    in_time: u64,
+}
+
+impl Tally {
+    fn add(&mut self, (latency, answer): (Duration, Result<(), String>)) {
+        match answer {
+            Ok(()) => self.latencies.push(latency.as_secs_f64()),
+            Err(why) => *self.failures.entry(why).or_default() += 1,
+        }
+    }
+
+    /// Takes another in, as if all had been one.
+    pub fn merge(&mut self, other: Self) {
+        self.latencies.extend(other.latencies);
+        for (why, count) in other.failures {
+            *self.failures.entry(why).or_default() += count;
+        }
+        self.duration += other.duration;
+        self.in_time += other.in_time;
+    }
+
+    pub fn asked(&self) -> u64 {
+        self.answered() + self.failed()
+    }
+
+    pub fn answered(&self) -> u64 {
+        self.latencies.len() as u64
+    }
+
+    pub fn failed(&self) -> u64 {
+        self.failures.values().sum()
+    }
+
+    pub fn failures(&self) -> &BTreeMap<String, u64> {
+        &self.failures
+    }
+
+    /// Of the answers, those that came before the asking was over.
+    pub fn in_time(&self) -> u64 {
+        self.in_time
+    }
+
+    pub fn per_second(&self) -> f64 {
+        self.asked() as f64 / self.duration.as_secs_f64()
+    }
+
+    pub fn latency(&self, share: f64) -> Duration {
+        Duration::from_secs_f64(quantile(self.latencies.clone(), share))
+    }
+}
+
+/// Asks `hosts` in their order, over so many connections at once, each asking for the next as soon as it has its answer.
+///
+/// # Arguments
+/// * `path` - of every request.
+pub async fn closed<'a>(
+    addr: SocketAddr,
+    connections: usize,
+    path: &str,
+    hosts: impl Iterator<Item = &'a str>,
+) -> Tally {
+    let (hosts, tally) = (RefCell::new(hosts), RefCell::new(Tally::default()));
+    let began = Instant::now();
+    let ask_on = async || {
+        let mut connection = Connection::to(addr);
+        loop {
+            let Some(host) = hosts.borrow_mut().next() else { return };
+            let asked = ask(&mut connection, host, path).await;
+            tally.borrow_mut().add(asked);
+        }
+    };
+    join_all((0..connections).map(|_| ask_on())).await;
+    let mut tally = tally.into_inner();
+    (tally.duration, tally.in_time) = (began.elapsed(), tally.answered());
+    tally
+}
+
+/// Asks one host after another at a constant rate for so long, and waits for what is outstanding then.
+///
+/// # Arguments
+/// * `rate` - requests a second, all together.
+pub async fn open(addr: SocketAddr, rate: u32, duration: Duration, hosts: &[String]) -> Tally {
+    let idle = RefCell::new(Vec::<Connection>::new());
+    let ask_one = async |host: &str| {
+        let free = idle.borrow_mut().pop();
+        let mut connection = free.unwrap_or_else(|| Connection::to(addr));
+        let asked = ask(&mut connection, host, "/").await;
+        idle.borrow_mut().push(connection);
+        asked
+    };
+    let mut tally = Tally { duration, ..Tally::default() };
+    let mut outstanding = FuturesUnordered::new();
+    let mut ticks = interval(Duration::from_secs(1) / rate);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut hosts = hosts.iter().cycle();
+    let began = Instant::now();
+    while began.elapsed() < duration {
+        tokio::select! {
+            _ = ticks.tick() => outstanding.extend(hosts.next().map(|host| ask_one(host))),
+            Some(asked) = outstanding.next() => tally.add(asked),
+        }
+    }
+    tally.in_time = tally.answered();
+    while let Some(asked) = outstanding.next().await {
+        tally.add(asked);
+    }
+    tally
+}
+
+async fn ask(connection: &mut Connection, host: &str, path: &str) -> (Duration, Result<(), String>) {
+    let began = Instant::now();
+    let answer = connection.get(host, path).await;
+    let latency = began.elapsed();
+    let outcome = match answer {
+        Ok(answer) if answer.status == 200 => Ok(()),
+        Ok(answer) => Err(format!("{} {}", answer.status, code(&answer.body))),
+        Err(error) => Err(format!("{error:#}")),
+    };
+    (latency, outcome)
+}
+
+/// What the router calls the failure that `body` tells of; of another server's all that it says.
+fn code(body: &str) -> String {
+    let told = serde_json::from_str::<serde_json::Value>(body).ok();
+    let code = told.as_ref().and_then(|told| told["error"]["code"].as_str());
+    code.unwrap_or(body.trim_end()).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A server that answers 200 or, where `.bad` is in the host, 503; each connection one request at a time.
+    async fn server() -> SocketAddr {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut request = vec![0; 4096];
+                    while let Ok(read @ 1..) = stream.read(&mut request).await {
+                        let bad = String::from_utf8_lossy(&request[..read]).contains(".bad");
+                        let status = if bad { "503 Busy" } else { "200 OK" };
+                        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+                        stream.write_all(answer.as_bytes()).await.unwrap();
+                    }
+                });
+            }
+        });
+        addr
+    }
+
+    #[tokio::test]
+    async fn a_closed_loop_asks_everything_once() {
+        let hosts = ["a.good", "b.bad", "c.good", "d.bad", "e.good"];
+        let tally = closed(server().await, 2, "/", hosts.into_iter()).await;
+        assert_eq!((tally.asked(), tally.answered(), tally.failed()), (5, 3, 2));
+        assert_eq!(tally.failures().keys().collect::<Vec<_>>(), ["503 "]);
+        assert_eq!(tally.in_time(), 3);
+    }
+
+    #[tokio::test]
+    async fn an_open_loop_asks_at_its_rate() {
+        let duration = Duration::from_millis(200);
+        let tally = open(server().await, 100, duration, &["a.good".to_owned()]).await;
+        // A busy machine may have fewer; never more than one for each tick, the first of which is at once.
+        assert!((1..=21).contains(&tally.asked()), "{tally:?}");
+        assert_eq!(tally.failed(), 0, "{tally:?}");
+    }
+
+    #[test]
+    fn failures_are_told_by_their_code() {
+        assert_eq!(code(r#"{"error":{"code":"overloaded","message":"x","requestId":"1"}}"#), "overloaded");
+        assert_eq!(code("upstream is gone\n"), "upstream is gone");
+    }
+
+    #[test]
+    fn rounds_add_up() {
+        let round = || Tally {
+            latencies: vec![0.5],
+            failures: BTreeMap::from([("503".to_owned(), 3)]),
+            duration: Duration::from_secs(1),
+            in_time: 1,
+        };
+        let mut tally = round();
+        tally.merge(round());
+        assert_eq!((tally.asked(), tally.failed(), tally.in_time()), (8, 6, 2));
+        assert_eq!((tally.per_second(), tally.latency(0.99)), (4.0, Duration::from_millis(500)));
+    }
+}

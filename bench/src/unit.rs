@@ -1,0 +1,53 @@
+//! Numbers as a person reads them.
+
+use std::time::Duration;
+
+/// In the unit that leaves one to three digits before the point.
+pub fn human(duration: Duration) -> String {
+    match duration.as_secs_f64() {
+        seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
+        seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        seconds => format!("{seconds:.2} s"),
+    }
+}
+
+/// For a column of them.
+pub fn micros(duration: Duration) -> String {
+    format!("{:.1}", duration.as_secs_f64() * 1e6)
+}
+
+/// For memory.
+pub fn mib(bytes: u64) -> String {
+    match bytes as f64 / f64::from(1 << 20) {
+        mib if mib < 100.0 => format!("{mib:.2} MiB"),
+        mib => format!("{mib:.0} MiB"),
+    }
+}
+
+/// Part of a whole.
+pub fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_in_a_unit_that_suits_them() {
+        assert_eq!(human(Duration::from_nanos(12_340)), "12.3 µs");
+        assert_eq!(human(Duration::from_micros(999_000)), "999.0 ms");
+        assert_eq!(human(Duration::from_millis(1_250)), "1.25 s");
+    }
+
+    #[test]
+    fn memory_of_one_worker_is_told_more_finely_than_that_of_a_node() {
+        assert_eq!(mib(3 << 19), "1.50 MiB");
+        assert_eq!(mib(4 << 30), "4096 MiB");
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_part() {
+        assert_eq!((percent(1, 8), percent(0, 0)), ("12.5 %".to_owned(), "0.0 %".to_owned()));
+    }
+}
