@@ -62,6 +62,11 @@ bench: tools ## Measure Tenon beside its peers, in one run
 	deploy/cluster/up
 	deploy/cluster/run-in target/release/tenon-bench
 
+.PHONY: bench-pools
+bench-pools: tools ## Compare isolates made anew, shared by threads and pinned to one, in one run
+	cargo build --release --package tenon-bench --bin tenon-bench-pools
+	target/release/tenon-bench-pools
+
 .PHONY: cluster
 cluster: tools ## Run Tenon on a Kubernetes control plane of our own; prints its kubeconfig
 	deploy/cluster/build

@@ -21,20 +21,6 @@ pub enum Architecture {
     Tenon,
 }
 
-impl Architecture {
-    /// On the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Legacy => "legacy",
-            Self::SharedHeld => "shared-held",
-            Self::SharedReleased => "shared-released",
-            Self::Pinned => "pinned",
-            Self::Handed => "handed",
-            Self::Tenon => "tenon",
-        }
-    }
-}
-
 /// In the table.
 impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,17 +32,5 @@ impl fmt::Display for Architecture {
             Self::Handed => "pinned, handed over",
             Self::Tenon => "pinned, Tenon's engine",
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_knows_every_architecture_by_its_name() {
-        for architecture in Architecture::value_variants() {
-            assert_eq!(Architecture::from_str(architecture.name(), false).as_ref(), Ok(architecture));
-        }
     }
 }

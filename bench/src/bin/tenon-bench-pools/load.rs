@@ -27,35 +27,31 @@ use crate::usage;
 
 /// How often the coordinator looks.
 const LOOK: Duration = Duration::from_millis(10);
-/// A client whose requests are answered at once lets the others on its thread go on after so many.
-const BURST: u64 = 16;
+/// A client whose requests are answered at once lets the others on its thread go on when it has had so much of it.
+const SLICE: Duration = Duration::from_micros(50);
 
 const WARM_UP: u8 = 0;
 const MEASURED: u8 = 1;
 const STOP: u8 = 2;
 
-/// When a measurement begins and ends.
+/// How long a measurement is.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Window {
-    /// Milliseconds of load before it begins.
-    #[arg(long, global = true, default_value_t = 200)]
-    warm_up: u64,
-
     /// Milliseconds that it lasts at least.
-    #[arg(long, global = true, default_value_t = 500)]
+    #[arg(long, global = true, default_value_t = 400)]
     measured: u64,
 
     /// Requests that it has at least.
-    #[arg(long, global = true, default_value_t = 1_000)]
+    #[arg(long, global = true, default_value_t = 700)]
     requests: u64,
 }
 
 impl Window {
     /// For the command line of another process.
-    pub fn to_args(self) -> [String; 6] {
-        let Self { warm_up, measured, requests } = self;
-        let pairs = [("--warm-up", warm_up), ("--measured", measured), ("--requests", requests)];
-        pairs.map(|(name, value)| [name.to_owned(), value.to_string()]).concat().try_into().expect("three pairs")
+    pub fn to_args(self) -> [String; 4] {
+        let Self { measured, requests } = self;
+        let pairs = [("--measured", measured), ("--requests", requests)];
+        pairs.map(|(name, value)| [name.to_owned(), value.to_string()]).concat().try_into().expect("two pairs")
     }
 }
 
@@ -119,7 +115,7 @@ impl Load {
                 scope.spawn(move || serve(common, index, clients, build));
             }
             course.built.wait();
-            let measured = coordinate(&course, self.window);
+            let measured = self.coordinate(&course);
             course.phase.store(STOP, Ordering::Relaxed);
             measured
         })?;
@@ -130,6 +126,23 @@ impl Load {
             memory: measured.memory.saturating_sub(self.before),
         })
     }
+
+    /// Opens the window and closes it when enough has come through.
+    fn coordinate(&self, course: &Course) -> anyhow::Result<Measured> {
+        let answered = || course.answered.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum::<u64>();
+        thread::sleep(self.shape.warm_up);
+        let (began, count, cpu) = (Instant::now(), answered(), usage::cpu()?);
+        course.phase.store(MEASURED, Ordering::Relaxed);
+        let mut memory = 0;
+        loop {
+            thread::sleep(LOOK);
+            memory = memory.max(usage::resident()?);
+            let (lasted, requests) = (began.elapsed(), answered() - count);
+            if lasted >= Duration::from_millis(self.window.measured) && requests >= self.window.requests {
+                return Ok(Measured { requests, lasted, cpu: usage::cpu()? - cpu, memory });
+            }
+        }
+    }
 }
 
 struct Measured {
@@ -137,23 +150,6 @@ struct Measured {
     lasted: Duration,
     cpu: Duration,
     memory: u64,
-}
-
-/// Opens the window and closes it when enough has come through.
-fn coordinate(course: &Course, window: Window) -> anyhow::Result<Measured> {
-    let answered = || course.answered.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum::<u64>();
-    thread::sleep(Duration::from_millis(window.warm_up));
-    let (began, count, cpu) = (Instant::now(), answered(), usage::cpu()?);
-    course.phase.store(MEASURED, Ordering::Relaxed);
-    let mut memory = 0;
-    loop {
-        thread::sleep(LOOK);
-        memory = memory.max(usage::resident()?);
-        let (lasted, requests) = (began.elapsed(), answered() - count);
-        if lasted >= Duration::from_millis(window.measured) && requests >= window.requests {
-            return Ok(Measured { requests, lasted, cpu: usage::cpu()? - cpu, memory });
-        }
-    }
 }
 
 /// One thread.
@@ -184,25 +180,26 @@ async fn ask<S: Server>(course: Arc<Course>, index: usize, client: usize, server
     // The same choices in every run.
     let mut random = fastrand::Rng::with_seed((index << 16 | client) as u64);
     let workers = server.workers();
-    for n in 1.. {
+    let mut since = Instant::now();
+    loop {
         let phase = course.phase.load(Ordering::Relaxed);
         if phase == STOP {
-            break;
+            return latencies;
         }
         let worker = &workers[random.usize(..workers.len())];
         let began = Instant::now();
         let response = server.serve(worker, Request::to(worker)).await;
-        let taken = began.elapsed();
+        let answered = Instant::now();
         assert_eq!(response.status, 200, "{worker} answers well");
         course.answered[index].0.fetch_add(1, Ordering::Relaxed);
         if phase == MEASURED {
-            latencies.record(taken);
+            latencies.record(answered - began);
         }
-        if n % BURST == 0 {
+        if answered - since >= SLICE {
             tokio::task::yield_now().await;
+            since = Instant::now();
         }
     }
-    latencies
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -11,7 +11,7 @@
 //! turn, [`residence`] gets a thread into it, [`invocation`] carries a request through its turns, [`outside`] does what
 //! it waits for meanwhile. **Policy** is one small room for each: [`legacy`], [`shared`], [`pinned`], [`handed`].
 //! [`tenon`] is the product's own engine where [`pinned`] has the harness, to show that the harness is no straw man.
-//! [`load`] asks, [`report`] tells.
+//! [`load`] asks, [`report`] and [`verdict`] tell.
 //!
 //! V8 with its Locker and V8 without are not to be mixed in a process, and what one run leaves behind in memory is not
 //! to be charged to the next: this program runs itself once for each measurement, in rounds, and makes the table of
@@ -37,13 +37,14 @@ mod table;
 mod tenon;
 mod turn;
 mod usage;
+mod verdict;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::architecture::Architecture;
 use crate::load::{Load, Window};
@@ -106,14 +107,14 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir()?;
     let snapshot = scratch.path().join("snapshot.bin");
     // Before the origin's thread is made.
-    sandbox::init();
+    sandbox::init("");
     std::fs::write(&snapshot, sandbox::snapshot()).context("cannot write the snapshot")?;
     let origin = Origin::serve()?;
 
     let chosen = |scenario: &Scenario| args.scenarios.is_empty() || args.scenarios.contains(scenario);
     let mut report = Report::default();
     for round in 1..=args.rounds {
-        for scenario in Scenario::ALL.into_iter().filter(chosen) {
+        for scenario in Scenario::value_variants().iter().copied().filter(chosen) {
             eprintln!("round {round} of {}: {scenario}", args.rounds);
             for &architecture in scenario.contenders() {
                 let measurement = measure_apart(architecture, scenario, &snapshot, origin.address(), args.window)?;
@@ -133,11 +134,16 @@ fn measure_apart(
     window: Window,
 ) -> anyhow::Result<Measurement> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("measure").args([architecture.name(), scenario.name()]);
+    command.arg("measure").arg(name(architecture)).arg(name(scenario));
     command.arg("--snapshot").arg(snapshot).arg("--origin").arg(origin.to_string()).args(window.to_args());
     let output = command.stderr(Stdio::inherit()).output().context("cannot run this program again")?;
     ensure!(output.status.success(), "{architecture}, {scenario}: {}", output.status);
     serde_json::from_slice(&output.stdout).with_context(|| format!("{architecture}, {scenario}: not a measurement"))
+}
+
+/// As it is called on the command line.
+fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
 
 impl Measure {
@@ -151,9 +157,9 @@ impl Measure {
             Architecture::Handed => handed::measure,
             Architecture::Tenon => return self.tenon(),
         };
-        sandbox::init();
-        let snapshot = std::fs::read(&self.snapshot).context("cannot read the snapshot")?;
         let shape = self.scenario.shape();
+        sandbox::init(shape.flags);
+        let snapshot = std::fs::read(&self.snapshot).context("cannot read the snapshot")?;
         let sandbox = Sandbox::new(snapshot, &shape, self.origin);
         tell(&measure(sandbox, &Load::new(shape, self.window)?)?)
     }

@@ -1,4 +1,4 @@
-//! The table, and under it what is to be said of it: everything from this run's ratios.
+//! The table: every scenario, and in it every architecture. What is to be said of it is [`verdict`](crate::verdict)'s.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,6 +9,13 @@ use crate::histogram::Histogram;
 use crate::measurement::Measurement;
 use crate::scenario::Scenario;
 use crate::table::Table;
+use crate::verdict::{self, Throughputs};
+
+const HEAD: [&str; 9] = ["", "requests", "req/s", "× shared", "p50", "p99", "p999", "CPU", "memory"];
+
+const LEGEND: &str = "req/s, CPU (all threads, for one request) and memory (resident at most, over what the process had \
+     before its first isolate) are medians of the rounds; latencies are of all rounds together; × shared is req/s \
+     over those of “shared, for a request”. A client asks again when it is answered. Compare within a scenario.";
 
 /// What was measured, round by round.
 #[derive(Default)]
@@ -21,11 +28,51 @@ impl Report {
         self.rounds.entry((scenario, architecture)).or_default().push(measurement);
     }
 
-    /// Requests in a second, the median of the rounds.
-    fn throughput(&self, scenario: Scenario, architecture: Architecture) -> Option<f64> {
-        let rounds = self.rounds.get(&(scenario, architecture))?;
-        Some(median(rounds.iter().map(|round| round.throughput)))
+    fn throughputs(&self) -> Throughputs {
+        let median = |rounds: &Vec<Measurement>| median(rounds.iter().map(|round| round.throughput));
+        self.rounds.iter().map(|(&contest, rounds)| (contest, median(rounds))).collect()
     }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let throughputs = self.throughputs();
+        let mut table = Table::new(HEAD);
+        let mut above = None;
+        for (&(scenario, architecture), rounds) in &self.rounds {
+            if above.replace(scenario) != Some(scenario) {
+                let mut title = HEAD.map(|_| String::new());
+                title[0] = scenario.to_string();
+                table.row(title);
+            }
+            let shared = throughputs.get(&(scenario, Architecture::SharedHeld));
+            table.row(row(architecture, rounds, shared.copied()));
+        }
+        writeln!(f, "{table}\n{}", wrapped(LEGEND))?;
+        for paragraph in verdict::of(&throughputs) {
+            writeln!(f, "\n{}", wrapped(&paragraph))?;
+        }
+        Ok(())
+    }
+}
+
+fn row(architecture: Architecture, rounds: &[Measurement], shared: Option<f64>) -> [String; HEAD.len()] {
+    let mut latencies = Histogram::default();
+    rounds.iter().for_each(|round| latencies.add(&round.latencies));
+    let throughput = median(rounds.iter().map(|round| round.throughput));
+    let cpu = Duration::from_secs_f64(median(rounds.iter().map(|round| round.cpu.as_secs_f64())));
+    let memory = median(rounds.iter().map(|round| round.memory as f64)) / f64::from(1 << 20);
+    [
+        format!("  {architecture}"),
+        latencies.count().to_string(),
+        format!("{throughput:.0}"),
+        shared.map_or_else(String::new, |shared| format!("{:.2}", throughput / shared)),
+        shown(latencies.quantile(0.5)),
+        shown(latencies.quantile(0.99)),
+        shown(latencies.quantile(0.999)),
+        shown(cpu),
+        format!("{memory:.1} MiB"),
+    ]
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -34,45 +81,62 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(["", "requests", "req/s", "to shared", "p50", "p99", "p999", "CPU", "memory"]);
-        let mut last = None;
-        for (&(scenario, architecture), rounds) in &self.rounds {
-            if last.replace(scenario) != Some(scenario) {
-                table.row([
-                    format!("{scenario}"),
-                    "".into(),
-                    "".into(),
-                    "".into(),
-                    "".into(),
-                    "".into(),
-                    "".into(),
-                    "".into(),
-                    "".into(),
-                ]);
-            }
-            let mut latencies = Histogram::default();
-            rounds.iter().for_each(|round| latencies.add(&round.latencies));
-            let throughput = median(rounds.iter().map(|round| round.throughput));
-            let shared = self.throughput(scenario, Architecture::SharedHeld);
-            table.row([
-                format!("  {architecture}"),
-                latencies.count().to_string(),
-                format!("{throughput:.0}"),
-                shared.map_or_else(String::new, |shared| format!("{:.2}", throughput / shared)),
-                show(latencies.quantile(0.5)),
-                show(latencies.quantile(0.99)),
-                show(latencies.quantile(0.999)),
-                show(Duration::from_secs_f64(median(rounds.iter().map(|round| round.cpu.as_secs_f64())))),
-                format!("{:.1} MiB", median(rounds.iter().map(|round| round.memory as f64)) / f64::from(1 << 20)),
-            ]);
-        }
-        write!(f, "{table}")
-    }
+fn shown(duration: Duration) -> String {
+    let micros = duration.as_secs_f64() * 1e6;
+    if micros < 1_000.0 { format!("{micros:.1} µs") } else { format!("{:.1} ms", micros / 1e3) }
 }
 
-fn show(duration: Duration) -> String {
-    let micros = duration.as_secs_f64() * 1e6;
-    if micros < 1_000.0 { format!("{micros:.2} µs") } else { format!("{:.2} ms", micros / 1e3) }
+/// Text in lines as wide as the table.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 110;
+    let mut lines = String::with_capacity(text.len());
+    let mut width = 0;
+    for word in text.split_whitespace() {
+        let len = word.chars().count();
+        if width > 0 && width + 1 + len > WIDTH {
+            lines.push('\n');
+            width = 0;
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += len;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measurement(throughput: f64) -> Measurement {
+        let mut latencies = Histogram::default();
+        latencies.record(Duration::from_micros(1_500));
+        Measurement { latencies, throughput, cpu: Duration::from_micros(2), memory: 3 << 20 }
+    }
+
+    #[test]
+    fn a_row_has_the_medians_of_the_rounds_and_the_latencies_of_all() {
+        let rounds = [measurement(100.0), measurement(900.0), measurement(300.0)];
+        let row = row(Architecture::Pinned, &rounds, Some(200.0));
+        assert_eq!(row[..5], ["  pinned", "3", "300", "1.50", "1.5 ms"]);
+        assert_eq!(row[7..], ["2.0 µs", "3.0 MiB"]);
+    }
+
+    #[test]
+    fn a_scenario_has_its_title_once() {
+        let mut report = Report::default();
+        for architecture in [Architecture::SharedHeld, Architecture::Pinned] {
+            report.add(architecture, Scenario::Wait, measurement(100.0));
+        }
+        assert_eq!(report.to_string().matches("5 ms of I/O").count(), 1);
+    }
+
+    #[test]
+    fn lines_end_between_words() {
+        let text = wrapped(&"word ".repeat(100));
+        assert!(text.lines().all(|line| line.len() <= 110 && line.ends_with("word")));
+        assert_eq!(text.split_whitespace().count(), 100);
+    }
 }

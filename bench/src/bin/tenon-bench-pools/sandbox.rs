@@ -13,9 +13,10 @@ const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
 /// Where the snapshot has the object `internal` of `js/bootstrap.js`: the context's first data.
 const INTERNAL: usize = 0;
 
-/// Initialises V8. On the main thread, before any other is made.
-pub fn init() {
+/// Initialises V8, with `further` flags beside the product's. On the main thread, before any other is made.
+pub fn init(further: &str) {
     v8::V8::set_flags_from_string(flags::FLAGS);
+    v8::V8::set_flags_from_string(further);
     v8::V8::initialize_platform(v8::new_default_platform(1, false).make_shared());
     v8::V8::initialize();
 }
