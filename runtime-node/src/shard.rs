@@ -101,6 +101,7 @@ impl Resident {
 
 /// Admission to a Worker's isolate. The permits are held for as long as the response takes.
 pub struct Admitted {
+    shard: Rc<Shard>,
     resident: Resident,
     permits: Permits,
 }
@@ -244,7 +245,8 @@ impl Shard {
         gauge.inc();
         let shard = InFlight { _permit: permit, gauge };
         let worker = resident.enter().map_err(|refusal| self.shed(refusal))?;
-        Ok(Admitted { resident, permits: Permits { _shard: shard, _worker: worker } })
+        let permits = Permits { _shard: shard, _worker: worker };
+        Ok(Admitted { shard: Rc::clone(self), resident, permits })
     }
 
     fn shed(&self, refusal: Refusal) -> Failure {
@@ -363,8 +365,16 @@ impl Admitted {
     ///
     /// # Errors
     /// As [`Isolate::fetch`].
-    pub async fn fetch(self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
-        let response = self.resident.isolate.fetch(request).await?;
+    pub async fn fetch(mut self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
+        let mut pass = self.resident.isolate.queue().await;
+        // What a limit has stopped meanwhile serves nobody who has not begun.
+        while self.resident.is_condemned() {
+            drop(pass);
+            self.resident = self.shard.resident(self.resident.isolate.digest()).await?;
+            self.permits._worker = self.resident.enter().map_err(|refusal| self.shard.shed(refusal))?;
+            pass = self.resident.isolate.queue().await;
+        }
+        let response = self.resident.isolate.deliver(pass, request).await?;
         Ok((response, self.permits))
     }
 }

@@ -12,12 +12,12 @@ use super::invocation::{Event, Invocation, InvocationId, Outcome};
 use super::isolate::{Hooks, Isolate};
 use super::string::{from_name, from_octets};
 use super::turn::Stop;
+use super::turnstile::Pass;
 use super::{FetchRequest, RequestBody, report};
 
-/// Runs the invocation's first turn, as soon as it is its isolate's, and waits for its outcome.
-pub(super) async fn deliver(isolate: Rc<Isolate>, request: FetchRequest) -> Outcome {
+/// Runs the invocation's first turn, and waits for its outcome.
+pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
     let FetchRequest { request_id, method, url, headers, body } = request;
-    let pass = isolate.engine.turnstile.enter(&isolate.account).await;
     let limits = &isolate.state.revision.limits;
     let cpu = Duration::from_millis(limits.cpu_ms.into());
     let mut invocation = Invocation::new(Event::Fetch, request_id, cpu, report::LOG_BUDGET);

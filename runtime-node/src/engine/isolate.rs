@@ -30,7 +30,7 @@ use super::platform::{Foreground, Tasks};
 use super::spare::Spare;
 use super::state::{Settle, State};
 use super::turn::{Exited, Stop};
-use super::turnstile::Account;
+use super::turnstile::{Account, Pass};
 use super::{Engine, FetchRequest, FetchResponse, modules, report};
 
 /// One revision in a V8 isolate of its own. Belongs to the thread that started it, on which a
@@ -39,7 +39,7 @@ pub struct Isolate {
     pub(super) engine: Rc<Engine>,
     pub(super) vm: RefCell<Vm>,
     pub(super) state: Rc<State>,
-    pub(super) account: Account,
+    pub(super) account: Rc<Account>,
     digest: RevisionDigest,
     /// Never entered again.
     sealed: Cell<bool>,
@@ -91,15 +91,30 @@ impl Isolate {
         answer.await.map(|_| isolate)
     }
 
+    /// Waits until a request may have its first turn, and delivers it.
+    ///
+    /// # Errors
+    /// As [`Isolate::deliver`].
+    pub async fn fetch(self: &Rc<Self>, request: FetchRequest) -> Result<FetchResponse, Failure> {
+        let pass = self.queue().await;
+        self.deliver(pass, request).await
+    }
+
+    /// Resolves when a request may have its first turn. By then the isolate may have been condemned.
+    pub async fn queue(&self) -> Pass {
+        self.engine.turnstile.enter(&self.account).await
+    }
+
     /// Delivers a request. The first turn runs when the future is first polled; dropping it cancels the invocation.
     ///
     /// # Errors
     /// When the Worker throws, never answers or goes over a limit.
-    pub fn fetch(
+    pub fn deliver(
         self: &Rc<Self>,
+        pass: Pass,
         request: FetchRequest,
     ) -> impl Future<Output = Result<FetchResponse, Failure>> + use<> {
-        deliver(Rc::clone(self), request)
+        deliver(Rc::clone(self), pass, request)
     }
 
     /// Invocations that have begun and not ended, those kept by `waitUntil` included.
@@ -156,7 +171,7 @@ impl Isolate {
             engine: Rc::clone(engine),
             vm: RefCell::new(vm),
             state,
-            account: Account::default(),
+            account: engine.turnstile.account(&digest),
             digest,
             sealed: Cell::new(false),
         });

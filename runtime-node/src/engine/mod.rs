@@ -55,6 +55,7 @@ use tenon_proto::runtime::Header;
 
 pub use isolate::Isolate;
 pub use platform::init;
+pub use turnstile::Pass;
 pub use watchdog::Watchdog;
 
 /// What a shard's isolates share. Belongs to the thread that made it.

@@ -20,7 +20,7 @@ use tenon_proto::failure::FailureCode;
 
 use super::clock::Standstill;
 use super::exception::{Exception, report_rejections};
-use super::invocation::InvocationId;
+use super::invocation::{Event, InvocationId};
 use super::isolate::{Hooks, Isolate, Vm};
 use super::platform::Tasks;
 
@@ -47,10 +47,14 @@ impl Isolate {
         work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i>, &Hooks) -> Option<R>,
     ) -> Result<R, Stop> {
         let state = &self.state;
-        let budget = match who {
+        let (budget, starts) = match who {
             _ if self.is_sealed() => return Err(Stop::NotBegun),
-            None => state.unattended_cpu(),
-            Some(who) => state.invocations.borrow().get(who).ok_or(Stop::NotBegun)?.cpu_left,
+            None => (state.unattended_cpu(), false),
+            Some(who) => {
+                let invocations = state.invocations.borrow();
+                let invocation = invocations.get(who).ok_or(Stop::NotBegun)?;
+                (invocation.cpu_left, matches!(invocation.event, Event::Start))
+            }
         };
         let mut entered = Entered::enter(self.vm.borrow_mut());
         let vm = &mut *entered.0;
@@ -76,7 +80,10 @@ impl Isolate {
         };
         let spent = self.engine.post.disarm();
         drop(standstill);
-        self.account.charge(spent.cpu);
+        // What a start takes says nothing of the requests to come.
+        if !starts {
+            self.account.charge(spent.cpu);
+        }
         self.engine.turns.set(self.engine.turns.get() + 1);
         if spent.expired || vm.guard.is_exhausted() {
             vm.isolate.cancel_terminate_execution();
@@ -95,6 +102,9 @@ impl Isolate {
         } else {
             false
         };
+        if limited {
+            self.engine.turnstile.remember(self.digest(), &self.account);
+        }
         state.rest();
         // The work may have come through, or thrown, before the limit struck in a microtask.
         match result {

@@ -12,24 +12,37 @@
 //! baton of its shard, which goes round among the heavy by start-time fair queueing (Goyal, Vin and Cheng, 1996), and
 //! between any two turns with the baton all others that are ready have theirs. The light, nearly all, pay one comparison.
 //!
+//! An isolate that has served nobody yet is taken for heavy, and what takes the place of one that a limit has stopped
+//! goes on with its account. A Worker that is stopped at every request would otherwise be a stranger each time.
+//!
 //! Belongs to one thread.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
+use tenon_proto::id::RevisionDigest;
 use tokio::sync::oneshot;
 
 /// A turn longer than this makes an isolate heavy: a hundred times what an ordinary turn takes, and short enough that
 /// some of them in a row hurt nobody.
 const LONG: Duration = Duration::from_millis(1);
 
+/// How often the others that are ready are let through before a turn with the baton: what has come on a connection is
+/// read, then the requests that were in it have their turns and their answers are written, and then those that only now
+/// could go on have theirs.
+const ROUNDS: u32 = 3;
+
+/// Revisions whose accounts outlive their isolates: until so many others have been stopped, a tenant that goes on asking
+/// has come again.
+const REMEMBERED: usize = 64;
+
 /// What an isolate has had, and will have had when all that waits for it is done.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// CPU time of its latest turn, which the next is expected to take as well.
-    latest: Cell<Duration>,
+    /// CPU time of its latest turn, which the next is expected to take as well. `None` before the first.
+    latest: Cell<Option<Duration>>,
     /// Where its next turn begins in the virtual time of its shard, in which every turn takes its CPU time.
     next: Cell<Duration>,
 }
@@ -37,17 +50,17 @@ pub(super) struct Account {
 impl Account {
     /// A turn has ended.
     pub(super) fn charge(&self, cpu: Duration) {
-        self.latest.set(cpu);
+        self.latest.set(Some(cpu));
     }
 
     fn is_heavy(&self) -> bool {
-        self.latest.get() > LONG
+        self.latest.get().is_none_or(|latest| latest > LONG)
     }
 
     /// The beginning of its next turn. Who has been light for long does not get back what it saved.
     fn begin(&self, now: Duration) -> Duration {
         let begin = self.next.get().max(now);
-        self.next.set(begin + self.latest.get());
+        self.next.set(begin + self.latest.get().unwrap_or(LONG));
         begin
     }
 }
@@ -61,13 +74,32 @@ pub(super) struct Turnstile {
     arrivals: Cell<u64>,
     /// Virtual time: the beginning of the latest turn with the baton.
     now: Cell<Duration>,
+    /// Of isolates that a limit has stopped, the latest at the end.
+    remembered: RefCell<VecDeque<(RevisionDigest, Rc<Account>)>>,
 }
 
 /// The right to a turn, to be dropped when that has ended. With the baton, if the isolate is heavy.
 #[must_use = "dropping it lets the next one through"]
-pub(super) struct Pass(Option<Rc<Turnstile>>);
+pub struct Pass(Option<Rc<Turnstile>>);
 
 impl Turnstile {
+    /// The account of an isolate that is made for `digest`.
+    pub(super) fn account(&self, digest: &RevisionDigest) -> Rc<Account> {
+        let remembered = self.remembered.borrow();
+        let known = remembered.iter().find(|(other, _)| other == digest);
+        known.map(|(_, account)| Rc::clone(account)).unwrap_or_default()
+    }
+
+    /// A limit has stopped an isolate: what follows it is to go on with its account.
+    pub(super) fn remember(&self, digest: RevisionDigest, account: &Rc<Account>) {
+        let mut remembered = self.remembered.borrow_mut();
+        remembered.retain(|(other, _)| *other != digest);
+        if remembered.len() == REMEMBERED {
+            remembered.pop_front();
+        }
+        remembered.push_back((digest, Rc::clone(account)));
+    }
+
     /// Resolves when it is the isolate's turn: for a light one at once.
     pub(super) async fn enter(self: &Rc<Self>, account: &Account) -> Pass {
         if !account.is_heavy() {
@@ -84,7 +116,9 @@ impl Turnstile {
             Pass(Some(Rc::clone(self)))
         };
         self.now.set(begin);
-        tokio::task::yield_now().await;
+        for _ in 0..ROUNDS {
+            tokio::task::yield_now().await;
+        }
         pass
     }
 }
@@ -146,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_light_go_before_a_heavy_backlog_that_came_first() {
-        let order = run(backlogs(&[("heavy", heavy(TURN), 5), ("light", Rc::default(), 3)]));
+        let order = run(backlogs(&[("heavy", heavy(TURN), 5), ("light", heavy(LONG), 3)]));
         assert_eq!(order[..3], ["light"; 3]);
         assert_eq!(order.len(), 8);
     }
@@ -188,6 +222,57 @@ mod tests {
             stays.await.unwrap();
             assert!(!turnstile.baton_is_out.get() && turnstile.waiting.borrow().is_empty());
         });
+    }
+
+    /// A connection's task that reads a request, the task that it makes for it, and the way back.
+    #[test]
+    fn a_request_that_is_there_is_read_and_served_before_the_next_heavy_turn() {
+        let order = run(async {
+            let (turnstile, order) = (Rc::new(Turnstile::default()), Rc::new(RefCell::new(Vec::new())));
+            let first = turnstile.enter(&heavy(TURN)).await;
+            let (next, heavy_order) = (turnstile.clone(), order.clone());
+            let next = spawn_local(async move {
+                let _pass = next.enter(&heavy(TURN)).await;
+                heavy_order.borrow_mut().push("heavy");
+            });
+            tokio::task::yield_now().await;
+            let (readable_tx, readable_rx) = oneshot::channel();
+            let (light, light_order) = (turnstile.clone(), order.clone());
+            let connection = spawn_local(async move {
+                readable_rx.await.unwrap();
+                let request = spawn_local(async move {
+                    let _pass = light.enter(&heavy(LONG)).await;
+                    light_order.borrow_mut().push("light");
+                });
+                request.await.unwrap();
+            });
+            tokio::task::yield_now().await;
+            drop(first);
+            readable_tx.send(()).unwrap();
+            for ended in join_all([next, connection]).await {
+                ended.unwrap();
+            }
+            order.take()
+        });
+        assert_eq!(order, ["light", "heavy"]);
+    }
+
+    #[test]
+    fn who_has_served_nobody_yet_waits_its_turn() {
+        let order = run(backlogs(&[("stranger", Rc::default(), 2), ("light", heavy(LONG), 2)]));
+        assert_eq!(order, ["light", "light", "stranger", "stranger"]);
+    }
+
+    #[test]
+    fn who_follows_one_that_was_stopped_goes_on_with_its_account() {
+        let (turnstile, account) = (Turnstile::default(), heavy(TURN));
+        let digest = |i: usize| RevisionDigest::new([u8::try_from(i).unwrap(); 32]);
+        turnstile.remember(digest(0), &account);
+        assert!(Rc::ptr_eq(&turnstile.account(&digest(0)), &account));
+        assert!(turnstile.account(&digest(1)).latest.get().is_none());
+        (1..=REMEMBERED).for_each(|i| turnstile.remember(digest(i), &Rc::default()));
+        assert!(!Rc::ptr_eq(&turnstile.account(&digest(0)), &account), "forgotten for others");
+        assert_eq!(turnstile.remembered.borrow().len(), REMEMBERED);
     }
 
     #[test]

@@ -17,6 +17,7 @@ trials! {
     a_body_over_the_limit_is_refused_however_it_comes,
     a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well,
     an_isolate_that_is_full_is_replaced,
+    who_waits_while_an_isolate_is_stopped_is_served_by_the_next,
     workers_that_do_not_read_their_bodies_hold_up_nobody,
     an_isolate_that_nobody_uses_is_let_go,
     when_memory_is_short_idle_isolates_go_and_none_is_started,
@@ -114,6 +115,25 @@ async fn an_isolate_that_is_full_is_replaced(name: &'static str) {
     assert_eq!(stand.client().get(&grows).await.unwrap().text(), "1");
     assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "condemned")]), 1);
     stand.await_metric("tenon_isolates", &[], 1).await;
+}
+
+async fn who_waits_while_an_isolate_is_stopped_is_served_by_the_next(name: &'static str) {
+    let stand = Stand::start(name).await;
+    // All of its turns are long, so that each request waits for the one before.
+    let source = "let stops = false;
+        export default { async fetch(request) {
+          if (stops) return new Response('half done');
+          stops = request.method === 'POST';
+          for (let i = 0; stops || i < 1e7; i++);
+          return new Response('whole');
+        } }";
+    let worker = stand.worker("worker", source, |_| {});
+    assert_eq!(stand.client().get(&worker).await.unwrap().text(), "whole");
+    let (first, second) = (stand.client(), stand.client());
+    let (failure, one, other) =
+        tokio::join!(first.post(&worker, Bytes::new()), first.get(&worker), second.get(&worker));
+    assert_eq!(failure.unwrap_err().code, FailureCode::CpuLimitExceeded);
+    assert_eq!((one.unwrap().text(), other.unwrap().text()), ("whole", "whole"));
 }
 
 async fn workers_that_do_not_read_their_bodies_hold_up_nobody(name: &'static str) {
