@@ -150,7 +150,7 @@ impl Process {
         let text = fs::read_to_string(format!("/proc/{}/{file}", self.child.id()))
             .with_context(|| format!("{} is gone", self.name))?;
         let kib = text.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
-        Ok(kib.map(|kib: u64| kib * 1024).with_context(|| format!("the kernel tells no {field} of {}", self.name))?)
+        kib.map(|kib: u64| kib * 1024).with_context(|| format!("the kernel tells no {field} of {}", self.name))
     }
 }
 
