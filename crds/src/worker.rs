@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ use crate::{Condition, name};
     cel,
     doc = "A program that answers HTTP, in an isolate of its own.",
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+    printcolumn(name = "Healthy", type_ = "string", json_path = ".status.conditions[?(@.type=='Healthy')].status"),
     printcolumn(name = "URL", type_ = "string", json_path = ".status.url"),
     printcolumn(name = "Revision", type_ = "string", json_path = ".status.latestRevision"),
     printcolumn(name = "Pool", type_ = "string", json_path = ".spec.pool", priority = "1"),
@@ -196,7 +198,8 @@ pub struct WorkerStatus {
     /// The generation of the spec that the rest of the status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`.
+    /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`. Besides `Healthy`, once a node has told
+    /// that the code fails again and again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -209,6 +212,34 @@ pub struct WorkerStatus {
     /// The WorkerRevision that serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_revision: Option<String>,
+    /// The nodes on which its code fails again and again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = CRASH_LOOPS),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["node"])
+    )]
+    pub crash_loops: Vec<CrashLoop>,
+}
+
+/// How many nodes are named in a Worker's status: enough to tell one bad node from bad code.
+pub const CRASH_LOOPS: usize = 16;
+
+/// One node on which a revision is left alone for a while, because its code has failed several times in a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CrashLoop {
+    #[schemars(length(min = 1, max = 253))]
+    pub node: String,
+    /// The WorkerRevision.
+    #[schemars(length(min = 1, max = 253))]
+    pub revision: String,
+    /// Of the latest failure that was told, as callers see it.
+    #[schemars(length(min = 1, max = 63))]
+    pub code: String,
+    /// How many in a row, when that was told.
+    pub failures: i32,
+    pub since: Time,
+    /// When the node told of it last. It is forgotten when that is too long ago.
+    pub renewed: Time,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

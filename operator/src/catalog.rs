@@ -9,17 +9,19 @@
 //!
 //! - [`state`]: pure; every change has a version, every watcher has a place.
 //! - [`revisions`]: pure; what nodes may ask for.
+//! - [`report`]: pure; what nodes say of the Workers that they run.
 //! - [`service`]: the gRPC edge.
 //!
 //! The lock is held for a map operation or for the making of one message, never across an await.
 
+mod report;
 mod revisions;
 mod service;
 mod state;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use tenon_proto::catalog::{Cursor, Node, Route, WatchResponse, Worker};
@@ -27,6 +29,8 @@ use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 use tokio::sync::watch;
 
+use report::Part;
+pub use report::{Ear, Heard, MalformedReport, Outcome, Word};
 use revisions::Revisions;
 pub use service::serve;
 use state::{FellBehind, State, Walk};
@@ -43,12 +47,16 @@ struct Shared {
     deployed: RwLock<Deployed>,
     /// What watchers wait on: they read the state itself when it moves.
     progress_tx: watch::Sender<Progress>,
+    ear: OnceLock<Ear>,
 }
 
 struct Deployed {
     state: State,
     revisions: Revisions,
 }
+
+/// Too much has been said that nobody has listened to yet.
+struct Full;
 
 #[derive(Clone, Copy, Default)]
 struct Progress {
@@ -68,7 +76,7 @@ impl Catalog {
     pub fn new() -> Self {
         let deployed = Deployed { state: State::new(new_epoch()), revisions: Revisions::default() };
         let (progress_tx, _) = watch::channel(Progress::default());
-        Self { shared: Arc::new(Shared { deployed: RwLock::new(deployed), progress_tx }) }
+        Self { shared: Arc::new(Shared { deployed: RwLock::new(deployed), progress_tx, ear: OnceLock::new() }) }
     }
 
     /// Lets `revision` serve its Worker on the nodes of `pool`, reached by `routes`. What it supersedes can
@@ -133,6 +141,42 @@ impl Catalog {
     /// The revision of that digest, if it serves or did not long ago.
     pub fn revision(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
         self.read().revisions.get(digest)
+    }
+
+    /// Has `ear` told of what nodes say, from now on. Where nobody listens it is lost; the first to listen stays.
+    pub fn listen(&self, ear: Ear) {
+        let _ = self.shared.ear.set(ear);
+    }
+
+    /// Takes in what a node says.
+    ///
+    /// # Errors
+    /// When not all of it could be: what was said last is to be said again.
+    fn hear(&self, node: &str, parts: Vec<Part>) -> Result<(), Full> {
+        let Some(ear) = self.shared.ear.get() else { return Ok(()) };
+        let mut result = Ok(());
+        for part in parts {
+            let outcome = match self.believe(node, part) {
+                Ok(heard) => ear.heard_tx.try_send(heard).map_or(Outcome::Full, |()| Outcome::Taken),
+                Err(outcome) => outcome,
+            };
+            ear.reports.with_label_values(&[outcome.as_str()]).inc();
+            if outcome == Outcome::Full {
+                result = Err(Full);
+            }
+        }
+        result
+    }
+
+    fn believe(&self, node: &str, (worker, digest, word): Part) -> Result<Heard, Outcome> {
+        let deployed = self.read();
+        let pool = deployed.state.node(node).map(|node| &node.pool).ok_or(Outcome::Stranger)?;
+        let revision = deployed.revisions.serving(&worker).filter(|serving| **serving == digest);
+        let revision = revision.and_then(|digest| deployed.revisions.get(digest)).ok_or(Outcome::Outdated)?;
+        if deployed.state.worker(&worker).is_none_or(|worker| worker.pool != *pool) {
+            return Err(Outcome::Stranger);
+        }
+        Ok(Heard { worker, revision: revision.name.clone(), node: node.to_owned(), word })
     }
 
     fn expire(&self) {

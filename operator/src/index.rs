@@ -150,6 +150,16 @@ impl Index {
         self.workers.keys()
     }
 
+    pub fn worker(&self, id: &WorkerId) -> Option<Arc<Worker>> {
+        self.workers.get(id).cloned()
+    }
+
+    /// Whether its status names nodes on which its code fails again and again.
+    pub fn is_ailing(&self, id: &WorkerId) -> bool {
+        let status = self.workers.get(id).and_then(|worker| worker.status.as_ref());
+        status.is_some_and(|status| !status.crash_loops.is_empty())
+    }
+
     /// What the reconciler needs to decide on a Worker, or `None` when it is gone.
     pub fn candidate(&self, id: &WorkerId) -> Option<Candidate> {
         let worker = self.workers.get(id)?.clone();

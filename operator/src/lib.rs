@@ -3,16 +3,19 @@
 //! ```text
 //!  API server ──► watches ──► index ──touched──► worker: queue ─► plan ─► apply      (the leader)
 //!                               └──serving──► catalog ──► routers, nodes            (every replica)
+//!                                  health ◄── reports ───────────────┘               (every replica)
 //! ```
 //!
-//! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`compile`]: decisions, pure.
-//! - [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`]: the edges that carry them out.
+//! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`compile`],
+//!   [`health::verdict`]: decisions, pure.
+//! - [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`]: the edges that carry them out.
 
 pub mod catalog;
 pub mod claims;
 pub mod compile;
 pub mod config;
 pub mod endpoints;
+pub mod health;
 pub mod index;
 pub mod leader;
 pub mod metrics;

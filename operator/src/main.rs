@@ -11,8 +11,9 @@ use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::readiness::Readiness;
-use tenon_operator::catalog::{self, Catalog};
+use tenon_operator::catalog::{self, Catalog, Ear};
 use tenon_operator::config::OperatorArgs;
+use tenon_operator::health::Health;
 use tenon_operator::index::Index;
 use tenon_operator::leader::Election;
 use tenon_operator::metrics::Metrics;
@@ -21,6 +22,9 @@ use tenon_operator::watches::{SharedIndex, Watches};
 use tenon_operator::worker::{MANAGER, Reconciler, queue};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+
+/// Reports of nodes on one Worker each that may wait for a moment. They are taken far faster than nodes send them.
+const REPORTS: usize = 4096;
 
 /// Reconciles Workers and RuntimePools and serves the catalog.
 #[derive(Parser)]
@@ -50,6 +54,8 @@ async fn main() -> anyhow::Result<()> {
     let (signal, drain) = drain::channel();
 
     let catalog = Catalog::new();
+    let (heard_tx, heard_rx) = mpsc::channel(REPORTS);
+    catalog.listen(Ear { heard_tx, reports: metrics.reports.clone() });
     let listening = format!("cannot listen on {}; free the port or set --catalog-listen", args.catalog_listen);
     let listener = tokio::net::TcpListener::bind(args.catalog_listen).await.context(listening)?;
     let serving = tokio::spawn(catalog::serve(listener, catalog.clone(), drain.clone()));
@@ -60,18 +66,22 @@ async fn main() -> anyhow::Result<()> {
 
     let index = SharedIndex::new(Index::new(&args.domain));
     let (touched_tx, touched_rx) = mpsc::unbounded_channel();
+    let (ailing_tx, ailing_rx) = mpsc::unbounded_channel();
     let watches = Watches {
         client: client.clone(),
         namespace: args.namespace.clone(),
         index: index.clone(),
         catalog,
         touched_tx,
+        ailing_tx,
         recorder: recorder.clone(),
         metrics: metrics.clone(),
     };
     let mut vital = JoinSet::new();
     vital.spawn(watches.run(readiness.hold("catalog")));
 
+    let health = Health::new(client.clone(), recorder.clone(), index.clone(), metrics.clone());
+    vital.spawn(health.run(heard_rx, ailing_rx));
     let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone());
     let all = {
         let index = index.clone();

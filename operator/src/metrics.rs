@@ -14,6 +14,8 @@ pub struct Metrics {
     pub malformed: IntGaugeVec,
     /// 1 on the replica that writes.
     pub leader: IntGauge,
+    /// What nodes said of Workers' health, by what became of it.
+    pub reports: IntCounterVec,
 }
 
 /// Observes on [`ended`](Self::ended); one that was dropped before has been cancelled and counts for nothing.
@@ -45,11 +47,16 @@ impl Metrics {
                 &["kind"],
             )?,
             leader: IntGauge::new("tenon_operator_leader", "1 on the replica that writes, 0 elsewhere.")?,
+            reports: IntCounterVec::new(
+                Opts::new("tenon_operator_worker_reports_total", "What nodes said of Workers' health, by its outcome."),
+                &["outcome"],
+            )?,
         };
         registry.register(Box::new(metrics.reconciles.clone()))?;
         registry.register(Box::new(metrics.duration.clone()))?;
         registry.register(Box::new(metrics.malformed.clone()))?;
         registry.register(Box::new(metrics.leader.clone()))?;
+        registry.register(Box::new(metrics.reports.clone()))?;
         Ok(metrics)
     }
 

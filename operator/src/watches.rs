@@ -4,8 +4,8 @@
 //!  watch Worker ─────────┐
 //!  watch WorkerRevision ─┤
 //!  watch ConfigMap ──────┼─ Change ─► Index ─► Touched ─┬─► Catalog
-//!  watch Secret ─────────┤                              └─► queue of the reconciler
-//!  watch EndpointSlice ──┘
+//!  watch Secret ─────────┤                              ├─► queue of the reconciler
+//!  watch EndpointSlice ──┘                              └─► health
 //! ```
 //!
 //! An object that does not fit its schema is skipped and reported; what was known of it before stays.
@@ -31,6 +31,7 @@ use tokio::sync::mpsc;
 
 use crate::catalog::Catalog;
 use crate::endpoints::POOL_LABEL;
+use crate::health::Ailing;
 use crate::index::{Change, Index, Key, Service, Touched, Watched, key};
 use crate::metrics::Metrics;
 
@@ -71,6 +72,7 @@ pub struct Watches {
     pub index: SharedIndex,
     pub catalog: Catalog,
     pub touched_tx: mpsc::UnboundedSender<WorkerId>,
+    pub ailing_tx: mpsc::UnboundedSender<Ailing>,
     pub recorder: Recorder,
     pub metrics: Arc<Metrics>,
 }
@@ -128,6 +130,7 @@ impl Watches {
             self.catalog.remove_node(&name);
         }
         for id in touched.workers {
+            let mut redeployed = false;
             match self.index.with(|index| index.serving(&id)) {
                 Service::None => {
                     if published.0.remove(&id).is_some() {
@@ -140,11 +143,16 @@ impl Watches {
                     let now = (serving.revision.digest(), serving.pool.clone(), serving.routes.clone());
                     if published.0.get(&id) != Some(&now) {
                         self.catalog.set_worker(serving.revision, serving.pool, serving.routes);
-                        published.0.insert(id.clone(), now);
+                        let digest = now.0;
+                        let before = published.0.insert(id.clone(), now);
+                        redeployed = before.is_some_and(|(before, ..)| before != digest);
                     }
                 }
             }
-            // The receiver ends with the process.
+            // The receivers end with the process.
+            if self.index.with(|index| index.is_ailing(&id)) {
+                let _ = self.ailing_tx.send(Ailing { id: id.clone(), redeployed });
+            }
             let _ = self.touched_tx.send(id);
         }
     }

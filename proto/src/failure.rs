@@ -25,6 +25,11 @@ macro_rules! codes {
                 match self { $(Self::$variant => $name,)+ }
             }
 
+            /// The inverse of [`as_str`](Self::as_str).
+            pub fn named(name: &str) -> Option<Self> {
+                find(Self::ALL, |code| code.as_str() == name)
+            }
+
             /// The HTTP status a caller gets.
             pub const fn http_status(self) -> u16 {
                 match self { $(Self::$variant => $http,)+ }
@@ -137,7 +142,7 @@ impl From<&Status> for Failure {
     /// A status that is not one of ours is a fault of the platform, at an unknown point of the invocation.
     fn from(status: &Status) -> Self {
         let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN);
-        let code = info.as_ref().and_then(|info| find(FailureCode::ALL, |code| code.as_str() == info.reason));
+        let code = info.as_ref().and_then(|info| FailureCode::named(&info.reason));
         let phase =
             info.and_then(|info| info.metadata.get("phase").and_then(|name| find(&Phase::ALL, |p| p.as_str() == name)));
         Self {

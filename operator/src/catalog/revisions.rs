@@ -46,6 +46,11 @@ impl Revisions {
         }
     }
 
+    /// Which one serves the Worker.
+    pub fn serving(&self, worker: &WorkerId) -> Option<&RevisionDigest> {
+        self.serving.get(worker)
+    }
+
     pub fn get(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
         self.held.get(digest).cloned()
     }

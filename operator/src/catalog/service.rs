@@ -9,7 +9,9 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tenon_lifecycle::drain;
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
-use tenon_proto::catalog::{GetRevisionRequest, GetRevisionResponse, WatchRequest, WatchResponse};
+use tenon_proto::catalog::{
+    GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchRequest, WatchResponse,
+};
 use tenon_proto::id::RevisionDigest;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -18,7 +20,7 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
 use super::state::Walk;
-use super::{Catalog, Progress};
+use super::{Catalog, Full, Progress, report};
 
 /// A client that has not answered a ping for this long is gone, and its stream with it.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -95,6 +97,19 @@ impl catalog_server::Catalog for Service {
             None if !self.catalog.is_synced() => Err(not_synced()),
             None => Err(Status::not_found(format!("no Worker serves revision {digest}"))),
         }
+    }
+
+    async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+        // What serves must be known, or the truth would be dropped as outdated.
+        if !self.catalog.is_synced() {
+            return Err(not_synced());
+        }
+        let (node, parts) =
+            report::read(request.into_inner()).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        self.catalog
+            .hear(&node, parts)
+            .map_err(|Full| Status::resource_exhausted("too many reports are waiting; say it again later"))?;
+        Ok(Response::new(ReportResponse {}))
     }
 }
 

@@ -119,6 +119,20 @@ impl State {
         self.remove(Key::Node(name.into()))
     }
 
+    pub fn worker(&self, id: &WorkerId) -> Option<&Worker> {
+        match self.entries.get(&Key::Worker(id.clone()))?.value.as_ref()? {
+            Value::Worker(worker) => Some(worker),
+            Value::Node(_) => None,
+        }
+    }
+
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        match self.entries.get(&Key::Node(name.into()))?.value.as_ref()? {
+            Value::Node(node) => Some(node),
+            Value::Worker(_) => None,
+        }
+    }
+
     /// The nodes that are there now, in no order.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.entries.values().filter_map(|entry| match &entry.value {

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::watch_response::Kind;
-use tenon_proto::catalog::{GetRevisionRequest, GetRevisionResponse, WatchRequest};
+use tenon_proto::catalog::{
+    GetRevisionRequest, GetRevisionResponse, Recovered, ReportRequest, WatchRequest, WorkerReport, worker_report,
+};
 use tenon_proto::revision::{Assembler, Limits};
 use tonic::transport::Channel;
 use tonic::{Code, Streaming};
@@ -154,4 +156,45 @@ async fn a_thousand_watchers_all_hear_of_a_change() {
     for stream in &mut streams {
         assert_eq!(stream.message().await.unwrap().unwrap().nodes, [node("a")]);
     }
+}
+
+fn recovery(node: &str, worker: &str, digest: RevisionDigest) -> ReportRequest {
+    let state = Some(worker_report::State::Recovered(Recovered {}));
+    let report = WorkerReport { worker: format!("shop/{worker}"), digest: digest.as_bytes().to_vec(), state };
+    ReportRequest { node: node.into(), workers: vec![report] }
+}
+
+#[tokio::test]
+async fn a_node_is_believed_about_what_serves_its_own_pool_now() {
+    let mut served = serve_new().await;
+    let opts = prometheus::Opts::new("reports", "By outcome.");
+    let reports = prometheus::IntCounterVec::new(opts, &["outcome"]).unwrap();
+    let (heard_tx, mut heard_rx) = tokio::sync::mpsc::channel(1);
+    served.catalog.listen(Ear { heard_tx, reports: reports.clone() });
+    served.catalog.set_node(Node { name: "node-a".into(), pool: "default".into(), ..Node::default() });
+    served.catalog.set_node(Node { name: "node-b".into(), pool: "other".into(), ..Node::default() });
+    let old = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
+    let new = served.catalog.set_worker(revision("cart", "2"), "default", vec![route()]);
+    let early = served.client.report(recovery("node-a", "cart", new)).await.unwrap_err();
+    assert_eq!(early.code(), Code::Unavailable);
+    served.catalog.mark_synced();
+
+    for lie in [
+        recovery("node-a", "cart", old),
+        recovery("node-a", "nobody", new),
+        recovery("node-b", "cart", new),
+        recovery("nobody", "cart", new),
+    ] {
+        served.client.report(lie).await.unwrap();
+    }
+    assert!(heard_rx.try_recv().is_err());
+    served.client.report(recovery("node-a", "cart", new)).await.unwrap();
+    let full = served.client.report(recovery("node-a", "cart", new)).await.unwrap_err();
+    assert_eq!(full.code(), Code::ResourceExhausted);
+    let (worker, word) = (WorkerId::new("shop", "cart"), Word::Recovered);
+    let heard = Heard { worker, revision: "2".into(), node: "node-a".into(), word };
+    assert_eq!(heard_rx.try_recv(), Ok(heard));
+    let count = |outcome: Outcome| reports.with_label_values(&[outcome.as_str()]).get();
+    let outcomes = [Outcome::Taken, Outcome::Outdated, Outcome::Stranger, Outcome::Full];
+    assert_eq!(outcomes.map(count), [1, 2, 2, 1]);
 }

@@ -45,7 +45,7 @@ impl Fault {
 /// # Arguments
 /// * `now` - the transition time of conditions that change.
 pub fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
-    let before = candidate.worker.status.clone().unwrap_or_default();
+    let before = own(candidate.worker.status.clone().unwrap_or_default());
     let compiled = compiled(candidate);
     let bound = bound(candidate);
 
@@ -75,6 +75,16 @@ pub fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
         status: (status != before).then_some(status),
         apply,
     }
+}
+
+/// The conditions that are decided here.
+const CONDITIONS: [&str; 4] = ["Compiled", "BindingsResolved", "Programmed", "Ready"];
+
+/// The part of a status that is decided here: what nodes tell of a Worker is written by [`crate::health`].
+fn own(mut status: WorkerStatus) -> WorkerStatus {
+    status.conditions.retain(|condition| CONDITIONS.contains(&condition.type_.as_str()));
+    status.crash_loops.clear();
+    status
 }
 
 fn has_revision(candidate: &Candidate, name: &str) -> bool {
@@ -183,6 +193,7 @@ fn status(
         address: url.clone().map(|url| Address { url }),
         url,
         latest_revision: latest,
+        crash_loops: Vec::new(),
     }
 }
 

@@ -151,3 +151,17 @@ fn old_revisions_go_and_the_serving_ones_stay() {
     assert_eq!(settled.delete.len(), 2);
     assert!(!settled.delete.contains(&latest));
 }
+
+#[test]
+fn what_nodes_tell_of_its_health_is_left_to_whoever_writes_it() {
+    let first = candidate(GOOD);
+    let settled = plan(&first, now());
+    let mut told = carried_out(first, settled);
+    let mut worker = (*told.worker).clone();
+    let status = worker.status.as_mut().unwrap();
+    status.conditions.insert(0, condition(&[], "Healthy", false, "CrashLoopBackOff", "it fails", None, now()));
+    told.worker = Arc::new(worker);
+    assert!(plan(&told, now()).status.is_none());
+    let changed = plan(&with_code(told, BAD), now());
+    assert!(changed.status.unwrap().conditions.iter().all(|condition| condition.type_ != "Healthy"));
+}

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use futures::{Stream, StreamExt};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::watch_response::Kind;
-use tenon_proto::catalog::{Cursor, GetRevisionRequest, GetRevisionResponse, WatchRequest, WatchResponse};
+use tenon_proto::catalog::{
+    Cursor, GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchRequest, WatchResponse,
+};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::{TcpListenerStream, UnboundedReceiverStream};
@@ -127,6 +129,10 @@ impl catalog_server::Catalog for Content {
         _request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         Err(Status::unimplemented("routers do not ask for code"))
+    }
+
+    async fn report(&self, _request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+        Err(Status::unimplemented("routers run no code that could fail"))
     }
 }
 

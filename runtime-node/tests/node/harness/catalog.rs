@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use futures::{Stream, StreamExt, stream};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
-use tenon_proto::catalog::{GetRevisionRequest, GetRevisionResponse, WatchRequest, WatchResponse};
+use tenon_proto::catalog::{
+    GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchRequest, WatchResponse,
+};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::Revision;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -29,6 +31,7 @@ struct State {
     /// Whom the messages are of, where that is not who is asked for.
     swapped: HashMap<RevisionDigest, RevisionDigest>,
     fetches: usize,
+    reports: Vec<ReportRequest>,
 }
 
 impl Catalog {
@@ -76,6 +79,11 @@ impl Catalog {
     pub(crate) fn fetches(&self) -> usize {
         self.content.state().fetches
     }
+
+    /// What it has been told of Workers' health.
+    pub(crate) fn reports(&self) -> Vec<ReportRequest> {
+        self.content.state().reports.clone()
+    }
 }
 
 impl Drop for Catalog {
@@ -114,5 +122,10 @@ impl catalog_server::Catalog for Content {
         let digest = state.swapped.get(&digest).copied().unwrap_or(digest);
         let revision = state.revisions.get(&digest).ok_or_else(|| Status::not_found("no such revision"))?;
         Ok(Response::new(stream::iter(revision.to_messages()).map(Ok).boxed()))
+    }
+
+    async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+        self.state().reports.push(request.into_inner());
+        Ok(Response::new(ReportResponse {}))
     }
 }

@@ -1,0 +1,147 @@
+//! What nodes say of the Workers that they run, as far as they may be believed. Pure.
+//!
+//! A node speaks for itself and its pool only, and of what serves now: whatever else it says, by mistake, late or with
+//! intent, is dropped.
+
+use std::time::Duration;
+
+use prometheus::IntCounterVec;
+use tenon_proto::catalog::{ReportRequest, WorkerReport, worker_report::State};
+use tenon_proto::failure::FailureCode;
+use tenon_proto::id::{InvalidDigest, InvalidWorkerId, RevisionDigest, WorkerId};
+use tokio::sync::mpsc;
+
+/// Workers in one message.
+const WORKERS: usize = 100;
+
+/// A node's word on a revision that serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    pub worker: WorkerId,
+    /// Name of the WorkerRevision.
+    pub revision: String,
+    pub node: String,
+    pub word: Word,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Its code has failed so many times in a row, the last time with this code, for so long.
+    CrashLoop { code: FailureCode, failures: u32, age: Duration },
+    /// Its code runs again.
+    Recovered,
+}
+
+/// Who is told of what nodes say.
+pub struct Ear {
+    pub heard_tx: mpsc::Sender<Heard>,
+    /// Reports on one Worker each, by [`Outcome`].
+    pub reports: IntCounterVec,
+}
+
+/// What becomes of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Taken,
+    /// It is about something that does not serve the Worker now.
+    Outdated,
+    /// The node is not one of the Worker's pool.
+    Stranger,
+    /// Too much has been said that nobody has listened to yet.
+    Full,
+}
+
+impl Outcome {
+    /// As metrics see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Taken => "taken",
+            Self::Outdated => "outdated",
+            Self::Stranger => "stranger",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// A report that no node of ours makes.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum MalformedReport {
+    #[error("a report is about at most {WORKERS} Workers, not {0}")]
+    TooLong(usize),
+    #[error(transparent)]
+    Worker(#[from] InvalidWorkerId),
+    #[error(transparent)]
+    Digest(#[from] InvalidDigest),
+    #[error("a failure's code must be one of the platform's")]
+    Code,
+    #[error("nothing is said of Worker {0}")]
+    Nothing(WorkerId),
+}
+
+/// One Worker's part of a report.
+pub(super) type Part = (WorkerId, RevisionDigest, Word);
+
+/// # Errors
+/// When any part is malformed: a node that makes one such part cannot be believed in the others.
+pub(super) fn read(request: ReportRequest) -> Result<(String, Vec<Part>), MalformedReport> {
+    if request.workers.len() > WORKERS {
+        return Err(MalformedReport::TooLong(request.workers.len()));
+    }
+    let parts = request.workers.into_iter().map(part).collect::<Result<_, _>>()?;
+    Ok((request.node, parts))
+}
+
+fn part(report: WorkerReport) -> Result<Part, MalformedReport> {
+    let worker: WorkerId = report.worker.parse()?;
+    let digest = RevisionDigest::try_from(&report.digest[..])?;
+    let word = match report.state {
+        Some(State::CrashLoop(told)) => Word::CrashLoop {
+            code: FailureCode::named(&told.code).ok_or(MalformedReport::Code)?,
+            failures: told.failures,
+            age: Duration::from_secs(told.for_seconds),
+        },
+        Some(State::Recovered(_)) => Word::Recovered,
+        None => return Err(MalformedReport::Nothing(worker)),
+    };
+    Ok((worker, digest, word))
+}
+
+#[cfg(test)]
+mod tests {
+    use tenon_proto::catalog::{CrashLoop, Recovered};
+
+    use super::*;
+
+    fn report(worker: &str, digest: usize, state: Option<State>) -> ReportRequest {
+        let report = WorkerReport { worker: worker.to_owned(), digest: vec![7; digest], state };
+        ReportRequest { node: "node-a".to_owned(), workers: vec![report] }
+    }
+
+    fn crash_loop(code: &str) -> Option<State> {
+        Some(State::CrashLoop(CrashLoop { code: code.to_owned(), failures: 3, for_seconds: 9 }))
+    }
+
+    #[test]
+    fn a_crash_loop_and_a_recovery_are_understood() {
+        let (node, parts) = read(report("shop/cart", 32, crash_loop("memory_limit_exceeded"))).unwrap();
+        let (code, age) = (FailureCode::MemoryLimitExceeded, Duration::from_secs(9));
+        let word = Word::CrashLoop { code, failures: 3, age };
+        let digest = RevisionDigest::new([7; 32]);
+        assert_eq!((node.as_str(), parts), ("node-a", vec![(WorkerId::new("shop", "cart"), digest, word)]));
+        let (_, parts) = read(report("shop/cart", 32, Some(State::Recovered(Recovered {})))).unwrap();
+        assert_eq!(parts[0].2, Word::Recovered);
+    }
+
+    #[test]
+    fn what_no_node_of_ours_says_is_refused() {
+        let loops = || crash_loop("worker_start_failed");
+        assert!(matches!(read(report("cart", 32, loops())), Err(MalformedReport::Worker(_))));
+        assert!(matches!(read(report("shop/cart", 31, loops())), Err(MalformedReport::Digest(_))));
+        let lie = crash_loop("your cluster is on fire, call this number");
+        assert_eq!(read(report("shop/cart", 32, lie)), Err(MalformedReport::Code));
+        assert!(matches!(read(report("shop/cart", 32, None)), Err(MalformedReport::Nothing(_))));
+        let mut flood = report("shop/cart", 32, loops());
+        flood.workers = vec![flood.workers[0].clone(); WORKERS + 1];
+        assert_eq!(read(flood), Err(MalformedReport::TooLong(WORKERS + 1)));
+    }
+}

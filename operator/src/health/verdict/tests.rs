@@ -1,0 +1,166 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const LATEST: &str = "cart-1";
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn serving() -> WorkerStatus {
+    WorkerStatus { latest_revision: Some(LATEST.to_owned()), ..WorkerStatus::default() }
+}
+
+fn fails(revision: &str, code: FailureCode) -> Said {
+    let told = Told { code, failures: 2, since: at(990) };
+    Said { revision: revision.to_owned(), crash_loop: Some(told) }
+}
+
+fn recovered() -> Said {
+    Said { revision: LATEST.to_owned(), crash_loop: None }
+}
+
+fn news<'a>(said: impl IntoIterator<Item = (&'a str, Said)>) -> News {
+    let said = said.into_iter().map(|(node, said)| (node.to_owned(), said)).collect();
+    News { said, redeployed_at: None }
+}
+
+/// The status after the verdict, if there is one, was written.
+fn written(mut status: WorkerStatus, news: &News, now: Timestamp) -> WorkerStatus {
+    if let Some(Verdict { crash_loops, condition, .. }) = verdict(&status, news, now) {
+        status.conditions.retain(|condition| condition.type_ != CONDITION);
+        status.conditions.push(condition);
+        status.crash_loops = crash_loops;
+    }
+    status
+}
+
+fn failing_on(nodes: &[&str], now: Timestamp) -> WorkerStatus {
+    let code = FailureCode::MemoryLimitExceeded;
+    written(serving(), &news(nodes.iter().map(|node| (*node, fails(LATEST, code)))), now)
+}
+
+fn healthy(status: &WorkerStatus) -> Option<ConditionStatus> {
+    status.conditions.iter().find(|condition| condition.type_ == CONDITION).map(|condition| condition.status)
+}
+
+#[test]
+fn a_crash_loop_names_code_revision_number_of_nodes_and_remedy() {
+    let two = news([
+        ("node-a", fails(LATEST, FailureCode::MemoryLimitExceeded)),
+        ("node-b", fails(LATEST, FailureCode::CpuLimitExceeded)),
+    ]);
+    let verdict = verdict(&serving(), &two, at(1_000)).unwrap();
+    let Condition { status, reason, message, .. } = &verdict.condition;
+    assert_eq!((*status, reason.as_str()), (ConditionStatus::False, "CrashLoopBackOff"));
+    for part in [LATEST, "memory_limit_exceeded", "cpu_limit_exceeded", "2 nodes", "see the Worker's log"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert!(verdict.event.is_some_and(|event| event.type_ == EventType::Warning && event.reason == "CrashLoopBackOff"));
+    assert_eq!(verdict.crash_loops[0].since.0, at(990));
+}
+
+#[test]
+fn a_worker_of_which_nobody_complained_has_no_such_condition() {
+    assert!(verdict(&serving(), &News::default(), at(1_000)).is_none());
+    assert!(verdict(&serving(), &news([("node-a", recovered())]), at(1_000)).is_none());
+}
+
+#[test]
+fn it_is_healthy_again_when_the_last_node_says_so() {
+    let status = failing_on(&["node-a", "node-b"], at(1_000));
+    let status = written(status, &news([("node-a", recovered())]), at(1_010));
+    assert_eq!((healthy(&status), status.crash_loops.len()), (Some(ConditionStatus::False), 1));
+    let verdict = verdict(&status, &news([("node-b", recovered())]), at(1_020)).unwrap();
+    assert_eq!((verdict.condition.status, verdict.condition.reason.as_str()), (ConditionStatus::True, "Running"));
+    assert!(verdict.event.is_some_and(|event| event.type_ == EventType::Normal));
+}
+
+#[test]
+fn what_is_renewed_is_written_every_other_minute_and_not_each_time() {
+    let status = failing_on(&["node-a"], at(1_000));
+    let again = news([("node-a", fails(LATEST, FailureCode::MemoryLimitExceeded))]);
+    assert!(verdict(&status, &again, at(1_119)).is_none());
+    let renewed = verdict(&status, &again, at(1_120)).unwrap();
+    assert_eq!((renewed.crash_loops[0].renewed.0, renewed.crash_loops[0].since.0), (at(1_120), at(990)));
+    assert!(renewed.event.is_none());
+}
+
+#[test]
+fn what_is_not_renewed_is_forgotten() {
+    let status = failing_on(&["node-a"], at(1_000));
+    assert!(verdict(&status, &News::default(), at(1_299)).is_none());
+    assert_eq!(healthy(&written(status, &News::default(), at(1_300))), Some(ConditionStatus::True));
+}
+
+#[test]
+fn a_new_revision_is_not_blamed_for_the_one_before() {
+    let mut status = failing_on(&["node-a"], at(1_000));
+    status.latest_revision = Some("cart-2".to_owned());
+    let late = news([("node-b", fails(LATEST, FailureCode::MemoryLimitExceeded))]);
+    assert_eq!(healthy(&written(status, &late, at(1_001))), Some(ConditionStatus::True));
+}
+
+#[test]
+fn nor_is_a_revision_for_its_bindings_of_before() {
+    let status = failing_on(&["node-a"], at(1_000));
+    let redeployed = News { redeployed_at: Some(at(1_001)), ..News::default() };
+    let status = written(status, &redeployed, at(1_002));
+    assert_eq!((healthy(&status), status.crash_loops.len()), (Some(ConditionStatus::True), 0));
+    let since = failing_on(&["node-a"], at(1_001));
+    assert!(verdict(&since, &redeployed, at(1_002)).is_none());
+}
+
+#[test]
+fn a_replica_whose_clock_is_ahead_cannot_make_a_crash_loop_last() {
+    let status = failing_on(&["node-a"], at(9_000));
+    assert_eq!(healthy(&written(status, &News::default(), at(1_000))), Some(ConditionStatus::True));
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let revision = prop_oneof![4 => Just(LATEST), 1 => Just("cart-0")];
+    let code = (0..FailureCode::ALL.len()).prop_map(|code| FailureCode::ALL[code]);
+    (revision, proptest::option::of((code, any::<u32>(), 0..2_000_i64))).prop_map(|(revision, told)| Said {
+        revision: revision.to_owned(),
+        crash_loop: told.map(|(code, failures, since)| Told { code, failures, since: at(since) }),
+    })
+}
+
+fn any_news() -> impl Strategy<Value = News> {
+    let said = proptest::collection::btree_map("node-[a-z]", said(), 0..24);
+    (said, proptest::option::of(0..2_000_i64))
+        .prop_map(|(said, redeployed_at)| News { said, redeployed_at: redeployed_at.map(at) })
+}
+
+proptest! {
+    /// Or two replicas would write for ever.
+    #[test]
+    fn what_has_been_written_need_not_be_written_again(
+        first in any_news(), second in any_news(), then in 0..2_000_i64, later in 0..400_i64
+    ) {
+        let status = written(written(serving(), &first, at(then)), &second, at(then + later));
+        prop_assert!(verdict(&status, &second, at(then + later)).is_none());
+    }
+
+    #[test]
+    fn it_is_unhealthy_exactly_while_crash_loops_are_named_and_those_are_few(
+        all in proptest::collection::vec((any_news(), 0..400_i64), 0..6)
+    ) {
+        let (mut status, mut now) = (serving(), 0);
+        for (news, later) in all {
+            now += later;
+            status = written(status, &news, at(now));
+            prop_assert_eq!(healthy(&status) == Some(ConditionStatus::False), !status.crash_loops.is_empty());
+            prop_assert!(status.crash_loops.len() <= CRASH_LOOPS);
+            prop_assert!(status.crash_loops.iter().all(|known| known.revision == LATEST));
+        }
+    }
+
+    #[test]
+    fn silence_heals(news in any_news(), then in 0..2_000_i64) {
+        let status = written(serving(), &news, at(then));
+        let status = written(status, &News::default(), at(then + 300));
+        prop_assert_ne!(healthy(&status), Some(ConditionStatus::False));
+    }
+}
