@@ -53,6 +53,7 @@ use crate::origin::Origin;
 use crate::report::Report;
 use crate::sandbox::Sandbox;
 use crate::scenario::Scenario;
+use crate::usage::Machine;
 
 /// Compares isolates made anew, shared between threads, and pinned to one.
 #[derive(Debug, Parser)]
@@ -113,6 +114,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
 
     let chosen = |scenario: &Scenario| args.scenarios.is_empty() || args.scenarios.contains(scenario);
     let mut report = Report::default();
+    let before = Machine::now()?;
     for round in 1..=args.rounds {
         for scenario in Scenario::value_variants().iter().copied().filter(chosen) {
             eprintln!("round {round} of {}: {scenario}", args.rounds);
@@ -122,6 +124,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
             }
         }
     }
+    report.shared_machine(Machine::now()?.others_since(before));
     println!("{report}");
     Ok(())
 }

@@ -14,13 +14,18 @@ use crate::verdict::{self, Throughputs};
 const HEAD: [&str; 9] = ["", "requests", "req/s", "× shared", "p50", "p99", "p999", "CPU", "memory"];
 
 const LEGEND: &str = "req/s, CPU (all threads, for one request) and memory (resident at most, over what the process had \
-     before its first isolate) are medians of the rounds; latencies are of all rounds together; × shared is req/s \
-     over those of “shared, for a request”. A client asks again when it is answered. Compare within a scenario.";
+     before its first isolate) are of the round that served most, the one least disturbed; requests and latencies are \
+     of all rounds together; × shared is req/s over those of “shared, for a request”. A client asks again when it is \
+     answered. Compare within a scenario.";
+
+/// More of the machine than this makes a comparison of latencies one of neighbours.
+const QUIET: f64 = 0.05;
 
 /// What was measured, round by round.
 #[derive(Default)]
 pub struct Report {
     rounds: BTreeMap<(Scenario, Architecture), Vec<Measurement>>,
+    others: f64,
 }
 
 impl Report {
@@ -28,9 +33,13 @@ impl Report {
         self.rounds.entry((scenario, architecture)).or_default().push(measurement);
     }
 
+    /// The part of the machine's CPU time that others had meanwhile.
+    pub fn shared_machine(&mut self, others: f64) {
+        self.others = others;
+    }
+
     fn throughputs(&self) -> Throughputs {
-        let median = |rounds: &Vec<Measurement>| median(rounds.iter().map(|round| round.throughput));
-        self.rounds.iter().map(|(&contest, rounds)| (contest, median(rounds))).collect()
+        self.rounds.iter().map(|(&contest, rounds)| (contest, best(rounds).throughput)).collect()
     }
 }
 
@@ -49,6 +58,9 @@ impl fmt::Display for Report {
             table.row(row(architecture, rounds, shared.copied()));
         }
         writeln!(f, "{table}\n{}", wrapped(LEGEND))?;
+        let others = self.others * 100.0;
+        write!(f, "\nOthers had {others:.0} % of this machine's CPU time meanwhile")?;
+        writeln!(f, "{}", if self.others > QUIET { ": p99 and p999 tell of them." } else { "." })?;
         for paragraph in verdict::of(&throughputs) {
             writeln!(f, "\n{}", wrapped(&paragraph))?;
         }
@@ -59,26 +71,24 @@ impl fmt::Display for Report {
 fn row(architecture: Architecture, rounds: &[Measurement], shared: Option<f64>) -> [String; HEAD.len()] {
     let mut latencies = Histogram::default();
     rounds.iter().for_each(|round| latencies.add(&round.latencies));
-    let throughput = median(rounds.iter().map(|round| round.throughput));
-    let cpu = Duration::from_secs_f64(median(rounds.iter().map(|round| round.cpu.as_secs_f64())));
-    let memory = median(rounds.iter().map(|round| round.memory as f64)) / f64::from(1 << 20);
+    let best = best(rounds);
     [
         format!("  {architecture}"),
         latencies.count().to_string(),
-        format!("{throughput:.0}"),
-        shared.map_or_else(String::new, |shared| format!("{:.2}", throughput / shared)),
+        format!("{:.0}", best.throughput),
+        shared.map_or_else(String::new, |shared| format!("{:.2}", best.throughput / shared)),
         shown(latencies.quantile(0.5)),
         shown(latencies.quantile(0.99)),
         shown(latencies.quantile(0.999)),
-        shown(cpu),
-        format!("{memory:.1} MiB"),
+        shown(best.cpu),
+        format!("{:.1} MiB", best.memory as f64 / f64::from(1 << 20)),
     ]
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
+/// The round that served most.
+fn best(rounds: &[Measurement]) -> &Measurement {
+    let best = rounds.iter().max_by(|one, other| one.throughput.total_cmp(&other.throughput));
+    best.expect("a contest is there from its first round on")
 }
 
 fn shown(duration: Duration) -> String {
@@ -117,10 +127,10 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_the_medians_of_the_rounds_and_the_latencies_of_all() {
+    fn a_row_is_of_the_best_round_and_has_the_latencies_of_all() {
         let rounds = [measurement(100.0), measurement(900.0), measurement(300.0)];
         let row = row(Architecture::Pinned, &rounds, Some(200.0));
-        assert_eq!(row[..5], ["  pinned", "3", "300", "1.50", "1.5 ms"]);
+        assert_eq!(row[..5], ["  pinned", "3", "900", "4.50", "1.5 ms"]);
         assert_eq!(row[7..], ["2.0 µs", "3.0 MiB"]);
     }
 

@@ -5,19 +5,54 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-/// The unit of `/proc/self/stat`, which Linux fixes for its interfaces whatever its own clock's rate.
-const TICK: Duration = Duration::from_millis(10);
-/// User and system time are the 14th and 15th field of `/proc/self/stat`; the 3rd is the first after the name.
+/// Milliseconds in the unit of `/proc/stat` and `/proc/self/stat`, which Linux fixes for its interfaces whatever its own clock's rate.
+const TICK: u64 = 10;
+/// User and system time are the 14th and 15th field of `/proc/self/stat`, and those of children that have ended the
+/// next two; the 3rd is the first after the name.
 const TIMES: usize = 14 - 3;
 
 /// Of all threads, in user mode and in the kernel.
 pub fn cpu() -> anyhow::Result<Duration> {
+    Ok(times()?[..2].iter().sum())
+}
+
+/// User and system time, of this process and of its children.
+fn times() -> anyhow::Result<[Duration; 4]> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     // The name is in parentheses and may contain anything.
     let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names the program")?;
-    let times = fields.split_whitespace().skip(TIMES).take(2).map(str::parse::<u32>);
-    let ticks = times.sum::<Result<u32, _>>().context("/proc/self/stat has times")?;
-    Ok(TICK * ticks)
+    let times = ticks(fields.split_whitespace().skip(TIMES).take(4))?;
+    times.try_into().ok().context("/proc/self/stat has four times")
+}
+
+fn ticks<'a>(fields: impl Iterator<Item = &'a str>) -> anyhow::Result<Vec<Duration>> {
+    let ticks = fields.map(|field| Ok(Duration::from_millis(TICK * field.parse::<u64>()?)));
+    ticks.collect::<Result<_, std::num::ParseIntError>>().context("CPU time is in ticks")
+}
+
+/// The machine's CPU time so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    all: Duration,
+    busy: Duration,
+    own: Duration,
+}
+
+impl Machine {
+    pub fn now() -> anyhow::Result<Self> {
+        let stat = fs::read_to_string("/proc/stat")?;
+        let line = stat.lines().next().context("/proc/stat has a line for all CPUs")?;
+        // user nice system idle iowait irq softirq steal; what follows is part of the first two.
+        let times = ticks(line.split_whitespace().skip(1).take(8))?;
+        let all: Duration = times.iter().sum();
+        Ok(Self { all, busy: all - times[3..5].iter().sum(), own: self::times()?.iter().sum() })
+    }
+
+    /// The part of all CPU time since that somebody else has had.
+    pub fn others_since(self, then: Self) -> f64 {
+        let others = (self.busy - then.busy).saturating_sub(self.own - then.own);
+        others.as_secs_f64() / (self.all - then.all).max(Duration::from_millis(TICK)).as_secs_f64()
+    }
 }
 
 /// Resident memory, bytes.
@@ -26,4 +61,27 @@ pub fn resident() -> anyhow::Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("/proc/self/status has VmRSS")?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is in kB")?;
     Ok(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_have_what_is_neither_idle_nor_ours() {
+        let at = |all, busy, own| {
+            let [all, busy, own] = [all, busy, own].map(Duration::from_secs);
+            Machine { all, busy, own }
+        };
+        assert_eq!(at(110, 60, 16).others_since(at(100, 50, 10)), 0.4);
+        assert_eq!(at(110, 55, 16).others_since(at(100, 50, 10)), 0.0);
+    }
+
+    #[test]
+    fn the_kernel_tells_what_is_asked() {
+        assert!(resident().unwrap() > 0);
+        cpu().unwrap();
+        let machine = Machine::now().unwrap();
+        assert!(machine.all >= machine.busy && machine.busy >= machine.own);
+    }
 }
