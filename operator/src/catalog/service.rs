@@ -15,8 +15,8 @@ use tenon_proto::catalog::{
 use tenon_proto::id::RevisionDigest;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
 use super::state::Walk;
@@ -42,9 +42,9 @@ pub async fn serve(
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .tcp_nodelay(true)
         .add_service(CatalogServer::new(Service { catalog: catalog.clone(), drain: drain.clone() }))
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), drain.signaled());
+        // Not the builder's own option, which such a server ignores.
+        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), drain.signaled());
     tokio::select! {
         ended = server => ended,
         never = keep_expiring(catalog) => match never {},
