@@ -9,7 +9,7 @@
 //! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
 //! - [`pool`], [`spares`] and [`admission`]: policy, without V8 or sockets.
 //! - [`memory`]: the node's budget and how much of it is used.
-//! - [`source`]: revisions from the catalog, by digest.
+//! - [`source`]: revisions from the catalog, by digest; [`reports`]: what the operator is told of them.
 
 pub mod admission;
 pub mod config;
@@ -18,6 +18,7 @@ pub mod memory;
 pub mod metrics;
 pub mod node;
 pub mod pool;
+pub mod reports;
 pub mod server;
 pub mod shard;
 pub mod source;

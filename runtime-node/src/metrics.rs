@@ -31,6 +31,8 @@ pub struct Metrics {
     evictions: IntCounterVec,
     spares: IntGaugeVec,
     spare_lookups: IntCounterVec,
+    /// Of the whole node: revisions that are left alone for a while, because their code failed several times in a row.
+    pub crash_loops: IntGauge,
     /// Bytes, of the whole node.
     pub memory_used: IntGauge,
     pub memory_budget: IntGauge,
@@ -93,6 +95,10 @@ impl Metrics {
                 "tenon_spare_lookups_total",
                 "Starts that looked for a spare.",
                 &["shard", "outcome"],
+            )?,
+            crash_loops: register(
+                registry,
+                IntGauge::new("tenon_worker_crash_loops", "Revisions whose code fails again and again."),
             )?,
             memory_used: register(registry, IntGauge::new("tenon_memory_used_bytes", "Memory in use."))?,
             memory_budget: register(registry, IntGauge::new("tenon_memory_budget_bytes", "Memory there is."))?,

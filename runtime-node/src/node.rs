@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::engine::Watchdog;
 use crate::memory::{self, Meter, MeterError};
 use crate::metrics::Metrics;
+use crate::reports::Reporter;
 use crate::source::Source;
 use thread::ShardThread;
 
@@ -66,6 +67,9 @@ impl Node {
         metrics.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
         let pressure_rx = memory::watch(meter, metrics.memory_used.clone()).map_err(SpawnError::Thread)?;
         let source = Source::spawn(config.catalog.clone()).map_err(SpawnError::Thread)?;
+        let loops = metrics.crash_loops.clone();
+        let reporter =
+            Reporter::spawn(config.name.clone(), config.catalog.clone(), loops).map_err(SpawnError::Thread)?;
         let watchdog = Watchdog::spawn();
         let cores = if config.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
         let mut node = Self { name: config.name.clone(), addresses: Vec::new(), threads: Vec::new() };
@@ -76,6 +80,7 @@ impl Node {
                 core: cores.get(usize::from(shard)).copied(),
                 watchdog: watchdog.clone(),
                 source: source.clone(),
+                reports: reporter.of(ShardId(shard)),
                 metrics: metrics.shard(ShardId(shard)),
                 pressure_rx: pressure_rx.clone(),
                 config: config.clone(),

@@ -107,6 +107,8 @@ enum Slot<O, S> {
 
 struct FailedStart {
     failure: Failure,
+    /// How many times in a row its code has failed.
+    failures: u32,
     pause: Duration,
     until: Instant,
 }
@@ -170,17 +172,23 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.slots.insert(digest, Slot::Warm { occupant, last_use: self.uses, used_at: now });
     }
 
-    /// The start has failed. For a while requests for the revision are told so.
-    pub fn failed(&mut self, digest: RevisionDigest, failure: Failure, retry: Retry, now: Instant) {
+    /// The start has failed. For a while requests for the revision are told so. Returns how many times in a row its
+    /// code has failed.
+    pub fn failed(&mut self, digest: RevisionDigest, failure: Failure, retry: Retry, now: Instant) -> u32 {
         self.slots.remove(&digest);
         // Long forgotten failures must not pile up: tenants choose how many revisions fail.
         self.failures.retain(|_, failed| now < failed.until + LONGEST_BACK_OFF);
-        let pause = match (retry, self.failures.get(&digest)) {
-            (Retry::Soon, _) => MISSING_PAUSE,
-            (Retry::BackOff, None) => FIRST_BACK_OFF,
-            (Retry::BackOff, Some(last)) => (last.pause * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF),
+        let last = self.failures.get(&digest);
+        let before = last.map_or(0, |last| last.failures);
+        let (failures, pause) = match (retry, last) {
+            (Retry::Soon, _) => (before, MISSING_PAUSE),
+            (Retry::BackOff, None) => (1, FIRST_BACK_OFF),
+            (Retry::BackOff, Some(last)) => {
+                (before.saturating_add(1), (last.pause * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF))
+            }
         };
-        self.failures.insert(digest, FailedStart { failure, pause, until: now + pause });
+        self.failures.insert(digest, FailedStart { failure, failures, pause, until: now + pause });
+        failures
     }
 
     /// What the pool has let go of since the last call, and why. It may still have invocations in flight.

@@ -17,6 +17,7 @@ use futures::FutureExt;
 use futures::future::{LocalBoxFuture, Shared};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::revision::Revision;
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
 
@@ -25,6 +26,7 @@ use crate::engine::{Engine, FetchRequest, FetchResponse, Isolate};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::pool::{Eviction, Lookup, Occupant, Pool, Retry};
+use crate::reports::Reports;
 use crate::source::Source;
 use crate::spares::Demand;
 
@@ -51,6 +53,7 @@ pub struct Shard {
     living: RefCell<Vec<Weak<Isolate>>>,
     gate: Gate,
     source: Source,
+    reports: Reports,
     metrics: ShardMetrics,
     draining: Cell<bool>,
     pressure: Cell<Pressure>,
@@ -128,13 +131,21 @@ impl Shard {
     /// # Arguments
     /// * `isolates` - how many the pool holds.
     /// * `max_inflight` - invocations at once, over which the shard sheds.
-    pub fn new(engine: Engine, source: Source, isolates: usize, max_inflight: u32, metrics: ShardMetrics) -> Rc<Self> {
+    pub fn new(
+        engine: Engine,
+        source: Source,
+        reports: Reports,
+        isolates: usize,
+        max_inflight: u32,
+        metrics: ShardMetrics,
+    ) -> Rc<Self> {
         Rc::new(Self {
             engine: Rc::new(engine),
             pool: RefCell::new(Pool::new(isolates)),
             living: RefCell::default(),
             gate: Gate::new(max_inflight),
             source,
+            reports,
             metrics,
             draining: Cell::new(false),
             pressure: Cell::default(),
@@ -295,32 +306,41 @@ impl Shard {
 
     async fn start(self: Rc<Self>, digest: RevisionDigest) -> Result<Resident, Failure> {
         let began = Instant::now();
-        let started = self.load(digest).await;
+        let revision = self.source.fetch(digest).await;
+        let worker = revision.as_ref().ok().map(|revision| revision.worker.clone());
+        let started = match revision {
+            Ok(revision) => self.load(digest, &revision).await,
+            Err(failure) => Err(failure),
+        };
         self.metrics.cold_start(began, started.is_ok());
         let now = Instant::now();
         match &started {
             Ok(resident) => {
                 self.living.borrow_mut().push(Rc::downgrade(&resident.isolate));
                 self.pool.borrow_mut().started(digest, resident.clone(), now);
+                self.reports.recovered(digest);
             }
             Err(failure) => {
                 let missing = failure.code == FailureCode::RevisionUnavailable;
                 let retry = if missing { Retry::Soon } else { Retry::BackOff };
-                self.pool.borrow_mut().failed(digest, failure.clone(), retry, now);
+                let failures = self.pool.borrow_mut().failed(digest, failure.clone(), retry, now);
+                // One that could not be had has told nothing of its code.
+                if let Some(worker) = worker {
+                    self.reports.failing(&worker, digest, failure.code, failures);
+                }
             }
         }
         self.settle();
         started
     }
 
-    async fn load(&self, digest: RevisionDigest) -> Result<Resident, Failure> {
-        let revision = self.source.fetch(digest).await?;
+    async fn load(&self, digest: RevisionDigest, revision: &Revision) -> Result<Resident, Failure> {
         let (worker, limits) = (revision.worker.clone(), revision.limits);
         self.metrics.spare(self.engine.has_spare(&limits));
         self.demand.borrow_mut().started(Instant::now());
         self.spares_are_due.notify_one();
         // The engine's share is this thread's alone; module bytes stay where they are.
-        let isolate = Isolate::start(&self.engine, digest, Rc::new((*revision).clone())).await?;
+        let isolate = Isolate::start(&self.engine, digest, Rc::new(revision.clone())).await?;
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
         // Whatever its own limit, a Worker leaves the others half of the shard.
         let gate = Gate::new(limits.concurrency.min(self.gate.limit().div_ceil(2)));

@@ -15,12 +15,15 @@ mod harness;
 mod limits;
 #[path = "node/protocol.rs"]
 mod protocol;
+#[path = "node/reports.rs"]
+mod reports;
 #[path = "node/starts.rs"]
 mod starts;
 
 fn main() {
     tenon_runtime_node::engine::init();
     harness::log::collect();
-    let rooms = [answers::trials(), drain::trials(), limits::trials(), protocol::trials(), starts::trials()];
+    let rooms =
+        [answers::trials(), drain::trials(), limits::trials(), protocol::trials(), reports::trials(), starts::trials()];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
 }

@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::engine::{Engine, Watchdog};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
+use crate::reports::Reports;
 use crate::shard::Shard;
 use crate::source::Source;
 
@@ -36,6 +37,7 @@ pub(super) struct ShardThread {
     pub(super) core: Option<CoreId>,
     pub(super) watchdog: Watchdog,
     pub(super) source: Source,
+    pub(super) reports: Reports,
     pub(super) metrics: ShardMetrics,
     pub(super) pressure_rx: watch::Receiver<Pressure>,
     pub(super) config: Config,
@@ -59,9 +61,10 @@ impl ShardThread {
     }
 
     async fn serve(self) {
-        let Self { shard: id, listener, watchdog, source, metrics, pressure_rx, config, drain, ready, .. } = self;
+        let Self { shard: id, listener, watchdog, source, reports, metrics, pressure_rx, config, drain, ready, .. } =
+            self;
         let engine = Engine::new(&watchdog, id);
-        let shard = Shard::new(engine, source, config.isolates_per_shard, config.max_inflight, metrics);
+        let shard = Shard::new(engine, source, reports, config.isolates_per_shard, config.max_inflight, metrics);
         spawn_local(shard.clone().tend(pressure_rx, config.isolate_idle_timeout));
         spawn_local(shard.clone().keep_spares(config.spare_isolates));
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");

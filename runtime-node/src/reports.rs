@@ -1,0 +1,158 @@
+//! What the node tells the operator: which Workers' code fails again and again, and which runs again.
+//!
+//! ```text
+//!  shard 0 ─┐
+//!  shard 1 ─┼─ failing, recovered ──► ledger: the latest of each revision ──► Report, each 2 s at most ──► catalog
+//!  shard n ─┘                            ▲ stays due until it has arrived ──────┘ gone? later, and later
+//! ```
+//!
+//! On a thread of its own: a shard sends a message and goes on. What is to be told and when is decided by [`ledger`].
+//! Nothing is connected before there is anything to tell, and an operator that is gone is told when it is back.
+
+mod ledger;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use prometheus::IntGauge;
+use tenon_proto::catalog::ReportRequest;
+use tenon_proto::catalog::catalog_client::CatalogClient;
+use tenon_proto::failure::FailureCode;
+use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
+use tokio::sync::mpsc;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+
+use ledger::{Failing, Ledger};
+
+const CONNECT: Duration = Duration::from_secs(1);
+const ATTEMPT: Duration = Duration::from_secs(5);
+
+/// Between two messages. Doubled after each that did not arrive.
+const INTERVAL: Duration = Duration::from_secs(2);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The process's reporter. The thread ends with it and the last of its [`Reports`].
+pub struct Reporter {
+    words_tx: mpsc::UnboundedSender<(ShardId, Word)>,
+}
+
+/// A shard's way to the reporter. Never waits and never fails.
+#[derive(Clone)]
+pub struct Reports {
+    shard: ShardId,
+    words_tx: mpsc::UnboundedSender<(ShardId, Word)>,
+}
+
+enum Word {
+    Failing(Failing),
+    Recovered(RevisionDigest),
+}
+
+impl Reporter {
+    /// Starts the thread.
+    ///
+    /// # Arguments
+    /// * `node` - the node's name.
+    /// * `loops` - tells how many revisions are in a crash loop.
+    ///
+    /// # Errors
+    /// When the thread cannot be made.
+    pub fn spawn(node: String, catalog: Endpoint, loops: IntGauge) -> io::Result<Self> {
+        let (words_tx, words_rx) = mpsc::unbounded_channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let catalog = catalog.connect_timeout(CONNECT);
+        std::thread::Builder::new().name("reports".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                let client = CatalogClient::new(catalog.connect_lazy());
+                report(&node, client, words_rx, &loops).await;
+            });
+        })?;
+        Ok(Self { words_tx })
+    }
+
+    pub fn of(&self, shard: ShardId) -> Reports {
+        Reports { shard, words_tx: self.words_tx.clone() }
+    }
+}
+
+impl Reports {
+    /// The revision's code has failed on this shard.
+    ///
+    /// # Arguments
+    /// * `failures` - how many times in a row, with this one. From the second on it is a crash loop.
+    pub fn failing(&self, worker: &WorkerId, digest: RevisionDigest, code: FailureCode, failures: u32) {
+        self.say(Word::Failing(Failing { worker: worker.clone(), digest, code, failures }));
+    }
+
+    /// It runs again on this shard. Of one that did not fail this says nothing.
+    pub fn recovered(&self, digest: RevisionDigest) {
+        self.say(Word::Recovered(digest));
+    }
+
+    fn say(&self, word: Word) {
+        // Without the thread the node has nobody to tell.
+        let _ = self.words_tx.send((self.shard, word));
+    }
+}
+
+/// Runs until nobody can say anything any more.
+async fn report(
+    node: &str,
+    mut client: CatalogClient<Channel>,
+    mut words_rx: mpsc::UnboundedReceiver<(ShardId, Word)>,
+    loops: &IntGauge,
+) {
+    let mut ledger = Ledger::default();
+    let (mut interval, mut not_before) = (INTERVAL, Instant::now());
+    loop {
+        loops.set(ledger.loops() as i64);
+        let due = ledger.next_due().map(|due| due.max(not_before));
+        let comes_due = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // Word first: what has changed since need not be told.
+            biased;
+            word = words_rx.recv() => match word {
+                Some((shard, Word::Failing(failing))) => ledger.failing(shard, failing, Instant::now()),
+                Some((shard, Word::Recovered(digest))) => ledger.recovered(shard, digest, Instant::now()),
+                None => return,
+            },
+            () = comes_due => {
+                let mut batch = ledger.due(Instant::now());
+                if batch.is_empty() {
+                    continue;
+                }
+                let request = ReportRequest { node: node.to_owned(), workers: std::mem::take(&mut batch.workers) };
+                interval = match send(&mut client, request).await {
+                    Ok(()) => {
+                        ledger.delivered(&batch, Instant::now());
+                        INTERVAL
+                    }
+                    Err(status) => {
+                        tracing::warn!(%status, "cannot tell the operator of crash loops; trying again");
+                        (interval * 2).min(LONGEST_INTERVAL)
+                    }
+                };
+                not_before = Instant::now() + interval;
+            }
+        }
+    }
+}
+
+async fn send(client: &mut CatalogClient<Channel>, request: ReportRequest) -> Result<(), Status> {
+    match tokio::time::timeout(ATTEMPT, client.report(request)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(status)) if status.code() == Code::InvalidArgument => {
+            // It would not take that the next time either.
+            tracing::error!(%status, "the operator cannot read the report");
+            Ok(())
+        }
+        Ok(Err(status)) => Err(status),
+        Err(_) => Err(Status::deadline_exceeded("the operator did not answer in time")),
+    }
+}

@@ -1,0 +1,172 @@
+//! What there is to tell of which revision, and when. Pure: the time is an argument, and nothing is sent from here.
+//!
+//! ```text
+//!            second failure in a row           every shard has recovered
+//!  (nothing) ──────────────────────► CrashLoop ────────────────────────► Recovered
+//!      ▲                              │  ▲  └── told: told again after RENEWAL  │
+//!      └── nobody asks for it any more┘  └──────────── fails again ─────────────┤
+//!      └────────────────────────────────────────────────────────────────── told ┘
+//! ```
+//!
+//! One entry for each revision, whatever is said of it how often: the latest state is told, nothing before it.
+
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+use tenon_proto::catalog::{CrashLoop, Recovered, WorkerReport, worker_report::State};
+use tenon_proto::failure::FailureCode;
+use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
+
+/// One failure may be anything; the second in a row is a loop.
+const LOOP: u32 = 2;
+
+/// How often a crash loop that goes on is told again. The operator forgets one that is not renewed for five minutes.
+pub(super) const RENEWAL: Duration = Duration::from_secs(60);
+
+/// A revision that has not been tried for so long is one that nobody asks for: the pool tries at least each half
+/// minute what somebody does.
+pub(super) const SILENCE: Duration = Duration::from_secs(120);
+
+/// Revisions that are kept account of. Those beyond are as much in back-off, and are told of when others have left.
+pub(super) const REVISIONS: usize = 4096;
+
+/// What the operator takes in one message.
+pub(super) const BATCH: usize = 100;
+
+/// Every revision that fails again and again, or has recovered and nobody knows.
+#[derive(Default)]
+pub(super) struct Ledger {
+    entries: FxHashMap<RevisionDigest, Entry>,
+}
+
+struct Entry {
+    worker: WorkerId,
+    code: FailureCode,
+    failures: u32,
+    since: Instant,
+    /// The shards that it fails on, and when it did so last. Empty: it has recovered.
+    shards: FxHashMap<ShardId, Instant>,
+    changed: Instant,
+    /// When it is to be told.
+    due: Instant,
+    /// The operator may know of it.
+    told: bool,
+}
+
+/// What there is to tell now, of which revisions.
+pub(super) struct Batch {
+    pub(super) workers: Vec<WorkerReport>,
+    /// Each as it was when the batch was made: in a crash loop or not.
+    revisions: Vec<(RevisionDigest, bool)>,
+}
+
+/// A failure of a revision's code on a shard.
+pub(super) struct Failing {
+    pub(super) worker: WorkerId,
+    pub(super) digest: RevisionDigest,
+    pub(super) code: FailureCode,
+    /// In a row, this one included.
+    pub(super) failures: u32,
+}
+
+impl Ledger {
+    pub(super) fn failing(&mut self, shard: ShardId, failing: Failing, now: Instant) {
+        let Failing { worker, digest, code, failures } = failing;
+        if !self.entries.contains_key(&digest) && (failures < LOOP || self.entries.len() >= REVISIONS) {
+            return;
+        }
+        let entry = self.entries.entry(digest).or_insert_with(|| Entry {
+            worker,
+            code,
+            failures,
+            since: now,
+            shards: FxHashMap::default(),
+            changed: now,
+            due: now,
+            told: false,
+        });
+        if entry.shards.is_empty() {
+            (entry.changed, entry.due) = (now, now);
+        }
+        (entry.code, entry.failures) = (code, failures);
+        entry.shards.insert(shard, now);
+    }
+
+    pub(super) fn recovered(&mut self, shard: ShardId, digest: RevisionDigest, now: Instant) {
+        let Some(entry) = self.entries.get_mut(&digest) else { return };
+        if entry.shards.remove(&shard).is_none() || !entry.shards.is_empty() {
+            return;
+        }
+        (entry.changed, entry.due) = (now, now);
+        if !entry.told {
+            self.entries.remove(&digest);
+        }
+    }
+
+    /// How many revisions are in a crash loop.
+    pub(super) fn loops(&self) -> usize {
+        self.entries.values().filter(|entry| entry.is_looping()).count()
+    }
+
+    /// When there is something to tell next.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.entries.values().map(|entry| entry.due).min()
+    }
+
+    /// What is due, the longest due first, as much as one message may hold. It stays due until it has been
+    /// [`delivered`](Self::delivered). What nobody asks for any more is forgotten.
+    pub(super) fn due(&mut self, now: Instant) -> Batch {
+        let recent = |at: &Instant| now.saturating_duration_since(*at) < SILENCE;
+        self.entries.retain(|_, entry| {
+            let looped = entry.is_looping();
+            entry.shards.retain(|_, failed_at| recent(failed_at));
+            entry.is_looping() || (!looped && recent(&entry.changed))
+        });
+        let mut due: Vec<_> = self.entries.iter_mut().filter(|(_, entry)| entry.due <= now).collect();
+        due.sort_by_key(|(digest, entry)| (entry.due, **digest));
+        due.truncate(BATCH);
+        let workers = due.iter_mut().map(|(digest, entry)| {
+            entry.told = true;
+            entry.report(digest, now)
+        });
+        let workers = workers.collect();
+        Batch { workers, revisions: due.iter().map(|(digest, entry)| (**digest, entry.is_looping())).collect() }
+    }
+
+    /// The operator knows what is in the batch.
+    pub(super) fn delivered(&mut self, batch: &Batch, now: Instant) {
+        for (digest, looped) in &batch.revisions {
+            match self.entries.get_mut(digest) {
+                // It has changed since, and is due.
+                Some(entry) if entry.is_looping() != *looped => {}
+                Some(entry) if *looped => entry.due = now + RENEWAL,
+                _ => drop(self.entries.remove(digest)),
+            }
+        }
+    }
+}
+
+impl Batch {
+    pub(super) fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+}
+
+impl Entry {
+    fn is_looping(&self) -> bool {
+        !self.shards.is_empty()
+    }
+
+    fn report(&self, digest: &RevisionDigest, now: Instant) -> WorkerReport {
+        let state = if self.is_looping() {
+            let for_seconds = now.saturating_duration_since(self.since).as_secs();
+            State::CrashLoop(CrashLoop { code: self.code.to_string(), failures: self.failures, for_seconds })
+        } else {
+            State::Recovered(Recovered {})
+        };
+        WorkerReport { worker: self.worker.to_string(), digest: digest.as_bytes().to_vec(), state: Some(state) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const SHARD: ShardId = ShardId(0);
+
+fn digest(of: u16) -> RevisionDigest {
+    let mut bytes = [0; 32];
+    bytes[..2].copy_from_slice(&of.to_be_bytes());
+    RevisionDigest::new(bytes)
+}
+
+fn failing(of: u16, failures: u32) -> Failing {
+    let worker = WorkerId::new("shop", &format!("worker-{of}"));
+    Failing { worker, digest: digest(of), code: FailureCode::WorkerStartFailed, failures }
+}
+
+/// Whether each is told to be in a crash loop.
+fn states(batch: &Batch) -> Vec<bool> {
+    batch.workers.iter().map(|worker| matches!(worker.state, Some(State::CrashLoop(_)))).collect()
+}
+
+#[test]
+fn one_failure_is_no_loop_and_the_second_is_told_at_once() {
+    let (mut ledger, now) = (Ledger::default(), Instant::now());
+    ledger.failing(SHARD, failing(1, 1), now);
+    assert_eq!((ledger.next_due(), ledger.loops()), (None, 0));
+    ledger.failing(SHARD, failing(1, 2), now);
+    assert_eq!((ledger.next_due(), ledger.loops()), (Some(now), 1));
+    let batch = ledger.due(now);
+    assert_eq!(batch.workers[0].worker, "shop/worker-1");
+    assert_eq!(states(&batch), [true]);
+}
+
+#[test]
+fn however_often_it_fails_it_is_told_once_a_minute_with_its_latest_state() {
+    let (mut ledger, start) = (Ledger::default(), Instant::now());
+    ledger.failing(SHARD, failing(1, 2), start);
+    let batch = ledger.due(start);
+    ledger.delivered(&batch, start);
+    for second in 1..59 {
+        ledger.failing(SHARD, failing(1, 2 + second), start + Duration::from_secs(second.into()));
+    }
+    assert_eq!(ledger.next_due(), Some(start + RENEWAL));
+    let batch = ledger.due(start + RENEWAL);
+    let Some(State::CrashLoop(told)) = &batch.workers[0].state else { panic!("it is renewed") };
+    assert_eq!((told.failures, told.for_seconds), (60, 60));
+}
+
+#[test]
+fn what_the_operator_did_not_take_stays_due() {
+    let (mut ledger, now) = (Ledger::default(), Instant::now());
+    ledger.failing(SHARD, failing(1, 2), now);
+    assert_eq!(states(&ledger.due(now)), [true]);
+    assert_eq!(states(&ledger.due(now)), [true]);
+}
+
+#[test]
+fn a_recovery_is_told_once() {
+    let (mut ledger, now) = (Ledger::default(), Instant::now());
+    ledger.failing(SHARD, failing(1, 2), now);
+    let batch = ledger.due(now);
+    ledger.delivered(&batch, now);
+    ledger.recovered(SHARD, digest(1), now);
+    assert_eq!(ledger.loops(), 0);
+    let batch = ledger.due(now);
+    assert_eq!(states(&batch), [false]);
+    ledger.delivered(&batch, now);
+    assert_eq!(ledger.next_due(), None);
+}
+
+#[test]
+fn a_recovery_of_what_was_never_told_is_not_told_either() {
+    let (mut ledger, now) = (Ledger::default(), Instant::now());
+    ledger.recovered(SHARD, digest(1), now);
+    ledger.failing(SHARD, failing(1, 2), now);
+    ledger.recovered(SHARD, digest(1), now);
+    assert_eq!(ledger.next_due(), None);
+}
+
+#[test]
+fn a_revision_has_recovered_when_it_has_on_every_shard_that_it_failed_on() {
+    let (mut ledger, now) = (Ledger::default(), Instant::now());
+    ledger.failing(ShardId(0), failing(1, 2), now);
+    ledger.failing(ShardId(1), failing(1, 2), now);
+    let batch = ledger.due(now);
+    ledger.delivered(&batch, now);
+    ledger.recovered(ShardId(0), digest(1), now);
+    ledger.recovered(ShardId(2), digest(1), now);
+    assert_eq!((ledger.loops(), ledger.next_due()), (1, Some(now + RENEWAL)));
+    ledger.recovered(ShardId(1), digest(1), now);
+    assert_eq!((ledger.loops(), ledger.next_due()), (0, Some(now)));
+}
+
+#[test]
+fn a_change_while_the_message_is_under_way_is_told_after_it() {
+    let (mut ledger, now) = (Ledger::default(), Instant::now());
+    ledger.failing(SHARD, failing(1, 2), now);
+    let batch = ledger.due(now);
+    ledger.recovered(SHARD, digest(1), now);
+    ledger.delivered(&batch, now);
+    let batch = ledger.due(now);
+    assert_eq!(states(&batch), [false]);
+    ledger.failing(SHARD, failing(1, 2), now);
+    ledger.delivered(&batch, now);
+    assert_eq!(states(&ledger.due(now)), [true]);
+}
+
+#[test]
+fn what_nobody_asks_for_any_more_is_forgotten() {
+    let (mut ledger, start) = (Ledger::default(), Instant::now());
+    ledger.failing(SHARD, failing(1, 2), start);
+    ledger.failing(SHARD, failing(2, 2), start);
+    let batch = ledger.due(start);
+    ledger.delivered(&batch, start);
+    ledger.recovered(SHARD, digest(2), start);
+    assert!(ledger.due(start + SILENCE).is_empty());
+    assert_eq!((ledger.loops(), ledger.next_due()), (0, None));
+}
+
+#[test]
+fn a_thousand_at_once_are_told_a_message_at_a_time_each_once() {
+    let (mut ledger, now) = (Ledger::default(), Instant::now());
+    (0..1_000).for_each(|of| ledger.failing(SHARD, failing(of, 2), now));
+    for _ in 0..10 {
+        let batch = ledger.due(now);
+        assert_eq!(batch.workers.len(), BATCH);
+        ledger.delivered(&batch, now);
+    }
+    assert!(ledger.due(now).is_empty());
+}
+
+#[test]
+fn tenants_cannot_make_it_grow_without_end() {
+    let (mut ledger, now) = (Ledger::default(), Instant::now());
+    (0..=u16::MAX).for_each(|of| ledger.failing(SHARD, failing(of, 2), now));
+    assert_eq!(ledger.loops(), REVISIONS);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Fails(u16, u16),
+    Recovers(u16, u16),
+    /// A message is sent, and it arrives or not.
+    Sends(bool),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        3 => (0..2_u16, 0..3_u16).prop_map(|(shard, of)| Step::Fails(shard, of)),
+        2 => (0..2_u16, 0..3_u16).prop_map(|(shard, of)| Step::Recovers(shard, of)),
+        2 => any::<bool>().prop_map(Step::Sends),
+    ];
+    proptest::collection::vec(step, 0..60)
+}
+
+proptest! {
+    /// Whatever happened, and whatever was lost on the way: once all that is due has arrived, the operator knows the
+    /// truth about every revision.
+    #[test]
+    fn in_the_end_the_operator_knows_which_revisions_fail(steps in steps()) {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        let mut fails = std::collections::HashSet::new();
+        let mut known = std::collections::HashSet::new();
+        let mut hears = |batch: &Batch| {
+            for worker in &batch.workers {
+                let id = worker.digest.clone();
+                if matches!(worker.state, Some(State::CrashLoop(_))) { known.insert(id); } else { known.remove(&id); }
+            }
+        };
+        for step in steps {
+            match step {
+                Step::Fails(shard, of) => {
+                    fails.insert((of, shard));
+                    ledger.failing(ShardId(shard), failing(of, 2), now);
+                }
+                Step::Recovers(shard, of) => {
+                    fails.remove(&(of, shard));
+                    ledger.recovered(ShardId(shard), digest(of), now);
+                }
+                Step::Sends(arrives) => {
+                    let batch = ledger.due(now);
+                    // A message whose answer is lost may have arrived.
+                    hears(&batch);
+                    if arrives {
+                        ledger.delivered(&batch, now);
+                    }
+                }
+            }
+        }
+        let batch = ledger.due(now);
+        hears(&batch);
+        ledger.delivered(&batch, now);
+        let truth: std::collections::HashSet<_> =
+            fails.iter().map(|(of, _)| digest(*of).as_bytes().to_vec()).collect();
+        prop_assert_eq!(ledger.loops(), truth.len());
+        prop_assert_eq!(known, truth);
+        prop_assert!(ledger.due(now).is_empty());
+    }
+}

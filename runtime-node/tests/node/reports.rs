@@ -1,0 +1,92 @@
+//! What the operator hears of Workers whose code fails again and again.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tenon_proto::catalog::WorkerReport;
+use tenon_proto::catalog::worker_report::State;
+
+use crate::harness::{Deployed, Stand, await_condition, trials};
+
+trials! {
+    a_crash_loop_is_reported_and_so_is_its_end,
+    a_failure_that_does_not_repeat_is_not_reported,
+    an_operator_that_was_gone_is_told_the_latest_state_when_it_is_back,
+}
+
+/// Longer than the pause after a first failure, and shorter than that and the one after the second.
+const TWO_FAILURES: Duration = Duration::from_millis(2_500);
+
+impl Stand {
+    /// A Worker that cannot start for so long from now on.
+    fn broken_for(&self, time: Duration) -> Deployed {
+        let until = (SystemTime::now() + time).duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let source = format!(
+            "if (Date.now() < {until}) throw new Error('not yet');
+             export default {{ fetch: () => new Response('at last') }};"
+        );
+        self.worker("worker", &source, |_| {})
+    }
+
+    /// Asks until it answers.
+    async fn ask_until_it_answers(&self, worker: &Deployed) {
+        while self.client().get(worker).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Asks until its failures are a crash loop.
+    async fn ask_until_it_loops(&self, worker: &Deployed) {
+        while self.metric("tenon_worker_crash_loops", &[]) == 0 {
+            self.client().get(worker).await.unwrap_err();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Everything that the catalog was told, in order.
+    fn reported(&self) -> Vec<WorkerReport> {
+        self.catalog.reports().into_iter().flat_map(|report| report.workers).collect()
+    }
+}
+
+async fn a_crash_loop_is_reported_and_so_is_its_end(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.broken_for(TWO_FAILURES);
+    stand.ask_until_it_loops(&worker).await;
+    await_condition("a report", || !stand.reported().is_empty()).await;
+    let report = stand.reported().remove(0);
+    assert_eq!(stand.catalog.reports()[0].node, name);
+    assert_eq!((report.worker, &report.digest[..]), (worker.worker.to_string(), &worker.digest.as_bytes()[..]));
+    let Some(State::CrashLoop(told)) = report.state else { panic!("{:?}", report.state) };
+    assert_eq!((told.code.as_str(), told.failures), ("worker_start_failed", 2));
+
+    stand.ask_until_it_answers(&worker).await;
+    await_condition("a recovery", || matches!(stand.reported().last().unwrap().state, Some(State::Recovered(_)))).await;
+    stand.await_metric("tenon_worker_crash_loops", &[], 0).await;
+}
+
+async fn a_failure_that_does_not_repeat_is_not_reported(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.broken_for(Duration::from_millis(300));
+    stand.client().get(&worker).await.unwrap_err();
+    stand.ask_until_it_answers(&worker).await;
+    assert_eq!(stand.metric("tenon_worker_crash_loops", &[]), 0);
+    assert!(stand.reported().is_empty());
+}
+
+async fn an_operator_that_was_gone_is_told_the_latest_state_when_it_is_back(name: &'static str) {
+    let mut stand = Stand::start(name).await;
+    let (early, late) = (stand.broken_for(TWO_FAILURES), stand.worker("late", "throw 1", |_| {}));
+    stand.ask_until_it_loops(&early).await;
+    await_condition("a report", || !stand.reported().is_empty()).await;
+    // It has the code of both by now.
+    stand.client().get(&late).await.unwrap_err();
+    stand.catalog.stop();
+    stand.ask_until_it_answers(&early).await;
+    stand.ask_until_it_loops(&late).await;
+    stand.catalog.restart();
+    await_condition("both to be told", || stand.reported().len() == 3).await;
+    let looping = |report: &WorkerReport| (report.digest.clone(), matches!(report.state, Some(State::CrashLoop(_))));
+    let mut told: Vec<_> = stand.reported()[1..].iter().map(looping).collect();
+    told.sort_by_key(|(_, looping)| *looping);
+    assert_eq!(told, [(early.digest.as_bytes().to_vec(), false), (late.digest.as_bytes().to_vec(), true)]);
+}
