@@ -97,6 +97,18 @@ impl fmt::Display for RevisionDigest {
     }
 }
 
+/// The inverse of `Display`.
+impl FromStr for RevisionDigest {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let digits = text.as_bytes().chunks(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = digits.map(byte).collect();
+        Self::try_from(bytes.unwrap_or_default().as_slice())
+    }
+}
+
 impl fmt::Debug for RevisionDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.short())
@@ -136,6 +148,8 @@ mod tests {
         let digest = RevisionDigest::new([0xab; 32]);
         assert_eq!(digest.to_string(), "ab".repeat(32));
         assert_eq!(digest.short(), "ababababab");
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert!("abc".parse::<RevisionDigest>().is_err());
         assert!(RevisionDigest::try_from(&[0u8; 31][..]).is_err());
     }
 }

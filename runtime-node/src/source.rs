@@ -6,17 +6,23 @@
 //!  shard n ─┘            └─ one GetRevision, many waiters ──► verify ──► cache, answers
 //! ```
 //!
+//! With a revision goes the bytecode of its modules, once an isolate of it has been used and handed that in: kept in
+//! memory, and on a disk if there is one for it.
+//!
 //! Only cold starts come here, so shards send a message and wait; nothing is shared with them. What is cached
 //! goes on being served when the catalog is gone, and an operator that is replaced is waited for.
 
 mod cache;
+mod disk;
 
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
 use tenon_proto::catalog::GetRevisionRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
@@ -28,7 +34,9 @@ use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
+use crate::engine::Bytecode;
 use cache::Cache;
+use disk::Disk;
 
 /// How long one try at the catalog may take, for a revision of many megabytes too.
 const ATTEMPT: Duration = Duration::from_secs(5);
@@ -42,17 +50,30 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
-type Answer = Result<Arc<Revision>, Failure>;
+/// Bytes of modules and bindings that are kept. A node runs some hundreds of revisions, of which few are large.
+const REVISIONS: usize = 64 << 20;
+
+/// Bytes of bytecode that are kept in memory: about as much as there is source.
+const BYTECODE: usize = 64 << 20;
+
+/// A revision, and the bytecode of its modules if there is any.
+#[derive(Clone)]
+pub struct Sourced {
+    pub revision: Arc<Revision>,
+    pub bytecode: Option<Arc<Bytecode>>,
+}
+
+type Answer = Result<Sourced, Failure>;
 
 /// A handle on the process's source of revisions. Any thread may use it.
 #[derive(Clone)]
 pub struct Source {
-    wants_tx: mpsc::UnboundedSender<Want>,
+    orders_tx: mpsc::UnboundedSender<Order>,
 }
 
-struct Want {
-    digest: RevisionDigest,
-    answer_tx: oneshot::Sender<Answer>,
+enum Order {
+    Fetch(RevisionDigest, oneshot::Sender<Answer>),
+    Keep(RevisionDigest, Arc<Bytecode>),
 }
 
 /// Why a try at the catalog brought no revision.
@@ -73,10 +94,14 @@ enum FetchError {
 impl Source {
     /// Starts the thread, which ends with the last handle. Nothing is connected before the first fetch.
     ///
+    /// # Arguments
+    /// * `disk` - the directory for bytecode, if it is to outlive the process.
+    ///
     /// # Errors
-    /// When the thread cannot be made.
-    pub fn spawn(catalog: Endpoint) -> io::Result<Self> {
-        let (wants_tx, wants_rx) = mpsc::unbounded_channel();
+    /// When the thread cannot be made, or the directory cannot be used.
+    pub fn spawn(catalog: Endpoint, disk: Option<PathBuf>) -> io::Result<Self> {
+        let disk = disk.map(Disk::open).transpose()?;
+        let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let catalog = catalog
             .connect_timeout(CONNECT)
@@ -84,49 +109,82 @@ impl Source {
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .keep_alive_while_idle(true);
         std::thread::Builder::new().name("source".to_owned()).spawn(move || {
-            runtime.block_on(serve(catalog, wants_rx));
+            runtime.block_on(serve(catalog, disk, orders_rx));
         })?;
-        Ok(Self { wants_tx })
+        Ok(Self { orders_tx })
     }
 
-    /// The revision of that digest, from the cache or the catalog.
+    /// The revision of that digest, from the cache or the catalog, and what there is of bytecode.
     ///
     /// # Errors
     /// [`FailureCode::RevisionUnavailable`] when it cannot be had now.
     pub async fn fetch(&self, digest: RevisionDigest) -> Answer {
         let (answer_tx, answer_rx) = oneshot::channel();
         let gone = || unavailable("the node is shutting down");
-        self.wants_tx.send(Want { digest, answer_tx }).map_err(|_| gone())?;
+        self.orders_tx.send(Order::Fetch(digest, answer_tx)).map_err(|_| gone())?;
         answer_rx.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Keeps the bytecode of a revision for starts to come.
+    pub fn keep(&self, digest: RevisionDigest, bytecode: Bytecode) {
+        // Without the thread there are no starts to come.
+        let _ = self.orders_tx.send(Order::Keep(digest, Arc::new(bytecode)));
     }
 }
 
 /// Runs until every handle is dropped.
-async fn serve(catalog: Endpoint, mut wants_rx: mpsc::UnboundedReceiver<Want>) {
+async fn serve(catalog: Endpoint, mut disk: Option<Disk>, mut orders_rx: mpsc::UnboundedReceiver<Order>) {
     let client = CatalogClient::new(catalog.connect_lazy());
-    let mut cache = Cache::default();
+    let mut revisions: Cache<Arc<Revision>> = Cache::new(REVISIONS);
+    let mut bytecodes: Cache<Arc<Bytecode>> = Cache::new(BYTECODE);
     let mut waiting: HashMap<RevisionDigest, Vec<oneshot::Sender<Answer>>> = HashMap::new();
     let mut fetches = FuturesUnordered::new();
     loop {
         tokio::select! {
-            want = wants_rx.recv() => {
-                let Some(Want { digest, answer_tx }) = want else { return };
-                if let Some(revision) = cache.get(&digest) {
-                    // The one who asked may have gone.
-                    let _ = answer_tx.send(Ok(revision));
-                    continue;
+            order = orders_rx.recv() => match order {
+                None => return,
+                Some(Order::Keep(digest, bytecode)) => {
+                    bytecodes.insert(digest, Arc::clone(&bytecode), bytecode.size());
+                    if let Some(disk) = &mut disk {
+                        disk.write(digest, bytecode);
+                    }
                 }
-                let waiters = waiting.entry(digest).or_default();
-                if waiters.is_empty() {
-                    let client = client.clone();
-                    fetches.push(async move { (digest, fetch(client, digest).await) });
+                Some(Order::Fetch(digest, answer_tx)) => {
+                    let (revision, bytecode) = (revisions.get(&digest).cloned(), bytecodes.get(&digest).cloned());
+                    let file = match (&bytecode, &mut disk) {
+                        (None, Some(disk)) => disk.read(digest),
+                        _ => None,
+                    };
+                    if let (Some(revision), None) = (&revision, &file) {
+                        // The one who asked may have gone.
+                        let _ = answer_tx.send(Ok(Sourced { revision: Arc::clone(revision), bytecode }));
+                        continue;
+                    }
+                    let waiters = waiting.entry(digest).or_default();
+                    if waiters.is_empty() {
+                        let client = client.clone();
+                        fetches.push(async move {
+                            let revision = async {
+                                match revision {
+                                    Some(revision) => Ok(revision),
+                                    None => fetch(client, digest).await,
+                                }
+                            };
+                            let (revision, file) = tokio::join!(revision, OptionFuture::from(file));
+                            (digest, revision, bytecode.or(file.flatten().map(Arc::new)))
+                        });
+                    }
+                    waiters.push(answer_tx);
                 }
-                waiters.push(answer_tx);
-            }
-            Some((digest, answer)) = fetches.next() => {
-                if let Ok(revision) = &answer {
-                    cache.insert(digest, Arc::clone(revision));
+            },
+            Some((digest, revision, bytecode)) = fetches.next() => {
+                if let Ok(revision) = &revision {
+                    revisions.insert(digest, Arc::clone(revision), size(revision));
                 }
+                if let Some(bytecode) = &bytecode {
+                    bytecodes.insert(digest, Arc::clone(bytecode), bytecode.size());
+                }
+                let answer = revision.map(|revision| Sourced { revision, bytecode });
                 for answer_tx in waiting.remove(&digest).unwrap_or_default() {
                     let _ = answer_tx.send(answer.clone());
                 }
@@ -135,8 +193,15 @@ async fn serve(catalog: Endpoint, mut wants_rx: mpsc::UnboundedReceiver<Want>) {
     }
 }
 
+/// Of its modules and bindings, in bytes.
+fn size(revision: &Revision) -> usize {
+    let modules = revision.modules.iter().map(|(name, source)| name.len() + source.len());
+    let bindings = revision.vars.iter().chain(&revision.secrets).map(|(name, value)| name.len() + value.len());
+    modules.chain(bindings).sum()
+}
+
 /// Tries until the revision is there or the patience with what went wrong is at its end.
-async fn fetch(client: CatalogClient<Channel>, digest: RevisionDigest) -> Answer {
+async fn fetch(client: CatalogClient<Channel>, digest: RevisionDigest) -> Result<Arc<Revision>, Failure> {
     let began = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {

@@ -92,7 +92,7 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
         // Not what is tested here.
         limits: Limits { cpu_ms: 10_000, startup_ms: 10_000, ..Limits::default() },
     };
-    let isolate = Isolate::start(engine, revision.digest(), Rc::new(revision)).await?;
+    let isolate = Isolate::start(engine, revision.digest(), Rc::new(revision), None).await?;
     let response = isolate
         .fetch(FetchRequest {
             request_id: "web".to_owned(),

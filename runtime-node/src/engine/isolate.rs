@@ -23,9 +23,11 @@ use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::Revision;
 use tokio::sync::Notify;
 
+use super::bytecode::{Bytecode, BytecodeLookup};
 use super::fetch::{Answer, deliver};
 use super::heap::HeapGuard;
 use super::invocation::{Event, Invocation, InvocationId};
+use super::modules::Modules;
 use super::platform::{Foreground, Tasks};
 use super::spare::Spare;
 use super::state::{Settle, State};
@@ -71,6 +73,9 @@ pub(super) struct Hooks {
 impl Isolate {
     /// Makes an isolate and evaluates the revision's modules in it.
     ///
+    /// # Arguments
+    /// * `bytecode` - of the modules, if there is any.
+    ///
     /// # Errors
     /// `WorkerStartFailed` when the modules cannot be compiled, throw, or export no handler; the log says where and
     /// why. A limit's code when they use too much.
@@ -78,9 +83,10 @@ impl Isolate {
         engine: &Rc<Engine>,
         digest: RevisionDigest,
         revision: Rc<Revision>,
+        bytecode: Option<Arc<Bytecode>>,
     ) -> Result<Rc<Self>, Failure> {
         let limits = revision.limits;
-        let isolate = Self::make(engine, digest, revision);
+        let isolate = Self::make(engine, digest, revision, Modules::new(bytecode));
         let state = &isolate.state;
         let cpu = Duration::from_millis(limits.startup_ms.into());
         let id = state.begin(Invocation::new(Event::Start, String::new(), cpu, report::LOG_BUDGET));
@@ -138,6 +144,17 @@ impl Isolate {
         self.digest
     }
 
+    /// What its start found of bytecode. `None` when the Worker is too short, or too long, for bytecode to pay.
+    pub fn bytecode_lookup(&self) -> Option<BytecodeLookup> {
+        Bytecode::is_worth_while(&self.state.revision).then(|| self.state.modules.borrow().bytecode_lookup())
+    }
+
+    /// The bytecode of what the Worker has used of its modules by now. Takes some milliseconds for each megabyte.
+    /// `None` when the isolate's heap is full.
+    pub fn bytecode(&self) -> Option<Bytecode> {
+        self.look(|scope| modules::bytecode(scope, &self.state))
+    }
+
     /// Resolves when nothing is in flight.
     pub async fn idle(&self) {
         loop {
@@ -161,12 +178,13 @@ impl Isolate {
         self.sealed.get()
     }
 
-    fn make(engine: &Rc<Engine>, digest: RevisionDigest, revision: Rc<Revision>) -> Rc<Self> {
+    fn make(engine: &Rc<Engine>, digest: RevisionDigest, revision: Rc<Revision>, modules: Modules) -> Rc<Self> {
         let limits = &revision.limits;
         let spare = Spare::suits(limits).then(|| engine.spares.borrow_mut().pop()).flatten();
         let Spare { mut vm, foreground, buffers } = spare.unwrap_or_else(|| Spare::make(limits.memory_mib));
-        let state = State::new(revision, buffers);
+        let state = State::new(revision, modules, buffers);
         vm.isolate.set_slot(Rc::clone(&state));
+        vm.isolate.set_slot(engine.buffers.clone());
         let isolate = Rc::new(Self {
             engine: Rc::clone(engine),
             vm: RefCell::new(vm),

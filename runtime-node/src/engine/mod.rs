@@ -13,15 +13,16 @@
 //!
 //! - [`init`], [`Watchdog`], [`Engine`]: per process, per process, per shard.
 //! - [`isolate`]: one revision, loaded, and its event loop; [`modules`]: its code; [`snapshot`]: what every isolate
-//!   begins from, and [`spare`]: one that has begun, and waits for a Worker.
+//!   begins from, [`bytecode`]: what need not be compiled again, and [`spare`]: an isolate that waits for a Worker.
 //! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
-//!   that native functions can reach.
+//!   that native functions can reach; [`response`]: what they answer with.
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the limits on CPU time and memory.
 //! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`report`]: what the log gets of it.
 //!
 //! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
 //! and its isolate is condemned where what is left of it cannot be trusted.
 
+mod bytecode;
 mod clock;
 mod exception;
 mod fetch;
@@ -33,6 +34,7 @@ mod modules;
 mod ops;
 mod platform;
 mod report;
+mod response;
 mod snapshot;
 mod spare;
 mod state;
@@ -53,8 +55,12 @@ use tenon_proto::id::ShardId;
 use tenon_proto::revision::Limits;
 use tenon_proto::runtime::Header;
 
+use crate::buffers::{self, BufferMetrics, BufferPool};
+
+pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
 pub use isolate::Isolate;
 pub use platform::init;
+pub use response::ResponseBody;
 pub use turnstile::Pass;
 pub use watchdog::Watchdog;
 
@@ -65,12 +71,26 @@ pub struct Engine {
     turnstile: Rc<turnstile::Turnstile>,
     spares: RefCell<Vec<spare::Spare>>,
     turns: Cell<u64>,
+    buffers: BufferPool,
 }
 
 impl Engine {
     /// Call on the shard's own thread: its CPU clock is the one that turns are measured by.
     pub fn new(watchdog: &Watchdog, shard: ShardId) -> Self {
-        Self { shard, post: watchdog.post(), turnstile: Rc::default(), spares: RefCell::default(), turns: Cell::new(0) }
+        Self {
+            shard,
+            post: watchdog.post(),
+            turnstile: Rc::default(),
+            spares: RefCell::default(),
+            turns: Cell::new(0),
+            buffers: BufferPool::new(buffers::POOL, BufferMetrics::default()),
+        }
+    }
+
+    /// The same with buffers that somebody counts.
+    #[must_use]
+    pub fn with_buffers(self, buffers: BufferPool) -> Self {
+        Self { buffers, ..self }
     }
 
     /// The shard it was made for.
@@ -131,5 +151,5 @@ pub enum RequestBody {
 pub struct FetchResponse {
     pub status: u16,
     pub headers: Vec<Header>,
-    pub body: Bytes,
+    pub body: ResponseBody,
 }

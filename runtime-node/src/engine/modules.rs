@@ -4,9 +4,13 @@
 //! the name of a module. `import()` takes the same way. Nothing outside of the revision can be imported.
 
 use std::num::NonZeroI32;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use rustc_hash::FxHashMap;
+use v8::script_compiler::{CachedData, CompileOptions, NoCacheReason, Source, compile_module2};
 
+use super::bytecode::{Bytecode, BytecodeLookup};
 use super::state::State;
 
 /// A longer specifier names no module, and is not looked at.
@@ -18,12 +22,28 @@ const ORIGIN: &str = "file:///";
 /// The compiled modules of an isolate.
 #[derive(Default)]
 pub(super) struct Modules {
+    /// What they need not be compiled from again.
+    bytecode: Option<Arc<Bytecode>>,
+    /// V8 did not want some of that.
+    bytecode_was_rejected: bool,
     by_name: FxHashMap<String, v8::Global<v8::Module>>,
     /// V8's hash of a module is not unique.
     names: FxHashMap<NonZeroI32, Vec<(v8::Global<v8::Module>, String)>>,
 }
 
 impl Modules {
+    pub(super) fn new(bytecode: Option<Arc<Bytecode>>) -> Self {
+        Self { bytecode, ..Self::default() }
+    }
+
+    pub(super) fn bytecode_lookup(&self) -> BytecodeLookup {
+        match self.bytecode {
+            None => BytecodeLookup::Miss,
+            Some(_) if self.bytecode_was_rejected => BytecodeLookup::Rejected,
+            Some(_) => BytecodeLookup::Hit,
+        }
+    }
+
     fn insert(&mut self, hash: NonZeroI32, name: &str, module: v8::Global<v8::Module>) {
         self.names.entry(hash).or_default().push((module.clone(), name.to_owned()));
         self.by_name.insert(name.to_owned(), module);
@@ -149,16 +169,51 @@ fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, name: &str) -> Opti
         throw(scope, &format!("There is no module \"{name}\""));
         return None;
     };
-    let Some(source) = v8::String::new_from_utf8(scope, source, v8::NewStringType::Normal) else {
+    let Some(source) = text(scope, source) else {
         throw(scope, &format!("The module \"{name}\" is too large"));
         return None;
     };
     let resource = v8::String::new(scope, name)?.into();
     let origin = v8::ScriptOrigin::new(scope, resource, 0, 0, false, -1, None, false, false, true, None);
-    let mut source = v8::script_compiler::Source::new(source, Some(&origin));
-    let module = v8::script_compiler::compile_module(scope, &mut source)?;
-    state.modules.borrow_mut().insert(module.get_identity_hash(), name, v8::Global::new(scope, module));
+    let bytecode = state.modules.borrow().bytecode.clone();
+    let (mut source, options) = match bytecode.as_ref().and_then(|bytecode| bytecode.get(name)) {
+        Some(cached) => {
+            let cached = CachedData::new(cached);
+            (Source::new_with_cached_data(source, Some(&origin), cached), CompileOptions::ConsumeCodeCache)
+        }
+        None => (Source::new(source, Some(&origin)), CompileOptions::NoCompileOptions),
+    };
+    let module = compile_module2(scope, &mut source, options, NoCacheReason::NoReason)?;
+    let mut modules = state.modules.borrow_mut();
+    modules.bytecode_was_rejected |= source.get_cached_data().is_some_and(CachedData::rejected);
+    modules.insert(module.get_identity_hash(), name, v8::Global::new(scope, module));
     Some(module)
+}
+
+/// A module's source for V8. What is ASCII, as nearly all code is, stays where it is, once for all isolates of the node.
+#[allow(unsafe_code)] // Says of text that it is there for as long as V8 may look at it.
+fn text<'s>(scope: &mut v8::PinScope<'s, '_>, source: &Bytes) -> Option<v8::Local<'s, v8::String>> {
+    if !source.is_ascii() {
+        return v8::String::new_from_utf8(scope, source, v8::NewStringType::Normal);
+    }
+    // SAFETY: the bytes never move or change, and their revision belongs to the isolate's state, which an `Isolate`
+    // drops after V8's part of it.
+    let source: &'static [u8] = unsafe { std::slice::from_raw_parts(source.as_ptr(), source.len()) };
+    v8::String::new_external_onebyte_static(scope, source)
+}
+
+/// The bytecode of what has been compiled, as far as V8 can tell it.
+pub(super) fn bytecode(scope: &mut v8::PinScope<'_, '_>, state: &State) -> Bytecode {
+    let modules: Vec<_> =
+        state.modules.borrow().by_name.iter().map(|(name, module)| (name.clone(), module.clone())).collect();
+    let mut bytecode = Bytecode::default();
+    for (name, module) in modules {
+        let module = v8::Local::new(scope, module);
+        if let Some(cache) = module.get_unbound_module_script(scope).create_code_cache() {
+            bytecode.insert(name, cache.to_vec());
+        }
+    }
+    bytecode
 }
 
 fn throw(scope: &mut v8::PinScope<'_, '_>, message: &str) {

@@ -54,11 +54,11 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(revision: Rc<Revision>, buffers: std::sync::Arc<BufferBudget>) -> Rc<Self> {
+    pub(super) fn new(revision: Rc<Revision>, modules: Modules, buffers: std::sync::Arc<BufferBudget>) -> Rc<Self> {
         Rc::new(Self {
             revision,
             invocations: RefCell::default(),
-            modules: RefCell::default(),
+            modules: RefCell::new(modules),
             rejections: RefCell::default(),
             buffers,
             begun: RefCell::default(),

@@ -115,6 +115,20 @@ impl Isolate {
     }
 }
 
+impl Isolate {
+    /// Enters the isolate for what runs no JavaScript, and so needs no limit. `None` when it is never entered again.
+    pub(super) fn look<R>(&self, look: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i>) -> R) -> Option<R> {
+        if self.is_sealed() {
+            return None;
+        }
+        let mut entered = Entered::enter(self.vm.borrow_mut());
+        let vm = &mut *entered.0;
+        v8::scope!(let scope, &mut *vm.isolate);
+        let context = v8::Local::new(scope, &vm.context);
+        Some(look(&mut v8::ContextScope::new(scope, context)))
+    }
+}
+
 /// Microtasks to exhaustion, then V8's own tasks and the microtasks that they bring.
 fn settle(scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
     scope.perform_microtask_checkpoint();

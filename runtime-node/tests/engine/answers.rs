@@ -2,11 +2,14 @@
 
 use std::rc::Rc;
 
+use tenon_runtime_node::buffers::ROOM;
+
 use crate::harness::{Shard, Text as _, trials};
 
 trials! {
     a_handler_sees_the_request_and_answers_with_status_headers_and_body,
     bytes_go_through_unchanged,
+    text_goes_out_as_utf_8_whatever_its_characters_and_its_length,
     global_state_lives_between_invocations,
     bindings_are_properties_of_env_which_is_frozen,
     a_worker_of_service_worker_syntax_answers,
@@ -35,10 +38,28 @@ async fn a_handler_sees_the_request_and_answers_with_status_headers_and_body(sha
 
 async fn bytes_go_through_unchanged(shard: Rc<Shard>) {
     let echo = shard.handler("return new Response(await request.arrayBuffer())").start().await.unwrap();
-    for body in [vec![], vec![0, 1, 254, 255], (0..=255).cycle().take(3_000_000).collect::<Vec<u8>>()] {
+    let long = |length| (0..=255).cycle().take(length).collect::<Vec<u8>>();
+    for body in [vec![], vec![0, 1, 254, 255], long(ROOM), long(ROOM + 1), long(3_000_000)] {
         let full = tenon_runtime_node::engine::RequestBody::Full(body.clone().into());
-        assert!(echo.post(full).await.unwrap().body == body);
+        assert!(echo.post(full).await.unwrap().body[..] == body);
     }
+}
+
+async fn text_goes_out_as_utf_8_whatever_its_characters_and_its_length(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "const [unit, times] = decodeURIComponent(new URL(request.url).pathname.slice(1)).split('*');
+         return new Response(unit.repeat(Number(times)));",
+    );
+    let worker = worker.start().await.unwrap();
+    for unit in ["a", "é", "€", "😀", "aé€😀"] {
+        for length in [0, 1, ROOM - 1, ROOM, ROOM + 1, 5 * ROOM] {
+            let times = length.div_ceil(unit.len());
+            let answer = worker.get(&format!("/{unit}*{times}")).await.unwrap();
+            assert!(answer.text() == unit.repeat(times), "{times} times {unit}");
+        }
+    }
+    let lone = shard.handler("return new Response('a\\ud800b')");
+    assert_eq!(lone.get().await.unwrap().text(), "a\u{fffd}b");
 }
 
 async fn global_state_lives_between_invocations(shard: Rc<Shard>) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{Engine, FetchRequest, FetchResponse, Isolate, RequestBody, Watchdog};
+use tenon_runtime_node::engine::{Bytecode, Engine, FetchRequest, FetchResponse, Isolate, RequestBody, Watchdog};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -128,8 +128,12 @@ impl Worker {
     }
 
     pub(crate) async fn start(self) -> Result<Loaded, Failure> {
+        self.start_with(None).await
+    }
+
+    pub(crate) async fn start_with(self, bytecode: Option<Arc<Bytecode>>) -> Result<Loaded, Failure> {
         let digest = self.revision.digest();
-        Isolate::start(&self.engine, digest, Rc::new(self.revision)).await.map(Loaded)
+        Isolate::start(&self.engine, digest, Rc::new(self.revision), bytecode).await.map(Loaded)
     }
 
     /// Starts it and sends it one request.

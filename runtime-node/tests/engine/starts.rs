@@ -1,10 +1,13 @@
 //! The start of a Worker, and how it can fail.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tenon_proto::failure::{FailureCode, Phase};
 
-use crate::harness::{Shard, Text as _, trials};
+use tenon_runtime_node::engine::{Bytecode, BytecodeLookup};
+
+use crate::harness::{Shard, Text as _, Worker, trials};
 
 trials! {
     a_syntax_error_is_logged_with_file_line_and_column,
@@ -19,6 +22,9 @@ trials! {
     a_loop_in_an_awaiting_import_ends_at_the_start_limit,
     a_heap_filled_at_top_level_is_a_failed_start,
     timers_of_the_start_end_with_it,
+    bytecode_is_made_after_use_and_used_by_the_next_start,
+    bytecode_that_v8_rejects_is_made_anew,
+    bytecode_of_a_short_worker_is_not_worth_its_making,
 }
 
 async fn a_syntax_error_is_logged_with_file_line_and_column(shard: Rc<Shard>) {
@@ -102,6 +108,35 @@ async fn a_heap_filled_at_top_level_is_a_failed_start(shard: Rc<Shard>) {
     });
     assert_eq!(worker.failure().await, (FailureCode::MemoryLimitExceeded, Phase::Start));
     shard.expect_a_neighbour_to_answer().await;
+}
+
+/// As much code as makes bytecode worth while, beside what answers with `text`.
+fn long(shard: &Shard, text: &str) -> Worker {
+    let ballast: String = (0..500).map(|n| format!("export function f{n}(x) {{ return x * {n}; }}\n")).collect();
+    let main = format!("import './lib/ballast.js'; export default {{ fetch: () => new Response('{text}') }}");
+    shard.modules(&[("worker.js", &main), ("lib/ballast.js", &ballast)])
+}
+
+async fn bytecode_is_made_after_use_and_used_by_the_next_start(shard: Rc<Shard>) {
+    let first = long(&shard, "well").start().await.unwrap();
+    assert!(first.get("/").await.is_ok());
+    assert_eq!(first.0.bytecode_lookup(), Some(BytecodeLookup::Miss));
+    let bytecode = Bytecode::decode(&first.0.bytecode().unwrap().encode()).unwrap();
+    let next = long(&shard, "well").start_with(Some(Arc::new(bytecode))).await.unwrap();
+    assert_eq!(next.get("/").await.unwrap().text(), "well");
+    assert_eq!(next.0.bytecode_lookup(), Some(BytecodeLookup::Hit));
+}
+
+async fn bytecode_that_v8_rejects_is_made_anew(shard: Rc<Shard>) {
+    let other = long(&shard, "of another text").start().await.unwrap();
+    let bytecode = Arc::new(other.0.bytecode().unwrap());
+    let next = long(&shard, "well").start_with(Some(bytecode)).await.unwrap();
+    assert_eq!(next.get("/").await.unwrap().text(), "well");
+    assert_eq!(next.0.bytecode_lookup(), Some(BytecodeLookup::Rejected));
+}
+
+async fn bytecode_of_a_short_worker_is_not_worth_its_making(shard: Rc<Shard>) {
+    assert_eq!(shard.handler("return new Response('')").start().await.unwrap().0.bytecode_lookup(), None);
 }
 
 async fn timers_of_the_start_end_with_it(shard: Rc<Shard>) {

@@ -84,6 +84,8 @@ impl Stand {
             isolates_per_shard: 20,
             spare_isolates: 2,
             max_inflight: 1024,
+            max_waiting: 0,
+            code_cache_dir: None,
             isolate_idle_timeout: Duration::from_secs(600),
             memory_budget: None,
             root: "/".into(),

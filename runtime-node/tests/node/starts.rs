@@ -3,7 +3,7 @@
 use tenon_proto::failure::{FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 
-use crate::harness::{Stand, trials};
+use crate::harness::{Stand, await_condition, trials};
 
 trials! {
     many_requests_for_a_cold_worker_wait_for_one_start,
@@ -19,6 +19,7 @@ trials! {
     a_start_takes_a_spare_isolate_and_another_is_made,
     a_worker_with_a_memory_limit_of_its_own_takes_no_spare,
     without_spares_workers_start_as_well,
+    bytecode_outlives_the_process_and_damage_to_it_costs_only_time,
 }
 
 const COUNTER: &str = "let n = 0; export default { fetch: () => new Response(String(++n)) }";
@@ -170,4 +171,28 @@ async fn without_spares_workers_start_as_well(name: &'static str) {
     let counter = stand.worker("counter", COUNTER, |_| {});
     assert_eq!(stand.client().get(&counter).await.unwrap().text(), "1");
     assert_eq!(stand.metric("tenon_spare_isolates", &[]), 0);
+}
+
+async fn bytecode_outlives_the_process_and_damage_to_it_costs_only_time(name: &'static str) {
+    let directory = tempfile::tempdir().unwrap();
+    let source: String = (0..500).map(|n| format!("export function f{n}(x) {{ return x * {n}; }}\n")).collect();
+    let lookups = ["miss", "hit", "rejected"];
+    let answers_with = async |wanted: &str| {
+        let stand = Stand::with(name, |config| config.code_cache_dir = Some(directory.path().join("code"))).await;
+        let worker = stand.worker("long", &format!("{source}{COUNTER}"), |_| {});
+        assert_eq!(stand.client().get(&worker).await.unwrap().text(), "1");
+        let found = |lookup| stand.metric("tenon_bytecode_lookups_total", &[("outcome", lookup)]);
+        assert_eq!(lookups.map(found), lookups.map(|lookup| u64::from(lookup == wanted)));
+        let file = directory.path().join("code").join(worker.digest.to_string());
+        await_condition("the bytecode's file", || file.exists()).await;
+        file
+    };
+    let file = answers_with("miss").await;
+    answers_with("hit").await;
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    answers_with("miss").await;
+    answers_with("hit").await;
 }

@@ -49,7 +49,7 @@ async fn start(engine: &Rc<Engine>, worker: &WorkerId, source: &'static str) -> 
         limits: Limits::default(),
     });
     let digest = revision.digest();
-    Isolate::start(engine, digest, revision).await.expect("the Workers of the benchmark start")
+    Isolate::start(engine, digest, revision, None).await.expect("the Workers of the benchmark start")
 }
 
 impl Server for Tenon {

@@ -1,0 +1,100 @@
+//! Bytecode that outlives the process: a file for each revision, in a directory that is this process's alone.
+//!
+//! What it holds is executed, so nobody else may write there; a file that is damaged, or of another V8, is removed when it
+//! is read. A failing disk costs nothing but time: starts then compile.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tenon_proto::id::RevisionDigest;
+use tokio::task::spawn_blocking;
+
+use super::cache::Cache;
+use crate::engine::Bytecode;
+
+/// Bytes of files.
+const CAPACITY: usize = 1 << 30;
+
+/// The files that there are.
+pub(super) struct Disk {
+    directory: PathBuf,
+    files: Cache<()>,
+}
+
+impl Disk {
+    /// Makes the directory if need be and looks at what is in it.
+    ///
+    /// # Errors
+    /// When it cannot be made or read.
+    pub(super) fn open(directory: PathBuf) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        let mut found: Vec<(SystemTime, RevisionDigest, usize)> = Vec::new();
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            let digest = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            let (Some(digest), Ok(metadata)) = (digest, entry.metadata()) else {
+                // What a process left half written.
+                drop(fs::remove_file(entry.path()));
+                continue;
+            };
+            found.push((metadata.modified()?, digest, metadata.len() as usize));
+        }
+        found.sort();
+        let mut disk = Self { directory, files: Cache::new(CAPACITY) };
+        for (_, digest, bytes) in found {
+            disk.enter(digest, bytes);
+        }
+        Ok(disk)
+    }
+
+    /// The bytecode of a revision, if there is a file of it.
+    pub(super) fn read(&mut self, digest: RevisionDigest) -> Option<impl Future<Output = Option<Bytecode>> + use<>> {
+        self.files.get(&digest)?;
+        let path = self.path(digest);
+        let read = spawn_blocking(move || {
+            let read = fs::read(&path).map(|bytes| Bytecode::decode(&bytes));
+            let why = match read {
+                Ok(Ok(bytecode)) => return Some(bytecode),
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            };
+            tracing::info!(path = %path.display(), why, "a code cache is of no use");
+            drop(fs::remove_file(&path));
+            None
+        });
+        Some(async { read.await.ok().flatten() })
+    }
+
+    /// Writes the bytecode of a revision, some time soon.
+    pub(super) fn write(&mut self, digest: RevisionDigest, bytecode: Arc<Bytecode>) {
+        self.enter(digest, bytecode.size());
+        let path = self.path(digest);
+        spawn_blocking(move || {
+            if let Err(error) = write(&path, &bytecode.encode()) {
+                tracing::warn!(path = %path.display(), %error, "cannot write a code cache");
+            }
+        });
+    }
+
+    fn enter(&mut self, digest: RevisionDigest, bytes: usize) {
+        for gone in self.files.insert(digest, (), bytes) {
+            drop(fs::remove_file(self.path(gone)));
+        }
+    }
+
+    fn path(&self, digest: RevisionDigest) -> PathBuf {
+        self.directory.join(digest.to_string())
+    }
+}
+
+/// Under another name first: a file is whole or not there.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let partial = path.with_extension("partial");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+    file.write_all(bytes)?;
+    fs::rename(partial, path)
+}
