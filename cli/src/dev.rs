@@ -44,6 +44,7 @@ const DRAIN_GRACE: Duration = Duration::from_secs(10);
 const ISOLATES_PER_SHARD: usize = 200;
 const SPARE_ISOLATES: usize = 2;
 const MAX_INFLIGHT: u32 = 1024;
+const MAX_WAITING: usize = 100;
 const ISOLATE_IDLE: Duration = Duration::from_secs(600);
 
 #[derive(clap::Args)]
@@ -199,10 +200,12 @@ fn node_config(catalog: &str, shards: u16) -> anyhow::Result<tenon_runtime_node:
         catalog: catalog.parse()?,
         isolates_per_shard: ISOLATES_PER_SHARD,
         spare_isolates: SPARE_ISOLATES,
+        code_cache_dir: None,
         isolate_idle_timeout: ISOLATE_IDLE,
         memory_budget: None,
         root: "/".into(),
         max_inflight: MAX_INFLIGHT,
+        max_waiting: MAX_WAITING,
         pin: shards <= cpus(),
         drain_grace: DRAIN_GRACE,
     })

@@ -32,9 +32,16 @@ pub struct NodeArgs {
     /// Isolates that a shard makes ahead at most, for Workers to come.
     #[arg(long, env = "TENON_SPARE_ISOLATES", default_value_t = 8)]
     pub spare_isolates: usize,
+    /// Directory for compiled code, so that it outlives the process; nobody else may write there. By default compiled code
+    /// is kept in memory only.
+    #[arg(long, env = "TENON_CODE_CACHE_DIR")]
+    pub code_cache_dir: Option<PathBuf>,
     /// Invocations at once on a shard, over which it sheds.
     #[arg(long, env = "TENON_MAX_INFLIGHT", default_value_t = 1024, value_parser = at_least_one::<u32>)]
     pub max_inflight: u32,
+    /// Invocations that may wait for room, for that of a shard and for that of each Worker.
+    #[arg(long, env = "TENON_MAX_WAITING", default_value_t = 100)]
+    pub max_waiting: usize,
     /// How long an isolate may be idle before it is let go, in seconds.
     #[arg(long, env = "TENON_ISOLATE_IDLE_TIMEOUT", default_value = "600s", value_parser = parse_seconds)]
     pub isolate_idle_timeout: Duration,
@@ -59,7 +66,9 @@ pub struct Config {
     pub catalog: Endpoint,
     pub isolates_per_shard: usize,
     pub spare_isolates: usize,
+    pub code_cache_dir: Option<PathBuf>,
     pub max_inflight: u32,
+    pub max_waiting: usize,
     pub isolate_idle_timeout: Duration,
     /// Bytes.
     pub memory_budget: Option<u64>,
@@ -96,7 +105,9 @@ impl TryFrom<NodeArgs> for Config {
             catalog,
             isolates_per_shard: args.isolates_per_shard,
             spare_isolates: args.spare_isolates,
+            code_cache_dir: args.code_cache_dir,
             max_inflight: args.max_inflight,
+            max_waiting: args.max_waiting,
             isolate_idle_timeout: args.isolate_idle_timeout,
             memory_budget: args.memory_budget.map(|mib| mib.saturating_mul(1 << 20)),
             root: PathBuf::from("/"),

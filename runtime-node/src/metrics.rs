@@ -11,6 +11,8 @@ use tenon_proto::failure::FailureCode;
 use tenon_proto::id::ShardId;
 
 use crate::admission::Refusal;
+use crate::buffers::BufferMetrics;
+use crate::engine::BytecodeLookup;
 use crate::pool::Eviction;
 
 /// Seconds: from a warm hello, some microseconds, to the longest wall limits.
@@ -24,6 +26,7 @@ pub struct Metrics {
     invocations: IntCounterVec,
     duration: HistogramVec,
     in_flight: IntGaugeVec,
+    waiting: IntGaugeVec,
     shed: IntCounterVec,
     isolates: IntGaugeVec,
     cold_starts: IntCounterVec,
@@ -31,6 +34,9 @@ pub struct Metrics {
     evictions: IntCounterVec,
     spares: IntGaugeVec,
     spare_lookups: IntCounterVec,
+    buffers: IntGaugeVec,
+    buffer_fallbacks: IntCounterVec,
+    bytecode_lookups: IntCounterVec,
     /// Of the whole node: revisions that are left alone for a while, because their code failed several times in a row.
     pub crash_loops: IntGauge,
     /// Bytes, of the whole node.
@@ -46,6 +52,8 @@ pub struct ShardMetrics {
     duration: Histogram,
     /// Invocations that hold a permit of the shard.
     pub in_flight: IntGauge,
+    /// Those that wait for one, or for one of their Worker.
+    pub waiting: IntGauge,
     shed: Vec<IntCounter>,
     pub isolates: Isolates,
     started: IntCounter,
@@ -54,8 +62,11 @@ pub struct ShardMetrics {
     evictions: Vec<IntCounter>,
     /// Isolates made ahead that are nobody's yet.
     pub spares: IntGauge,
+    /// Its buffers.
+    pub buffers: BufferMetrics,
     spare_hits: IntCounter,
     spare_misses: IntCounter,
+    bytecode: Vec<IntCounter>,
 }
 
 /// Isolates by what becomes of them.
@@ -82,6 +93,7 @@ impl Metrics {
             invocations: counter("tenon_invocations_total", "Invocations by how they ended.", &["shard", "code"])?,
             duration: histogram("tenon_invocation_duration_seconds", "Time from a request to its response's head.")?,
             in_flight: gauge("tenon_shard_inflight", "Invocations in flight.", &["shard"])?,
+            waiting: gauge("tenon_shard_waiting", "Invocations that wait for room.", &["shard"])?,
             shed: counter("tenon_shed_total", "Invocations refused for want of room.", &["shard", "reason"])?,
             isolates: gauge("tenon_isolates", "Isolates by state.", &["shard", "state"])?,
             cold_starts: counter("tenon_cold_starts_total", "Revisions loaded.", &["shard", "outcome"])?,
@@ -95,6 +107,17 @@ impl Metrics {
                 "tenon_spare_lookups_total",
                 "Starts that looked for a spare.",
                 &["shard", "outcome"],
+            )?,
+            bytecode_lookups: counter(
+                "tenon_bytecode_lookups_total",
+                "Starts of Workers large enough that bytecode pays.",
+                &["shard", "outcome"],
+            )?,
+            buffers: gauge("tenon_buffer_pool_blocks_in_use", "Buffers that hold answers on their way.", &["shard"])?,
+            buffer_fallbacks: counter(
+                "tenon_buffer_pool_fallbacks_total",
+                "Answers whose buffer came from the global allocator.",
+                &["shard", "reason"],
             )?,
             crash_loops: register(
                 registry,
@@ -115,6 +138,7 @@ impl Metrics {
             failed: FailureCode::ALL.iter().map(|code| of(&self.invocations, code.as_str())).collect(),
             duration: self.duration.with_label_values(&[shard.as_str()]),
             in_flight: self.in_flight.with_label_values(&[shard.as_str()]),
+            waiting: self.waiting.with_label_values(&[shard.as_str()]),
             shed: Refusal::ALL.iter().map(|refusal| of(&self.shed, refusal.as_str())).collect(),
             isolates: Isolates {
                 starting: isolates("starting"),
@@ -126,8 +150,14 @@ impl Metrics {
             cold_start_duration: self.cold_start_duration.with_label_values(&[shard.as_str()]),
             evictions: Eviction::ALL.iter().map(|why| of(&self.evictions, why.as_str())).collect(),
             spares: self.spares.with_label_values(&[shard.as_str()]),
+            buffers: BufferMetrics {
+                in_use: self.buffers.with_label_values(&[shard.as_str()]),
+                none_free: of(&self.buffer_fallbacks, "none_free"),
+                too_large: of(&self.buffer_fallbacks, "too_large"),
+            },
             spare_hits: of(&self.spare_lookups, "hit"),
             spare_misses: of(&self.spare_lookups, "miss"),
+            bytecode: BytecodeLookup::ALL.iter().map(|lookup| of(&self.bytecode_lookups, lookup.as_str())).collect(),
         }
     }
 }
@@ -159,6 +189,11 @@ impl ShardMetrics {
     /// A start finds a spare isolate, or has to make its own.
     pub fn spare(&self, found: bool) {
         if found { &self.spare_hits } else { &self.spare_misses }.inc();
+    }
+
+    /// A start finds bytecode, or does not.
+    pub fn bytecode(&self, lookup: BytecodeLookup) {
+        self.bytecode[lookup as usize].inc();
     }
 
     /// A start that began then has come to its end.

@@ -38,6 +38,8 @@ pub enum SpawnError {
     Listen { shard: u16, address: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
+    #[error("cannot keep revisions: {0}; does --code-cache-dir name a directory that can be written?")]
+    Source(io::Error),
     #[error("cannot tell how much memory there is: {0}")]
     Memory(#[from] MeterError),
     #[error("the metrics are registered already: {0}")]
@@ -66,7 +68,8 @@ impl Node {
         let meter = Meter::new(config.memory_budget, &config.root)?;
         metrics.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
         let pressure_rx = memory::watch(meter, metrics.memory_used.clone()).map_err(SpawnError::Thread)?;
-        let source = Source::spawn(config.catalog.clone()).map_err(SpawnError::Thread)?;
+        let source =
+            Source::spawn(config.catalog.clone(), config.code_cache_dir.clone()).map_err(SpawnError::Source)?;
         let loops = metrics.crash_loops.clone();
         let reporter =
             Reporter::spawn(config.name.clone(), config.catalog.clone(), loops).map_err(SpawnError::Thread)?;

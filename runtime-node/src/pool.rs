@@ -13,7 +13,7 @@
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
-use tenon_proto::failure::Failure;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 
 /// How long a revision whose code failed is left alone at first, and at most. Doubled with each failure.
@@ -24,6 +24,15 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 /// ten times a second and not ten thousand.
 const MISSING_PAUSE: Duration = Duration::from_millis(100);
 
+/// An isolate that has served so many requests and then is condemned says nothing about the revision.
+const SETTLED: u32 = 100;
+
+/// How many isolates in a row may be condemned before that before the revision is left alone, at first for so long, and
+/// how long without one until all is forgotten.
+const TOLERATED: u32 = 10;
+const FIRST_REST: Duration = Duration::from_millis(100);
+const FORGIVEN_AFTER: Duration = Duration::from_secs(300);
+
 /// An older revision of a Worker that had no request for so long is not one that shares its traffic.
 const SUPERSEDED_AFTER: Duration = Duration::from_secs(60);
 
@@ -33,8 +42,8 @@ pub trait Occupant: Clone {
     fn worker(&self) -> &WorkerId;
     /// It has invocations in flight and must not be taken away.
     fn is_busy(&self) -> bool;
-    /// It must not get another invocation.
-    fn is_condemned(&self) -> bool;
+    /// Why it must not get another invocation, if it must not.
+    fn condemned(&self) -> Option<FailureCode>;
 }
 
 /// What to do for a request.
@@ -94,6 +103,8 @@ pub enum Retry {
 pub struct Pool<O, S> {
     slots: FxHashMap<RevisionDigest, Slot<O, S>>,
     failures: FxHashMap<RevisionDigest, FailedStart>,
+    streaks: FxHashMap<RevisionDigest, Streak>,
+    notices: Vec<Notice>,
     evicted: Vec<(Eviction, O)>,
     capacity: usize,
     /// Counts uses, as a clock for "least recently" on which no two uses are at the same time.
@@ -102,7 +113,22 @@ pub struct Pool<O, S> {
 
 enum Slot<O, S> {
     Starting(S),
-    Warm { occupant: O, last_use: u64, used_at: Instant },
+    Warm { occupant: O, last_use: u64, used_at: Instant, served: u32 },
+}
+
+/// Isolates of one revision that were condemned soon after their starts, one after another.
+struct Streak {
+    length: u32,
+    last: Instant,
+}
+
+/// What others may want to know of a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Its isolates are condemned again and again, and it is left alone for a while.
+    Failing { worker: WorkerId, digest: RevisionDigest, why: FailureCode, times: u32 },
+    /// It was failing, and has been well since.
+    Recovered(RevisionDigest),
 }
 
 struct FailedStart {
@@ -120,6 +146,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         Self {
             slots: FxHashMap::default(),
             failures: FxHashMap::default(),
+            streaks: FxHashMap::default(),
+            notices: Vec::new(),
             evicted: Vec::new(),
             capacity: capacity.max(1),
             uses: 0,
@@ -131,11 +159,23 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.uses += 1;
         match self.slots.get_mut(digest) {
             Some(Slot::Starting(start)) => return Lookup::Join(start.clone()),
-            Some(Slot::Warm { occupant, last_use, used_at }) if !occupant.is_condemned() => {
-                (*last_use, *used_at) = (self.uses, now);
-                return Lookup::Warm(occupant.clone());
-            }
-            Some(Slot::Warm { .. }) => self.let_go(*digest, Eviction::Condemned),
+            Some(Slot::Warm { occupant, last_use, used_at, served }) => match occupant.condemned() {
+                None => {
+                    (*last_use, *used_at, *served) = (self.uses, now, served.saturating_add(1));
+                    let (occupant, settled) = (occupant.clone(), *served == SETTLED);
+                    if settled && self.streaks.remove(digest).is_some() {
+                        self.notices.push(Notice::Recovered(*digest));
+                    }
+                    return Lookup::Warm(occupant);
+                }
+                Some(why) => {
+                    let (worker, served) = (occupant.worker().clone(), *served);
+                    self.let_go(*digest, Eviction::Condemned);
+                    if served < SETTLED {
+                        self.struck(worker, *digest, why, now);
+                    }
+                }
+            },
             None => {}
         }
         if let Some(failed) = self.failures.get(digest)
@@ -169,7 +209,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         for digest in superseded.collect::<Vec<_>>() {
             self.let_go(digest, Eviction::Superseded);
         }
-        self.slots.insert(digest, Slot::Warm { occupant, last_use: self.uses, used_at: now });
+        self.slots.insert(digest, Slot::Warm { occupant, last_use: self.uses, used_at: now, served: 0 });
     }
 
     /// The start has failed. For a while requests for the revision are told so. Returns how many times in a row its
@@ -189,6 +229,31 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         };
         self.failures.insert(digest, FailedStart { failure, failures, pause, until: now + pause });
         failures
+    }
+
+    /// An isolate of the revision was condemned soon after its start. When that goes on happening the revision is left
+    /// alone for a while, longer each time: a start costs its neighbours more than a refusal.
+    fn struck(&mut self, worker: WorkerId, digest: RevisionDigest, why: FailureCode, now: Instant) {
+        self.streaks.retain(|_, streak| now < streak.last + FORGIVEN_AFTER);
+        let streak = self.streaks.entry(digest).or_insert(Streak { length: 0, last: now });
+        (streak.length, streak.last) = (streak.length + 1, now);
+        let times = streak.length;
+        let Some(over) = times.checked_sub(TOLERATED + 1) else { return };
+        let pause = (FIRST_REST * 2_u32.pow(over.min(16))).min(LONGEST_BACK_OFF);
+        let what = format!("the Worker was stopped {times} times in a row and rests for a while");
+        let failure = Failure::new(why, Phase::Admission, what);
+        self.failures.insert(digest, FailedStart { failure, failures: times, pause, until: now + pause });
+        self.notices.push(Notice::Failing { worker, digest, why, times });
+    }
+
+    /// Whether the revision's isolates have been condemned of late, and it has not shown since that it is well.
+    pub fn is_on_trial(&self, digest: &RevisionDigest) -> bool {
+        self.streaks.contains_key(digest)
+    }
+
+    /// What there is to tell since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 
     /// What the pool has let go of since the last call, and why. It may still have invocations in flight.

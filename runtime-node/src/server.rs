@@ -9,6 +9,7 @@
 
 mod messages;
 mod reply;
+mod wire;
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -21,12 +22,17 @@ use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead};
+use tokio::time::Instant;
 use tonic::Status;
 
 use crate::engine::{FetchRequest, FetchResponse, RequestBody};
 use crate::shard::{Permits, Shard};
 use messages::{Messages, too_large};
 use reply::Reply;
+
+/// The place in a queue of a caller who names no deadline: behind those whose time is short, and not behind everybody who
+/// is still to come.
+const NO_HURRY: Duration = Duration::from_secs(30);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -61,7 +67,8 @@ async fn invoke(shard: &Rc<Shard>, request: Request<Incoming>) -> Response<Reply
     let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
     // How far it has come, should its time be over.
     let phase = Cell::new(Phase::Start);
-    let answer = answer(shard, head, digest, messages, &phase);
+    let deadline = Instant::now() + timeout.unwrap_or(NO_HURRY);
+    let answer = answer(shard, head, digest, deadline, messages, &phase);
     let outcome = match timeout {
         None => answer.await,
         Some(timeout) => tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| {
@@ -85,10 +92,11 @@ async fn answer(
     shard: &Rc<Shard>,
     head: InvokeHead,
     digest: RevisionDigest,
+    deadline: Instant,
     messages: Messages,
     phase: &Cell<Phase>,
 ) -> Result<(FetchResponse, Permits), Failure> {
-    let admitted = shard.admit(&head.worker, digest).await?;
+    let admitted = shard.admit(&head.worker, digest, deadline).await?;
     let limit = admitted.request_body_bytes();
     if announced_length(&head) > limit {
         return Err(too_large(limit, Phase::Admission));

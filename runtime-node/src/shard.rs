@@ -1,7 +1,7 @@
 //! A shard: one thread and all that it owns.
 //!
 //! ```text
-//!  admit ─► draining? ─► isolate: warm ───────────────────────► permits: the shard's, the Worker's
+//!  admit ─► draining? ─► isolate: warm ───────────────────────► permits: the Worker's, the shard's
 //!                           │ cold                                 ▲                      │
 //!                           └─► waiting room ─► one start for all ─┘   response ◄── fetch ┘
 //! ```
@@ -17,17 +17,16 @@ use futures::FutureExt;
 use futures::future::{LocalBoxFuture, Shared};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
-use tenon_proto::revision::Revision;
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_local;
 
 use crate::admission::{Gate, Permit, Refusal};
-use crate::engine::{Engine, FetchRequest, FetchResponse, Isolate};
+use crate::engine::{BytecodeLookup, Engine, FetchRequest, FetchResponse, Isolate};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
-use crate::pool::{Eviction, Lookup, Occupant, Pool, Retry};
+use crate::pool::{Eviction, Lookup, Notice, Occupant, Pool, Retry};
 use crate::reports::Reports;
-use crate::source::Source;
+use crate::source::{Source, Sourced};
 use crate::spares::Demand;
 
 /// Requests that may wait for one cold isolate: as many as a Worker may have in flight by default, and some that
@@ -55,11 +54,15 @@ pub struct Shard {
     source: Source,
     reports: Reports,
     metrics: ShardMetrics,
+    bounds: Bounds,
     draining: Cell<bool>,
     pressure: Cell<Pressure>,
     demand: RefCell<Demand>,
     /// A cold start has begun, or memory has become short.
     spares_are_due: Notify,
+    /// Isolates whose modules had to be compiled.
+    uncompiled: RefCell<Vec<Weak<Isolate>>>,
+    bytecode_is_due: Notify,
 }
 
 /// A start that many may wait for.
@@ -87,18 +90,17 @@ impl Occupant for Resident {
         self.gate.in_flight() > 0 || self.isolate.in_flight() > 0
     }
 
-    fn is_condemned(&self) -> bool {
-        self.isolate.condemned().is_some()
+    fn condemned(&self) -> Option<FailureCode> {
+        self.isolate.condemned()
     }
 }
 
 impl Resident {
-    /// What goes on after its response counts too: otherwise `waitUntil` would be a way around the limit.
-    fn enter(&self) -> Result<Permit, Refusal> {
-        if self.isolate.in_flight() >= self.gate.limit() as usize {
-            return Err(Refusal::WorkerFull);
-        }
-        self.gate.enter().ok_or(Refusal::WorkerFull)
+    /// Whether what goes on after its response takes all of its room: otherwise `waitUntil` would be a way around the
+    /// limit. It is not waited for, as it may take as long as it likes.
+    fn is_taken_up(&self) -> bool {
+        let lingering = self.isolate.in_flight().saturating_sub(self.gate.in_flight() as usize);
+        lingering >= self.gate.limit() as usize
     }
 }
 
@@ -107,50 +109,60 @@ pub struct Admitted {
     shard: Rc<Shard>,
     resident: Resident,
     permits: Permits,
+    deadline: tokio::time::Instant,
 }
 
 /// The shard's permit and the Worker's.
 pub struct Permits {
-    _shard: InFlight,
     _worker: Permit,
+    _shard: Permit,
+    _counted: Counted,
 }
 
-/// The shard's permit, and its place in the gauge.
-struct InFlight {
-    _permit: Permit,
-    gauge: prometheus::IntGauge,
-}
+/// A place in a gauge.
+struct Counted(prometheus::IntGauge);
 
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.gauge.dec();
+impl Counted {
+    fn among(gauge: &prometheus::IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
     }
 }
 
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// How many a shard has to do with at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Isolates in the pool.
+    pub isolates: usize,
+    /// Invocations in flight.
+    pub in_flight: u32,
+    /// Those that wait for room of the shard, and again of each Worker; over that it sheds.
+    pub waiting: usize,
+}
+
 impl Shard {
-    /// # Arguments
-    /// * `isolates` - how many the pool holds.
-    /// * `max_inflight` - invocations at once, over which the shard sheds.
-    pub fn new(
-        engine: Engine,
-        source: Source,
-        reports: Reports,
-        isolates: usize,
-        max_inflight: u32,
-        metrics: ShardMetrics,
-    ) -> Rc<Self> {
+    pub fn new(engine: Engine, source: Source, reports: Reports, bounds: Bounds, metrics: ShardMetrics) -> Rc<Self> {
         Rc::new(Self {
             engine: Rc::new(engine),
-            pool: RefCell::new(Pool::new(isolates)),
+            pool: RefCell::new(Pool::new(bounds.isolates)),
             living: RefCell::default(),
-            gate: Gate::new(max_inflight),
+            gate: Gate::new(bounds.in_flight, bounds.waiting),
             source,
             reports,
             metrics,
+            bounds,
             draining: Cell::new(false),
             pressure: Cell::default(),
             demand: RefCell::new(Demand::new(Instant::now())),
             spares_are_due: Notify::new(),
+            uncompiled: RefCell::default(),
+            bytecode_is_due: Notify::new(),
         })
     }
 
@@ -221,6 +233,22 @@ impl Shard {
         }
     }
 
+    /// Keeps the bytecode of what had to be compiled, once it has been used, for starts to come.
+    pub async fn keep_bytecode(self: Rc<Self>) {
+        loop {
+            self.bytecode_is_due.notified().await;
+            for isolate in self.uncompiled.take() {
+                self.lull().await;
+                let Some(isolate) = isolate.upgrade() else { continue };
+                if isolate.condemned().is_none()
+                    && let Some(bytecode) = isolate.bytecode()
+                {
+                    self.source.keep(isolate.digest(), bytecode);
+                }
+            }
+        }
+    }
+
     /// Resolves when the thread has a moment to spare, or never had one for long.
     async fn lull(&self) {
         for _ in 0..LULLS {
@@ -232,32 +260,52 @@ impl Shard {
         }
     }
 
-    /// A place in the isolate that runs `digest`, started if it is cold.
+    /// A place in the isolate that runs `digest`, started if it is cold. Waits for room; dropping the future gives up.
     ///
     /// # Arguments
     /// * `worker` - whose revision it must be: a router that mixes them up must not be believed.
+    /// * `deadline` - the caller's: who has less time left goes first.
     ///
     /// # Errors
-    /// When there is no room, the node drains, or the revision cannot be had or started.
-    pub async fn admit(self: &Rc<Self>, worker: &str, digest: RevisionDigest) -> Result<Admitted, Failure> {
-        if self.draining.get() {
-            return Err(self.shed(Refusal::Draining));
+    /// When there is no room to wait in either, the node drains, or the revision cannot be had or started.
+    pub async fn admit(
+        self: &Rc<Self>,
+        worker: &str,
+        digest: RevisionDigest,
+        deadline: tokio::time::Instant,
+    ) -> Result<Admitted, Failure> {
+        loop {
+            if self.draining.get() {
+                return Err(self.shed(Refusal::Draining));
+            }
+            if !self.gate.has_room() {
+                return Err(self.shed(Refusal::ShardFull));
+            }
+            let resident = self.resident(digest).await?;
+            if resident.worker.as_str() != worker {
+                let why = format!("the revision is not one of {worker}");
+                return Err(Failure::new(FailureCode::BadRequest, Phase::Admission, why));
+            }
+            if resident.is_taken_up() {
+                return Err(self.shed(Refusal::WorkerFull));
+            }
+            let worker = self.enter(&resident.gate, deadline, Refusal::WorkerFull).await?;
+            let shard = self.enter(&self.gate, deadline, Refusal::ShardFull).await?;
+            // Who was before us may have had the isolate condemned. Its successor has a queue of its own.
+            if resident.condemned().is_none() {
+                let counted = Counted::among(&self.metrics.in_flight);
+                let permits = Permits { _worker: worker, _shard: shard, _counted: counted };
+                return Ok(Admitted { shard: Rc::clone(self), resident, permits, deadline });
+            }
         }
-        if self.gate.is_full() {
-            return Err(self.shed(Refusal::ShardFull));
+    }
+
+    async fn enter(&self, gate: &Gate, deadline: tokio::time::Instant, refusal: Refusal) -> Result<Permit, Failure> {
+        if let Some(permit) = gate.try_enter() {
+            return Ok(permit);
         }
-        let resident = self.resident(digest).await?;
-        if resident.worker.as_str() != worker {
-            let why = format!("the revision is not one of {worker}");
-            return Err(Failure::new(FailureCode::BadRequest, Phase::Admission, why));
-        }
-        let permit = self.gate.enter().ok_or_else(|| self.shed(Refusal::ShardFull))?;
-        let gauge = self.metrics.in_flight.clone();
-        gauge.inc();
-        let shard = InFlight { _permit: permit, gauge };
-        let worker = resident.enter().map_err(|refusal| self.shed(refusal))?;
-        let permits = Permits { _shard: shard, _worker: worker };
-        Ok(Admitted { shard: Rc::clone(self), resident, permits })
+        let _waiting = Counted::among(&self.metrics.waiting);
+        gate.enter(deadline).await.ok_or_else(|| self.shed(refusal))
     }
 
     fn shed(&self, refusal: Refusal) -> Failure {
@@ -272,9 +320,9 @@ impl Shard {
                 Found::Warm(resident) => return Ok(resident),
                 Found::Cold(start) => start,
             };
-            let _waiting = start.waiting_room.enter().ok_or_else(|| self.shed(Refusal::WaitingRoomFull))?;
+            let _waiting = start.waiting_room.try_enter().ok_or_else(|| self.shed(Refusal::WaitingRoomFull))?;
             let resident = start.outcome.await?;
-            if !resident.is_condemned() {
+            if resident.condemned().is_none() {
                 return Ok(resident);
             }
         }
@@ -286,7 +334,11 @@ impl Shard {
         let start = match found {
             Lookup::Warm(resident) => return Ok(Found::Warm(resident)),
             Lookup::Join(start) => return Ok(Found::Cold(start)),
-            Lookup::Failed(failure) => return Err(failure),
+            Lookup::Failed(failure) => {
+                drop(pool);
+                self.settle();
+                return Err(failure);
+            }
             Lookup::Full => return Err(self.shed(Refusal::NoIdleIsolate)),
             Lookup::Start if self.pressure.get() == Pressure::Critical => {
                 return Err(self.shed(Refusal::MemoryShort));
@@ -295,7 +347,7 @@ impl Shard {
                 let outcome = Rc::clone(self).start(digest).boxed_local().shared();
                 // On a task of its own, so that it goes on when those who wait for it have gone.
                 spawn_local(outcome.clone());
-                Start { outcome, waiting_room: Gate::new(WAITING_ROOM) }
+                Start { outcome, waiting_room: Gate::new(WAITING_ROOM, 0) }
             }
         };
         pool.starting(digest, start.clone());
@@ -306,19 +358,28 @@ impl Shard {
 
     async fn start(self: Rc<Self>, digest: RevisionDigest) -> Result<Resident, Failure> {
         let began = Instant::now();
-        let revision = self.source.fetch(digest).await;
-        let worker = revision.as_ref().ok().map(|revision| revision.worker.clone());
-        let started = match revision {
-            Ok(revision) => self.load(digest, &revision).await,
+        let sourced = self.source.fetch(digest).await;
+        let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
+        let started = match sourced {
+            Ok(sourced) => self.load(digest, sourced).await,
             Err(failure) => Err(failure),
         };
         self.metrics.cold_start(began, started.is_ok());
         let now = Instant::now();
         match &started {
             Ok(resident) => {
-                self.living.borrow_mut().push(Rc::downgrade(&resident.isolate));
+                let isolate = Rc::downgrade(&resident.isolate);
+                let lookup = resident.isolate.bytecode_lookup();
+                lookup.into_iter().for_each(|lookup| self.metrics.bytecode(lookup));
+                if lookup.is_some_and(|lookup| lookup != BytecodeLookup::Hit) {
+                    self.uncompiled.borrow_mut().push(isolate.clone());
+                    self.bytecode_is_due.notify_one();
+                }
+                self.living.borrow_mut().push(isolate);
                 self.pool.borrow_mut().started(digest, resident.clone(), now);
-                self.reports.recovered(digest);
+                if !self.pool.borrow().is_on_trial(&digest) {
+                    self.reports.recovered(digest);
+                }
             }
             Err(failure) => {
                 let missing = failure.code == FailureCode::RevisionUnavailable;
@@ -334,16 +395,18 @@ impl Shard {
         started
     }
 
-    async fn load(&self, digest: RevisionDigest, revision: &Revision) -> Result<Resident, Failure> {
+    async fn load(&self, digest: RevisionDigest, sourced: Sourced) -> Result<Resident, Failure> {
+        let Sourced { revision, bytecode } = sourced;
         let (worker, limits) = (revision.worker.clone(), revision.limits);
         self.metrics.spare(self.engine.has_spare(&limits));
         self.demand.borrow_mut().started(Instant::now());
         self.spares_are_due.notify_one();
         // The engine's share is this thread's alone; module bytes stay where they are.
-        let isolate = Isolate::start(&self.engine, digest, Rc::new(revision.clone())).await?;
+        let isolate = Isolate::start(&self.engine, digest, Rc::new((*revision).clone()), bytecode).await?;
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
         // Whatever its own limit, a Worker leaves the others half of the shard.
-        let gate = Gate::new(limits.concurrency.min(self.gate.limit().div_ceil(2)));
+        let concurrency = limits.concurrency.min(self.bounds.in_flight.div_ceil(2));
+        let gate = Gate::new(concurrency, self.bounds.waiting);
         Ok(Resident { worker, isolate, gate, request_body_bytes })
     }
 
@@ -354,6 +417,12 @@ impl Shard {
         for (why, resident) in evicted {
             self.metrics.evicted(why);
             drop(resident);
+        }
+        for notice in self.pool.borrow_mut().take_notices() {
+            match notice {
+                Notice::Failing { worker, digest, why, times } => self.reports.failing(&worker, digest, why, times),
+                Notice::Recovered(digest) => self.reports.recovered(digest),
+            }
         }
         let (warm, starting) = self.pool.borrow().count();
         let living = {
@@ -388,10 +457,11 @@ impl Admitted {
     pub async fn fetch(mut self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
         let mut pass = self.resident.isolate.queue().await;
         // What a limit has stopped meanwhile serves nobody who has not begun.
-        while self.resident.is_condemned() {
+        while self.resident.condemned().is_some() {
             drop(pass);
             self.resident = self.shard.resident(self.resident.isolate.digest()).await?;
-            self.permits._worker = self.resident.enter().map_err(|refusal| self.shard.shed(refusal))?;
+            let Self { shard, resident, permits, deadline } = &mut self;
+            permits._worker = shard.enter(&resident.gate, *deadline, Refusal::WorkerFull).await?;
             pass = self.resident.isolate.queue().await;
         }
         let response = self.resident.isolate.deliver(pass, request).await?;

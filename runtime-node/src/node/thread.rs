@@ -19,12 +19,13 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
 use super::connection;
+use crate::buffers::{self, BufferPool};
 use crate::config::Config;
 use crate::engine::{Engine, Watchdog};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::reports::Reports;
-use crate::shard::Shard;
+use crate::shard::{Bounds, Shard};
 use crate::source::Source;
 
 /// How long an accept that failed, as for want of file descriptors, is left alone.
@@ -63,10 +64,14 @@ impl ShardThread {
     async fn serve(self) {
         let Self { shard: id, listener, watchdog, source, reports, metrics, pressure_rx, config, drain, ready, .. } =
             self;
-        let engine = Engine::new(&watchdog, id);
-        let shard = Shard::new(engine, source, reports, config.isolates_per_shard, config.max_inflight, metrics);
+        let buffers = BufferPool::new(buffers::POOL, metrics.buffers.clone()).touch();
+        let engine = Engine::new(&watchdog, id).with_buffers(buffers);
+        let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, .. } = config;
+        let bounds = Bounds { isolates, in_flight, waiting };
+        let shard = Shard::new(engine, source, reports, bounds, metrics);
         spawn_local(shard.clone().tend(pressure_rx, config.isolate_idle_timeout));
         spawn_local(shard.clone().keep_spares(config.spare_isolates));
+        spawn_local(shard.clone().keep_bytecode());
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
         let mut connections = Connections::new(Rc::clone(&shard));
         drop(ready);

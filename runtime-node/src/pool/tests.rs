@@ -30,8 +30,8 @@ impl Occupant for Fake {
         self.0.busy.get()
     }
 
-    fn is_condemned(&self) -> bool {
-        self.0.condemned.get()
+    fn condemned(&self) -> Option<FailureCode> {
+        self.0.condemned.get().then_some(FailureCode::CpuLimitExceeded)
     }
 }
 
@@ -215,4 +215,60 @@ fn a_busy_older_revision_stays() {
     shard.wait(SUPERSEDED_AFTER);
     shard.start(2, "cart");
     assert!(shard.is_warm(1));
+}
+
+/// Starts revision 1 and has its isolate condemned after so many requests.
+fn live(shard: &mut Shard, requests: u32) {
+    let fake = shard.start(1, "cart");
+    for _ in 0..requests {
+        assert!(matches!(shard.look_up(1), Lookup::Warm(_)));
+    }
+    fake.0.condemned.set(true);
+}
+
+#[test]
+fn a_revision_whose_isolates_are_condemned_again_and_again_rests_for_longer_each_time() {
+    let mut shard = Shard::with(4);
+    for _ in 0..=TOLERATED {
+        live(&mut shard, 1);
+    }
+    for rest in [FIRST_REST, FIRST_REST * 2, FIRST_REST * 4] {
+        let Lookup::Failed(failure) = shard.look_up(1) else { panic!("it rests") };
+        assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
+        shard.now += rest;
+        live(&mut shard, 1);
+    }
+    assert!(shard.pool.is_on_trial(&digest(1)));
+    let notices = shard.pool.take_notices();
+    let times = notices.iter().map(|notice| match notice {
+        Notice::Failing { times, .. } => *times,
+        Notice::Recovered(_) => 0,
+    });
+    assert_eq!(times.collect::<Vec<_>>(), [TOLERATED + 1, TOLERATED + 2, TOLERATED + 3]);
+}
+
+#[test]
+fn one_that_serves_many_before_it_is_condemned_does_not_rest_and_has_recovered() {
+    let mut shard = Shard::with(4);
+    for _ in 0..TOLERATED {
+        live(&mut shard, 1);
+    }
+    live(&mut shard, SETTLED);
+    assert_eq!(shard.pool.take_notices(), [Notice::Recovered(digest(1))]);
+    assert!(!shard.pool.is_on_trial(&digest(1)));
+    for _ in 0..TOLERATED {
+        live(&mut shard, 1);
+    }
+    assert!(matches!(shard.look_up(1), Lookup::Start));
+}
+
+#[test]
+fn long_ago_is_forgiven() {
+    let mut shard = Shard::with(4);
+    for _ in 0..TOLERATED {
+        live(&mut shard, 1);
+    }
+    shard.now += FORGIVEN_AFTER;
+    live(&mut shard, 1);
+    assert!(matches!(shard.look_up(1), Lookup::Start));
 }

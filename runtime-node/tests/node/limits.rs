@@ -6,14 +6,17 @@ use bytes::Bytes;
 use tenon_proto::failure::{FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::runtime::Header;
+use tenon_runtime_node::config::Config;
 
 use crate::harness::client::head;
-use crate::harness::{Stand, trials};
+use crate::harness::{Deployed, Stand, trials};
 
 trials! {
     a_worker_has_so_many_invocations_at_once,
     what_wait_until_keeps_counts_as_one_of_a_workers_invocations,
     a_shard_has_so_many_invocations_at_once,
+    who_finds_no_room_waits_for_it_if_there_is_room_to_wait,
+    a_worker_that_is_stopped_again_and_again_rests,
     a_body_over_the_limit_is_refused_however_it_comes,
     a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well,
     an_isolate_that_is_full_is_replaced,
@@ -64,6 +67,51 @@ async fn a_shard_has_so_many_invocations_at_once(name: &'static str) {
     upload.end().await.unwrap();
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
     stand.client().get(&other).await.unwrap();
+}
+
+async fn who_finds_no_room_waits_for_it_if_there_is_room_to_wait(name: &'static str) {
+    let full = |config: &mut Config| (config.max_inflight, config.max_waiting) = (2, 1);
+    let stand = Stand::with(name, full).await;
+    // One of them alone has at most half of the shard.
+    let (one, other) = (stand.handler("one", WAITS), stand.handler("other", WAITS));
+    let later = |worker: &Deployed| {
+        let (client, worker) = (stand.client().clone(), worker.clone());
+        tokio::spawn(async move { client.get(&worker).await })
+    };
+    let uploads = [stand.client().upload(&one), stand.client().upload(&other)];
+    stand.await_metric("tenon_shard_inflight", &[], 2).await;
+    let waits = [later(&one), later(&other)];
+    stand.await_metric("tenon_shard_waiting", &[], 2).await;
+    for worker in [&one, &other] {
+        let failure = stand.client().get(worker).await.unwrap_err();
+        assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
+    }
+    for upload in uploads {
+        assert_eq!(upload.end().await.unwrap().text(), "done");
+    }
+    for wait in waits {
+        assert_eq!(wait.await.unwrap().unwrap().text(), "done");
+    }
+    stand.await_metric("tenon_shard_waiting", &[], 0).await;
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+}
+
+async fn a_worker_that_is_stopped_again_and_again_rests(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let loops = stand.handler_with("loops", "for (;;);", |limits| limits.cpu_ms = 1);
+    let rests = async {
+        loop {
+            let failure = stand.client().get(&loops).await.unwrap_err();
+            assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
+            if failure.phase == Phase::Admission {
+                return failure;
+            }
+        }
+    };
+    assert!(rests.await.message.contains("in a row"));
+    let starts = stand.metric("tenon_cold_starts_total", &[]);
+    assert!(stand.client().get(&loops).await.is_err());
+    assert!(stand.metric("tenon_cold_starts_total", &[]) <= starts + 1);
 }
 
 async fn a_body_over_the_limit_is_refused_however_it_comes(name: &'static str) {
