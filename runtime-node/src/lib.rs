@@ -8,10 +8,12 @@
 //! - [`engine`]: everything V8.
 //! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
 //! - [`pool`], [`spares`] and [`admission`]: policy, without V8 or sockets.
+//! - [`buffers`]: what answers are written into.
 //! - [`memory`]: the node's budget and how much of it is used.
 //! - [`source`]: revisions from the catalog, by digest; [`reports`]: what the operator is told of them.
 
 pub mod admission;
+pub mod buffers;
 pub mod config;
 pub mod engine;
 pub mod memory;

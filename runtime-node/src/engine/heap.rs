@@ -76,28 +76,24 @@ impl BufferBudget {
 
     /// Memory for an array buffer that is there already: counted like the rest. `None` when it is too much.
     pub(super) fn adopt(self: &Arc<Self>, bytes: Vec<u8>) -> Option<v8::UniqueRef<v8::BackingStore>> {
-        if !self.reserve(bytes.len()) {
-            return None;
-        }
-        let counted = bytes.len();
-        let adopted = Box::new(Adopted { bytes, budget: Arc::clone(self), counted });
+        let charge = self.charge(bytes.len())?;
+        let adopted = Box::new(Adopted { bytes, _charge: charge });
         Some(v8::ArrayBuffer::new_backing_store_from_bytes(adopted))
     }
 
-    /// What a Worker sends, counted until it has been sent: its receiver may take its time. `None` when it is too much.
+    /// Memory for what a Worker sends, counted until it has been sent: its receiver may take its time. `None` when it is
+    /// too much.
     ///
     /// # Arguments
     /// * `len` - how many bytes `make` will make.
     pub(super) fn lend(self: &Arc<Self>, len: usize, make: impl FnOnce() -> Vec<u8>) -> Option<Bytes> {
-        if len == 0 {
-            return Some(Bytes::new());
-        }
-        if !self.reserve(len) {
-            return None;
-        }
-        let mut lent = Adopted { bytes: Vec::new(), budget: Arc::clone(self), counted: len };
-        lent.bytes = make();
-        Some(Bytes::from_owner(lent))
+        let charge = self.charge(len)?;
+        Some(Bytes::from_owner(Adopted { bytes: make(), _charge: charge }))
+    }
+
+    /// Counts so many bytes until what is returned is dropped. `None` when they are too many.
+    pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
+        self.reserve(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
     /// Whether so many bytes more would be granted. A no counts as a refusal.
@@ -130,11 +126,22 @@ impl BufferBudget {
     }
 }
 
+/// Bytes that are counted against a budget.
+pub(super) struct Charge {
+    budget: Arc<BufferBudget>,
+    bytes: usize,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// Memory that did not come from the allocator, counted until it is let go of.
 struct Adopted {
     bytes: Vec<u8>,
-    budget: Arc<BufferBudget>,
-    counted: usize,
+    _charge: Charge,
 }
 
 impl AsRef<[u8]> for Adopted {
@@ -146,12 +153,6 @@ impl AsRef<[u8]> for Adopted {
 impl AsMut<[u8]> for Adopted {
     fn as_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
-    }
-}
-
-impl Drop for Adopted {
-    fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.counted, Ordering::Relaxed);
     }
 }
 

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use encoding_rs::mem::{convert_latin1_to_utf8_partial, convert_utf16_to_utf8_partial};
 
 use super::heap::BufferBudget;
+use super::response::ResponseBody;
 use super::state::State;
+use crate::buffers::{Block, BufferPool};
 
 /// The first `limit` bytes of `string` as UTF-8, at most: the whole may be as large as the heap.
 pub(super) fn beginning(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, limit: usize) -> String {
@@ -35,22 +38,65 @@ pub(super) fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::
 
 /// The bytes of a string (as UTF-8), an array buffer view, or neither, which has none; counted against the isolate's
 /// budget until they are dropped. `None` when they are too many.
-pub(super) fn to_bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Bytes> {
+///
+/// They are written once, into a block of the shard's, unless they are too long for one.
+pub(super) fn to_body(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<ResponseBody> {
     if let Ok(string) = value.try_cast::<v8::String>() {
-        // First by what it has at least: to know more is to read it, and it may be as large as V8 lets one be.
-        make_room(scope, string.length())?;
-        let length = string.utf8_length(scope);
-        let buffers = make_room(scope, length)?;
-        buffers.lend(length, || string.to_rust_string_lossy(scope).into_bytes())
+        let block = block(scope, string.length()).and_then(|block| block.fill(|room| write_utf8(scope, string, room)));
+        match block {
+            Some(block) => charged(scope, block),
+            None => long_string(scope, string),
+        }
     } else if let Ok(view) = value.try_cast::<v8::ArrayBufferView>() {
-        make_room(scope, view.byte_length())?.lend(view.byte_length(), || {
-            let mut bytes = vec![0; view.byte_length()];
-            view.copy_contents(&mut bytes);
-            bytes
-        })
+        let copy = |room: &mut [u8]| Some(view.copy_contents(room)).filter(|copied| *copied == view.byte_length());
+        match block(scope, view.byte_length()).and_then(|block| block.fill(copy)) {
+            Some(block) => charged(scope, block),
+            None => long_view(scope, view),
+        }
     } else {
-        Some(Bytes::new())
+        Some(ResponseBody::default())
     }
+}
+
+fn block(scope: &v8::PinScope<'_, '_>, len: usize) -> Option<Block> {
+    scope.get_slot::<BufferPool>().expect("every isolate gets its shard's when it is made").take(len)
+}
+
+fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block) -> Option<ResponseBody> {
+    let charge = make_room(scope, block.len())?.charge(block.len())?;
+    Some(ResponseBody::in_block(block, charge))
+}
+
+/// All of the string, and how many bytes that is; `None` when it is too long.
+fn write_utf8(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, room: &mut [u8]) -> Option<usize> {
+    let view = v8::ValueView::new(scope, string);
+    let (length, (read, written)) = match view.data() {
+        v8::ValueViewData::OneByte(octets) if octets.is_ascii() => {
+            room.get_mut(..octets.len())?.copy_from_slice(octets);
+            return Some(octets.len());
+        }
+        v8::ValueViewData::OneByte(octets) => (octets.len(), convert_latin1_to_utf8_partial(octets, room)),
+        v8::ValueViewData::TwoByte(units) => (units.len(), convert_utf16_to_utf8_partial(units, room)),
+    };
+    (read == length).then_some(written)
+}
+
+fn long_string(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>) -> Option<ResponseBody> {
+    // First by what it has at least: to know more is to read it, and it may be as large as V8 lets one be.
+    make_room(scope, string.length())?;
+    let length = string.utf8_length(scope);
+    let buffers = make_room(scope, length)?;
+    buffers.lend(length, || string.to_rust_string_lossy(scope).into_bytes()).map(ResponseBody::from)
+}
+
+fn long_view(scope: &mut v8::PinScope<'_, '_>, view: v8::Local<'_, v8::ArrayBufferView>) -> Option<ResponseBody> {
+    let length = view.byte_length();
+    let copied = make_room(scope, length)?.lend(length, || {
+        let mut bytes = vec![0; length];
+        view.copy_contents(&mut bytes);
+        bytes
+    });
+    copied.map(ResponseBody::from)
 }
 
 /// The isolate's budget, once it has room for so many bytes more: what fills it may be garbage, as V8 finds out for the

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenon_proto::failure::{FailureCode, Phase};
+use tenon_runtime_node::buffers::ROOM;
 
 use crate::harness::client::{Client, head};
 use crate::harness::{Stand, trials};
@@ -12,6 +13,8 @@ trials! {
     a_worker_answers,
     a_worker_sees_the_request_as_it_was_sent,
     large_bodies_go_both_ways,
+    a_head_may_be_larger_than_its_room_before_the_body,
+    answers_leave_their_buffers_when_they_have_been_sent,
     a_body_is_streamed_while_it_is_sent,
     every_shard_has_isolates_of_its_own_and_the_code_is_fetched_once,
     an_exception_is_its_own_code_and_a_line_in_the_log,
@@ -48,6 +51,28 @@ async fn large_bodies_go_both_ways(name: &'static str) {
         let answer = stand.client().post(&echo, body.slice(..length)).await.unwrap();
         assert!(answer.body == body[..length], "{length} bytes came back as {}", answer.body.len());
     }
+}
+
+async fn a_head_may_be_larger_than_its_room_before_the_body(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand
+        .handler("worker", "return new Response(await request.text(), { headers: { 'x-long': 'v'.repeat(20_000) } })");
+    for length in [0, 1, ROOM] {
+        let answer = stand.client().post(&worker, Bytes::from(vec![b'b'; length])).await.unwrap();
+        assert_eq!(answer.body, vec![b'b'; length]);
+        assert_eq!(answer.header("x-long"), Some(&[b'v'; 20_000][..]));
+    }
+}
+
+async fn answers_leave_their_buffers_when_they_have_been_sent(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let echo = stand.handler("echo", "return new Response(await request.text())");
+    for length in [1, ROOM, ROOM + 1] {
+        stand.client().post(&echo, Bytes::from(vec![b'b'; length])).await.unwrap();
+    }
+    stand.await_metric("tenon_buffer_pool_blocks_in_use", &[], 0).await;
+    assert_eq!(stand.metric("tenon_buffer_pool_fallbacks_total", &[("reason", "too_large")]), 1);
+    assert_eq!(stand.metric("tenon_buffer_pool_fallbacks_total", &[("reason", "none_free")]), 0);
 }
 
 async fn a_body_is_streamed_while_it_is_sent(name: &'static str) {

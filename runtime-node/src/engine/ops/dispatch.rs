@@ -1,16 +1,15 @@
 //! What `dispatch.js` calls while it starts a Worker and delivers requests to it.
 
-use bytes::Bytes;
 use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::Header;
 
 use super::invocation;
-use crate::engine::FetchResponse;
 use crate::engine::exception::Exception;
 use crate::engine::modules;
 use crate::engine::report::{self, Severity};
 use crate::engine::state::State;
-use crate::engine::string::{from_name, from_octets, to_bytes, to_octets};
+use crate::engine::string::{from_name, from_octets, to_body, to_octets};
+use crate::engine::{FetchResponse, ResponseBody};
 
 super::ops! {
     "started" => started,
@@ -32,7 +31,7 @@ const HEADER: usize = 32;
 /// `started(id)`: the Worker can take events.
 fn started(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let id = invocation(scope, args.get(0));
-    let nothing = FetchResponse { status: 0, headers: Vec::new(), body: Bytes::new() };
+    let nothing = FetchResponse { status: 0, headers: Vec::new(), body: ResponseBody::default() };
     State::of(scope).answer(id, Ok(nothing));
 }
 
@@ -49,7 +48,7 @@ fn respond(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments
             return state.fail(id, FailureCode::WorkerException);
         }
     };
-    let Some(body) = to_bytes(scope, args.get(3)) else {
+    let Some(body) = to_body(scope, args.get(3)) else {
         return state.fail(id, FailureCode::MemoryLimitExceeded);
     };
     state.answer(id, Ok(FetchResponse { status, headers, body }));
