@@ -9,14 +9,14 @@ use crate::histogram::Histogram;
 use crate::measurement::Measurement;
 use crate::scenario::Scenario;
 use crate::table::Table;
-use crate::verdict::{self, Throughputs};
+use crate::verdict::{self, Figure, Figures};
 
 const HEAD: [&str; 9] = ["", "requests", "req/s", "× shared", "p50", "p99", "p999", "CPU", "memory"];
 
-const LEGEND: &str = "req/s, CPU (all threads, for one request) and memory (resident at most, over what the process had \
-     before its first isolate) are of the round that served most, the one least disturbed; requests and latencies are \
-     of all rounds together; × shared is req/s over those of “shared, for a request”. A client asks again when it is \
-     answered. Compare within a scenario.";
+const LEGEND: &str = "req/s and memory (resident at most, over what the process had before its first isolate) are of the \
+     round that served most, CPU (of all threads, for one request) is of the one that took least: those least \
+     disturbed. Requests and latencies are of all rounds together; × shared is req/s over those of “shared, for a \
+     request”. A client asks again when it is answered. Compare within a scenario.";
 
 /// More of the machine than this makes a comparison of latencies one of neighbours.
 const QUIET: f64 = 0.05;
@@ -38,14 +38,18 @@ impl Report {
         self.others = others;
     }
 
-    fn throughputs(&self) -> Throughputs {
-        self.rounds.iter().map(|(&contest, rounds)| (contest, best(rounds).throughput)).collect()
+    fn figures(&self) -> Figures {
+        let figure = |rounds: &Vec<Measurement>| Figure {
+            throughput: best(rounds).throughput,
+            cpu: least_cpu(rounds).as_secs_f64(),
+        };
+        self.rounds.iter().map(|(&contest, rounds)| (contest, figure(rounds))).collect()
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let throughputs = self.throughputs();
+        let figures = self.figures();
         let mut table = Table::new(HEAD);
         let mut above = None;
         for (&(scenario, architecture), rounds) in &self.rounds {
@@ -54,14 +58,14 @@ impl fmt::Display for Report {
                 title[0] = scenario.to_string();
                 table.row(title);
             }
-            let shared = throughputs.get(&(scenario, Architecture::SharedHeld));
-            table.row(row(architecture, rounds, shared.copied()));
+            let shared = figures.get(&(scenario, Architecture::SharedHeld));
+            table.row(row(architecture, rounds, shared.map(|shared| shared.throughput)));
         }
         writeln!(f, "{table}\n{}", wrapped(LEGEND))?;
         let others = self.others * 100.0;
         write!(f, "\nOthers had {others:.0} % of this machine's CPU time meanwhile")?;
         writeln!(f, "{}", if self.others > QUIET { ": p99 and p999 tell of them." } else { "." })?;
-        for paragraph in verdict::of(&throughputs) {
+        for paragraph in verdict::of(&figures) {
             writeln!(f, "\n{}", wrapped(&paragraph))?;
         }
         Ok(())
@@ -80,7 +84,7 @@ fn row(architecture: Architecture, rounds: &[Measurement], shared: Option<f64>) 
         shown(latencies.quantile(0.5)),
         shown(latencies.quantile(0.99)),
         shown(latencies.quantile(0.999)),
-        shown(best.cpu),
+        shown(least_cpu(rounds)),
         format!("{:.1} MiB", best.memory as f64 / f64::from(1 << 20)),
     ]
 }
@@ -89,6 +93,11 @@ fn row(architecture: Architecture, rounds: &[Measurement], shared: Option<f64>) 
 fn best(rounds: &[Measurement]) -> &Measurement {
     let best = rounds.iter().max_by(|one, other| one.throughput.total_cmp(&other.throughput));
     best.expect("a contest is there from its first round on")
+}
+
+fn least_cpu(rounds: &[Measurement]) -> Duration {
+    let least = rounds.iter().map(|round| round.cpu).min();
+    least.expect("a contest is there from its first round on")
 }
 
 fn shown(duration: Duration) -> String {
