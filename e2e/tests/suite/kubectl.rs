@@ -23,7 +23,7 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: 
     let table = kubectl(&["get", "workers"]).await?;
     let revision = scenario.namespace.worker("hello").await?.status.and_then(|status| status.latest_revision);
     let revision = revision.context("a ready Worker has a revision")?;
-    ensure!(header(&table) == ["NAME", "READY", "URL", "REVISION", "AGE"], "{table}");
+    ensure!(header(&table) == ["NAME", "READY", "HEALTHY", "URL", "REVISION", "AGE"], "{table}");
     ensure!(table.contains(&host) && table.contains(&revision) && table.contains("True"), "{table}");
     let wide = kubectl(&["get", "wk", "-o", "wide"]).await?;
     ensure!(header(&wide).contains(&"POOL") && wide.contains("default"), "{wide}");

@@ -1,6 +1,7 @@
 //! The tests across processes. `make test-e2e` runs them; `-- NAME` picks some.
 
 mod control_plane;
+mod health;
 mod kubectl;
 mod malformed;
 mod node;
@@ -31,6 +32,7 @@ fn main() -> anyhow::Result<ExitCode> {
         worker::a_deleted_worker_answers_404_within_a_second,
         worker::of_two_workers_with_one_route_the_older_keeps_it,
         worker::a_handler_that_throws_does_not_show_its_details_to_the_caller,
+        health::a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revision_comes,
         kubectl::the_hello_example_is_applied_shown_described_and_deleted,
         node::a_killed_node_fails_only_what_had_begun_on_it,
         node::replacing_a_node_under_load_fails_nothing,
@@ -42,6 +44,7 @@ fn main() -> anyhow::Result<ExitCode> {
         schema::the_schema_lets_no_revision_be_changed,
     }
     add! { suite.add_exclusive:
+        health::a_standby_writes_what_a_node_tells_it,
         malformed::a_malformed_stored_object_does_not_stop_the_others,
         control_plane::without_an_operator_serving_goes_on,
         control_plane::when_the_leader_is_killed_a_standby_takes_over,

@@ -1,0 +1,114 @@
+//! A Worker's health, as its nodes tell of it.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::ListParams;
+use tenon_crds::{Condition, ConditionStatus, WorkerStatus};
+use tenon_e2e::{Namespace, Scenario, answering, await_condition, worker};
+
+/// For what is not promised to be quick.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A second failure follows the pause after the first, here on any shard of two nodes; then the node tells at once.
+const NOTICED: Duration = Duration::from_secs(30);
+
+/// The operator's parser finds nothing wrong with it.
+const NEVER_STARTS: &str = "while (true) {}\nexport default { fetch() { return new Response('never'); } };";
+
+pub async fn a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revision_comes(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let namespace = &scenario.namespace;
+    namespace.apply(&worker("looper", NEVER_STARTS)).await?;
+    let ready = namespace.await_ready("looper", ConditionStatus::True).await?;
+    let bad = ready.message;
+    let host = namespace.host("looper");
+    let mut connection = scenario.router.connection();
+    let condition = await_condition("the crash loop to be noticed", NOTICED, async || {
+        let answer = connection.get(&host, "/").await?;
+        ensure!(answer.status != 200, "it has started: {}", answer.body);
+        let condition = healthy(namespace).await?.context("nobody has complained")?;
+        ensure!(condition.status == ConditionStatus::False, "{condition:?}");
+        Ok(condition)
+    })
+    .await?;
+    ensure!(condition.reason == "CrashLoopBackOff", "{condition:?}");
+    for part in [bad.as_str(), "cpu_limit_exceeded", "node", "see the Worker's log"] {
+        ensure!(condition.message.contains(part), "{part:?} is not in {condition:?}");
+    }
+    let status = status(namespace).await?;
+    ensure!(status.crash_loops.iter().all(|known| known.node.starts_with("node-")), "{status:?}");
+    // The deployment is as it should be, and the leader's word on it stands.
+    namespace.await_ready("looper", ConditionStatus::True).await?;
+    let kubectl = async |arguments: &[&str]| {
+        let arguments: Vec<_> = ["--namespace", namespace.name()].iter().chain(arguments).copied().collect();
+        scenario.cluster.kubectl(&arguments).await
+    };
+    await_condition("the Event to be described", SOON, async || {
+        let described = kubectl(&["describe", "worker", "looper"]).await?;
+        let (_, events) = described.rsplit_once("Events:").context("nothing about Events")?;
+        ensure!(events.contains("Warning") && events.contains("CrashLoopBackOff"), "{described}");
+        Ok(())
+    })
+    .await?;
+
+    namespace.apply(&worker("looper", &answering("mended"))).await?;
+    scenario.await_answer(&host, "mended", SOON).await?;
+    await_condition("the crash loop to be over", SOON, async || {
+        let condition = healthy(namespace).await?.context("the condition is gone")?;
+        ensure!(condition.status == ConditionStatus::True, "{condition:?}");
+        let status = self::status(namespace).await?;
+        ensure!(status.crash_loops.is_empty(), "{:?}", status.crash_loops);
+        Ok(())
+    })
+    .await?;
+    let ready = namespace.await_ready("looper", ConditionStatus::True).await?;
+    ensure!(ready.message != bad, "{ready:?}");
+    Ok(())
+}
+
+pub async fn a_standby_writes_what_a_node_tells_it(scenario: Scenario) -> anyhow::Result<()> {
+    const POOL: &str = "remote";
+    let operator = scenario.operator().await;
+    let leader = operator.as_ref().context("there is an operator")?;
+    let standby = scenario.start_operator().await?;
+    scenario.route_catalog(&[&standby]);
+    let node = scenario.start_node(POOL, "a").await?;
+    let namespace = &scenario.namespace;
+    let mut looper = worker("looper", NEVER_STARTS);
+    looper.spec.pool = POOL.to_owned();
+    namespace.apply(&looper).await?;
+    namespace.await_ready("looper", ConditionStatus::True).await?;
+    let host = namespace.host("looper");
+    let mut connection = scenario.router.connection();
+    await_condition("the crash loop to be noticed", NOTICED, async || {
+        connection.get(&host, "/").await?;
+        let condition = healthy(namespace).await?.context("nobody has complained")?;
+        ensure!(condition.status == ConditionStatus::False, "{condition:?}");
+        Ok(())
+    })
+    .await?;
+    let status = status(namespace).await?;
+    ensure!(status.crash_loops.iter().all(|known| known.node == node.name()), "{:?}", status.crash_loops);
+    await_condition("the standby to have recorded it", SOON, async || {
+        let events = namespace.api::<Event>().list(&ListParams::default()).await?;
+        let told = events.items.into_iter().find(|event| event.reason.as_deref() == Some("CrashLoopBackOff"));
+        let by = told.context("no Event")?.reporting_instance;
+        ensure!(by.as_deref() == Some(standby.identity()), "{by:?} did, and {} leads", leader.identity());
+        Ok(())
+    })
+    .await?;
+    scenario.route_catalog(&[leader]);
+    node.delete().await?;
+    standby.terminate().await
+}
+
+async fn status(namespace: &Namespace) -> anyhow::Result<WorkerStatus> {
+    namespace.worker("looper").await?.status.context("no status")
+}
+
+async fn healthy(namespace: &Namespace) -> anyhow::Result<Option<Condition>> {
+    Ok(status(namespace).await?.conditions.into_iter().find(|condition| condition.type_ == "Healthy"))
+}
