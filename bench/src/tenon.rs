@@ -13,7 +13,7 @@ use tenon_lifecycle::drain;
 use tenon_operator::catalog::{self, Catalog};
 use tenon_proto::catalog::{Node, Route, node};
 use tenon_proto::id::WorkerId;
-use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tokio::runtime::Runtime;
 
 use crate::contest::Contender;
@@ -155,6 +155,7 @@ fn revision(name: &str, source: Bytes) -> Revision {
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
         limits: Limits::default(),
+        state: StatePolicy::default(),
     }
 }
 

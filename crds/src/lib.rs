@@ -22,8 +22,8 @@ pub use placement::{TaintEffect, Toleration, TolerationOperator, TopologySpread,
 pub use pool::{ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus};
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
-    Address, CRASH_LOOPS, ConfigMapRef, CrashLoop, Limits, Route, Secret, SecretKeyRef, Source, Worker, WorkerSpec,
-    WorkerStatus,
+    Address, CRASH_LOOPS, ConfigMapRef, CrashLoop, Limits, Route, Secret, SecretKeyRef, Source, StatePolicy, Worker,
+    WorkerSpec, WorkerStatus,
 };
 
 /// The API group.

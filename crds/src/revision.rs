@@ -6,7 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::worker::schema;
-use crate::{Limits, Secret, name};
+use crate::{Limits, Secret, StatePolicy, name};
 
 /// An immutable snapshot of a Worker's code and configuration. It is made by the operator and owned by its Worker.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,4 +58,7 @@ pub struct WorkerRevisionSpec {
     pub secrets: Vec<Secret>,
     #[serde(default)]
     pub limits: Limits,
+    /// What of an invocation's global state the next one sees.
+    #[serde(default, skip_serializing_if = "StatePolicy::is_default")]
+    pub state: StatePolicy,
 }

@@ -88,6 +88,11 @@ pub struct WorkerSpec {
     #[serde(default)]
     pub limits: Limits,
 
+    /// Whether global variables live from one invocation to the next, as long as their isolate does, or each invocation
+    /// has new ones.
+    #[serde(default)]
+    pub state: StatePolicy,
+
     /// How many WorkerRevisions are kept to roll back to, beside the one that serves.
     #[serde(default = "default_revision_history_limit")]
     #[schemars(range(min = 0, max = 100))]
@@ -192,6 +197,23 @@ pub struct Limits {
     pub request_body_mib: Option<i32>,
 }
 
+/// What of an invocation's global state the next one sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StatePolicy {
+    /// All of it, while the isolate lives.
+    #[default]
+    Persist,
+    /// Nothing.
+    Reset,
+}
+
+impl StatePolicy {
+    /// A snapshot does not name it: those made before it could be chosen keep their digests.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {
@@ -258,6 +280,7 @@ impl WorkerSpec {
             vars: BTreeMap::new(),
             secrets: Vec::new(),
             limits: Limits::default(),
+            state: StatePolicy::default(),
             revision_history_limit: default_revision_history_limit(),
         }
     }

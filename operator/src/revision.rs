@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use tenon_crds::{SecretKeyRef, Worker, WorkerRevisionSpec};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, WorkerId};
-use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::revision::{Limits, Revision, StatePolicy};
 
 /// The module that handles events where a Worker has several and names none.
 const DEFAULT_ENTRYPOINT: &str = "worker.js";
@@ -60,6 +60,7 @@ pub fn snapshot(worker: &Worker, modules: BTreeMap<String, String>) -> Result<Wo
         vars: worker.spec.vars.clone(),
         secrets: worker.spec.secrets.clone(),
         limits: worker.spec.limits,
+        state: worker.spec.state,
     };
     // All maps are ordered, so that equal snapshots have equal bytes.
     let bytes = serde_json::to_vec(&spec).expect("a snapshot has string keys only");
@@ -118,6 +119,10 @@ pub fn resolve(
         vars: spec.vars.clone(),
         secrets: secrets.collect::<Result<_, _>>()?,
         limits: limits(&spec.limits),
+        state: match spec.state {
+            tenon_crds::StatePolicy::Persist => StatePolicy::Persist,
+            tenon_crds::StatePolicy::Reset => StatePolicy::Reset,
+        },
     })
 }
 

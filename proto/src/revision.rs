@@ -24,6 +24,17 @@ pub struct Revision {
     pub vars: BTreeMap<String, String>,
     pub secrets: BTreeMap<String, String>,
     pub limits: Limits,
+    pub state: StatePolicy,
+}
+
+/// What of an invocation's global state the next one sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StatePolicy {
+    /// All of it, while the isolate lives.
+    #[default]
+    Persist,
+    /// Nothing: each has a global object of its own.
+    Reset,
 }
 
 /// What one isolate and one invocation may use.
@@ -95,6 +106,10 @@ impl Revision {
         ] {
             hash.field(limit.to_le_bytes());
         }
+        // Not where it is what it was before it could be chosen.
+        if self.state != StatePolicy::default() {
+            hash.field([catalog::StatePolicy::from(self.state) as u8]);
+        }
         hash.finish()
     }
 
@@ -109,6 +124,7 @@ impl Revision {
             secrets: to_variables(&self.secrets),
             limits: Some(self.limits.into()),
             modules: self.modules.len() as u32,
+            state: catalog::StatePolicy::from(self.state).into(),
         };
         let modules = self.modules.clone();
         let chunks = modules.into_iter().flat_map(|(name, mut rest)| {
@@ -177,6 +193,7 @@ impl Assembler {
             return Err(MalformedRevision::NoEntrypoint(head.entrypoint));
         }
         let revision = Revision {
+            state: head.state().into(),
             worker: head.worker.parse()?,
             name: head.revision,
             entrypoint: head.entrypoint,
@@ -230,6 +247,24 @@ fn from_variables(variables: Vec<catalog::Variable>) -> BTreeMap<String, String>
     variables.into_iter().map(|variable| (variable.name, variable.value)).collect()
 }
 
+impl From<StatePolicy> for catalog::StatePolicy {
+    fn from(policy: StatePolicy) -> Self {
+        match policy {
+            StatePolicy::Persist => Self::Persist,
+            StatePolicy::Reset => Self::Reset,
+        }
+    }
+}
+
+impl From<catalog::StatePolicy> for StatePolicy {
+    fn from(policy: catalog::StatePolicy) -> Self {
+        match policy {
+            catalog::StatePolicy::Persist => Self::Persist,
+            catalog::StatePolicy::Reset => Self::Reset,
+        }
+    }
+}
+
 impl From<Limits> for catalog::Limits {
     fn from(limits: Limits) -> Self {
         let Limits { cpu_ms, wall_ms, memory_mib, startup_ms, concurrency, request_body_mib } = limits;
@@ -262,6 +297,7 @@ mod tests {
             vars: [("GREETING".to_owned(), "hello".to_owned())].into(),
             secrets: BTreeMap::new(),
             limits: Limits::default(),
+            state: StatePolicy::default(),
         }
     }
 

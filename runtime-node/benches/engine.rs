@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
 use tenon_runtime_node::engine::{self, Bytecode, Engine, FetchRequest, Isolate, RequestBody, Watchdog};
 use tokio::task::LocalSet;
@@ -161,6 +161,7 @@ impl Worker {
             vars: BTreeMap::new(),
             secrets: BTreeMap::new(),
             limits: Limits::default(),
+            state: StatePolicy::default(),
         });
         Self { digest: revision.digest(), revision }
     }

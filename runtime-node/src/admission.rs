@@ -212,6 +212,8 @@ mod tests {
         assert_eq!((gate.in_flight(), gate.waiting()), (0, 0));
     }
 
+    type Waiting = Pin<Box<dyn Future<Output = Option<Permit>>>>;
+
     /// What may happen at a gate.
     #[derive(Clone, Debug)]
     enum Step {
@@ -238,14 +240,14 @@ mod tests {
         ) {
             let (gate, now) = (Gate::new(limit, room), Instant::now());
             let mut inside: Vec<Permit> = Vec::new();
-            let mut waiting: Vec<(u64, Pin<Box<dyn Future<Output = Option<Permit>>>>)> = Vec::new();
+            let mut waiting: Vec<(u64, Waiting)> = Vec::new();
             for step in steps {
                 match step {
                     Step::Come(seconds) => {
                         let deadline = now + Duration::from_secs(seconds);
                         let full = !gate.has_room();
                         let gate = gate.clone();
-                        let mut enters = Box::pin(async move { gate.enter(deadline).await });
+                        let mut enters: Waiting = Box::pin(async move { gate.enter(deadline).await });
                         match enters.as_mut().now_or_never() {
                             Some(Some(permit)) => inside.push(permit),
                             Some(None) => prop_assert!(full),

@@ -15,12 +15,21 @@ mod harness;
 mod limits;
 #[path = "engine/operations.rs"]
 mod operations;
+#[path = "engine/resets.rs"]
+mod resets;
 #[path = "engine/starts.rs"]
 mod starts;
 
 fn main() {
     tenon_runtime_node::engine::init();
     harness::collect_logs();
-    let rooms = [answers::trials(), failures::trials(), limits::trials(), operations::trials(), starts::trials()];
+    let rooms = [
+        answers::trials(),
+        failures::trials(),
+        limits::trials(),
+        operations::trials(),
+        resets::trials(),
+        starts::trials(),
+    ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use libtest_mimic::{Arguments, Trial};
 use serde::Deserialize;
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
 use tenon_runtime_node::engine::{self, Engine, FetchRequest, Isolate, RequestBody, Watchdog};
 use tracing::field::{Field, Visit};
@@ -91,6 +91,7 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
         secrets: BTreeMap::new(),
         // Not what is tested here.
         limits: Limits { cpu_ms: 10_000, startup_ms: 10_000, ..Limits::default() },
+        state: StatePolicy::default(),
     };
     let isolate = Isolate::start(engine, revision.digest(), Rc::new(revision), None).await?;
     let response = isolate

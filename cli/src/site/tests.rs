@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::revision::{Limits, Revision, StatePolicy};
 
 use super::*;
 use crate::manifest::Place;
@@ -22,6 +22,7 @@ fn loaded(name: &str, version: &str, file: &str) -> Loaded {
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
         limits: Limits::default(),
+        state: StatePolicy::default(),
     };
     Loaded { place: place(file), digest: revision.digest(), revision: Arc::new(revision), routes: Vec::new() }
 }

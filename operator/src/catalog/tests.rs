@@ -8,7 +8,7 @@ use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{
     GetRevisionRequest, GetRevisionResponse, Recovered, ReportRequest, WatchRequest, WorkerReport, worker_report,
 };
-use tenon_proto::revision::{Assembler, Limits};
+use tenon_proto::revision::{Assembler, Limits, StatePolicy};
 use tonic::transport::Channel;
 use tonic::{Code, Streaming};
 
@@ -23,6 +23,7 @@ pub(super) fn revision(worker: &str, name: &str) -> Arc<Revision> {
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
         limits: Limits::default(),
+        state: StatePolicy::default(),
     })
 }
 

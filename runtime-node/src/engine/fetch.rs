@@ -9,7 +9,8 @@ use tenon_proto::failure::FailureCode;
 use tokio::time::{Instant, Sleep};
 
 use super::invocation::{Event, Invocation, InvocationId, Outcome};
-use super::isolate::{Hooks, Isolate};
+use super::isolate::Isolate;
+use super::realm::Hooks;
 use super::string::{from_name, from_octets};
 use super::turn::Stop;
 use super::turnstile::Pass;
@@ -17,6 +18,7 @@ use super::{FetchRequest, RequestBody, report};
 
 /// Runs the invocation's first turn, and waits for its outcome.
 pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
+    let realm = isolate.realm_for_one().await?;
     let FetchRequest { request_id, method, url, headers, body } = request;
     let limits = &isolate.state.revision.limits;
     let cpu = Duration::from_millis(limits.cpu_ms.into());
@@ -24,7 +26,7 @@ pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequ
     invocation.headers = headers;
     invocation.body = Some(body).filter(|body| !matches!(body, RequestBody::Full(bytes) if bytes.is_empty()));
     let has_body = invocation.body.is_some();
-    let id = isolate.state.begin(invocation);
+    let id = isolate.state.begin_in(realm, invocation);
     let answer = Answer::of(&isolate, id);
     match isolate.turn(Some(id), |scope, hooks| call(scope, hooks, id, &method, &url, has_body)) {
         Ok(()) | Err(Stop::Limit) => {}

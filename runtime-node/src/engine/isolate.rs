@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use futures::future::poll_fn;
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use tenon_proto::failure::{Failure, FailureCode};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
-use tenon_proto::revision::Revision;
+use tenon_proto::revision::{Revision, StatePolicy};
 use tokio::sync::Notify;
 
 use super::bytecode::{Bytecode, BytecodeLookup};
@@ -29,6 +29,7 @@ use super::heap::HeapGuard;
 use super::invocation::{Event, Invocation, InvocationId};
 use super::modules::Modules;
 use super::platform::{Foreground, Tasks};
+use super::realm::{Hooks, Realm};
 use super::spare::Spare;
 use super::state::{Settle, State};
 use super::turn::{Exited, Stop};
@@ -45,13 +46,17 @@ pub struct Isolate {
     digest: RevisionDigest,
     /// Never entered again.
     sealed: Cell<bool>,
+    /// A realm is being made ahead.
+    renews: Cell<bool>,
 }
 
 /// What a turn works with, in the order in which it must be dropped: handles into the heap, the isolate, what the
 /// isolate calls back.
 pub(super) struct Vm {
-    pub(super) hooks: Hooks,
-    pub(super) context: v8::Global<v8::Context>,
+    /// The first, and unless the Worker resets the only one.
+    pub(super) realm: Rc<Realm>,
+    /// One that nothing but the modules has used.
+    pub(super) ready: Option<Rc<Realm>>,
     pub(super) isolate: Exited,
     pub(super) handle: v8::IsolateHandle,
     pub(super) guard: Box<HeapGuard>,
@@ -62,12 +67,6 @@ impl Drop for Vm {
     fn drop(&mut self) {
         self.tasks.close();
     }
-}
-
-/// The functions of `dispatch.js` that native code calls.
-pub(super) struct Hooks {
-    start: v8::Global<v8::Function>,
-    pub(super) fetch: v8::Global<v8::Function>,
 }
 
 impl Isolate {
@@ -85,16 +84,11 @@ impl Isolate {
         revision: Rc<Revision>,
         bytecode: Option<Arc<Bytecode>>,
     ) -> Result<Rc<Self>, Failure> {
-        let limits = revision.limits;
         let isolate = Self::make(engine, digest, revision, Modules::new(bytecode));
-        let state = &isolate.state;
-        let cpu = Duration::from_millis(limits.startup_ms.into());
-        let id = state.begin(Invocation::new(Event::Start, String::new(), cpu, report::LOG_BUDGET));
-        let answer = Answer::of(&isolate, id);
-        if let Err(Stop::Threw(exception)) = isolate.turn(Some(id), |scope, hooks| evaluate(scope, hooks, id)) {
-            state.threw(id, &exception);
-        }
-        answer.await.map(|_| isolate)
+        let first = Rc::clone(&isolate.vm.borrow().realm);
+        isolate.evaluate(&first).await?;
+        isolate.vm.borrow_mut().ready = isolate.resets().then_some(first);
+        Ok(isolate)
     }
 
     /// Waits until a request may have its first turn, and delivers it.
@@ -146,13 +140,17 @@ impl Isolate {
 
     /// What its start found of bytecode. `None` when the Worker is too short, or too long, for bytecode to pay.
     pub fn bytecode_lookup(&self) -> Option<BytecodeLookup> {
-        Bytecode::is_worth_while(&self.state.revision).then(|| self.state.modules.borrow().bytecode_lookup())
+        Bytecode::is_worth_while(&self.state.revision)
+            .then(|| self.vm.borrow().realm.modules.borrow().bytecode_lookup())
     }
 
     /// The bytecode of what the Worker has used of its modules by now. Takes some milliseconds for each megabyte.
     /// `None` when the isolate's heap is full.
     pub fn bytecode(&self) -> Option<Bytecode> {
-        self.look(|scope| modules::bytecode(scope, &self.state))
+        self.look(|scope, realm| {
+            let context = v8::Local::new(scope, &realm.context);
+            Some(modules::bytecode(&mut v8::ContextScope::new(scope, context), realm))
+        })
     }
 
     /// Resolves when nothing is in flight.
@@ -164,6 +162,47 @@ impl Isolate {
             }
             idle.await;
         }
+    }
+
+    fn resets(&self) -> bool {
+        self.state.revision.state == StatePolicy::Reset
+    }
+
+    /// Evaluates the modules in a realm.
+    async fn evaluate(self: &Rc<Self>, realm: &Rc<Realm>) -> Result<(), Failure> {
+        let state = &self.state;
+        let cpu = Duration::from_millis(state.revision.limits.startup_ms.into());
+        let invocation = Invocation::new(Event::Start, String::new(), cpu, report::LOG_BUDGET);
+        let id = state.begin_in(self.resets().then(|| Rc::clone(realm)), invocation);
+        let answer = Answer::of(self, id);
+        if let Err(Stop::Threw(exception)) = self.turn(Some(id), |scope, hooks| evaluate(scope, hooks, id)) {
+            state.threw(id, &exception);
+        }
+        answer.await.map(drop)
+    }
+
+    /// The realm that an invocation is to have for itself, if the Worker resets. The next is made meanwhile.
+    pub(super) async fn realm_for_one(self: &Rc<Self>) -> Result<Option<Rc<Realm>>, Failure> {
+        if !self.resets() {
+            return Ok(None);
+        }
+        let ready = self.vm.borrow_mut().ready.take();
+        let realm = match ready {
+            Some(realm) => realm,
+            None => self.new_realm().await?,
+        };
+        if !self.renews.replace(true) {
+            tokio::task::spawn_local(renew(Rc::downgrade(self)));
+        }
+        Ok(Some(realm))
+    }
+
+    async fn new_realm(self: &Rc<Self>) -> Result<Rc<Realm>, Failure> {
+        let made = self.look(|scope, first| Realm::make(scope).inspect(|realm| realm.furnish_as(first)));
+        let full = || Failure::new(FailureCode::MemoryLimitExceeded, Phase::Start, "the Worker's memory is full");
+        let realm = made.ok_or_else(full)?;
+        self.evaluate(&realm).await?;
+        Ok(realm)
     }
 
     /// Fails everything in flight and never enters V8 again: its heap is full.
@@ -182,7 +221,8 @@ impl Isolate {
         let limits = &revision.limits;
         let spare = Spare::suits(limits).then(|| engine.spares.borrow_mut().pop()).flatten();
         let Spare { mut vm, foreground, buffers } = spare.unwrap_or_else(|| Spare::make(limits.memory_mib));
-        let state = State::new(revision, modules, buffers);
+        let state = State::new(revision, buffers);
+        *vm.realm.modules.borrow_mut() = modules;
         vm.isolate.set_slot(Rc::clone(&state));
         vm.isolate.set_slot(engine.buffers.clone());
         let isolate = Rc::new(Self {
@@ -192,6 +232,7 @@ impl Isolate {
             account: engine.turnstile.account(&digest),
             digest,
             sealed: Cell::new(false),
+            renews: Cell::new(false),
         });
         isolate.state.belongs_to(&isolate);
         tokio::task::spawn_local(run(Rc::downgrade(&isolate), Rc::clone(&isolate.state.has_begun), foreground));
@@ -234,18 +275,16 @@ fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -
     start.call(scope, undefined, &[id, evaluation, namespace, variables.into()]).map(drop)
 }
 
-impl Hooks {
-    pub(super) fn of(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Self {
-        let hook = |name| {
-            let hooks_key = v8::String::new(scope, "hooks")?;
-            let hooks = internal.get(scope, hooks_key.into())?.to_object(scope)?;
-            let key = v8::String::new(scope, name)?;
-            let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
-            Some(v8::Global::new(scope, function))
-        };
-        let hook = |name| hook(name).expect("dispatch.js defines every hook, and nothing of a Worker has run");
-        Self { start: hook("start"), fetch: hook("fetch") }
+/// Has a realm ready for the next invocation of a Worker that resets, once those that are ready to run have run.
+async fn renew(isolate: Weak<Isolate>) {
+    tokio::task::yield_now().await;
+    let Some(isolate) = isolate.upgrade() else { return };
+    if isolate.condemned().is_none()
+        && let Ok(realm) = isolate.new_realm().await
+    {
+        isolate.vm.borrow_mut().ready = Some(realm);
     }
+    isolate.renews.set(false);
 }
 
 /// The event loop of one isolate.

@@ -12,7 +12,7 @@
 //! JavaScript runs in [`turn`] and nowhere else, on the one thread that owns its isolate. From the outside in:
 //!
 //! - [`init`], [`Watchdog`], [`Engine`]: per process, per process, per shard.
-//! - [`isolate`]: one revision, loaded, and its event loop; [`modules`]: its code; [`snapshot`]: what every isolate
+//! - [`isolate`]: one revision, loaded, and its event loop; [`realm`]: where its [`modules`] are evaluated; [`snapshot`]: what every isolate
 //!   begins from, [`bytecode`]: what need not be compiled again, and [`spare`]: an isolate that waits for a Worker.
 //! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
 //!   that native functions can reach; [`response`]: what they answer with.
@@ -33,6 +33,7 @@ mod isolate;
 mod modules;
 mod ops;
 mod platform;
+mod realm;
 mod report;
 mod response;
 mod snapshot;

@@ -4,6 +4,7 @@
 //! the name of a module. `import()` takes the same way. Nothing outside of the revision can be imported.
 
 use std::num::NonZeroI32;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use rustc_hash::FxHashMap;
 use v8::script_compiler::{CachedData, CompileOptions, NoCacheReason, Source, compile_module2};
 
 use super::bytecode::{Bytecode, BytecodeLookup};
+use super::realm::Realm;
 use super::state::State;
 
 /// A longer specifier names no module, and is not looked at.
@@ -34,6 +36,11 @@ pub(super) struct Modules {
 impl Modules {
     pub(super) fn new(bytecode: Option<Arc<Bytecode>>) -> Self {
         Self { bytecode, ..Self::default() }
+    }
+
+    /// None yet, with the same bytecode.
+    pub(super) fn anew(&self) -> Self {
+        Self::new(self.bytecode.clone())
     }
 
     pub(super) fn bytecode_lookup(&self) -> BytecodeLookup {
@@ -75,21 +82,12 @@ pub(super) unsafe extern "C" fn on_import_meta(
 ) {
     // SAFETY: V8 is calling back, which is what such a scope is for.
     v8::callback_scope!(unsafe scope, context);
-    let state = State::of(scope);
-    let url = state.modules.borrow().name_of(module).map(|name| format!("{ORIGIN}{name}"));
+    let Some(realm) = Realm::of(scope) else { return };
+    let url = realm.modules.borrow().name_of(module).map(|name| format!("{ORIGIN}{name}"));
     let pair = v8::String::new(scope, "url").zip(url.and_then(|url| v8::String::new(scope, &url)));
     if let Some((key, url)) = pair {
         meta.create_data_property(scope, key.into(), url.into());
     }
-}
-
-/// The function of `dispatch.js` that imports a module, in the isolate's slot.
-struct Import(v8::Global<v8::Function>);
-
-/// Has `import()` answered by `hooks.import` of `internal`.
-pub(super) fn install(scope: &mut v8::PinScope<'_, '_>, import: v8::Local<'_, v8::Function>) {
-    let import = v8::Global::new(scope, import);
-    scope.set_slot(Import(import));
 }
 
 /// For `Isolate::set_host_import_module_dynamically_callback`.
@@ -103,11 +101,11 @@ pub(super) fn on_dynamic_import<'s, 'i>(
     specifier: v8::Local<'s, v8::String>,
     _attributes: v8::Local<'s, v8::FixedArray>,
 ) -> Option<v8::Local<'s, v8::Promise>> {
-    let Import(import) = scope.get_slot().expect("every isolate gets it when it is made");
-    let import = v8::Local::new(scope, import.clone());
-    let undefined = v8::undefined(scope).into();
     // V8 ends the process where there is neither a promise nor an exception: an async function gives a promise, its
     // own, or it could not be called, and that threw.
+    let realm = realm(scope)?;
+    let import = v8::Local::new(scope, &realm.hooks.import);
+    let undefined = v8::undefined(scope).into();
     import.call(scope, undefined, &[specifier.into(), referrer])?.try_into().ok()
 }
 
@@ -136,7 +134,7 @@ fn resolve_callback<'s>(
     // SAFETY: V8 is calling back, which is what such a scope is for.
     v8::callback_scope!(unsafe scope, context);
     let state = State::of(scope);
-    let referrer = state.modules.borrow().name_of(referrer).unwrap_or_default().to_owned();
+    let referrer = Realm::of(scope)?.modules.borrow().name_of(referrer).unwrap_or_default().to_owned();
     let name = find(scope, &state, specifier, &referrer)?;
     load(scope, &state, &name)
 }
@@ -162,7 +160,8 @@ fn find(
 
 /// The compiled module; throws if it cannot be compiled.
 fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, name: &str) -> Option<v8::Local<'s, v8::Module>> {
-    if let Some(module) = state.modules.borrow().by_name.get(name) {
+    let realm = realm(scope)?;
+    if let Some(module) = realm.modules.borrow().by_name.get(name) {
         return Some(v8::Local::new(scope, module));
     }
     let Some(source) = state.revision.modules.get(name) else {
@@ -175,7 +174,7 @@ fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, name: &str) -> Opti
     };
     let resource = v8::String::new(scope, name)?.into();
     let origin = v8::ScriptOrigin::new(scope, resource, 0, 0, false, -1, None, false, false, true, None);
-    let bytecode = state.modules.borrow().bytecode.clone();
+    let bytecode = realm.modules.borrow().bytecode.clone();
     let (mut source, options) = match bytecode.as_ref().and_then(|bytecode| bytecode.get(name)) {
         Some(cached) => {
             let cached = CachedData::new(cached);
@@ -184,7 +183,7 @@ fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, name: &str) -> Opti
         None => (Source::new(source, Some(&origin)), CompileOptions::NoCompileOptions),
     };
     let module = compile_module2(scope, &mut source, options, NoCacheReason::NoReason)?;
-    let mut modules = state.modules.borrow_mut();
+    let mut modules = realm.modules.borrow_mut();
     modules.bytecode_was_rejected |= source.get_cached_data().is_some_and(CachedData::rejected);
     modules.insert(module.get_identity_hash(), name, v8::Global::new(scope, module));
     Some(module)
@@ -203,9 +202,9 @@ fn text<'s>(scope: &mut v8::PinScope<'s, '_>, source: &Bytes) -> Option<v8::Loca
 }
 
 /// The bytecode of what has been compiled, as far as V8 can tell it.
-pub(super) fn bytecode(scope: &mut v8::PinScope<'_, '_>, state: &State) -> Bytecode {
+pub(super) fn bytecode(scope: &mut v8::PinScope<'_, '_>, realm: &Realm) -> Bytecode {
     let modules: Vec<_> =
-        state.modules.borrow().by_name.iter().map(|(name, module)| (name.clone(), module.clone())).collect();
+        realm.modules.borrow().by_name.iter().map(|(name, module)| (name.clone(), module.clone())).collect();
     let mut bytecode = Bytecode::default();
     for (name, module) in modules {
         let module = v8::Local::new(scope, module);
@@ -214,6 +213,15 @@ pub(super) fn bytecode(scope: &mut v8::PinScope<'_, '_>, state: &State) -> Bytec
         }
     }
     bytecode
+}
+
+/// The realm whose code is running; throws if it has ended.
+fn realm(scope: &mut v8::PinScope<'_, '_>) -> Option<Rc<Realm>> {
+    let realm = Realm::of(scope);
+    if realm.is_none() {
+        throw(scope, "The invocation has ended");
+    }
+    realm
 }
 
 fn throw(scope: &mut v8::PinScope<'_, '_>, message: &str) {

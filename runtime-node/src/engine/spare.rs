@@ -10,15 +10,16 @@ use tenon_proto::revision::Limits;
 
 use super::exception::on_promise_reject;
 use super::heap::{BufferBudget, HeapGuard};
-use super::isolate::{Hooks, Vm};
+use super::isolate::Vm;
 use super::platform::{Foreground, Tasks};
+use super::realm::Realm;
 use super::turn::Exited;
-use super::{modules, ops, snapshot};
+use super::{modules, snapshot};
 
 /// A heap limit below this would not hold the built-in JavaScript and room to collect garbage in.
 const LEAST_HEAP: usize = 8 << 20;
 
-/// An isolate with its context, without code.
+/// An isolate with its first realm, without code.
 pub(super) struct Spare {
     pub(super) vm: Vm,
     pub(super) foreground: Arc<Foreground>,
@@ -50,17 +51,12 @@ impl Spare {
         isolate.set_promise_reject_callback(on_promise_reject);
         isolate.set_host_initialize_import_meta_object_callback(modules::on_import_meta);
         isolate.set_host_import_module_dynamically_callback(modules::on_dynamic_import);
-        let (context, hooks) = {
+        let realm = {
             v8::scope!(let scope, &mut isolate);
-            let context = v8::Context::new(scope, v8::ContextOptions::default());
-            let scope = &mut v8::ContextScope::new(scope, context);
-            snapshot::remove_what_cannot_be_limited(scope);
-            let internal = snapshot::internal(scope);
-            ops::install(scope, internal);
-            (v8::Global::new(scope, context), Hooks::of(scope, internal))
+            Realm::make(scope).expect("a new heap has room for a realm")
         };
         let handle = isolate.thread_safe_handle();
-        let vm = Vm { hooks, context, isolate: Exited::new(isolate), handle, guard, tasks };
+        let vm = Vm { realm, ready: None, isolate: Exited::new(isolate), handle, guard, tasks };
         Self { vm, foreground, buffers }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{AbortHandle, Abortable, LocalBoxFuture};
+use rustc_hash::FxHashMap;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::revision::Revision;
 use tokio::sync::Notify;
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 
 use super::exception::{Exception, Rejections};
 use super::invocation::{Event, Invocation, InvocationId, Invocations, OperationId, Outcome};
-use super::modules::Modules;
+use super::realm::Realm;
 use super::report::{self, Severity};
 use super::{Isolate, heap::BufferBudget};
 
@@ -39,7 +40,8 @@ pub(super) type Completed = Option<(InvocationId, OperationId, Settle)>;
 pub(super) struct State {
     pub(super) revision: Rc<Revision>,
     pub(super) invocations: RefCell<Invocations>,
-    pub(super) modules: RefCell<Modules>,
+    /// Of Workers that reset: the realm of each invocation.
+    realms: RefCell<FxHashMap<InvocationId, Rc<Realm>>>,
     pub(super) rejections: RefCell<Rejections>,
     pub(super) buffers: std::sync::Arc<BufferBudget>,
     /// Operations that have begun and not reached the event loop yet.
@@ -54,11 +56,11 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(revision: Rc<Revision>, modules: Modules, buffers: std::sync::Arc<BufferBudget>) -> Rc<Self> {
+    pub(super) fn new(revision: Rc<Revision>, buffers: std::sync::Arc<BufferBudget>) -> Rc<Self> {
         Rc::new(Self {
             revision,
             invocations: RefCell::default(),
-            modules: RefCell::new(modules),
+            realms: RefCell::default(),
             rejections: RefCell::default(),
             buffers,
             begun: RefCell::default(),
@@ -97,6 +99,18 @@ impl State {
             *kept = self.isolate.get().and_then(Weak::upgrade);
         }
         id
+    }
+
+    /// Begins an invocation in a realm of its own, if it has one.
+    pub(super) fn begin_in(&self, realm: Option<Rc<Realm>>, invocation: Invocation) -> InvocationId {
+        let id = self.begin(invocation);
+        self.realms.borrow_mut().extend(realm.map(|realm| (id, realm)));
+        id
+    }
+
+    /// The realm that belongs to this invocation alone.
+    pub(super) fn realm_of(&self, id: InvocationId) -> Option<Rc<Realm>> {
+        self.realms.borrow().get(&id).cloned()
     }
 
     /// Gives the invocation its outcome, unless it has one or is gone.
@@ -191,7 +205,9 @@ impl State {
         for id in stalled {
             self.fail(id, FailureCode::NoResponse);
         }
-        if self.invocations.borrow().len() == 0 {
+        let invocations = self.invocations.borrow();
+        self.realms.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
+        if invocations.len() == 0 {
             // The caller holds the isolate by a reference of its own.
             self.kept.borrow_mut().take();
             self.is_idle.notify_waiters();
@@ -273,7 +289,7 @@ impl State {
     /// Lets go of all that refers into V8's heap, which is about to go.
     pub(super) fn clear(&self) {
         drop(self.begun.take());
-        drop(self.modules.take());
+        drop(self.realms.take());
         drop(self.rejections.take());
     }
 }

@@ -15,14 +15,16 @@
 
 use std::cell::RefMut;
 use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
 
 use tenon_proto::failure::FailureCode;
 
 use super::clock::Standstill;
 use super::exception::{Exception, report_rejections};
 use super::invocation::{Event, InvocationId};
-use super::isolate::{Hooks, Isolate, Vm};
+use super::isolate::{Isolate, Vm};
 use super::platform::Tasks;
+use super::realm::{Hooks, Realm};
 
 /// How often the end of a turn looks for tasks of V8 that its own tasks have posted.
 const TASK_ROUNDS: usize = 8;
@@ -58,16 +60,17 @@ impl Isolate {
         };
         let mut entered = Entered::enter(self.vm.borrow_mut());
         let vm = &mut *entered.0;
+        let realm = who.and_then(|who| state.realm_of(who)).unwrap_or_else(|| Rc::clone(&vm.realm));
         let standstill = Standstill::begin();
         self.engine.post.arm(vm.handle.clone(), budget, vm.guard.exhausted());
         let result = {
             v8::scope!(let scope, &mut *vm.isolate);
-            let context = v8::Local::new(scope, &vm.context);
+            let context = v8::Local::new(scope, &realm.context);
             let scope = &mut v8::ContextScope::new(scope, context);
             v8::tc_scope!(let scope, scope);
             let owner = v8::Number::new(scope, who.map_or(0.0, InvocationId::to_number));
             scope.set_continuation_preserved_embedder_data(owner.into());
-            let result = work(scope, &vm.hooks);
+            let result = work(scope, &realm.hooks);
             let result = result.ok_or_else(|| thrown(scope));
             // What was stopped has left behind what it wanted to do next, which nothing would stop any more.
             if !self.engine.post.is_over() {
@@ -117,15 +120,24 @@ impl Isolate {
 
 impl Isolate {
     /// Enters the isolate for what runs no JavaScript, and so needs no limit. `None` when it is never entered again.
-    pub(super) fn look<R>(&self, look: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i>) -> R) -> Option<R> {
+    pub(super) fn look<R>(
+        &self,
+        look: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>, &Realm) -> Option<R>,
+    ) -> Option<R> {
         if self.is_sealed() {
             return None;
         }
-        let mut entered = Entered::enter(self.vm.borrow_mut());
-        let vm = &mut *entered.0;
-        v8::scope!(let scope, &mut *vm.isolate);
-        let context = v8::Local::new(scope, &vm.context);
-        Some(look(&mut v8::ContextScope::new(scope, context)))
+        let (found, exhausted) = {
+            let mut entered = Entered::enter(self.vm.borrow_mut());
+            let vm = &mut *entered.0;
+            v8::scope!(let scope, &mut *vm.isolate);
+            (look(scope, &vm.realm), vm.guard.is_exhausted())
+        };
+        if exhausted {
+            self.seal(FailureCode::MemoryLimitExceeded);
+            return None;
+        }
+        found
     }
 }
 

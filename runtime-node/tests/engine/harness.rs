@@ -11,7 +11,7 @@ use bytes::Bytes;
 use libtest_mimic::Trial;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
 use tenon_runtime_node::engine::{Bytecode, Engine, FetchRequest, FetchResponse, Isolate, RequestBody, Watchdog};
 use tracing::field::{Field, Visit};
@@ -75,6 +75,7 @@ impl Shard {
                 vars: BTreeMap::new(),
                 secrets: BTreeMap::new(),
                 limits: Limits { cpu_ms: 100, startup_ms: 2_000, ..Limits::default() },
+                state: StatePolicy::default(),
             },
         }
     }
@@ -114,6 +115,11 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.revision.limits);
+        self
+    }
+
+    pub(crate) fn state(mut self, policy: StatePolicy) -> Self {
+        self.revision.state = policy;
         self
     }
 

@@ -18,7 +18,7 @@ use prometheus::Registry;
 use tenon_lifecycle::drain::{self, Signal};
 use tenon_lifecycle::readiness::Readiness;
 use tenon_proto::id::{RevisionDigest, WorkerId};
-use tenon_proto::revision::{Limits, Revision};
+use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_runtime_node::config::Config;
 use tenon_runtime_node::node::Node;
 
@@ -124,6 +124,7 @@ impl Stand {
             vars: BTreeMap::new(),
             secrets: BTreeMap::new(),
             limits,
+            state: StatePolicy::default(),
         });
         Deployed { worker, digest }
     }

@@ -16,6 +16,7 @@ pub fn workers() -> Vec<Value> {
         "limits": {
             "cpuMs": 50, "wallMs": 1000, "memoryMiB": 64, "startupMs": 400, "concurrency": 10, "requestBodyMiB": 1,
         },
+        "state": "Reset",
         "revisionHistoryLimit": 3,
     });
     let of_config_map = json!({"source": {"configMapRef": {"name": "code"}}, "entrypoint": "worker.js"});
@@ -59,6 +60,7 @@ pub fn revision() -> Value {
         "vars": {"GREETING": "Hello"},
         "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}}],
         "limits": {"cpuMs": 50},
+        "state": "Persist",
     });
     object("WorkerRevision", "good-0000000000", spec)
 }

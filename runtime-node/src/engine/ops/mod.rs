@@ -17,7 +17,6 @@ mod timers;
 mod url;
 
 use super::invocation::InvocationId;
-use super::modules;
 
 /// A function's name in `internal.ops`, and the function.
 pub(super) type Op = (&'static str, v8::FunctionCallback);
@@ -33,39 +32,32 @@ macro_rules! ops {
 }
 use ops;
 
-/// Fills `internal.ops` of a new isolate, and gives V8 what it calls back, its global object the console.
-pub(super) fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
-    let fill = |scope: &mut v8::PinScope<'_, '_>| {
-        let key = v8::String::new(scope, "ops")?;
-        let object: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
-        let tables = [
-            base64::table(),
-            body::table(),
-            dispatch::table(),
-            encoding::table(),
-            inspect::table(),
-            log::table(),
-            random::table(),
-            timers::table(),
-            url::table(),
-        ];
-        for (name, callback) in tables.into_iter().flatten() {
-            let key = v8::String::new_from_utf8(scope, name.as_bytes(), v8::NewStringType::Internalized)?;
-            let builder = v8::Function::builder_raw(callback).constructor_behavior(v8::ConstructorBehavior::Throw);
-            let function = builder.build(scope)?;
-            object.create_data_property(scope, key.into(), function.into())?;
-        }
-        let key = v8::String::new(scope, "hooks")?;
-        let hooks: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
-        let key = v8::String::new(scope, "import")?;
-        modules::install(scope, hooks.get(scope, key.into())?.try_into().ok()?);
-        // In place of V8's own, which it defines in every new context and wants to be the first to.
-        let key = v8::String::new(scope, "console")?;
-        let console = internal.get(scope, key.into())?;
-        let global = scope.get_current_context().global(scope);
-        global.define_own_property(scope, key.into(), console, v8::PropertyAttribute::DONT_ENUM)?.then_some(())
-    };
-    fill(scope).expect("the files of `src/js` gave `internal` what is looked for, and nothing of a Worker has run");
+/// Fills `internal.ops` of a new realm, and gives its global object the console. `None` when the heap is full.
+pub(super) fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Option<()> {
+    let key = v8::String::new(scope, "ops")?;
+    let object: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
+    let tables = [
+        base64::table(),
+        body::table(),
+        dispatch::table(),
+        encoding::table(),
+        inspect::table(),
+        log::table(),
+        random::table(),
+        timers::table(),
+        url::table(),
+    ];
+    for (name, callback) in tables.into_iter().flatten() {
+        let key = v8::String::new_from_utf8(scope, name.as_bytes(), v8::NewStringType::Internalized)?;
+        let builder = v8::Function::builder_raw(callback).constructor_behavior(v8::ConstructorBehavior::Throw);
+        let function = builder.build(scope)?;
+        object.create_data_property(scope, key.into(), function.into())?;
+    }
+    // In place of V8's own, which it defines in every new context and wants to be the first to.
+    let key = v8::String::new(scope, "console")?;
+    let console = internal.get(scope, key.into())?;
+    let global = scope.get_current_context().global(scope);
+    global.define_own_property(scope, key.into(), console, v8::PropertyAttribute::DONT_ENUM)?.then_some(())
 }
 
 /// The invocation named by an argument.

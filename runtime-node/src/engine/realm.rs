@@ -1,0 +1,64 @@
+//! A realm (ECMAScript §9.3): a global object of an isolate, the built-in JavaScript around it, and a Worker's modules as
+//! they were evaluated there.
+//!
+//! A Worker that persists has one, for all of its invocations. One that resets has a new one for each, and the next is
+//! made ahead, so that what an invocation leaves behind in its own no other one sees.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use super::modules::Modules;
+use super::{ops, snapshot};
+
+pub(super) struct Realm {
+    pub(super) context: v8::Global<v8::Context>,
+    pub(super) hooks: Hooks,
+    pub(super) modules: RefCell<Modules>,
+}
+
+/// The functions of `dispatch.js` that native code calls.
+pub(super) struct Hooks {
+    pub(super) start: v8::Global<v8::Function>,
+    pub(super) fetch: v8::Global<v8::Function>,
+    pub(super) import: v8::Global<v8::Function>,
+}
+
+impl Realm {
+    /// Makes one, without modules. `None` when the heap is full.
+    pub(super) fn make(scope: &mut v8::PinScope<'_, '_, ()>) -> Option<Rc<Self>> {
+        let context = v8::Context::new(scope, v8::ContextOptions::default());
+        let scope = &mut v8::ContextScope::new(scope, context);
+        snapshot::remove_what_cannot_be_limited(scope);
+        let internal = snapshot::internal(scope);
+        ops::install(scope, internal)?;
+        let hooks = Hooks::of(scope, internal)?;
+        let realm = Rc::new(Self { context: v8::Global::new(scope, context), hooks, modules: RefCell::default() });
+        // Weakly: what a context holds strongly and refers to it would keep it for ever.
+        context.set_slot(Rc::new(Rc::downgrade(&realm)));
+        Some(realm)
+    }
+
+    /// Gives it the bytecode that another realm of the isolate has.
+    pub(super) fn furnish_as(&self, other: &Self) {
+        *self.modules.borrow_mut() = other.modules.borrow().anew();
+    }
+
+    /// The one whose code is running. `None` when nobody holds it any more: its invocation has ended.
+    pub(super) fn of(scope: &v8::PinScope<'_, '_>) -> Option<Rc<Self>> {
+        scope.get_current_context().get_slot::<Weak<Self>>()?.upgrade()
+    }
+}
+
+impl Hooks {
+    fn of(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Option<Self> {
+        let key = v8::String::new(scope, "hooks")?;
+        let hooks: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
+        let hook = |name| {
+            let key = v8::String::new(scope, name)?;
+            let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
+            Some(v8::Global::new(scope, function))
+        };
+        let [start, fetch, import] = ["start", "fetch", "import"].map(hook);
+        Some(Self { start: start?, fetch: fetch?, import: import? })
+    }
+}
