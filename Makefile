@@ -63,9 +63,10 @@ bench: tools ## Measure Tenon beside its peers, in one run
 	deploy/cluster/run-in target/release/tenon-bench
 
 .PHONY: bench-pools
-bench-pools: tools ## Compare isolates made anew, shared by threads and pinned to one, in one run
+bench-pools: tools ## Compare isolates made anew, shared and pinned, and what a buffer costs by its pool's size
 	cargo build --release --package tenon-bench --bin tenon-bench-pools
 	target/release/tenon-bench-pools
+	cargo bench --package tenon-runtime-node --bench buffers
 
 .PHONY: cluster
 cluster: tools ## Run Tenon on a Kubernetes control plane of our own; prints its kubeconfig

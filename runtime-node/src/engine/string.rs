@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use encoding_rs::mem::{convert_latin1_to_utf8_partial, convert_utf16_to_utf8_partial};
 
 use super::heap::BufferBudget;
 use super::response::ResponseBody;
@@ -69,16 +68,20 @@ fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block) -> Option<ResponseBod
 
 /// All of the string, and how many bytes that is; `None` when it is too long.
 fn write_utf8(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, room: &mut [u8]) -> Option<usize> {
-    let view = v8::ValueView::new(scope, string);
-    let (length, (read, written)) = match view.data() {
-        v8::ValueViewData::OneByte(octets) if octets.is_ascii() => {
+    {
+        // Nothing can be allocated in V8's heap while this is there.
+        let view = v8::ValueView::new(scope, string);
+        if let v8::ValueViewData::OneByte(octets) = view.data()
+            && octets.is_ascii()
+        {
             room.get_mut(..octets.len())?.copy_from_slice(octets);
             return Some(octets.len());
         }
-        v8::ValueViewData::OneByte(octets) => (octets.len(), convert_latin1_to_utf8_partial(octets, room)),
-        v8::ValueViewData::TwoByte(units) => (units.len(), convert_utf16_to_utf8_partial(units, room)),
-    };
-    (read == length).then_some(written)
+    }
+    // What converts fast wants memory of its own, which is gone again at once.
+    let text = string.to_rust_string_lossy(scope);
+    room.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+    Some(text.len())
 }
 
 fn long_string(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>) -> Option<ResponseBody> {
