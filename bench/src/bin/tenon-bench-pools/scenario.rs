@@ -22,6 +22,8 @@ const WAITING_CLIENTS: usize = 32;
 /// JavaScript at its fastest takes longer where most of it is computing.
 const COMPUTING_WARM_UP: Duration = Duration::from_millis(800);
 const WARM_UP: Duration = Duration::from_millis(300);
+/// Little of this is CPU time: enough that every connection is open.
+const WAITING_WARM_UP: Duration = Duration::from_millis(100);
 /// Threads in the contention scenarios, as many as in the published one, whatever the machine has.
 const CONTENDING: usize = 8;
 
@@ -71,8 +73,8 @@ impl Scenario {
         };
         let (source, warm_up) = match self {
             Self::Compute | Self::ComputeAnew => (include_str!("js/compute.js"), COMPUTING_WARM_UP),
-            Self::Wait => (include_str!("js/wait.js"), WARM_UP),
-            Self::Fetch => (include_str!("js/fetch.js"), WARM_UP),
+            Self::Wait => (include_str!("js/wait.js"), WAITING_WARM_UP),
+            Self::Fetch => (include_str!("js/fetch.js"), WAITING_WARM_UP),
             Self::Warm | Self::WarmAtOnce | Self::OneIsolate | Self::IsolateEach => {
                 (include_str!("js/hello.js"), WARM_UP)
             }
@@ -116,7 +118,7 @@ pub struct Shape {
     pub anew: bool,
     /// For V8, beside those of the product.
     pub flags: &'static str,
-    /// Load before the measurement.
+    /// CPU time that each core has before the measurement.
     pub warm_up: Duration,
     pub workers: Arc<Workers>,
 }
