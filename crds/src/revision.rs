@@ -58,7 +58,8 @@ pub struct WorkerRevisionSpec {
     pub secrets: Vec<Secret>,
     #[serde(default)]
     pub limits: Limits,
-    /// What of an invocation's global state the next one sees.
-    #[serde(default, skip_serializing_if = "StatePolicy::is_default")]
-    pub state: StatePolicy,
+    /// What of an invocation's global state the next one sees. `Persist` by default, and then it is not named: snapshots
+    /// from before it could be chosen keep their digests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StatePolicy>,
 }

@@ -207,13 +207,6 @@ pub enum StatePolicy {
     Reset,
 }
 
-impl StatePolicy {
-    /// A snapshot does not name it: those made before it could be chosen keep their digests.
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {

@@ -60,7 +60,7 @@ pub fn snapshot(worker: &Worker, modules: BTreeMap<String, String>) -> Result<Wo
         vars: worker.spec.vars.clone(),
         secrets: worker.spec.secrets.clone(),
         limits: worker.spec.limits,
-        state: worker.spec.state,
+        state: Some(worker.spec.state).filter(|state| *state != tenon_crds::StatePolicy::default()),
     };
     // All maps are ordered, so that equal snapshots have equal bytes.
     let bytes = serde_json::to_vec(&spec).expect("a snapshot has string keys only");
@@ -119,7 +119,7 @@ pub fn resolve(
         vars: spec.vars.clone(),
         secrets: secrets.collect::<Result<_, _>>()?,
         limits: limits(&spec.limits),
-        state: match spec.state {
+        state: match spec.state.unwrap_or_default() {
             tenon_crds::StatePolicy::Persist => StatePolicy::Persist,
             tenon_crds::StatePolicy::Reset => StatePolicy::Reset,
         },

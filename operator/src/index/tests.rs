@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use serde_json::json;
-use tenon_crds::{Limits, StatePolicy, WorkerRevisionSpec, WorkerStatus};
+use tenon_crds::{Limits, WorkerRevisionSpec, WorkerStatus};
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn snapshot_of(worker: &Worker, name: &str) -> WorkerRevision {
         vars: BTreeMap::new(),
         secrets: worker.spec.secrets.clone(),
         limits: Limits::default(),
-        state: StatePolicy::default(),
+        state: None,
     };
     let mut revision = WorkerRevision::new(name, spec);
     revision.metadata.namespace = Some("shop".to_owned());
