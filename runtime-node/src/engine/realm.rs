@@ -7,8 +7,21 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
+use rustc_hash::FxHashMap;
+
 use super::modules::Modules;
 use super::{ops, snapshot};
+
+/// An isolate's realms by their numbers, in a slot of the isolate.
+///
+/// A realm's number is the security token of its context, which nothing else here uses. A slot of the context would do
+/// but for the weak handle by which `v8` ends it: when an isolate is dropped, what that handle points to is freed before
+/// V8's last collection, which uses it.
+#[derive(Default)]
+struct Realms {
+    made: u32,
+    by_number: FxHashMap<u32, Weak<Realm>>,
+}
 
 pub(super) struct Realm {
     pub(super) context: v8::Global<v8::Context>,
@@ -33,8 +46,8 @@ impl Realm {
         ops::install(scope, internal)?;
         let hooks = Hooks::of(scope, internal)?;
         let realm = Rc::new(Self { context: v8::Global::new(scope, context), hooks, modules: RefCell::default() });
-        // Weakly: what a context holds strongly and refers to it would keep it for ever.
-        context.set_slot(Rc::new(Rc::downgrade(&realm)));
+        let number = Realms::of(scope).add(&realm);
+        context.set_security_token(v8::Integer::new_from_unsigned(scope, number).into());
         Some(realm)
     }
 
@@ -45,7 +58,25 @@ impl Realm {
 
     /// The one whose code is running. `None` when nobody holds it any more: its invocation has ended.
     pub(super) fn of(scope: &v8::PinScope<'_, '_>) -> Option<Rc<Self>> {
-        scope.get_current_context().get_slot::<Weak<Self>>()?.upgrade()
+        let number = scope.get_current_context().get_security_token(scope).uint32_value(scope)?;
+        scope.get_slot::<Realms>()?.by_number.get(&number)?.upgrade()
+    }
+}
+
+impl Realms {
+    fn of<'a>(isolate: &'a mut v8::Isolate) -> &'a mut Self {
+        if isolate.get_slot::<Self>().is_none() {
+            isolate.set_slot(Self::default());
+        }
+        isolate.get_slot_mut().expect("set above")
+    }
+
+    /// Gives a realm its number.
+    fn add(&mut self, realm: &Rc<Realm>) -> u32 {
+        self.by_number.retain(|_, realm| realm.strong_count() > 0);
+        self.made = self.made.wrapping_add(1);
+        self.by_number.insert(self.made, Rc::downgrade(realm));
+        self.made
     }
 }
 
