@@ -6,7 +6,10 @@
 //! when they are first called, so that no isolate carries what its Worker never calls.
 //!
 //! The source text stays outside of the snapshot, once for all isolates: it is written to `OUT_DIR`, and the snapshot
-//! refers to it by its place in the table `SOURCES`, which the generated `sources.rs` defines for the library.
+//! refers to it by its place in the table `SOURCES`, which the generated `sources.rs` defines for the library. So do the
+//! native functions, whose places `src/engine/ops/table.rs` gives.
+
+#![allow(unsafe_code)] // Makes addresses that stand for functions.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -17,9 +20,17 @@ use v8::script_compiler::{CompileOptions, NoCacheReason};
 #[path = "src/engine/flags.rs"]
 mod flags;
 
+macro_rules! ops {
+    ($($name:literal => $function:path),+ $(,)?) => {
+        const OPS: &[&str] = &[$($name),+];
+    };
+}
+include!("src/engine/ops/table.rs");
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=src/js");
     println!("cargo:rerun-if-changed=src/engine/flags.rs");
+    println!("cargo:rerun-if-changed=src/engine/ops/table.rs");
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let directory = Path::new("src/js");
     let sources = fs::read_to_string(directory.join("order.txt"))?
@@ -72,15 +83,29 @@ impl Source {
     }
 }
 
+/// Stands for a native function while the snapshot is made, and is never called.
+///
+/// # Arguments
+/// * `place` - in the table.
+fn stand_in(place: usize) -> v8::FunctionCallback {
+    static PLACES: [u8; OPS.len()] = [0; OPS.len()];
+    // SAFETY: nothing calls it; V8 looks up the address among the external references.
+    unsafe { std::mem::transmute::<*const u8, v8::FunctionCallback>(&raw const PLACES[place]) }
+}
+
 fn snapshot(sources: &[Source]) -> Result<v8::StartupData, Box<dyn Error>> {
-    let references =
+    let texts =
         sources.iter().map(|source| v8::ExternalReference { pointer: ptr::from_ref(source.text).cast_mut().cast() });
-    let mut isolate = v8::Isolate::snapshot_creator(Some(references.collect()), None);
+    let functions = (0..OPS.len()).map(|place| v8::ExternalReference { function: stand_in(place) });
+    let mut isolate = v8::Isolate::snapshot_creator(Some(texts.chain(functions).collect()), None);
     let evaluated = {
         v8::scope!(let scope, &mut isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
         let scope = &mut v8::ContextScope::new(scope, context);
         let internal = v8::Object::new(scope);
+        let key = v8::String::new(scope, "ops").expect("a short string can be made");
+        let ops = ops(scope);
+        internal.set(scope, key.into(), ops.into());
         let evaluated = sources.iter().try_for_each(|source| evaluate(scope, internal, source));
         forget(scope, internal);
         scope.add_context_data(context, internal);
@@ -90,6 +115,20 @@ fn snapshot(sources: &[Source]) -> Result<v8::StartupData, Box<dyn Error>> {
     let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep);
     evaluated?;
     Ok(blob.ok_or("V8 made no snapshot")?)
+}
+
+/// The object with the native functions.
+fn ops<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
+    let ops = v8::Object::new(scope);
+    for (place, name) in OPS.iter().enumerate() {
+        let key = v8::String::new(scope, name).expect("a short string can be made");
+        let builder = v8::Function::builder_raw(stand_in(place)).constructor_behavior(v8::ConstructorBehavior::Throw);
+        let function = builder.build(scope).expect("nothing of a Worker has run");
+        ops.set(scope, key.into(), function.into());
+    }
+    let nothing = v8::null(scope).into();
+    ops.set_prototype(scope, nothing);
+    ops
 }
 
 /// Takes from `internal` what only the evaluation of the files needs. Of the hundreds of primordials those stay that a

@@ -10,7 +10,7 @@ use std::rc::{Rc, Weak};
 use rustc_hash::FxHashMap;
 
 use super::modules::Modules;
-use super::{ops, snapshot};
+use super::snapshot;
 
 /// An isolate's realms by their numbers, in a slot of the isolate.
 ///
@@ -41,9 +41,8 @@ impl Realm {
     pub(super) fn make(scope: &mut v8::PinScope<'_, '_, ()>) -> Option<Rc<Self>> {
         let context = v8::Context::new(scope, v8::ContextOptions::default());
         let scope = &mut v8::ContextScope::new(scope, context);
-        snapshot::remove_what_cannot_be_limited(scope);
         let internal = snapshot::internal(scope);
-        ops::install(scope, internal)?;
+        snapshot::replace_what_v8_adds(scope, internal)?;
         let hooks = Hooks::of(scope, internal)?;
         let realm = Rc::new(Self { context: v8::Global::new(scope, context), hooks, modules: RefCell::default() });
         let number = Realms::of(scope).add(&realm);

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ptr;
 
+use super::ops;
+
 /// Made by `build.rs`.
 static BLOB: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
 
@@ -23,7 +25,8 @@ pub(super) fn blob() -> v8::StartupData {
 /// What the snapshot refers to outside of itself, in the order in which `build.rs` named it.
 pub(super) fn references() -> Cow<'static, [v8::ExternalReference]> {
     let sources = SOURCES.iter().map(|text| v8::ExternalReference { pointer: ptr::from_ref(text).cast_mut().cast() });
-    sources.collect()
+    let functions = ops::callbacks().map(|function| v8::ExternalReference { function });
+    sources.chain(functions).collect()
 }
 
 /// The object `internal` of a context that has just been made.
@@ -33,13 +36,21 @@ pub(super) fn internal<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8
         .expect("build.rs gave the snapshot's context its `internal` object")
 }
 
-/// Takes from a new context what V8 puts into it again after the snapshot:
+/// Gives a new context our `console` in place of the one that V8 defines in every context, and takes from it:
 /// - `WebAssembly`, whose memory is outside of both the heap limit and the buffer budget, and can be shared;
 /// - `Atomics`, which is of no use without shared memory;
 /// - `eval` and `Function` of more source text than [`EVALUATED`]: the parser's memory is outside of the heap limit, and
 ///   its work cannot be terminated.
-pub(super) fn remove_what_cannot_be_limited(scope: &mut v8::PinScope<'_, '_>) {
+///
+/// `None` when the heap is full.
+pub(super) fn replace_what_v8_adds(
+    scope: &mut v8::PinScope<'_, '_>,
+    internal: v8::Local<'_, v8::Object>,
+) -> Option<()> {
     let global = scope.get_current_context().global(scope);
+    let key = v8::String::new(scope, "console")?;
+    let console = internal.get(scope, key.into())?;
+    global.define_own_property(scope, key.into(), console, v8::PropertyAttribute::DONT_ENUM)?;
     let removed = ["Atomics", "WebAssembly"].into_iter().all(|name| {
         let key = v8::String::new(scope, name);
         key.and_then(|key| global.delete(scope, key.into())) == Some(true)
@@ -48,6 +59,7 @@ pub(super) fn remove_what_cannot_be_limited(scope: &mut v8::PinScope<'_, '_>) {
     // V8 asks only where it is not allowed anyway.
     scope.get_current_context().set_allow_generation_from_strings(false);
     scope.set_modify_code_generation_from_strings_callback(on_code_generation);
+    Some(())
 }
 
 fn on_code_generation<'s>(

@@ -8,8 +8,7 @@
 //   internal.primordials   what the language itself offers, captured before a Worker can change it:
 //                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map, k)` is
 //                          `map.get(k)`; statics are `ObjectKeys`, `JSONStringify`, …
-//   internal.ops           native functions. Empty while the snapshot is made; filled in each isolate before any
-//                          of a Worker's code runs. So: `internal.ops.name(…)`, looked up when called.
+//   internal.ops           native functions. None can be called while the snapshot is made.
 //   internal.globals(obj)  defines every own property of `obj` on the global object as the platform does:
 //                          writable, configurable, not enumerable.
 //   internal.inspect(v)    how `console` shows a value
@@ -85,7 +84,6 @@
   }
 
   internal.primordials = Object.freeze(primordials);
-  internal.ops = { __proto__: null };
   internal.hooks = { __proto__: null };
 
   internal.globals = (object) => {

@@ -5,13 +5,12 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
-super::ops! {
-    "base64Encode" => encode,
-    "base64Decode" => decode,
-}
-
 /// `base64Encode(string)` → the base64 of its characters' bytes, or undefined if one is not a byte.
-fn encode(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut result: v8::ReturnValue<'_>) {
+pub(super) fn encode(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
     let Ok(string) = args.get(0).try_cast::<v8::String>() else { return };
     if !string.contains_only_onebyte() {
         return;
@@ -25,7 +24,11 @@ fn encode(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<
 }
 
 /// `base64Decode(string)` → a binary string, or undefined if that was not base64.
-fn decode(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut result: v8::ReturnValue<'_>) {
+pub(super) fn decode(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
     let Some(bytes) = forgiving(args.get(0).to_rust_string_lossy(scope).into_bytes()) else { return };
     if let Some(string) = v8::String::new_from_one_byte(scope, &bytes, v8::NewStringType::Normal) {
         result.set(string.into());

@@ -13,11 +13,11 @@ use crate::engine::invocation::InvocationId;
 use crate::engine::state::{Settle, State};
 use crate::engine::string::to_uint8_array;
 
-super::ops! {
-    "bodyRead" => read,
-}
-
-fn read(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
+pub(super) fn read(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
     let id = invocation(scope, args.get(0));
     let state = State::of(scope);
     let Some(resolver) = v8::PromiseResolver::new(scope) else { return };

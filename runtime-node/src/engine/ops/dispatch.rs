@@ -11,16 +11,6 @@ use crate::engine::state::State;
 use crate::engine::string::{from_name, from_octets, to_body, to_octets};
 use crate::engine::{FetchResponse, ResponseBody};
 
-super::ops! {
-    "started" => started,
-    "respond" => respond,
-    "fail" => fail,
-    "waitUntil" => wait_until,
-    "waitOver" => wait_over,
-    "requestHeaders" => request_headers,
-    "evaluateModule" => evaluate_module,
-}
-
 /// What a response's headers may come to, counted as HTTP/2 counts them. As much as the largest of common proxies takes,
 /// and far below where the maps that they travel in are full.
 const HEADERS: usize = 128 * 1024;
@@ -29,14 +19,22 @@ const HEADERS: usize = 128 * 1024;
 const HEADER: usize = 32;
 
 /// `started(id)`: the Worker can take events.
-fn started(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(super) fn started(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let id = invocation(scope, args.get(0));
     let nothing = FetchResponse { status: 0, headers: Vec::new(), body: ResponseBody::default() };
     State::of(scope).answer(id, Ok(nothing));
 }
 
 /// `respond(id, status, headers, body)`: headers as name, value, name, value, …; the body a string, a view or null.
-fn respond(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(super) fn respond(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let id = invocation(scope, args.get(0));
     let status = args.get(1).uint32_value(scope).unwrap_or_default() as u16;
     let headers = headers_of(scope, args.get(2));
@@ -95,7 +93,11 @@ fn is_value(value: &[u8]) -> bool {
 }
 
 /// `fail(id, error)`: the invocation threw. The log gets the exception, the caller a code.
-fn fail<'s>(scope: &mut v8::PinScope<'s, '_>, args: v8::FunctionCallbackArguments<'s>, _: v8::ReturnValue<'s>) {
+pub(super) fn fail<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: v8::FunctionCallbackArguments<'s>,
+    _: v8::ReturnValue<'s>,
+) {
     let id = invocation(scope, args.get(0));
     let state = State::of(scope);
     let exception = Exception::describe(scope, args.get(1));
@@ -103,19 +105,27 @@ fn fail<'s>(scope: &mut v8::PinScope<'s, '_>, args: v8::FunctionCallbackArgument
 }
 
 /// `waitUntil(id)`: whether there is still an invocation to keep.
-fn wait_until(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
+pub(super) fn wait_until(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
     let id = invocation(scope, args.get(0));
     rv.set_bool(State::of(scope).invocations.borrow_mut().wait_until(id));
 }
 
 /// `waitOver(id)`
-fn wait_over(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(super) fn wait_over(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
     let id = invocation(scope, args.get(0));
     State::of(scope).invocations.borrow_mut().wait_over(id);
 }
 
 /// `requestHeaders(id)`: the request's header list; empty when it was had before.
-fn request_headers(
+pub(super) fn request_headers(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut rv: v8::ReturnValue<'_>,
@@ -132,7 +142,7 @@ fn request_headers(
 }
 
 /// `evaluateModule(specifier, referrer)` → the promise of its evaluation, and its namespace. Throws if there is none.
-fn evaluate_module<'s>(
+pub(super) fn evaluate_module<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     args: v8::FunctionCallbackArguments<'s>,
     mut rv: v8::ReturnValue<'_>,

@@ -10,21 +10,11 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use super::bytes;
 
-super::ops! {
-    "utf8Length" => utf8_length,
-    "utf8Write" => utf8_write,
-    "encodingName" => encoding_name,
-    "decode" => decode,
-    "decoderOpen" => decoder_open,
-    "decoderPush" => decoder_push,
-    "decoderClose" => decoder_close,
-}
-
 /// Decoders that one isolate may have open: each is memory that V8 does not count.
 const DECODERS: usize = 1024;
 
 /// `utf8Length(string)` → bytes of its UTF-8 form.
-fn utf8_length(
+pub(super) fn utf8_length(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
@@ -36,7 +26,7 @@ fn utf8_length(
 
 /// `utf8Write(string, view)` → code units read · 2³² + bytes written. Whole characters only; a surrogate without
 /// its partner is written as U+FFFD.
-fn utf8_write(
+pub(super) fn utf8_write(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
@@ -54,7 +44,7 @@ fn utf8_write(
 }
 
 /// `encodingName(label)` → the name of the encoding in lower case, or undefined.
-fn encoding_name(
+pub(super) fn encoding_name(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
@@ -67,7 +57,11 @@ fn encoding_name(
 }
 
 /// `decode(view, encoding, fatal, ignoreBOM)` → a string; null if the bytes are wrong and that is fatal.
-fn decode(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut result: v8::ReturnValue<'_>) {
+pub(super) fn decode(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
     let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
     let Some(encoding) = encoding(scope, args.get(1)) else { return };
     let (fatal, keep_bom) = (args.get(2).is_true(), args.get(3).is_true());
@@ -150,7 +144,7 @@ impl StreamDecoder {
 }
 
 /// `decoderOpen(encoding, fatal, ignoreBOM)` → its number, or undefined when too many are open.
-fn decoder_open(
+pub(super) fn decoder_open(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
@@ -171,7 +165,7 @@ fn decoder_open(
 
 /// `decoderPush(number, view | undefined, last)` → a string; null if the bytes are wrong and that is fatal. The last
 /// bytes and wrong ones close the decoder.
-fn decoder_push(
+pub(super) fn decoder_push(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
@@ -196,7 +190,7 @@ fn decoder_push(
 }
 
 /// `decoderClose(number)`.
-fn decoder_close(
+pub(super) fn decoder_close(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     _result: v8::ReturnValue<'_>,

@@ -1,12 +1,11 @@
 //! The native half of `inspect.js`: what only V8 can tell about an object without running any of its code.
 
-super::ops! {
-    "kindOf" => kind_of,
-    "promiseDetails" => promise_details,
-}
-
 /// `kindOf(value)` → what the object is by its internal slots.
-fn kind_of(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut result: v8::ReturnValue<'_>) {
+pub(super) fn kind_of(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
     let kind = kind(args.get(0)).as_bytes();
     if let Some(kind) = v8::String::new_from_one_byte(scope, kind, v8::NewStringType::Internalized) {
         result.set(kind.into());
@@ -40,7 +39,7 @@ fn kind(value: v8::Local<'_, v8::Value>) -> &'static str {
 }
 
 /// `promiseDetails(promise)` → ["pending" | "fulfilled" | "rejected", its result].
-fn promise_details(
+pub(super) fn promise_details(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,

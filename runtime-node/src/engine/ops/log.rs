@@ -4,14 +4,10 @@ use crate::engine::report::{self, Severity};
 use crate::engine::state::State;
 use crate::engine::string::beginning;
 
-super::ops! {
-    "log" => log,
-}
-
 /// The longest line, in UTF-16 units: more than an invocation may log in all.
 const LINE: usize = report::LOG_BUDGET + 1;
 
-fn log(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(super) fn log(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let state = State::of(scope);
     let (Ok(level), Ok(text)) = (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::String>()) else {
         return;

@@ -2,13 +2,8 @@
 
 use super::bytes;
 
-super::ops! {
-    "randomFill" => random_fill,
-    "randomUuid" => random_uuid,
-}
-
 /// `randomFill(view)`.
-fn random_fill(
+pub(super) fn random_fill(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     _result: v8::ReturnValue<'_>,
@@ -21,7 +16,7 @@ fn random_fill(
 }
 
 /// `randomUuid()` → a version 4 UUID (RFC 9562 §5.4).
-fn random_uuid(
+pub(super) fn random_uuid(
     scope: &mut v8::PinScope<'_, '_>,
     _args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,

@@ -9,11 +9,6 @@ use futures::future::LocalBoxFuture;
 use crate::engine::invocation::{InvocationId, OperationId};
 use crate::engine::state::{Settle, State};
 
-super::ops! {
-    "timerStart" => start,
-    "timerClear" => clear,
-}
-
 /// A repeated timer waits at least this long, so that one cannot keep a shard's event loop to itself.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -26,7 +21,11 @@ struct Timer {
 }
 
 /// Returns the timer's id, 0 when there is no invocation to have it or it has too much under way.
-fn start(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
+pub(super) fn start(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
     let state = State::of(scope);
     rv.set_double(0.0);
     let (Ok(callback), Some(invocation)) = (args.get(0).try_cast(), state.current(scope)) else { return };
@@ -58,7 +57,7 @@ fn wait(state: &Rc<State>, operation: OperationId, timer: Timer) -> LocalBoxFutu
     .boxed_local()
 }
 
-fn clear(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+pub(super) fn clear(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let state = State::of(scope);
     let operation = OperationId::from_number(args.get(0).number_value(scope).unwrap_or_default());
     let current = state.current(scope);

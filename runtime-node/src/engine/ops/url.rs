@@ -11,13 +11,6 @@ use url::{Position, Url, form_urlencoded, quirks};
 
 use super::bytes::cells;
 
-super::ops! {
-    "urlParse" => url_parse,
-    "urlSet" => url_set,
-    "formParse" => form_parse,
-    "formEscape" => form_escape,
-}
-
 /// How many offsets describe a URL.
 const OFFSETS: usize = 11;
 
@@ -141,7 +134,7 @@ fn resolve(text: &str, base: Option<&str>) -> Option<Resolved> {
 }
 
 /// `urlParse(input, base | undefined, offsets)` → the serialization, or undefined.
-fn url_parse(
+pub(super) fn url_parse(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
@@ -168,7 +161,11 @@ fn url_parse(
 }
 
 /// `urlSet(href, part, value, offsets)` → the new serialization.
-fn url_set(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut result: v8::ReturnValue<'_>) {
+pub(super) fn url_set(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
     let href = args.get(0).to_rust_string_lossy(scope);
     let value = args.get(2).to_rust_string_lossy(scope);
     let part = args.get(1).uint32_value(scope).and_then(Part::from_number);
@@ -190,7 +187,7 @@ fn write_offsets(offsets: &[usize; OFFSETS], into: v8::Local<'_, v8::Value>) {
 }
 
 /// `formParse(string)` → the names and values of an `application/x-www-form-urlencoded` string, as one flat array.
-fn form_parse(
+pub(super) fn form_parse(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
@@ -206,7 +203,7 @@ fn form_parse(
 }
 
 /// `formEscape(string)` → the string as a name or a value of `application/x-www-form-urlencoded`.
-fn form_escape(
+pub(super) fn form_escape(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
