@@ -10,7 +10,7 @@
 
   const {
     Array, ArrayIsArray, ArrayPrototype, FunctionPrototypeBind, Object, ObjectDefineProperty, Promise, Proxy,
-    ProxyRevocable, RangeError, ReflectApply, ReflectDefineProperty, ReflectDeleteProperty, ReflectGet,
+    ProxyRevocable, RangeError, ReflectApply, ReflectDeleteProperty, ReflectGet,
     ReflectGetOwnPropertyDescriptor, ReflectHas, ReflectOwnKeys, ReflectSet, String, StringPrototype, SymbolIterator,
     TypeError, WeakSet, WeakSetPrototypeAdd, WeakSetPrototypeHas,
   } = internal.primordials;
@@ -23,14 +23,14 @@
   // A longer string comes of a doubling loop. Some functions of strings take a minute for one, or end the process.
   const TOO_LONG = 2 ** 25;
 
-  // Puts `made`, named and described as what it replaces, in place of functions of `object`.
+  // Puts `made`, of the same names and lengths and described as what it replaces, in place of functions of `object`.
+  // (A length that is set afterwards would cost each function, in each isolate, a dictionary of properties.)
   function replaceAll(object, made) {
     const names = ReflectOwnKeys(made);
     for (let i = 0; i < names.length; i++) {
       const descriptor = ReflectGetOwnPropertyDescriptor(object, names[i]);
       const value = made[names[i]];
-      const length = { __proto__: null, value: descriptor.value.length, configurable: true };
-      ReflectDefineProperty(value, "length", length);
+      if (value.length !== descriptor.value.length) throw new TypeError(`${names[i]} has another length`);
       descriptor.value = value;
       ObjectDefineProperty(object, names[i], descriptor);
     }
@@ -106,36 +106,36 @@
     toSorted, toSpliced, unshift, with: withAt,
   } = ArrayPrototype;
   replaceAll(ArrayPrototype, {
-    copyWithin(...args) { return isBounded(this) ? ReflectApply(copyWithin, this, args) : visit(copyWithin, this, args); },
-    every(...args) { return isBounded(this) ? ReflectApply(every, this, args) : visit(every, this, args); },
-    fill(...args) { return isBounded(this) ? ReflectApply(fill, this, args) : visit(fill, this, args); },
-    filter(...args) { return isBounded(this) ? ReflectApply(filter, this, args) : visit(filter, this, args); },
-    find(...args) { return isBounded(this) ? ReflectApply(find, this, args) : visit(find, this, args); },
-    findIndex(...args) { return isBounded(this) ? ReflectApply(findIndex, this, args) : visit(findIndex, this, args); },
-    findLast(...args) { return isBounded(this) ? ReflectApply(findLast, this, args) : visit(findLast, this, args); },
-    findLastIndex(...args) { return isBounded(this) ? ReflectApply(findLastIndex, this, args) : visit(findLastIndex, this, args); },
-    flat(...args) { return isBounded(this) ? ReflectApply(flat, this, args) : visit(flat, this, args); },
-    flatMap(...args) { return isBounded(this) ? ReflectApply(flatMap, this, args) : visit(flatMap, this, args); },
-    forEach(...args) { return isBounded(this) ? ReflectApply(forEach, this, args) : visit(forEach, this, args); },
-    includes(...args) { return isBounded(this) ? ReflectApply(includes, this, args) : visit(includes, this, args); },
-    indexOf(...args) { return isBounded(this) ? ReflectApply(indexOf, this, args) : visit(indexOf, this, args); },
-    join(...args) { return isBounded(this) ? ReflectApply(join, this, args) : visit(join, this, args); },
-    lastIndexOf(...args) { return isBounded(this) ? ReflectApply(lastIndexOf, this, args) : visit(lastIndexOf, this, args); },
-    map(...args) { return isBounded(this) ? ReflectApply(map, this, args) : visit(map, this, args); },
-    reduce(...args) { return isBounded(this) ? ReflectApply(reduce, this, args) : visit(reduce, this, args); },
-    reduceRight(...args) { return isBounded(this) ? ReflectApply(reduceRight, this, args) : visit(reduceRight, this, args); },
-    reverse(...args) { return isBounded(this) ? ReflectApply(reverse, this, args) : visit(reverse, this, args); },
-    shift(...args) { return isBounded(this) ? ReflectApply(shift, this, args) : visit(shift, this, args); },
-    slice(...args) { return isBounded(this) ? ReflectApply(slice, this, args) : visit(slice, this, args); },
-    some(...args) { return isBounded(this) ? ReflectApply(some, this, args) : visit(some, this, args); },
-    sort(...args) { return isBounded(this) ? ReflectApply(sort, this, args) : visit(sort, this, args); },
-    splice(...args) { return isBounded(this) ? ReflectApply(splice, this, args) : visit(splice, this, args); },
-    toLocaleString(...args) { return isBounded(this) ? ReflectApply(toLocaleString, this, args) : visit(toLocaleString, this, args); },
-    toReversed(...args) { return isBounded(this) ? ReflectApply(toReversed, this, args) : visit(toReversed, this, args); },
-    toSorted(...args) { return isBounded(this) ? ReflectApply(toSorted, this, args) : visit(toSorted, this, args); },
-    toSpliced(...args) { return isBounded(this) ? ReflectApply(toSpliced, this, args) : visit(toSpliced, this, args); },
-    unshift(...args) { return isBounded(this) ? ReflectApply(unshift, this, args) : visit(unshift, this, args); },
-    with(...args) { return isBounded(this) ? ReflectApply(withAt, this, args) : visit(withAt, this, args); },
+    copyWithin(target, start) { return isBounded(this) ? ReflectApply(copyWithin, this, arguments) : visit(copyWithin, this, arguments); },
+    every(callback) { return isBounded(this) ? ReflectApply(every, this, arguments) : visit(every, this, arguments); },
+    fill(value) { return isBounded(this) ? ReflectApply(fill, this, arguments) : visit(fill, this, arguments); },
+    filter(callback) { return isBounded(this) ? ReflectApply(filter, this, arguments) : visit(filter, this, arguments); },
+    find(callback) { return isBounded(this) ? ReflectApply(find, this, arguments) : visit(find, this, arguments); },
+    findIndex(callback) { return isBounded(this) ? ReflectApply(findIndex, this, arguments) : visit(findIndex, this, arguments); },
+    findLast(callback) { return isBounded(this) ? ReflectApply(findLast, this, arguments) : visit(findLast, this, arguments); },
+    findLastIndex(callback) { return isBounded(this) ? ReflectApply(findLastIndex, this, arguments) : visit(findLastIndex, this, arguments); },
+    flat() { return isBounded(this) ? ReflectApply(flat, this, arguments) : visit(flat, this, arguments); },
+    flatMap(callback) { return isBounded(this) ? ReflectApply(flatMap, this, arguments) : visit(flatMap, this, arguments); },
+    forEach(callback) { return isBounded(this) ? ReflectApply(forEach, this, arguments) : visit(forEach, this, arguments); },
+    includes(element) { return isBounded(this) ? ReflectApply(includes, this, arguments) : visit(includes, this, arguments); },
+    indexOf(element) { return isBounded(this) ? ReflectApply(indexOf, this, arguments) : visit(indexOf, this, arguments); },
+    join(separator) { return isBounded(this) ? ReflectApply(join, this, arguments) : visit(join, this, arguments); },
+    lastIndexOf(element) { return isBounded(this) ? ReflectApply(lastIndexOf, this, arguments) : visit(lastIndexOf, this, arguments); },
+    map(callback) { return isBounded(this) ? ReflectApply(map, this, arguments) : visit(map, this, arguments); },
+    reduce(callback) { return isBounded(this) ? ReflectApply(reduce, this, arguments) : visit(reduce, this, arguments); },
+    reduceRight(callback) { return isBounded(this) ? ReflectApply(reduceRight, this, arguments) : visit(reduceRight, this, arguments); },
+    reverse() { return isBounded(this) ? ReflectApply(reverse, this, arguments) : visit(reverse, this, arguments); },
+    shift() { return isBounded(this) ? ReflectApply(shift, this, arguments) : visit(shift, this, arguments); },
+    slice(start, end) { return isBounded(this) ? ReflectApply(slice, this, arguments) : visit(slice, this, arguments); },
+    some(callback) { return isBounded(this) ? ReflectApply(some, this, arguments) : visit(some, this, arguments); },
+    sort(compare) { return isBounded(this) ? ReflectApply(sort, this, arguments) : visit(sort, this, arguments); },
+    splice(start, count) { return isBounded(this) ? ReflectApply(splice, this, arguments) : visit(splice, this, arguments); },
+    toLocaleString() { return isBounded(this) ? ReflectApply(toLocaleString, this, arguments) : visit(toLocaleString, this, arguments); },
+    toReversed() { return isBounded(this) ? ReflectApply(toReversed, this, arguments) : visit(toReversed, this, arguments); },
+    toSorted(compare) { return isBounded(this) ? ReflectApply(toSorted, this, arguments) : visit(toSorted, this, arguments); },
+    toSpliced(start, count) { return isBounded(this) ? ReflectApply(toSpliced, this, arguments) : visit(toSpliced, this, arguments); },
+    unshift(element) { return isBounded(this) ? ReflectApply(unshift, this, arguments) : visit(unshift, this, arguments); },
+    with(index, value) { return isBounded(this) ? ReflectApply(withAt, this, arguments) : visit(withAt, this, arguments); },
   });
 
   const { from } = Array;
@@ -190,18 +190,18 @@
     toLocaleUpperCase, toLowerCase, toUpperCase, toWellFormed,
   } = StringPrototype;
   replaceAll(StringPrototype, {
-    localeCompare(...args) { return isShort(this) ? ReflectApply(localeCompare, this, args) : read(localeCompare, this, args); },
-    match(...args) { return isShort(this) ? ReflectApply(match, this, args) : read(match, this, args); },
-    matchAll(...args) { return isShort(this) ? ReflectApply(matchAll, this, args) : read(matchAll, this, args); },
-    normalize(...args) { return isShort(this) ? ReflectApply(normalize, this, args) : read(normalize, this, args); },
-    replace(...args) { return isShort(this) ? ReflectApply(replace, this, args) : read(replace, this, args); },
-    replaceAll(...args) { return isShort(this) ? ReflectApply(replaceEach, this, args) : read(replaceEach, this, args); },
-    search(...args) { return isShort(this) ? ReflectApply(search, this, args) : read(search, this, args); },
-    split(...args) { return isShort(this) ? ReflectApply(split, this, args) : read(split, this, args); },
-    toLocaleLowerCase(...args) { return isShort(this) ? ReflectApply(toLocaleLowerCase, this, args) : read(toLocaleLowerCase, this, args); },
-    toLocaleUpperCase(...args) { return isShort(this) ? ReflectApply(toLocaleUpperCase, this, args) : read(toLocaleUpperCase, this, args); },
-    toLowerCase(...args) { return isShort(this) ? ReflectApply(toLowerCase, this, args) : read(toLowerCase, this, args); },
-    toUpperCase(...args) { return isShort(this) ? ReflectApply(toUpperCase, this, args) : read(toUpperCase, this, args); },
-    toWellFormed(...args) { return isShort(this) ? ReflectApply(toWellFormed, this, args) : read(toWellFormed, this, args); },
+    localeCompare(other) { return isShort(this) ? ReflectApply(localeCompare, this, arguments) : read(localeCompare, this, arguments); },
+    match(pattern) { return isShort(this) ? ReflectApply(match, this, arguments) : read(match, this, arguments); },
+    matchAll(pattern) { return isShort(this) ? ReflectApply(matchAll, this, arguments) : read(matchAll, this, arguments); },
+    normalize() { return isShort(this) ? ReflectApply(normalize, this, arguments) : read(normalize, this, arguments); },
+    replace(pattern, by) { return isShort(this) ? ReflectApply(replace, this, arguments) : read(replace, this, arguments); },
+    replaceAll(pattern, by) { return isShort(this) ? ReflectApply(replaceEach, this, arguments) : read(replaceEach, this, arguments); },
+    search(pattern) { return isShort(this) ? ReflectApply(search, this, arguments) : read(search, this, arguments); },
+    split(separator, limit) { return isShort(this) ? ReflectApply(split, this, arguments) : read(split, this, arguments); },
+    toLocaleLowerCase() { return isShort(this) ? ReflectApply(toLocaleLowerCase, this, arguments) : read(toLocaleLowerCase, this, arguments); },
+    toLocaleUpperCase() { return isShort(this) ? ReflectApply(toLocaleUpperCase, this, arguments) : read(toLocaleUpperCase, this, arguments); },
+    toLowerCase() { return isShort(this) ? ReflectApply(toLowerCase, this, arguments) : read(toLowerCase, this, arguments); },
+    toUpperCase() { return isShort(this) ? ReflectApply(toUpperCase, this, arguments) : read(toUpperCase, this, arguments); },
+    toWellFormed() { return isShort(this) ? ReflectApply(toWellFormed, this, arguments) : read(toWellFormed, this, arguments); },
   });
 })

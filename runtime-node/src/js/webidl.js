@@ -150,6 +150,9 @@
     }
     ObjectDefineProperty(prototype, SymbolToStringTag, { __proto__: null, value: name, configurable: true });
     internal.globals({ [name]: constructor });
+    // V8 keeps the properties of a prototype that it has never seen used in a dictionary, and would make something
+    // faster of it in each isolate.
+    ({ __proto__: prototype }).constructor;
   }
 
   // Gives a class the members of `iterable<K, V>`. `read(object)` checks the brand and returns the flat list
