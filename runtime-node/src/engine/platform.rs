@@ -29,6 +29,8 @@ pub fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         v8::V8::set_flags_from_string(FLAGS);
+        // V8 itself would open and read a file for each isolate's hash seed.
+        v8::V8::set_entropy_source(|bytes| getrandom::fill(bytes).is_ok());
         let platform = v8::new_custom_platform(background_threads(), false, false, Router).make_shared();
         v8::V8::initialize_platform(platform);
         v8::V8::initialize();
