@@ -18,6 +18,9 @@ use super::state::State;
 /// A longer specifier names no module, and is not looked at.
 const LONGEST: usize = 4096;
 
+/// Of a module of fewer bytes every function is compiled at once.
+const SHORT: usize = 4 << 10;
+
 /// What `import.meta.url` begins with.
 const ORIGIN: &str = "file:///";
 
@@ -168,6 +171,7 @@ fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, name: &str) -> Opti
         throw(scope, &format!("There is no module \"{name}\""));
         return None;
     };
+    let length = source.len();
     let Some(source) = text(scope, source) else {
         throw(scope, &format!("The module \"{name}\" is too large"));
         return None;
@@ -180,6 +184,8 @@ fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, name: &str) -> Opti
             let cached = CachedData::new(cached);
             (Source::new_with_cached_data(source, Some(&origin), cached), CompileOptions::ConsumeCodeCache)
         }
+        // Of little code most is used, and what is not compiled ahead is parsed twice.
+        None if length < SHORT => (Source::new(source, Some(&origin)), CompileOptions::EagerCompile),
         None => (Source::new(source, Some(&origin)), CompileOptions::NoCompileOptions),
     };
     let module = compile_module2(scope, &mut source, options, NoCacheReason::NoReason)?;
