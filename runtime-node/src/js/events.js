@@ -4,7 +4,7 @@
   "use strict";
 
   const {
-    ArrayPrototypePush, ArrayPrototypeSplice, Map, MapPrototypeGet, MapPrototypeSet, ObjectDefineProperty,
+    ArrayPrototypePush, ArrayPrototypeSplice, DateNow, Map, MapPrototypeGet, MapPrototypeSet, ObjectDefineProperty,
     ReflectApply, TypeError,
   } = internal.primordials;
   const { DOMString, dictionary, expose, handler, isObject, needs, unsigned } = internal.webidl;
@@ -58,8 +58,7 @@
       this.#bubbles = !!bubbles;
       this.#cancelable = !!cancelable;
       this.#composed = !!composed;
-      const { now } = internal.ops;
-      if (now !== undefined) this.#time = now();
+      this.#time = DateNow();
     }
 
     get type() {

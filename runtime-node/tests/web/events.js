@@ -8,6 +8,7 @@ check("an event says what it is", () => {
     ["x", true, true, false, null, 0, false],
   );
   equal(Event.AT_TARGET, 2);
+  equal(event.timeStamp, performance.now());
   throws("TypeError", () => new Event());
 });
 
