@@ -20,15 +20,10 @@ use oxc_diagnostics::OxcDiagnostic;
 use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
+use tenon_proto::revision::{MAX_MODULE_BYTES, MAX_MODULES, MAX_SOURCE_BYTES};
 
 use links::{Links, ModuleLinks};
 use position::Position;
-
-/// The largest module, in bytes. A ConfigMap cannot hold more, and an inline module not even that.
-pub const MAX_MODULE_BYTES: usize = 1024 * 1024;
-
-/// How many modules a Worker may have.
-pub const MAX_MODULES: usize = 1_000;
 
 /// How deep brackets may nest. Nothing that people or bundlers write comes near; it keeps most of what is written
 /// to exhaust memory from the parser.
@@ -128,9 +123,14 @@ pub fn resolve(importer: &str, specifier: &str) -> Option<String> {
 }
 
 fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
+    let of_all = |message| vec![CompileError::of_module(modules.keys().next().map_or("", String::as_str), message)];
     if modules.len() > MAX_MODULES {
-        let message = format!("a Worker has at most {MAX_MODULES} modules, not {}; bundle them", modules.len());
-        return vec![CompileError::of_module(modules.keys().next().map_or("", String::as_str), message)];
+        let found = modules.len();
+        return of_all(format!("a Worker has at most {MAX_MODULES} modules, not {found}; bundle them"));
+    }
+    let bytes: usize = modules.iter().map(|(file, source)| file.len() + source.len()).sum();
+    if bytes > MAX_SOURCE_BYTES {
+        return of_all(format!("a Worker's modules have at most {MAX_SOURCE_BYTES} bytes together, not {bytes}"));
     }
     let broken = modules.iter().filter_map(|(file, source)| {
         let message = if source.len() > MAX_MODULE_BYTES {

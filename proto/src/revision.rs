@@ -1,12 +1,26 @@
 //! What a node runs: an immutable snapshot of a Worker's code and configuration, named by its digest.
 
+mod assembler;
+
 use std::collections::BTreeMap;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use crate::catalog::{self, GetRevisionResponse, get_revision_response::Part};
-use crate::id::{InvalidDigest, InvalidWorkerId, RevisionDigest, WorkerId};
+use crate::id::{RevisionDigest, WorkerId};
+
+pub use assembler::{Assembler, MalformedRevision, TooLarge};
+
+/// How many modules a Worker may have.
+pub const MAX_MODULES: usize = 1_000;
+
+/// The largest module, in bytes. A ConfigMap cannot hold more, and an inline module not even that.
+pub const MAX_MODULE_BYTES: usize = 1024 * 1024;
+
+/// The most that a Worker's modules may have together, their names included, in bytes. What Kubernetes keeps of a
+/// Worker is far less; it is for what comes from elsewhere, and a node has it in memory for every Worker that it runs.
+pub const MAX_SOURCE_BYTES: usize = 16 * 1024 * 1024;
 
 /// The largest piece of a module in one message, in bytes: well under gRPC's default limit of 4 MiB.
 const MODULE_CHUNK: usize = 256 * 1024;
@@ -59,29 +73,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { cpu_ms: 50, wall_ms: 30_000, memory_mib: 128, startup_ms: 400, concurrency: 100, request_body_mib: 16 }
     }
-}
-
-/// Why a stream of `GetRevision` is not a revision.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum MalformedRevision {
-    #[error("the stream does not begin with the revision's head")]
-    NoHead,
-    #[error("the head has no limits")]
-    NoLimits,
-    #[error("a module's first chunk has no name")]
-    UnnamedModule,
-    #[error("module {0:?} came twice")]
-    DuplicateModule(String),
-    #[error("{announced} modules were announced and {received} came")]
-    Incomplete { announced: u32, received: usize },
-    #[error("the entrypoint {0:?} is not among the modules")]
-    NoEntrypoint(String),
-    #[error("content of digest {actual} came for {announced}")]
-    WrongDigest { announced: RevisionDigest, actual: RevisionDigest },
-    #[error(transparent)]
-    Worker(#[from] InvalidWorkerId),
-    #[error(transparent)]
-    Digest(#[from] InvalidDigest),
 }
 
 impl Revision {
@@ -140,74 +131,6 @@ impl Revision {
         std::iter::once(Part::Head(head))
             .chain(chunks.map(Part::Module))
             .map(|part| GetRevisionResponse { part: Some(part) })
-    }
-}
-
-/// Puts a revision together from the messages of a `GetRevision` stream.
-#[derive(Default)]
-pub struct Assembler {
-    head: Option<catalog::RevisionHead>,
-    modules: BTreeMap<String, Bytes>,
-    partial: Option<(String, BytesMut)>,
-}
-
-impl Assembler {
-    /// Takes the next message.
-    pub fn push(&mut self, message: GetRevisionResponse) -> Result<(), MalformedRevision> {
-        match message.part {
-            Some(Part::Head(head)) => self.head = Some(head),
-            Some(Part::Module(chunk)) => self.push_chunk(chunk)?,
-            // A part of a newer server that this version does not know.
-            None => {}
-        }
-        Ok(())
-    }
-
-    fn push_chunk(&mut self, chunk: catalog::ModuleChunk) -> Result<(), MalformedRevision> {
-        let (name, data) = match self.partial.take() {
-            Some((name, mut data)) => {
-                data.extend_from_slice(&chunk.data);
-                (name, data)
-            }
-            None if chunk.name.is_empty() => return Err(MalformedRevision::UnnamedModule),
-            None => (chunk.name, BytesMut::from(chunk.data)),
-        };
-        if !chunk.end {
-            self.partial = Some((name, data));
-        } else if self.modules.insert(name.clone(), data.freeze()).is_some() {
-            return Err(MalformedRevision::DuplicateModule(name));
-        }
-        Ok(())
-    }
-
-    /// Call at the end of the stream.
-    ///
-    /// # Errors
-    /// When something is missing, or the content does not have the digest that was announced.
-    pub fn finish(self) -> Result<(RevisionDigest, Revision), MalformedRevision> {
-        let head = self.head.ok_or(MalformedRevision::NoHead)?;
-        if self.modules.len() != head.modules as usize {
-            return Err(MalformedRevision::Incomplete { announced: head.modules, received: self.modules.len() });
-        }
-        if !self.modules.contains_key(&head.entrypoint) {
-            return Err(MalformedRevision::NoEntrypoint(head.entrypoint));
-        }
-        let revision = Revision {
-            state: head.state().into(),
-            worker: head.worker.parse()?,
-            name: head.revision,
-            entrypoint: head.entrypoint,
-            modules: self.modules,
-            vars: from_variables(head.vars),
-            secrets: from_variables(head.secrets),
-            limits: head.limits.ok_or(MalformedRevision::NoLimits)?.into(),
-        };
-        let announced = RevisionDigest::try_from(&head.digest[..])?;
-        let actual = revision.digest();
-        if announced != actual {
-            return Err(MalformedRevision::WrongDigest { announced, actual });
-        }
-        Ok((actual, revision))
     }
 }
 
@@ -280,85 +203,4 @@ impl From<catalog::Limits> for Limits {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn revision() -> Revision {
-        Revision {
-            worker: WorkerId::new("shop", "cart"),
-            name: "cart-0123456789".into(),
-            entrypoint: "worker.js".into(),
-            modules: [
-                ("worker.js".to_owned(), Bytes::from_static(b"export default {}")),
-                ("empty.js".to_owned(), Bytes::new()),
-                ("large.js".to_owned(), Bytes::from(vec![b' '; 2 * MODULE_CHUNK + 1])),
-            ]
-            .into(),
-            vars: [("GREETING".to_owned(), "hello".to_owned())].into(),
-            secrets: BTreeMap::new(),
-            limits: Limits::default(),
-            state: StatePolicy::default(),
-        }
-    }
-
-    fn assemble(messages: impl IntoIterator<Item = GetRevisionResponse>) -> Result<Revision, MalformedRevision> {
-        let mut assembler = Assembler::default();
-        for message in messages {
-            assembler.push(message)?;
-        }
-        assembler.finish().map(|(_, revision)| revision)
-    }
-
-    #[test]
-    fn what_is_taken_apart_comes_together_again() {
-        assert_eq!(assemble(revision().to_messages()), Ok(revision()));
-    }
-
-    #[test]
-    fn a_lost_message_is_noticed() {
-        let count = revision().to_messages().count();
-        for lost in 0..count {
-            let rest = revision().to_messages().enumerate().filter(|(i, _)| *i != lost).map(|(_, m)| m);
-            assert!(assemble(rest).is_err(), "without message {lost}");
-        }
-    }
-
-    #[test]
-    fn a_byte_changed_on_the_way_is_noticed() {
-        let tampered = revision().to_messages().map(|mut message| {
-            if let Some(Part::Module(chunk)) = &mut message.part {
-                let mut data = chunk.data.to_vec();
-                data.iter_mut().take(1).for_each(|byte| *byte ^= 1);
-                chunk.data = data.into();
-            }
-            message
-        });
-        assert!(matches!(assemble(tampered), Err(MalformedRevision::WrongDigest { .. })));
-    }
-
-    #[test]
-    fn every_field_is_part_of_the_digest() {
-        let base = revision().digest();
-        let changes: [fn(&mut Revision); 7] = [
-            |r| r.worker = WorkerId::new("shop", "basket"),
-            |r| r.name.push('x'),
-            |r| r.entrypoint = "empty.js".into(),
-            |r| drop(r.modules.remove("empty.js")),
-            |r| drop(r.vars.insert("GREETING".into(), "hi".into())),
-            |r| drop(r.secrets.insert("KEY".into(), "k".into())),
-            |r| r.limits.cpu_ms += 1,
-        ];
-        for (i, change) in changes.iter().enumerate() {
-            let mut changed = revision();
-            change(&mut changed);
-            assert_ne!(changed.digest(), base, "change {i}");
-        }
-    }
-
-    #[test]
-    fn a_variable_is_not_mistaken_for_a_secret() {
-        let mut moved = revision();
-        moved.secrets = std::mem::take(&mut moved.vars);
-        assert_ne!(moved.digest(), revision().digest());
-    }
-}
+mod tests;

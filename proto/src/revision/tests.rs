@@ -1,0 +1,123 @@
+use super::*;
+
+fn revision() -> Revision {
+    Revision {
+        worker: WorkerId::new("shop", "cart"),
+        name: "cart-0123456789".into(),
+        entrypoint: "worker.js".into(),
+        modules: [
+            ("worker.js".to_owned(), Bytes::from_static(b"export default {}")),
+            ("empty.js".to_owned(), Bytes::new()),
+            ("large.js".to_owned(), Bytes::from(vec![b' '; 2 * MODULE_CHUNK + 1])),
+        ]
+        .into(),
+        vars: [("GREETING".to_owned(), "hello".to_owned())].into(),
+        secrets: BTreeMap::new(),
+        limits: Limits::default(),
+        state: StatePolicy::default(),
+    }
+}
+
+/// Messages of modules alone, each in one chunk.
+fn chunks(modules: impl IntoIterator<Item = (String, usize)>) -> impl Iterator<Item = GetRevisionResponse> {
+    modules.into_iter().map(|(name, len)| {
+        let chunk = catalog::ModuleChunk { name, data: vec![b' '; len].into(), end: true };
+        GetRevisionResponse { part: Some(Part::Module(chunk)) }
+    })
+}
+
+fn assemble(messages: impl IntoIterator<Item = GetRevisionResponse>) -> Result<Revision, MalformedRevision> {
+    let mut assembler = Assembler::default();
+    for message in messages {
+        assembler.push(message)?;
+    }
+    assembler.finish().map(|(_, revision)| revision)
+}
+
+#[test]
+fn what_is_taken_apart_comes_together_again() {
+    assert_eq!(assemble(revision().to_messages()), Ok(revision()));
+}
+
+#[test]
+fn a_lost_message_is_noticed() {
+    let count = revision().to_messages().count();
+    for lost in 0..count {
+        let rest = revision().to_messages().enumerate().filter(|(i, _)| *i != lost).map(|(_, m)| m);
+        assert!(assemble(rest).is_err(), "without message {lost}");
+    }
+}
+
+#[test]
+fn a_byte_changed_on_the_way_is_noticed() {
+    let tampered = revision().to_messages().map(|mut message| {
+        if let Some(Part::Module(chunk)) = &mut message.part {
+            let mut data = chunk.data.to_vec();
+            data.iter_mut().take(1).for_each(|byte| *byte ^= 1);
+            chunk.data = data.into();
+        }
+        message
+    });
+    assert!(matches!(assemble(tampered), Err(MalformedRevision::WrongDigest { .. })));
+}
+
+#[test]
+fn as_much_as_is_allowed_comes_together() {
+    let module = |n: usize| (format!("{n}.js"), Bytes::from(vec![b' '; if n < 15 { MAX_MODULE_BYTES } else { 9 }]));
+    let modules = (0..MAX_MODULES).map(module).collect();
+    let large = Revision { entrypoint: "0.js".into(), modules, ..revision() };
+    assert_eq!(assemble(large.to_messages()), Ok(large));
+}
+
+#[test]
+fn what_is_too_much_is_refused_before_all_of_it_is_there() {
+    let mut announced = revision().to_messages().next().unwrap();
+    if let Some(Part::Head(head)) = &mut announced.part {
+        head.modules = MAX_MODULES as u32 + 1;
+    }
+    assert_eq!(Assembler::default().push(announced), Err(TooLarge::Modules.into()));
+
+    let refused = |modules: Vec<(String, usize)>| assemble(chunks(modules)).unwrap_err();
+    let many = (0..=MAX_MODULES).map(|n| (format!("{n}.js"), 0)).collect();
+    assert_eq!(refused(many), TooLarge::Modules.into());
+    let large = vec![("large.js".to_owned(), MAX_MODULE_BYTES + 1)];
+    assert_eq!(refused(large), TooLarge::Module("large.js".to_owned()).into());
+    let all = (0..=16).map(|n| (format!("{n}.js"), MAX_MODULE_BYTES)).collect();
+    assert_eq!(refused(all), TooLarge::Source.into());
+    assert_eq!(refused(vec![("long".repeat(MAX_SOURCE_BYTES / 4 + 1), 0)]), TooLarge::Source.into());
+}
+
+#[test]
+fn a_module_that_never_ends_is_refused() {
+    let endless = std::iter::once("endless.js").chain(std::iter::repeat("")).map(|name| {
+        let chunk = catalog::ModuleChunk { name: name.into(), data: vec![b' '; MODULE_CHUNK].into(), end: false };
+        GetRevisionResponse { part: Some(Part::Module(chunk)) }
+    });
+    assert_eq!(assemble(endless), Err(TooLarge::Module("endless.js".to_owned()).into()));
+}
+
+#[test]
+fn every_field_is_part_of_the_digest() {
+    let base = revision().digest();
+    let changes: [fn(&mut Revision); 7] = [
+        |r| r.worker = WorkerId::new("shop", "basket"),
+        |r| r.name.push('x'),
+        |r| r.entrypoint = "empty.js".into(),
+        |r| drop(r.modules.remove("empty.js")),
+        |r| drop(r.vars.insert("GREETING".into(), "hi".into())),
+        |r| drop(r.secrets.insert("KEY".into(), "k".into())),
+        |r| r.limits.cpu_ms += 1,
+    ];
+    for (i, change) in changes.iter().enumerate() {
+        let mut changed = revision();
+        change(&mut changed);
+        assert_ne!(changed.digest(), base, "change {i}");
+    }
+}
+
+#[test]
+fn a_variable_is_not_mistaken_for_a_secret() {
+    let mut moved = revision();
+    moved.secrets = std::mem::take(&mut moved.vars);
+    assert_ne!(moved.digest(), revision().digest());
+}
