@@ -58,6 +58,7 @@ bench: tools ## Measure Tenon beside its peers, in one run
 	cargo build --release --workspace $(BINARIES) --bin tenon-bench
 	cargo bench --package tenon-router --bench ring
 	cargo bench --package tenon-runtime-node --bench engine --no-run
+	cargo test --release --package tenon-runtime-node --test hostile --no-run
 	trap 'deploy/cluster/down' EXIT
 	deploy/cluster/up
 	deploy/cluster/run-in target/release/tenon-bench

@@ -5,12 +5,19 @@ use std::time::Duration;
 use crate::table::Table;
 use crate::unit::{human, mib};
 
-/// What must be at most so much.
+/// What must be on one side of a bound.
 #[derive(Debug)]
 pub struct Bar {
     what: String,
     measured: Option<Amount>,
-    at_most: Option<Amount>,
+    bound: Option<Bound>,
+}
+
+/// The bound itself is within it.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    AtMost(Amount),
+    AtLeast(Amount),
 }
 
 /// Amounts of one bar are of one kind, as its constructors see to.
@@ -19,27 +26,49 @@ enum Amount {
     Time(Duration),
     Bytes(u64),
     Count(u64),
+    /// So many a second.
+    Rate(f64),
 }
 
 impl Bar {
     pub fn time(what: impl Into<String>, measured: Option<Duration>, at_most: Option<Duration>) -> Self {
-        Self { what: what.into(), measured: measured.map(Amount::Time), at_most: at_most.map(Amount::Time) }
+        Self::at_most(what, measured.map(Amount::Time), at_most.map(Amount::Time))
     }
 
     pub fn bytes(what: impl Into<String>, measured: Option<u64>, at_most: Option<u64>) -> Self {
-        Self { what: what.into(), measured: measured.map(Amount::Bytes), at_most: at_most.map(Amount::Bytes) }
+        Self::at_most(what, measured.map(Amount::Bytes), at_most.map(Amount::Bytes))
     }
 
     /// Something that must not happen.
     pub fn never(what: impl Into<String>, happened: Option<u64>) -> Self {
-        Self { what: what.into(), measured: happened.map(Amount::Count), at_most: Some(Amount::Count(0)) }
+        Self::at_most(what, happened.map(Amount::Count), Some(Amount::Count(0)))
     }
 
-    fn verdict(&self) -> &'static str {
-        match (self.measured, self.at_most) {
-            (Some(measured), Some(at_most)) if measured <= at_most => "held",
-            (Some(_), Some(_)) => "MISSED",
-            _ => "not measured",
+    /// Something that must happen so often a second.
+    pub fn rate(what: impl Into<String>, measured: Option<f64>, at_least: Option<f64>) -> Self {
+        let bound = at_least.map(Amount::Rate).map(Bound::AtLeast);
+        Self { what: what.into(), measured: measured.map(Amount::Rate), bound }
+    }
+
+    fn at_most(what: impl Into<String>, measured: Option<Amount>, bound: Option<Amount>) -> Self {
+        Self { what: what.into(), measured, bound: bound.map(Bound::AtMost) }
+    }
+
+    pub fn verdict(&self) -> &'static str {
+        let held = match (self.measured, self.bound) {
+            (Some(measured), Some(Bound::AtMost(bound))) => measured <= bound,
+            (Some(measured), Some(Bound::AtLeast(bound))) => measured >= bound,
+            _ => return "not measured",
+        };
+        if held { "held" } else { "MISSED" }
+    }
+}
+
+impl Bound {
+    fn show(self) -> String {
+        match self {
+            Self::AtMost(amount) => format!("≤ {}", amount.show()),
+            Self::AtLeast(amount) => format!("≥ {}", amount.show()),
         }
     }
 }
@@ -50,16 +79,19 @@ impl Amount {
             Self::Time(time) => human(time),
             Self::Bytes(bytes) => mib(bytes),
             Self::Count(count) => count.to_string(),
+            Self::Rate(rate) => format!("{rate:.0}/s"),
         }
     }
 }
 
 /// What became of them.
 pub fn table(bars: &[Bar]) -> Table {
-    let mut table = Table::new(["bar", "at most", "measured", "verdict"]);
+    let mut table = Table::new(["bar", "bound", "measured", "verdict"]);
+    let nothing = || "-".to_owned();
     for bar in bars {
-        let show = |amount: Option<Amount>| amount.map_or_else(|| "-".to_owned(), Amount::show);
-        table.row([bar.what.clone(), show(bar.at_most), show(bar.measured), bar.verdict().to_owned()]);
+        let bound = bar.bound.map_or_else(nothing, Bound::show);
+        let measured = bar.measured.map_or_else(nothing, Amount::show);
+        table.row([bar.what.clone(), bound, measured, bar.verdict().to_owned()]);
     }
     table
 }
@@ -77,6 +109,13 @@ mod tests {
     fn a_bar_is_held_up_to_itself() {
         assert_eq!(bar(Some(3), Some(3)).verdict(), "held");
         assert_eq!(bar(Some(4), Some(3)).verdict(), "MISSED");
+    }
+
+    #[test]
+    fn a_rate_is_held_from_its_bar_on() {
+        assert_eq!(Bar::rate("x", Some(3.0), Some(3.0)).verdict(), "held");
+        assert_eq!(Bar::rate("x", Some(2.9), Some(3.0)).verdict(), "MISSED");
+        assert_eq!(Bar::rate("x", None, Some(3.0)).verdict(), "not measured");
     }
 
     #[test]

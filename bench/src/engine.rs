@@ -1,69 +1,173 @@
-//! The engine's figures, which the node's own benchmark measures and prints: no network, no second process.
+//! The engine's figures, which the node's own benchmark measures: no network, no second process.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use serde::Deserialize;
 
-/// What the bars need of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
-    /// An invocation of the hello Worker in an isolate that runs.
-    pub warm: Option<Duration>,
-    /// A Worker of 1 KB, from its source to its first response.
-    pub cold: Option<Duration>,
+use crate::bar::Bar;
+use crate::table::Table;
+use crate::unit::{human, mib};
+
+/// The rows that the bars are about, as the benchmark calls them.
+const WARM: &str = "warm, hello";
+const COLD_SPARE: &str = "cold start, 1 KB, spare ready";
+const COLD: &str = "cold start, 1 KB";
+const COLD_LARGE: &str = "cold start, 1 MiB, bytecode";
+
+const WARM_WITHIN: Duration = Duration::from_micros(5);
+/// Warm invocations a second on one core.
+const WARM_RATE: f64 = 180_000.0;
+const COLD_SPARE_WITHIN: Duration = Duration::from_micros(500);
+const COLD_SPARE_P99_WITHIN: Duration = Duration::from_micros(1_500);
+const COLD_WITHIN: Duration = Duration::from_millis(2);
+const COLD_LARGE_WITHIN: Duration = Duration::from_millis(5);
+
+/// All rows, by their labels.
+#[derive(Debug, PartialEq)]
+pub struct Record {
+    times: BTreeMap<String, Times>,
+    /// Bytes.
+    memory: BTreeMap<String, u64>,
 }
 
-/// Runs the benchmark and shows what it prints.
-///
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Times {
+    p50: Duration,
+    p99: Duration,
+    /// Of the whole process, for one.
+    cpu: Duration,
+}
+
+/// A line of the benchmark; durations are in nanoseconds.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Row {
+    Times { label: String, p50: u64, p99: u64, cpu: u64 },
+    Memory { label: String, bytes: u64 },
+}
+
 /// # Errors
-/// When it cannot be run, or fails.
-pub fn run() -> anyhow::Result<Figures> {
+/// When the benchmark cannot be run, or fails, or prints what is not a row.
+pub fn run() -> anyhow::Result<Record> {
+    eprintln!("engine: invocations and starts without a network");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["bench", "--quiet", "--package", "tenon-runtime-node", "--bench", "engine"])
+        .args(["bench", "--quiet", "--package", "tenon-runtime-node", "--bench", "engine", "--", "--json"])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run cargo")?;
-    let printed = String::from_utf8_lossy(&output.stdout);
-    println!("{printed}");
     ensure!(output.status.success(), "the engine's benchmark: {}", output.status);
-    Ok(Figures { warm: figure(&printed, "warm"), cold: figure(&printed, "cold start") })
+    Record::parse(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The first duration in the first line that begins with `label`.
-fn figure(printed: &str, label: &str) -> Option<Duration> {
-    let line = printed.lines().find_map(|line| line.trim_start().strip_prefix(label))?;
-    let words: Vec<&str> = line.split_whitespace().collect();
-    words.windows(2).find_map(|pair| duration(pair[0].parse().ok()?, pair[1]))
+impl Record {
+    fn parse(printed: &str) -> anyhow::Result<Self> {
+        let mut record = Self { times: BTreeMap::new(), memory: BTreeMap::new() };
+        for line in printed.lines().filter(|line| line.starts_with('{')) {
+            match serde_json::from_str(line).with_context(|| format!("not a row of the engine's benchmark: {line}"))? {
+                Row::Times { label, p50, p99, cpu } => {
+                    let [p50, p99, cpu] = [p50, p99, cpu].map(Duration::from_nanos);
+                    record.times.insert(label, Times { p50, p99, cpu });
+                }
+                Row::Memory { label, bytes } => {
+                    record.memory.insert(label, bytes);
+                }
+            }
+        }
+        Ok(record)
+    }
 }
 
-fn duration(value: f64, unit: &str) -> Option<Duration> {
-    let seconds = match unit.trim_end_matches(',') {
-        "ns" => 1e-9,
-        "µs" | "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        _ => return None,
-    };
-    Some(Duration::from_secs_f64(value * seconds))
+impl Times {
+    /// What one core bears: it has a second of CPU time in each second.
+    fn per_second(self) -> f64 {
+        1.0 / self.cpu.as_secs_f64()
+    }
+}
+
+/// The promises.
+pub fn bars(record: Option<&Record>) -> [Bar; 6] {
+    let times = |label: &str| record.and_then(|record| record.times.get(label));
+    let p50 = |label| times(label).map(|times| times.p50);
+    [
+        Bar::time("warm invocation on a shard, p50", p50(WARM), Some(WARM_WITHIN)),
+        Bar::rate(
+            "warm invocations on a core, by CPU time in a loop",
+            times(WARM).map(|times| times.per_second()),
+            Some(WARM_RATE),
+        ),
+        Bar::time("cold start of 1 KB, spare isolate ready, p50", p50(COLD_SPARE), Some(COLD_SPARE_WITHIN)),
+        Bar::time(
+            "cold start of 1 KB, spare isolate ready, p99",
+            times(COLD_SPARE).map(|times| times.p99),
+            Some(COLD_SPARE_P99_WITHIN),
+        ),
+        Bar::time("cold start of 1 KB, no spare isolate, p50", p50(COLD), Some(COLD_WITHIN)),
+        Bar::time("cold start of 1 MiB, code cache present, p50", p50(COLD_LARGE), Some(COLD_LARGE_WITHIN)),
+    ]
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "The engine, without a network\n")?;
+        let mut table = Table::new(["", "p50", "p99", "CPU each", "a second on a core", "memory"]);
+        let nothing = || "-".to_owned();
+        for (label, times) in &self.times {
+            let [p50, p99, cpu] = [times.p50, times.p99, times.cpu].map(human);
+            table.row([label.clone(), p50, p99, cpu, format!("{:.0}", times.per_second()), nothing()]);
+        }
+        for (label, bytes) in &self.memory {
+            table.row([label.clone(), nothing(), nothing(), nothing(), nothing(), mib(*bytes)]);
+        }
+        writeln!(f, "{table}")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PRINTED: &str = r#"{"bytes":1363149,"label":"memory of each of 200"}
+{"cpu":4000,"label":"warm, hello","p50":4900,"p99":9000}
+{"cpu":400000,"label":"cold start, 1 KB, spare ready","p50":400000,"p99":2000000}
+"#;
+
     #[test]
-    fn a_figure_is_the_first_duration_behind_its_label() {
-        let printed =
-            "                 p50      p99\nwarm, hello   3.5 µs   9.0 µs\ncold start, 1 KB   1.25 ms   2 ms\n";
-        assert_eq!(figure(printed, "warm"), Some(Duration::from_nanos(3_500)));
-        assert_eq!(figure(printed, "cold start"), Some(Duration::from_micros(1_250)));
+    fn rows_are_found_by_their_labels() {
+        let record = Record::parse(PRINTED).unwrap();
+        let nanos = Duration::from_nanos;
+        assert_eq!(record.times[WARM], Times { p50: nanos(4_900), p99: nanos(9_000), cpu: nanos(4_000) });
+        assert_eq!(record.memory["memory of each of 200"], 1_363_149);
     }
 
     #[test]
-    fn what_is_not_printed_is_no_figure() {
-        assert_eq!(figure("nothing of the kind\n", "warm"), None);
-        assert_eq!(figure("warm: very\n", "warm"), None);
+    fn each_bar_is_about_a_row_of_its_own() {
+        let record = Record::parse(PRINTED).unwrap();
+        let verdicts = bars(Some(&record)).map(|bar| bar.verdict());
+        assert_eq!(verdicts, ["held", "held", "held", "MISSED", "not measured", "not measured"]);
+    }
+
+    #[test]
+    fn a_core_bears_as_many_as_it_has_time_for() {
+        let times = Record::parse(PRINTED).unwrap().times[WARM];
+        assert_eq!(times.per_second().round(), 250_000.0);
+    }
+
+    #[test]
+    fn what_is_no_row_is_an_error() {
+        assert!(Record::parse("{\"label\": \"warm, hello\"}").is_err());
+        assert!(Record::parse("Compiling\n").unwrap().times.is_empty());
+    }
+
+    #[test]
+    fn the_benchmark_has_every_row_that_a_bar_is_about() {
+        let benchmark = include_str!("../../runtime-node/benches/engine.rs");
+        for label in [WARM, COLD_SPARE, COLD, COLD_LARGE] {
+            assert!(benchmark.contains(&format!("\"{label}\"")), "{label}");
+        }
     }
 }

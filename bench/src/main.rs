@@ -6,7 +6,8 @@
 //!  engine    the node's own benchmark, without a network ──► warm invocation, cold start
 //!  isolates  a node beside workerd ──► cold start, memory for each Worker
 //!  fleet     thousands of Workers on a node ──► failures, evictions, latencies
-//!  fairness  a tenant that takes all it may on a shard ──► its neighbours' latencies
+//!  fairness  a tenant that takes all it may on a shard ──► its neighbours' latencies and throughput
+//!  hostile   the suite of hostile Workers ──► how many end as they must, and whether their process survives
 //!                                                            └──► the bars, and what became of them
 //! ```
 
@@ -16,6 +17,7 @@ mod contest;
 mod engine;
 mod fairness;
 mod fleet;
+mod hostile;
 mod isolates;
 mod load;
 mod metrics;
@@ -109,6 +111,8 @@ enum Part {
     Fleet,
     /// The neighbours of a Worker that takes all it may.
     Fairness,
+    /// The suite of hostile Workers.
+    Hostile,
 }
 
 fn default_bin() -> PathBuf {
@@ -120,7 +124,7 @@ fn default_bin() -> PathBuf {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let parts = match args.parts.as_slice() {
-        [] => &[Part::Engine, Part::Contest, Part::Isolates, Part::Fleet, Part::Fairness, Part::Apply],
+        [] => &[Part::Engine, Part::Contest, Part::Isolates, Part::Fleet, Part::Fairness, Part::Hostile, Part::Apply],
         chosen => chosen,
     };
     let scratch = tempfile::tempdir()?;
@@ -137,10 +141,11 @@ fn main() -> anyhow::Result<()> {
             Part::Apply => report.apply = Some(apply::run(args.workers)?),
             Part::Contest => report.contest = contest(&args, &peers, Some(&own))?,
             Part::Peers => report.contest = contest(&args, &peers, None)?,
-            Part::Engine => report.engine = engine::run()?,
+            Part::Engine => report.engine = Some(engine::run()?),
             Part::Isolates => report.isolates = Some(isolates::run(&peers, &own, args.isolates())?),
             Part::Fleet => report.fleet = Some(fleet::run(&peers, &own, args.fleet())?),
             Part::Fairness => report.fairness = Some(fairness::run(&peers, &own, args.fairness())?),
+            Part::Hostile => report.hostile = Some(hostile::run()?),
         }
     }
     println!("\n{report}");

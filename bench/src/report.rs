@@ -7,24 +7,23 @@ use crate::apply::{self, Stage};
 use crate::bar::{self, Bar};
 use crate::table::Table;
 use crate::unit::{human, micros};
-use crate::{contest, engine, fairness, fleet, isolates};
+use crate::{contest, engine, fairness, fleet, hostile, isolates};
 
 /// Whose CPU time for a request is the bar.
 const REFERENCE: &str = "Envoy + deno";
 
 const FIRST_200_WITHIN: Duration = Duration::from_secs(1);
-const WARM_WITHIN: Duration = Duration::from_micros(20);
-const COLD_WITHIN: Duration = Duration::from_millis(3);
 
 /// All that was measured.
 #[derive(Debug, Default)]
 pub struct Report {
     pub apply: Option<apply::Record>,
     pub contest: Vec<contest::Record>,
-    pub engine: engine::Figures,
+    pub engine: Option<engine::Record>,
     pub isolates: Option<isolates::Record>,
     pub fleet: Option<fleet::Record>,
     pub fairness: Option<fairness::Record>,
+    pub hostile: Option<hostile::Record>,
 }
 
 impl fmt::Display for Report {
@@ -37,6 +36,9 @@ impl fmt::Display for Report {
             writeln!(f, "The hello Worker; the median of {} rounds\n", self.contest[0].samples.len())?;
             writeln!(f, "{}", contest_table(&self.contest))?;
         }
+        if let Some(engine) = &self.engine {
+            writeln!(f, "{engine}")?;
+        }
         if let Some(isolates) = &self.isolates {
             writeln!(f, "{isolates}")?;
         }
@@ -45,6 +47,9 @@ impl fmt::Display for Report {
         }
         if let Some(fairness) = &self.fairness {
             writeln!(f, "{fairness}")?;
+        }
+        if let Some(hostile) = &self.hostile {
+            writeln!(f, "{hostile}")?;
         }
         writeln!(f, "{}", bar::table(&self.bars()))
     }
@@ -57,13 +62,13 @@ impl Report {
         let beside = format!("CPU time for a request, router + node beside {REFERENCE}");
         let mut bars = vec![
             Bar::time("apply → first 200, p99", first_200, Some(FIRST_200_WITHIN)),
-            Bar::time("warm invocation on a shard", self.engine.warm, Some(WARM_WITHIN)),
-            Bar::time("cold start of a 1 KB Worker", self.engine.cold, Some(COLD_WITHIN)),
             Bar::time(beside, cpu("Tenon"), cpu(REFERENCE)),
         ];
+        bars.extend(engine::bars(self.engine.as_ref()));
         bars.extend(isolates::bars(self.isolates.as_ref()));
         bars.extend(fleet::bars(self.fleet.as_ref()));
         bars.extend(fairness::bars(self.fairness.as_ref()));
+        bars.extend(hostile::bars(self.hostile.as_ref()));
         bars
     }
 }

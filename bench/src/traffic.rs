@@ -72,6 +72,10 @@ impl Tally {
         self.in_time
     }
 
+    pub fn in_time_per_second(&self) -> f64 {
+        self.in_time as f64 / self.duration.as_secs_f64()
+    }
+
     pub fn per_second(&self) -> f64 {
         self.asked() as f64 / self.duration.as_secs_f64()
     }
@@ -220,6 +224,7 @@ mod tests {
         let mut tally = round();
         tally.merge(round());
         assert_eq!((tally.asked(), tally.failed(), tally.in_time()), (8, 6, 2));
-        assert_eq!((tally.per_second(), tally.latency(0.99)), (4.0, Duration::from_millis(500)));
+        assert_eq!((tally.per_second(), tally.in_time_per_second()), (4.0, 1.0));
+        assert_eq!(tally.latency(0.99), Duration::from_millis(500));
     }
 }

@@ -1,0 +1,120 @@
+//! The suite of hostile Workers, optimised: each script beside a neighbour that is asked all the while.
+//!
+//! The suite judges: a script passes when it ends in the error that it names and its neighbour waits no longer than it
+//! may. It runs in one process, which every script would like to end; a summary is printed by one that was not.
+
+use std::fmt;
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::Context;
+
+use crate::bar::Bar;
+
+/// What the suite printed in the end.
+#[derive(Debug)]
+pub struct Record {
+    /// None when its process did not come that far.
+    summary: Option<Summary>,
+    /// What it printed beside a line for each script: figures of its own, and why scripts failed.
+    told: Vec<String>,
+    status: ExitStatus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Summary {
+    passed: u64,
+    failed: u64,
+}
+
+/// # Errors
+/// When the suite cannot be run; not when a script fails.
+pub fn run() -> anyhow::Result<Record> {
+    eprintln!("hostile: the suite of hostile Workers");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["test", "--release", "--package", "tenon-runtime-node", "--test", "hostile"])
+        // One after another, so that a neighbour waits for its own script alone.
+        .args(["--", "--format", "pretty", "--test-threads", "1"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    Ok(Record { summary: Summary::parse(&printed), told: told(&printed), status: output.status })
+}
+
+impl Summary {
+    /// `test result: ok. 101 passed; 0 failed; …`
+    fn parse(printed: &str) -> Option<Self> {
+        let line = printed.lines().find_map(|line| line.strip_prefix("test result: "))?;
+        let words: Vec<_> = line.split_whitespace().collect();
+        let count = |what: &str| words.windows(2).find(|pair| pair[1].trim_end_matches(';') == what)?[0].parse().ok();
+        Some(Self { passed: count("passed")?, failed: count("failed")? })
+    }
+}
+
+fn told(printed: &str) -> Vec<String> {
+    let of_a_script = |line: &&str| line.starts_with("test ") || line.starts_with("running ") || line.is_empty();
+    printed.lines().filter(|line| !of_a_script(line)).map(str::to_owned).collect()
+}
+
+/// The promises.
+pub fn bars(record: Option<&Record>) -> [Bar; 2] {
+    let failed = record.and_then(|record| record.summary).map(|summary| summary.failed);
+    let ended = record.map(|record| u64::from(record.summary.is_none()));
+    [
+        Bar::never("hostile scripts without their named error, or whose neighbour waited", failed),
+        Bar::never("ends of the process that ran hostile scripts", ended),
+    ]
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.summary {
+            Some(Summary { passed, failed }) => writeln!(f, "{passed} of {} hostile scripts passed", passed + failed)?,
+            None => writeln!(f, "A hostile script ended the process of the suite")?,
+        }
+        if !self.status.success() {
+            writeln!(f, "The suite of hostile Workers failed: {}", self.status)?;
+        }
+        self.told.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = "\nrunning 2 tests\ntest loops/plain   ... ok\ntest loops/json    ... FAILED\n
+failures:\n\n---- loops/json ----\nthe neighbour waited for 4s\n
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.20s\n
+neighbours waited for 51.2 ms at most\n";
+
+    fn record(printed: &str) -> Record {
+        Record { summary: Summary::parse(printed), told: told(printed), status: ExitStatus::default() }
+    }
+
+    fn verdicts(record: Option<&Record>) -> [&'static str; 2] {
+        bars(record).map(|bar| bar.verdict())
+    }
+
+    #[test]
+    fn scripts_that_fail_are_counted_and_told_of() {
+        let record = record(PRINTED);
+        assert_eq!(record.summary, Some(Summary { passed: 1, failed: 1 }));
+        assert_eq!(verdicts(Some(&record)), ["MISSED", "held"]);
+        let shown = record.to_string();
+        assert!(shown.contains("1 of 2") && shown.contains("waited for 4s") && shown.contains("51.2 ms"), "{shown}");
+        assert!(!shown.contains("loops/plain"), "{shown}");
+    }
+
+    #[test]
+    fn a_suite_without_a_summary_is_one_that_a_script_has_ended() {
+        let record = record("\nrunning 2 tests\ntest loops/plain   ... ok\n");
+        assert_eq!(verdicts(Some(&record)), ["not measured", "MISSED"]);
+    }
+
+    #[test]
+    fn a_suite_that_did_not_run_has_no_verdict() {
+        assert_eq!(verdicts(None), ["not measured", "not measured"]);
+    }
+}
