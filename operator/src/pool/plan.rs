@@ -24,6 +24,14 @@ const PRE_STOP_SECONDS: i64 = 5;
 /// How long its invocations may go on after that.
 const DRAIN_GRACE_SECONDS: i64 = 30;
 
+/// Where a Pod's volume for compiled code is.
+const CACHE_MOUNT: &str = "/var/cache/tenon";
+/// A directory in it that the node makes for itself alone.
+const CODE_CACHE_DIR: &str = "/var/cache/tenon/code";
+/// A Pod whose volume is larger is evicted, and a node keeps files of 1 GiB there: this leaves room for the blocks that
+/// they round up to and for what is being written.
+const CACHE_SIZE_LIMIT: &str = "2Gi";
+
 /// What is the same for all pools.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -115,9 +123,11 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
                 format!("--shard-port={FIRST_SHARD_PORT}"),
                 format!("--isolates-per-shard={}", spec.isolates_per_shard),
                 format!("--drain-grace={DRAIN_GRACE_SECONDS}s"),
+                format!("--code-cache-dir={CODE_CACHE_DIR}"),
             ],
             "env": [{"name": "TENON_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
             "ports": ports,
+            "volumeMounts": [{"name": "cache", "mountPath": CACHE_MOUNT}],
             "resources": {"requests": spec.resources.requests, "limits": spec.resources.limits},
             "livenessProbe": probe("/livez"),
             "readinessProbe": probe("/readyz"),
@@ -129,6 +139,8 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
                 "capabilities": {"drop": ["ALL"]},
             },
         }],
+        // Compiled code outlives the container, and so a crash; it ends with the Pod.
+        "volumes": [{"name": "cache", "emptyDir": {"sizeLimit": CACHE_SIZE_LIMIT}}],
     })
 }
 
@@ -178,6 +190,8 @@ pub fn status(pool: &RuntimePool, deployment: &Deployment, now: Timestamp) -> Ru
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use tenon_crds::ConditionStatus;
 
     use super::*;
@@ -219,6 +233,20 @@ mod tests {
         assert_eq!(container.allow_privilege_escalation, Some(false));
         assert_eq!(container.read_only_root_filesystem, Some(true));
         assert_eq!(container.capabilities.unwrap().drop.unwrap(), ["ALL"]);
+    }
+
+    #[test]
+    fn compiled_code_is_kept_where_a_read_only_root_lets_it() {
+        let pod = planned().deployment.spec.template.spec.unwrap();
+        let container = &pod.containers[0];
+        let args = container.args.clone().unwrap();
+        let dir = args.iter().find_map(|arg| arg.strip_prefix("--code-cache-dir=")).unwrap();
+        let mounts = container.volume_mounts.clone().unwrap();
+        let mount = mounts.iter().find(|mount| Path::new(dir).starts_with(&mount.mount_path)).unwrap();
+        assert_ne!(mount.read_only, Some(true));
+        let volumes = pod.volumes.unwrap();
+        let volume = volumes.iter().find(|volume| volume.name == mount.name).unwrap();
+        assert_eq!(volume.empty_dir.clone().unwrap().size_limit.unwrap().0, CACHE_SIZE_LIMIT);
     }
 
     #[test]
