@@ -18,7 +18,7 @@ use super::{FetchRequest, RequestBody, report};
 
 /// Runs the invocation's first turn, and waits for its outcome.
 pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
-    let realm = isolate.realm_for_one().await?;
+    let (realm, pass) = isolate.realm_for_one(pass).await?;
     let FetchRequest { request_id, method, url, headers, body } = request;
     let limits = &isolate.state.revision.limits;
     let cpu = Duration::from_millis(limits.cpu_ms.into());
@@ -28,7 +28,7 @@ pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequ
     let has_body = invocation.body.is_some();
     let id = isolate.state.begin_in(realm, invocation);
     let answer = Answer::of(&isolate, id);
-    match isolate.turn(Some(id), |scope, hooks| call(scope, hooks, id, &method, &url, has_body)) {
+    match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id, &method, &url, has_body)) {
         Ok(()) | Err(Stop::Limit) => {}
         Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
         Err(Stop::NotBegun) => isolate.state.fail(id, isolate.condemned().unwrap_or(FailureCode::Internal)),

@@ -68,13 +68,17 @@ enum Answer {
     Taken,
 }
 
+/// How far an invocation may go over its CPU limit. One that ends by itself within this is answered, and its isolate
+/// retires; one that does not is stopped.
+const GRACE: Duration = Duration::from_millis(2);
+
 /// One invocation in flight.
 pub(super) struct Invocation {
     pub(super) event: Event,
     /// For logs.
     pub(super) request_id: Rc<str>,
     pub(super) begun: Instant,
-    /// CPU time that its turns may still use.
+    /// CPU time that its turns may still use before it is stopped.
     pub(super) cpu_left: Duration,
     /// Bytes that it may still log.
     pub(super) log_left: usize,
@@ -89,12 +93,15 @@ pub(super) struct Invocation {
 }
 
 impl Invocation {
+    /// # Arguments
+    /// * `cpu` - its limit.
+    /// * `log` - how many bytes it may log.
     pub(super) fn new(event: Event, request_id: String, cpu: Duration, log: usize) -> Self {
         Self {
             event,
             request_id: request_id.into(),
             begun: Instant::now(),
-            cpu_left: cpu,
+            cpu_left: cpu + GRACE,
             log_left: log,
             headers: Vec::new(),
             body: None,
@@ -103,6 +110,11 @@ impl Invocation {
             operations: FxHashMap::default(),
             wall: None,
         }
+    }
+
+    /// A start that is a little slow is over, and says nothing of the requests to come.
+    pub(super) fn is_over_its_limit(&self) -> bool {
+        self.event != Event::Start && self.cpu_left < GRACE
     }
 
     pub(super) fn end_at(&mut self, wall: AbortHandle) {

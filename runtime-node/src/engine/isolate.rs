@@ -127,6 +127,12 @@ impl Isolate {
         self.state.condemned()
     }
 
+    /// Whether another is to take its place when it can, because an invocation has gone over its CPU limit and yet ended
+    /// by itself: a heap that has grown slow is no failure, and no crash.
+    pub fn is_retired(&self) -> bool {
+        self.state.retired.get()
+    }
+
     /// JavaScript heap and array buffers, bytes.
     pub fn memory_bytes(&self) -> usize {
         let heap = self.vm.borrow_mut().isolate.get_heap_statistics();
@@ -173,28 +179,37 @@ impl Isolate {
         let state = &self.state;
         let cpu = Duration::from_millis(state.revision.limits.startup_ms.into());
         let invocation = Invocation::new(Event::Start, String::new(), cpu, report::LOG_BUDGET);
+        let pass = self.queue().await;
         let id = state.begin_in(self.resets().then(|| Rc::clone(realm)), invocation);
         let answer = Answer::of(self, id);
-        if let Err(Stop::Threw(exception)) = self.turn(Some(id), |scope, hooks| evaluate(scope, hooks, id)) {
+        if let Err(Stop::Threw(exception)) = self.turn(&pass, Some(id), |scope, hooks| evaluate(scope, hooks, id)) {
             state.threw(id, &exception);
         }
+        drop(pass);
         answer.await.map(drop)
     }
 
-    /// The realm that an invocation is to have for itself, if the Worker resets. The next is made meanwhile.
-    pub(super) async fn realm_for_one(self: &Rc<Self>) -> Result<Option<Rc<Realm>>, Failure> {
+    /// The realm that an invocation is to have for itself, if the Worker resets, and the right to its first turn. The
+    /// next is made meanwhile.
+    pub(super) async fn realm_for_one(self: &Rc<Self>, mut pass: Pass) -> Result<(Option<Rc<Realm>>, Pass), Failure> {
         if !self.resets() {
-            return Ok(None);
+            return Ok((None, pass));
         }
         let ready = self.vm.borrow_mut().ready.take();
         let realm = match ready {
             Some(realm) => realm,
-            None => self.new_realm().await?,
+            None => {
+                // To make one takes turns of its own, and time between them.
+                drop(pass);
+                let realm = self.new_realm().await?;
+                pass = self.queue().await;
+                realm
+            }
         };
         if !self.renews.replace(true) {
             tokio::task::spawn_local(renew(Rc::downgrade(self)));
         }
-        Ok(Some(realm))
+        Ok((Some(realm), pass))
     }
 
     async fn new_realm(self: &Rc<Self>) -> Result<Rc<Realm>, Failure> {
@@ -205,7 +220,7 @@ impl Isolate {
         Ok(realm)
     }
 
-    /// Fails everything in flight and never enters V8 again: its heap is full.
+    /// Fails everything in flight and never enters V8 again: its heap is full, or nobody knows its state.
     pub(super) fn seal(&self, code: FailureCode) {
         self.sealed.set(true);
         self.state.condemn(code);
@@ -221,6 +236,7 @@ impl Isolate {
         let limits = &revision.limits;
         let spare = Spare::suits(limits).then(|| engine.spares.borrow_mut().pop()).flatten();
         let Spare { mut vm, foreground, buffers } = spare.unwrap_or_else(|| Spare::make(limits.memory_mib));
+        let account = engine.turnstile.account(&revision.worker);
         let state = State::new(revision, buffers);
         *vm.realm.modules.borrow_mut() = modules;
         vm.isolate.set_slot(Rc::clone(&state));
@@ -229,7 +245,7 @@ impl Isolate {
             engine: Rc::clone(engine),
             vm: RefCell::new(vm),
             state,
-            account: engine.turnstile.account(&digest),
+            account,
             digest,
             sealed: Cell::new(false),
             renews: Cell::new(false),
@@ -246,8 +262,8 @@ impl Isolate {
     }
 
     /// Gives a completed operation its turn.
-    fn complete(&self, id: InvocationId, settle: Settle) {
-        if let Err(Stop::Threw(exception)) = self.turn(Some(id), |scope, _| settle(scope)) {
+    fn complete(&self, pass: &Pass, id: InvocationId, settle: Settle) {
+        if let Err(Stop::Threw(exception)) = self.turn(pass, Some(id), |scope, _| settle(scope)) {
             report::uncaught(&self.state, Some(id), "uncaught", &exception);
         }
     }
@@ -303,17 +319,18 @@ async fn run(isolate: Weak<Isolate>, has_begun: Rc<Notify>, foreground: Arc<Fore
             () = has_begun.notified() => {}
             Some(completed) = operations.next(), if !operations.is_empty() => {
                 let Some(isolate) = isolate.upgrade() else { return };
-                let _pass = isolate.engine.turnstile.enter(&isolate.account).await;
+                let pass = isolate.queue().await;
                 if let Some((id, operation, settle)) = completed
                     && isolate.state.complete(id, operation)
                 {
-                    isolate.complete(id, settle);
+                    isolate.complete(&pass, id, settle);
                 }
             }
             () = poll_fn(|cx| foreground.poll_urgent(cx)), if heeds_tasks => {
                 let Some(isolate) = isolate.upgrade() else { return };
+                let pass = isolate.queue().await;
                 // Nobody's: V8 does not say whose doing they are.
-                let _ = isolate.turn(None, |_, _| Some(()));
+                let _ = isolate.turn(&pass, None, |_, _| Some(()));
             }
         }
     }

@@ -49,6 +49,8 @@ pub(super) struct State {
     pub(super) has_begun: Rc<Notify>,
     unattended: RefCell<Unattended>,
     condemned: Cell<Option<FailureCode>>,
+    /// An invocation has gone over its CPU limit, and ended by itself before it was stopped.
+    pub(super) retired: Cell<bool>,
     isolate: OnceCell<Weak<Isolate>>,
     /// The isolate itself while anything is in flight, so that what `waitUntil` keeps outlives the pool's interest.
     kept: RefCell<Option<Rc<Isolate>>>,
@@ -67,6 +69,7 @@ impl State {
             has_begun: Rc::default(),
             unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
             condemned: Cell::new(None),
+            retired: Cell::new(false),
             isolate: OnceCell::new(),
             kept: RefCell::default(),
             is_idle: Notify::new(),
@@ -131,6 +134,9 @@ impl State {
             Some(id) => {
                 if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
                     invocation.cpu_left = invocation.cpu_left.saturating_sub(cpu);
+                    if invocation.is_over_its_limit() {
+                        self.retired.set(true);
+                    }
                 }
             }
         }
@@ -284,6 +290,13 @@ impl State {
 
     pub(super) fn condemned(&self) -> Option<FailureCode> {
         self.condemned.get()
+    }
+
+    /// A native function has panicked: nothing of the isolate is entered again.
+    pub(super) fn seal(&self) {
+        if let Some(isolate) = self.isolate.get().and_then(Weak::upgrade) {
+            isolate.seal(FailureCode::Internal);
+        }
     }
 
     /// Lets go of all that refers into V8's heap, which is about to go.

@@ -9,12 +9,13 @@
 //! [`Isolate::turn`] takes a closure and returns when JavaScript has nothing more to do: an isolate cannot be held
 //! across an await. Whatever a Worker does, a turn ends, and its end is one of three: the work came through, it
 //! threw, or it was stopped, and then the isolate is condemned: what a terminated turn leaves half done is nothing
-//! to serve the next request from.
+//! to serve the next request from. A panic stops it too, ours though the fault must be.
 
 #![allow(unsafe_code)] // Enters and leaves isolates.
 
 use std::cell::RefMut;
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use tenon_proto::failure::FailureCode;
@@ -25,6 +26,7 @@ use super::invocation::{Event, InvocationId};
 use super::isolate::{Isolate, Vm};
 use super::platform::Tasks;
 use super::realm::{Hooks, Realm};
+use super::turnstile::Pass;
 
 /// How often the end of a turn looks for tasks of V8 that its own tasks have posted.
 const TASK_ROUNDS: usize = 8;
@@ -43,8 +45,12 @@ pub(super) enum Stop {
 impl Isolate {
     /// Runs `work` for the invocation `who`, and all that follows from it; for nobody, on what the isolate has for
     /// that. `work` returns `None` when JavaScript threw.
+    ///
+    /// # Arguments
+    /// * `pass` - what the turn takes is charged to it.
     pub(super) fn turn<R>(
         &self,
+        pass: &Pass,
         who: Option<InvocationId>,
         work: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i>, &Hooks) -> Option<R>,
     ) -> Result<R, Stop> {
@@ -58,12 +64,16 @@ impl Isolate {
                 (invocation.cpu_left, matches!(invocation.event, Event::Start))
             }
         };
+        if budget.is_zero() {
+            who.into_iter().for_each(|who| state.fail(who, FailureCode::CpuLimitExceeded));
+            return Err(Stop::Limit);
+        }
         let mut entered = Entered::enter(self.vm.borrow_mut());
         let vm = &mut *entered.0;
         let realm = who.and_then(|who| state.realm_of(who)).unwrap_or_else(|| Rc::clone(&vm.realm));
         let standstill = Standstill::begin();
-        self.engine.post.arm(vm.handle.clone(), budget, vm.guard.exhausted());
-        let result = {
+        let watch = self.engine.post.arm(vm.handle.clone(), budget, vm.guard.exhausted());
+        let result = catch_unwind(AssertUnwindSafe(|| {
             v8::scope!(let scope, &mut *vm.isolate);
             let context = v8::Local::new(scope, &realm.context);
             let scope = &mut v8::ContextScope::new(scope, context);
@@ -80,13 +90,10 @@ impl Isolate {
             let nobody = v8::undefined(scope);
             scope.set_continuation_preserved_embedder_data(nobody.into());
             result
-        };
-        let spent = self.engine.post.disarm();
+        }));
+        let spent = watch.end();
         drop(standstill);
-        // What a start takes says nothing of the requests to come.
-        if !starts {
-            self.account.charge(spent.cpu);
-        }
+        pass.charge(spent.cpu, !starts);
         self.engine.turns.set(self.engine.turns.get() + 1);
         if spent.expired || vm.guard.is_exhausted() {
             vm.isolate.cancel_terminate_execution();
@@ -98,6 +105,10 @@ impl Isolate {
         let limited = if exhausted {
             self.seal(FailureCode::MemoryLimitExceeded);
             true
+        } else if result.is_err() || self.is_sealed() {
+            // Who knows what a panic has left half done.
+            self.seal(FailureCode::Internal);
+            true
         } else if spent.expired {
             state.condemn(FailureCode::CpuLimitExceeded);
             who.into_iter().for_each(|who| state.fail(who, FailureCode::CpuLimitExceeded));
@@ -105,15 +116,11 @@ impl Isolate {
         } else {
             false
         };
-        if limited {
-            self.engine.turnstile.remember(self.digest(), &self.account);
-        }
         state.rest();
         // The work may have come through, or thrown, before the limit struck in a microtask.
         match result {
-            _ if limited => Err(Stop::Limit),
-            Ok(value) => Ok(value),
-            Err(thrown) => Err(Stop::Threw(thrown)),
+            Ok(result) if !limited => result.map_err(Stop::Threw),
+            _ => Err(Stop::Limit),
         }
     }
 }
@@ -216,5 +223,114 @@ impl Drop for Exited {
         // SAFETY: on the isolate's thread, with no turn running. An isolate is disposed of from inside, and the drop
         // of the field, which comes next, leaves it.
         unsafe { self.0.enter() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
+    use tenon_proto::revision::{Limits, Revision, StatePolicy};
+    use tokio::task::LocalSet;
+
+    use super::*;
+    use crate::engine::invocation::Invocation;
+    use crate::engine::{Engine, Watchdog};
+
+    const LIMIT: Duration = Duration::from_millis(50);
+
+    fn revision() -> Revision {
+        Revision {
+            worker: WorkerId::new("default", "hello"),
+            name: "hello-1".to_owned(),
+            entrypoint: "worker.js".to_owned(),
+            modules: BTreeMap::from([(
+                "worker.js".to_owned(),
+                Bytes::from_static(b"export default { fetch: () => new Response() }"),
+            )]),
+            vars: BTreeMap::default(),
+            secrets: BTreeMap::default(),
+            limits: Limits::default(),
+            state: StatePolicy::Persist,
+        }
+    }
+
+    /// Runs a test with an isolate and two of its invocations.
+    fn with_isolate(test: impl AsyncFnOnce(&Rc<Isolate>, [InvocationId; 2])) {
+        crate::engine::init();
+        let watchdog = Watchdog::spawn();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        LocalSet::new().block_on(&runtime, async {
+            let engine = Rc::new(Engine::new(&watchdog, ShardId(0)));
+            let digest = RevisionDigest::new([0; 32]);
+            let isolate = Isolate::start(&engine, digest, Rc::new(revision()), None).await.unwrap();
+            let ids = [(); 2].map(|()| isolate.state.begin(Invocation::new(Event::Fetch, String::new(), LIMIT, 0)));
+            test(&isolate, ids).await;
+        });
+    }
+
+    fn code(isolate: &Isolate, id: InvocationId) -> Option<FailureCode> {
+        let outcome = isolate.state.invocations.borrow_mut().take(id, std::task::Waker::noop());
+        outcome.map(|outcome| outcome.unwrap_err().code)
+    }
+
+    #[test]
+    fn a_panic_in_a_turn_ends_all_of_the_isolates_invocations() {
+        with_isolate(async |isolate, [one, other]| {
+            let pass = isolate.queue().await;
+            let result = isolate.turn(&pass, Some(one), |_, _| -> Option<()> { panic!("a defect of the node") });
+            assert_eq!(result, Err(Stop::Limit));
+            assert_eq!(isolate.condemned(), Some(FailureCode::Internal));
+            assert_eq!([one, other].map(|id| code(isolate, id)), [Some(FailureCode::Internal); 2]);
+            assert_eq!(isolate.turn(&pass, Some(other), |_, _| Some(())), Err(Stop::NotBegun));
+        });
+    }
+
+    #[test]
+    fn a_panic_in_a_native_function_does_not_come_back_to_the_worker() {
+        with_isolate(async |isolate, [one, other]| {
+            let pass = isolate.queue().await;
+            let result = isolate.turn(&pass, Some(one), |scope, _| {
+                let global = scope.get_current_context().global(scope);
+                let key = v8::String::new(scope, "panics")?;
+                let panics = v8::Function::builder(
+                    |scope: &mut v8::PinScope<'_, '_>, _: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>| {
+                        crate::engine::ops::contain(scope, |_| panic!("a defect of the node"));
+                    },
+                );
+                let panics = panics.build(scope)?;
+                global.set(scope, key.into(), panics.into())?;
+                let code = v8::String::new(scope, "try { panics() } catch {} finally { for (;;); }")?;
+                v8::Script::compile(scope, code, None)?.run(scope).map(drop)
+            });
+            assert_eq!(result, Err(Stop::Limit));
+            assert_eq!([one, other].map(|id| code(isolate, id)), [Some(FailureCode::Internal); 2]);
+        });
+    }
+
+    #[test]
+    fn an_invocation_over_its_limit_that_ends_by_itself_is_answered_and_its_isolate_retires() {
+        with_isolate(async |isolate, [one, other]| {
+            isolate.state.charge(Some(one), LIMIT);
+            assert!(!isolate.is_retired());
+            isolate.state.charge(Some(one), Duration::from_millis(1));
+            assert!(isolate.is_retired());
+            assert_eq!((isolate.condemned(), code(isolate, one)), (None, None));
+            let pass = isolate.queue().await;
+            assert_eq!(isolate.turn(&pass, Some(other), |_, _| Some(())), Ok(()));
+        });
+    }
+
+    #[test]
+    fn an_invocation_that_has_nothing_left_gets_no_turn() {
+        with_isolate(async |isolate, [one, _]| {
+            isolate.state.charge(Some(one), LIMIT * 2);
+            let pass = isolate.queue().await;
+            assert_eq!(isolate.turn(&pass, Some(one), |_, _| -> Option<()> { unreachable!() }), Err(Stop::Limit));
+            assert_eq!(code(isolate, one), Some(FailureCode::CpuLimitExceeded));
+        });
     }
 }

@@ -8,25 +8,27 @@
 //! ```
 //!
 //! A thread runs what becomes ready in that order, so a Worker with a hundred requests of 50 ms each would be five
-//! seconds ahead of whoever comes next. An isolate whose latest turn was long is therefore *heavy*: it needs the one
-//! baton of its shard, which goes round among the heavy by start-time fair queueing (Goyal, Vin and Cheng, 1996), and
-//! between any two turns with the baton all others that are ready have theirs. The light, nearly all, pay one comparison.
+//! seconds ahead of whoever comes next, and one with a thousand of 1 ms one second. So an isolate has turns at once only
+//! until they come to [`LONG`] together. Then it is *heavy*: it needs the one baton of its shard, which goes round among
+//! the heavy by start-time fair queueing (Goyal, Vin and Cheng, 1996), and before a turn with the baton all others that
+//! are ready have theirs. To the light, nearly all, this is one comparison.
 //!
-//! An isolate that has served nobody yet is taken for heavy, and what takes the place of one that a limit has stopped
-//! goes on with its account. A Worker that is stopped at every request would otherwise be a stranger each time.
+//! An isolate that has served nobody yet is taken for heavy, its start included. A Worker's place in the queue outlives its
+//! isolates for as long as it has had more than its share, so that one that is stopped at every request is no stranger
+//! each time.
 //!
 //! Belongs to one thread.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tenon_proto::id::RevisionDigest;
+use rustc_hash::FxHashMap;
+use tenon_proto::id::WorkerId;
 use tokio::sync::oneshot;
 
-/// A turn longer than this makes an isolate heavy: a hundred times what an ordinary turn takes, and short enough that
-/// some of them in a row hurt nobody.
+/// What an isolate's turns may take before others are let through: a hundred times what an ordinary turn takes.
 const LONG: Duration = Duration::from_millis(1);
 
 /// How often the others that are ready are let through before a turn with the baton: what has come on a connection is
@@ -34,34 +36,28 @@ const LONG: Duration = Duration::from_millis(1);
 /// could go on have theirs.
 const ROUNDS: u32 = 3;
 
-/// Revisions whose accounts outlive their isolates: until so many others have been stopped, a tenant that goes on asking
-/// has come again.
-const REMEMBERED: usize = 64;
+/// Where a Worker's next turn begins in the virtual time of its shard, in which every turn takes its CPU time.
+#[derive(Debug, Default)]
+struct Share(Cell<Duration>);
 
-/// What an isolate has had, and will have had when all that waits for it is done.
+/// What an isolate has had.
 #[derive(Debug, Default)]
 pub(super) struct Account {
+    share: Rc<Share>,
     /// CPU time of its latest turn, which the next is expected to take as well. `None` before the first.
     latest: Cell<Option<Duration>>,
-    /// Where its next turn begins in the virtual time of its shard, in which every turn takes its CPU time.
-    next: Cell<Duration>,
+    /// CPU time of its turns since others were last let through.
+    since: Cell<Duration>,
 }
 
 impl Account {
-    /// A turn has ended.
-    pub(super) fn charge(&self, cpu: Duration) {
-        self.latest.set(Some(cpu));
-    }
-
     fn is_heavy(&self) -> bool {
-        self.latest.get().is_none_or(|latest| latest > LONG)
+        self.latest.get().is_none_or(|latest| self.since.get() + latest > LONG)
     }
 
-    /// The beginning of its next turn. Who has been light for long does not get back what it saved.
-    fn begin(&self, now: Duration) -> Duration {
-        let begin = self.next.get().max(now);
-        self.next.set(begin + self.latest.get().unwrap_or(LONG));
-        begin
+    /// What the next turn is expected to take.
+    fn expected(&self) -> Duration {
+        self.latest.get().unwrap_or(LONG)
     }
 }
 
@@ -70,66 +66,110 @@ impl Account {
 pub(super) struct Turnstile {
     baton_is_out: Cell<bool>,
     /// By the beginnings of their turns, and among equals by who came first.
-    waiting: RefCell<BTreeMap<(Duration, u64), oneshot::Sender<Pass>>>,
+    waiting: RefCell<BTreeMap<(Duration, u64), oneshot::Sender<Baton>>>,
     arrivals: Cell<u64>,
     /// Virtual time: the beginning of the latest turn with the baton.
     now: Cell<Duration>,
-    /// Of isolates that a limit has stopped, the latest at the end.
-    remembered: RefCell<VecDeque<(RevisionDigest, Rc<Account>)>>,
+    shares: RefCell<FxHashMap<WorkerId, Rc<Share>>>,
 }
 
-/// The right to a turn, to be dropped when that has ended. With the baton, if the isolate is heavy.
+/// The right to a turn, to be dropped when that has ended.
 #[must_use = "dropping it lets the next one through"]
-pub struct Pass(Option<Rc<Turnstile>>);
+pub struct Pass {
+    account: Rc<Account>,
+    /// If the isolate is heavy.
+    heavy: Option<(Claim, Baton)>,
+}
+
+/// Time taken from a Worker's share for a turn to come: given back when it is dropped, but for what was used.
+struct Claim {
+    account: Rc<Account>,
+    begin: Duration,
+    expected: Duration,
+    used: Cell<Duration>,
+}
+
+/// What only one of the heavy has at a time. Goes to the next one when it is dropped.
+struct Baton(Option<Rc<Turnstile>>);
 
 impl Turnstile {
-    /// The account of an isolate that is made for `digest`.
-    pub(super) fn account(&self, digest: &RevisionDigest) -> Rc<Account> {
-        let remembered = self.remembered.borrow();
-        let known = remembered.iter().find(|(other, _)| other == digest);
-        known.map(|(_, account)| Rc::clone(account)).unwrap_or_default()
-    }
-
-    /// A limit has stopped an isolate: what follows it is to go on with its account.
-    pub(super) fn remember(&self, digest: RevisionDigest, account: &Rc<Account>) {
-        let mut remembered = self.remembered.borrow_mut();
-        remembered.retain(|(other, _)| *other != digest);
-        if remembered.len() == REMEMBERED {
-            remembered.pop_front();
-        }
-        remembered.push_back((digest, Rc::clone(account)));
+    /// The account of an isolate that is made for `worker`.
+    pub(super) fn account(&self, worker: &WorkerId) -> Rc<Account> {
+        let mut shares = self.shares.borrow_mut();
+        // Who has no isolate and is not ahead of its time would begin as a stranger does.
+        shares.retain(|_, share| Rc::strong_count(share) > 1 || share.0.get() > self.now.get());
+        let share = Rc::clone(shares.entry(worker.clone()).or_default());
+        Rc::new(Account { share, ..Account::default() })
     }
 
     /// Resolves when it is the isolate's turn: for a light one at once.
-    pub(super) async fn enter(self: &Rc<Self>, account: &Account) -> Pass {
+    pub(super) async fn enter(self: &Rc<Self>, account: &Rc<Account>) -> Pass {
         if !account.is_heavy() {
-            return Pass(None);
+            return Pass { account: Rc::clone(account), heavy: None };
         }
-        let begin = account.begin(self.now.get());
-        let pass = if self.baton_is_out.replace(true) {
+        let claim = Claim::of(account, self.now.get());
+        let baton = if self.baton_is_out.replace(true) {
             let arrival = self.arrivals.get();
             self.arrivals.set(arrival + 1);
-            let (pass_tx, pass_rx) = oneshot::channel();
-            self.waiting.borrow_mut().insert((begin, arrival), pass_tx);
-            pass_rx.await.unwrap_or(Pass(None))
+            let (baton_tx, baton_rx) = oneshot::channel();
+            self.waiting.borrow_mut().insert((claim.begin, arrival), baton_tx);
+            baton_rx.await.unwrap_or(Baton(None))
         } else {
-            Pass(Some(Rc::clone(self)))
+            Baton(Some(Rc::clone(self)))
         };
-        self.now.set(begin);
-        for _ in 0..ROUNDS {
-            tokio::task::yield_now().await;
+        self.now.set(claim.begin.max(self.now.get()));
+        // Not for each of many short turns that have waited together.
+        if account.is_heavy() {
+            for _ in 0..ROUNDS {
+                tokio::task::yield_now().await;
+            }
+            account.since.set(Duration::ZERO);
         }
-        pass
+        Pass { account: Rc::clone(account), heavy: Some((claim, baton)) }
     }
 }
 
-impl Drop for Pass {
+impl Pass {
+    /// A turn has taken so much.
+    ///
+    /// # Arguments
+    /// * `is_typical` - it says something of the turns to come: a start's does not.
+    pub(super) fn charge(&self, cpu: Duration, is_typical: bool) {
+        let Account { since, latest, .. } = &*self.account;
+        since.set(since.get() + cpu);
+        if is_typical {
+            latest.set(Some(cpu));
+        }
+        if let Some((claim, _)) = &self.heavy {
+            claim.used.set(claim.used.get() + cpu);
+        }
+    }
+}
+
+impl Claim {
+    fn of(account: &Rc<Account>, now: Duration) -> Self {
+        let expected = account.expected();
+        // Who has been light for long does not get back what it saved.
+        let begin = account.share.0.get().max(now);
+        account.share.0.set(begin + expected);
+        Self { account: Rc::clone(account), begin, expected, used: Cell::default() }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let Share(next) = &*self.account.share;
+        next.set((next.get() + self.used.get()).saturating_sub(self.expected));
+    }
+}
+
+impl Drop for Baton {
     fn drop(&mut self) {
         let Some(turnstile) = self.0.take() else { return };
         loop {
             let next = turnstile.waiting.borrow_mut().pop_first();
-            let Some((_, pass_tx)) = next else { return turnstile.baton_is_out.set(false) };
-            match pass_tx.send(Self(Some(Rc::clone(&turnstile)))) {
+            let Some((_, baton_tx)) = next else { return turnstile.baton_is_out.set(false) };
+            match baton_tx.send(Self(Some(Rc::clone(&turnstile)))) {
                 Ok(()) => return,
                 // Whoever waited has left. This baton must not go on by being dropped, as we go on already.
                 Err(mut unclaimed) => drop(unclaimed.0.take()),
@@ -141,11 +181,13 @@ impl Drop for Pass {
 #[cfg(test)]
 mod tests {
     use futures::future::join_all;
+    use proptest::prelude::*;
     use tokio::task::{LocalSet, spawn_local};
 
     use super::*;
 
     const TURN: Duration = Duration::from_millis(50);
+    const SHORT: Duration = Duration::from_micros(10);
 
     /// Runs on a single thread, as a shard does.
     fn run<T>(test: impl Future<Output = T>) -> T {
@@ -153,13 +195,12 @@ mod tests {
         LocalSet::new().block_on(&runtime, test)
     }
 
-    fn heavy(used: Duration) -> Rc<Account> {
-        let account = Rc::new(Account::default());
-        account.charge(used);
-        account
+    /// Of an isolate whose turns take so much.
+    fn account(turn: Duration) -> Rc<Account> {
+        Rc::new(Account { latest: Cell::new(Some(turn)), ..Account::default() })
     }
 
-    /// So many requests of an isolate, each one turn, and the order in which all had theirs.
+    /// So many requests of an isolate, each one turn as long as its latest, and the order in which all had theirs.
     async fn backlogs(backlogs: &[(&'static str, Rc<Account>, usize)]) -> Vec<&'static str> {
         let (turnstile, order) = (Rc::new(Turnstile::default()), Rc::new(RefCell::new(Vec::new())));
         let requests = backlogs.iter().flat_map(|(name, account, count)| {
@@ -168,7 +209,7 @@ mod tests {
                 spawn_local(async move {
                     let pass = turnstile.enter(&account).await;
                     order.borrow_mut().push(name);
-                    drop(pass);
+                    pass.charge(account.expected(), account.latest.get().is_some());
                 })
             })
         });
@@ -180,36 +221,66 @@ mod tests {
 
     #[test]
     fn the_light_go_before_a_heavy_backlog_that_came_first() {
-        let order = run(backlogs(&[("heavy", heavy(TURN), 5), ("light", heavy(LONG), 3)]));
+        let order = run(backlogs(&[("heavy", account(TURN), 5), ("light", account(SHORT), 3)]));
         assert_eq!(order[..3], ["light"; 3]);
         assert_eq!(order.len(), 8);
     }
 
     #[test]
+    fn a_backlog_of_short_turns_lets_others_through_once_they_come_to_something() {
+        let order = run(backlogs(&[("many", account(LONG / 4), 100), ("light", account(SHORT), 1)]));
+        assert_eq!(order.iter().position(|name| *name == "light"), Some(4));
+    }
+
+    #[test]
     fn the_heavy_take_turns() {
-        let order = run(backlogs(&[("one", heavy(TURN), 4), ("other", heavy(TURN), 4)]));
+        let order = run(backlogs(&[("one", account(TURN), 4), ("other", account(TURN), 4)]));
         assert_eq!(order, ["one", "other", "one", "other", "one", "other", "one", "other"]);
     }
 
     #[test]
     fn half_as_long_means_twice_as_many() {
-        let order = run(backlogs(&[("long", heavy(TURN * 2), 2), ("short", heavy(TURN), 4)]));
+        let order = run(backlogs(&[("long", account(TURN * 2), 2), ("short", account(TURN), 4)]));
         assert_eq!(order, ["long", "short", "short", "long", "short", "short"]);
     }
 
     #[test]
     fn who_was_light_for_long_does_not_get_back_what_it_saved() {
-        let (old, new) = (heavy(TURN), heavy(TURN));
-        old.next.set(TURN * 1000);
-        let turnstile = Turnstile { now: Cell::new(TURN * 1000), ..Turnstile::default() };
-        assert_eq!(new.begin(turnstile.now.get()), old.begin(turnstile.now.get()));
+        let (old, new) = (account(TURN), account(TURN));
+        old.share.0.set(TURN * 1000);
+        let now = TURN * 1000;
+        assert_eq!(Claim::of(&new, now).begin, Claim::of(&old, now).begin);
+    }
+
+    proptest! {
+        #[test]
+        fn a_share_is_charged_what_was_used_whatever_was_expected(
+            turns in prop::collection::vec((0_u64..100, prop::bool::ANY), 0..50),
+        ) {
+            let account = account(TURN);
+            let mut used = Duration::ZERO;
+            let mut open = Vec::new();
+            for (ms, at_once) in turns {
+                let claim = Claim::of(&account, Duration::ZERO);
+                let cpu = Duration::from_millis(ms);
+                claim.used.set(cpu);
+                account.latest.set(Some(cpu));
+                used += cpu;
+                open.push(claim);
+                if !at_once {
+                    open.clear();
+                }
+            }
+            open.clear();
+            prop_assert_eq!(account.share.0.get(), used);
+        }
     }
 
     #[test]
-    fn who_leaves_the_queue_passes_the_baton_on() {
+    fn who_leaves_the_queue_passes_the_baton_on_and_has_used_nothing() {
         run(async {
             let turnstile = Rc::new(Turnstile::default());
-            let account = heavy(TURN);
+            let account = account(TURN);
             let first = turnstile.enter(&account).await;
             let (leaves, stays) = (turnstile.clone(), turnstile.clone());
             let (one, other) = (account.clone(), account.clone());
@@ -221,6 +292,7 @@ mod tests {
             drop(first);
             stays.await.unwrap();
             assert!(!turnstile.baton_is_out.get() && turnstile.waiting.borrow().is_empty());
+            assert_eq!(account.share.0.get(), Duration::ZERO);
         });
     }
 
@@ -229,10 +301,10 @@ mod tests {
     fn a_request_that_is_there_is_read_and_served_before_the_next_heavy_turn() {
         let order = run(async {
             let (turnstile, order) = (Rc::new(Turnstile::default()), Rc::new(RefCell::new(Vec::new())));
-            let first = turnstile.enter(&heavy(TURN)).await;
+            let first = turnstile.enter(&account(TURN)).await;
             let (next, heavy_order) = (turnstile.clone(), order.clone());
             let next = spawn_local(async move {
-                let _pass = next.enter(&heavy(TURN)).await;
+                let _pass = next.enter(&account(TURN)).await;
                 heavy_order.borrow_mut().push("heavy");
             });
             tokio::task::yield_now().await;
@@ -241,7 +313,7 @@ mod tests {
             let connection = spawn_local(async move {
                 readable_rx.await.unwrap();
                 let request = spawn_local(async move {
-                    let _pass = light.enter(&heavy(LONG)).await;
+                    let _pass = light.enter(&account(SHORT)).await;
                     light_order.borrow_mut().push("light");
                 });
                 request.await.unwrap();
@@ -259,26 +331,30 @@ mod tests {
 
     #[test]
     fn who_has_served_nobody_yet_waits_its_turn() {
-        let order = run(backlogs(&[("stranger", Rc::default(), 2), ("light", heavy(LONG), 2)]));
+        let order = run(backlogs(&[("stranger", Rc::default(), 2), ("light", account(SHORT), 2)]));
         assert_eq!(order, ["light", "light", "stranger", "stranger"]);
     }
 
     #[test]
-    fn who_follows_one_that_was_stopped_goes_on_with_its_account() {
-        let (turnstile, account) = (Turnstile::default(), heavy(TURN));
-        let digest = |i: usize| RevisionDigest::new([u8::try_from(i).unwrap(); 32]);
-        turnstile.remember(digest(0), &account);
-        assert!(Rc::ptr_eq(&turnstile.account(&digest(0)), &account));
-        assert!(turnstile.account(&digest(1)).latest.get().is_none());
-        (1..=REMEMBERED).for_each(|i| turnstile.remember(digest(i), &Rc::default()));
-        assert!(!Rc::ptr_eq(&turnstile.account(&digest(0)), &account), "forgotten for others");
-        assert_eq!(turnstile.remembered.borrow().len(), REMEMBERED);
+    fn a_worker_that_is_ahead_of_its_time_goes_on_there_in_its_next_isolate() {
+        let turnstile = Rc::new(Turnstile::default());
+        let [greedy, modest, other] = ["greedy", "modest", "other"].map(|name| WorkerId::new("default", name));
+        turnstile.account(&greedy).share.0.set(TURN);
+        turnstile.account(&modest);
+        let again = turnstile.account(&greedy);
+        assert_eq!(again.share.0.get(), TURN);
+        assert!(again.is_heavy());
+        drop(again);
+        turnstile.now.set(TURN);
+        turnstile.account(&other);
+        assert_eq!(turnstile.shares.borrow().len(), 1, "who is not ahead is forgotten");
     }
 
     #[test]
-    fn a_short_turn_makes_an_isolate_light_again() {
-        let account = heavy(TURN);
-        account.charge(LONG / 2);
-        assert!(!account.is_heavy());
+    fn a_start_says_nothing_of_the_requests_to_come() {
+        let pass = Pass { account: account(SHORT), heavy: None };
+        pass.charge(TURN, false);
+        assert_eq!(pass.account.latest.get(), Some(SHORT));
+        assert!(pass.account.is_heavy(), "but others are let through after it");
     }
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A shard arms its post when a turn begins and disarms it when the turn ends. Both, and the watchdog's look at
-//! it, happen under the post's lock, so a turn that has been disarmed cannot be terminated, and [`Post::disarm`]
+//! it, happen under the post's lock, so a turn that has been disarmed cannot be terminated, and [`Watch::end`]
 //! tells for certain whether this one was. V8's own flag is not asked: it clears while frames unwind, and some of its
 //! functions take a termination for an exception and go on. So a turn that is over is terminated anew at each look.
 //!
@@ -110,10 +110,29 @@ pub(super) struct Spent {
     pub(super) expired: bool,
 }
 
+/// A turn that is being watched. Dropping it ends the turn as well.
+#[must_use = "the turn ends when it is dropped"]
+pub(super) struct Watch<'a>(&'a Post);
+
+impl Watch<'_> {
+    /// Ends the turn.
+    pub(super) fn end(self) -> Spent {
+        let post = self.0;
+        std::mem::forget(self);
+        post.disarm()
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.disarm();
+    }
+}
+
 impl Post {
     /// Begins a turn of `isolate` that may use `budget` of CPU time, and ends when its heap is `exhausted`. On the
     /// thread that made the post.
-    pub(super) fn arm(&self, isolate: v8::IsolateHandle, budget: Duration, exhausted: Arc<AtomicBool>) {
+    pub(super) fn arm(&self, isolate: v8::IsolateHandle, budget: Duration, exhausted: Arc<AtomicBool>) -> Watch<'_> {
         let begun = self.clock.now();
         let armed = Armed { begun, deadline: begun.saturating_add(budget), isolate, expired: false, exhausted };
         *lock(&self.armed) = Some(armed);
@@ -123,10 +142,10 @@ impl Post {
         if self.tower.parked.load(Ordering::Acquire) {
             self.tower.wake();
         }
+        Watch(self)
     }
 
-    /// Ends the turn.
-    pub(super) fn disarm(&self) -> Spent {
+    fn disarm(&self) -> Spent {
         let armed = lock(&self.armed).take().expect("a turn is armed before it is disarmed");
         Spent { cpu: self.clock.now().saturating_sub(armed.begun), expired: armed.expired }
     }

@@ -3,7 +3,7 @@
 //! One room per subject. `table.rs` gives their names: the snapshot has a JavaScript function for each, which refers to
 //! the native one by its place in the table. All of them are called from our own JavaScript only, never by a Worker, so
 //! they trust the number and kind of their arguments as far as memory safety allows. They may run a Worker's code only
-//! where they say so, and must not panic: there is no frame of Rust above them that could catch it.
+//! where they say so. One that panics ends its isolate; it could not unwind through V8.
 
 mod base64;
 mod body;
@@ -16,18 +16,38 @@ mod random;
 mod timers;
 mod url;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::invocation::InvocationId;
+use super::state::State;
 
 macro_rules! ops {
     ($($name:literal => $function:path),+ $(,)?) => {
         /// The functions of the table, as V8 calls them, in its order.
         pub(super) fn callbacks() -> impl Iterator<Item = v8::FunctionCallback> {
             use v8::MapFnTo as _;
-            [$($function.map_fn_to()),+].into_iter()
+            [$({
+                fn op<'s>(
+                    scope: &mut v8::PinScope<'s, '_>,
+                    args: v8::FunctionCallbackArguments<'s>,
+                    result: v8::ReturnValue<'s>,
+                ) {
+                    contain(scope, |scope| $function(scope, args, result));
+                }
+                op.map_fn_to()
+            }),+].into_iter()
         }
     };
 }
 include!("table.rs");
+
+/// Ends the isolate if `op` panics.
+pub(super) fn contain<'s, 'i>(scope: &mut v8::PinScope<'s, 'i>, op: impl FnOnce(&mut v8::PinScope<'s, 'i>)) {
+    if catch_unwind(AssertUnwindSafe(|| op(scope))).is_err() {
+        State::of(scope).seal();
+        scope.terminate_execution();
+    }
+}
 
 /// The invocation named by an argument.
 fn invocation(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> InvocationId {
