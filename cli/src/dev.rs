@@ -72,7 +72,7 @@ pub(crate) struct Args {
 
 /// Serves until Ctrl-C.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    log::init(&args.log);
+    let _log = log::init(&args.log);
     let settings = args.source.settings()?;
     probe(args.listen)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -7,13 +7,13 @@
 //!                       /metrics   dropped one by one ─► /readyz   dropped ─► done
 //! ```
 //!
-//! - [`log`]: JSON for machines, lines for people.
+//! - [`log`]: JSON for machines, lines for people; whoever logs never waits.
 //! - [`readiness`]: ready once everything that was waited for has come.
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
 //! - [`drain`]: finish what is in flight, then leave.
 //! - [`vital`]: threads whose panic is the process's end.
 //!
-//! Nothing here starts a thread before [`admin::spawn`] is called, so that V8 can be initialised first.
+//! Nothing here starts a thread before [`log::init`] is called, so that V8 can be initialised first.
 
 pub mod admin;
 pub mod drain;

@@ -1,9 +1,25 @@
 //! Logs: one line per event on standard error, as JSON for machines or plain for people.
+//!
+//! ```text
+//!  any thread ── a line ──► queue of 2,048 lines ──► the log's own thread ──► standard error
+//!                   └─ full: dropped, and counted in tenon_log_lines_dropped_total
+//! ```
+//!
+//! Whoever reads standard error may be slow, or stop. A thread that logs never waits for them: a shard that did would
+//! keep every Worker on it waiting for what one of them says.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write};
 use std::str::FromStr;
 
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{IntCounter, Registry};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
+
+/// Lines that wait to be written: what a busy process logs in the time in which its reader may be slow, and at most
+/// 128 MiB, as no line that a Worker writes is longer than 64 KiB.
+const QUEUE: usize = 2_048;
 
 /// How a process logs.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,23 +53,74 @@ impl FromStr for LogLevel {
     }
 }
 
-/// Sends every event of this process to standard error. Call once, first thing in `main`.
+/// The log of a process. `main` holds it to its end: what has not been written by then is, when it is dropped.
+#[must_use = "nothing is written once it is dropped"]
+#[derive(Debug)]
+pub struct Log {
+    dropped: ErrorCounter,
+    _writer: WorkerGuard,
+}
+
+/// Sends every event of this process to standard error, by a thread that this starts. Call once, first thing in `main`.
 ///
 /// # Panics
 /// When the process already has a subscriber: two would each believe that they have every event.
-pub fn init(args: &LogArgs) {
+pub fn init(args: &LogArgs) -> Log {
+    let (writer, log) = Log::to(std::io::stderr(), QUEUE);
     let filter = EnvFilter::builder().parse(&args.log_level.0).expect("a LogLevel holds directives that parse");
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     match args.log_format {
         LogFormat::Json => subscriber.json().flatten_event(true).with_span_list(false).init(),
         LogFormat::Pretty => subscriber.compact().with_target(false).with_ansi(std::io::stderr().is_terminal()).init(),
+    }
+    log
+}
+
+impl Log {
+    fn to(out: impl Write + Send + 'static, queue: usize) -> (NonBlocking, Self) {
+        let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(queue).thread_name("log");
+        let (writer, guard) = builder.finish(out);
+        let log = Self { dropped: writer.error_counter(), _writer: guard };
+        (writer, log)
+    }
+
+    /// Adds `tenon_log_lines_dropped_total` to the process's metrics.
+    ///
+    /// # Errors
+    /// When they have it already.
+    pub fn register(&self, registry: &Registry) -> prometheus::Result<()> {
+        let help = "Log lines that were dropped because standard error was not read fast enough";
+        let shown = IntCounter::new("tenon_log_lines_dropped_total", help)?;
+        registry.register(Box::new(Dropped { shown, counted: self.dropped.clone() }))
+    }
+}
+
+/// Shows what the writer counts.
+struct Dropped {
+    shown: IntCounter,
+    counted: ErrorCounter,
+}
+
+impl Collector for Dropped {
+    fn desc(&self) -> Vec<&Desc> {
+        self.shown.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        // One thread serves metrics, so nobody else adds meanwhile.
+        self.shown.inc_by((self.counted.dropped_lines() as u64).saturating_sub(self.shown.get()));
+        self.shown.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io;
+    use std::sync::mpsc::{self, Receiver, Sender};
+
     use clap::Parser;
+
+    use super::*;
 
     #[derive(Parser)]
     struct Args {
@@ -71,5 +138,50 @@ mod tests {
     fn directives_that_do_not_parse_are_refused_with_the_arguments() {
         assert!(Args::try_parse_from(["process", "--log-level", "warn,tenon_router=debug"]).is_ok());
         assert!(Args::try_parse_from(["process", "--log-level", "tenon=loudly"]).is_err());
+    }
+
+    /// Whoever reads the log. It says when it has begun to read a line, and waits to be told to go on.
+    struct Reader {
+        begun_tx: Sender<Vec<u8>>,
+        go_on_rx: Receiver<()>,
+    }
+
+    impl Write for Reader {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.begun_tx.send(line.to_vec()).map_err(io::Error::other)?;
+            // Nobody to tell it: it reads freely.
+            let _ = self.go_on_rx.recv();
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn shown(registry: &Registry) -> f64 {
+        registry.gather()[0].get_metric()[0].get_counter().get_value()
+    }
+
+    #[test]
+    fn who_logs_does_not_wait_for_who_reads() {
+        let (begun_tx, begun_rx) = mpsc::channel();
+        let (go_on_tx, go_on_rx) = mpsc::channel();
+        let (mut writer, log) = Log::to(Reader { begun_tx, go_on_rx }, 2);
+        let registry = Registry::new();
+        log.register(&registry).unwrap();
+        assert_eq!(shown(&registry), 0.0);
+
+        writer.write_all(b"0").unwrap();
+        assert_eq!(begun_rx.recv().unwrap(), b"0");
+        for line in [b"1", b"2", b"3", b"4", b"5"] {
+            writer.write_all(line).unwrap();
+        }
+        assert_eq!(shown(&registry), 3.0);
+        assert_eq!(shown(&registry), 3.0);
+
+        drop(go_on_tx);
+        drop(log);
+        assert_eq!(begun_rx.iter().collect::<Vec<_>>(), [b"1", b"2"]);
     }
 }

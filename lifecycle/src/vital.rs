@@ -12,7 +12,8 @@ pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<Jo
     Builder::new().name(name).spawn(move || {
         // Nothing that the panic left behind is looked at again.
         if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            tracing::error!(thread, "a vital thread has panicked; the process ends");
+            // Not by the log, whose thread would have no time to write it.
+            eprintln!("thread {thread:?} is vital and has panicked; the process ends");
             std::process::abort();
         }
     })

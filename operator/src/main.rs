@@ -41,8 +41,9 @@ struct Args {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let Args { operator: args, admin, log } = Args::parse();
-    log::init(&log);
+    let log = log::init(&log);
     let registry = Registry::new();
+    log.register(&registry)?;
     let readiness = Readiness::new();
     let metrics = Arc::new(Metrics::register(&registry)?);
     let listening = format!("cannot listen on {}; free the port or set --admin-listen", admin.admin_listen);

@@ -50,10 +50,11 @@ struct Args {
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    log::init(&args.log);
+    let log = log::init(&args.log);
     let config = config(&args)?;
 
     let (registry, readiness) = (prometheus::Registry::new(), Readiness::new());
+    log.register(&registry)?;
     let (signal, watch) = drain::channel();
     let router = Router::spawn(config, watch, &registry, &readiness)?;
     let listen = args.admin.admin_listen;

@@ -27,10 +27,11 @@ fn main() -> anyhow::Result<()> {
     // V8 first: on processors with protection keys, a thread that is older than V8 cannot run JavaScript.
     engine::init();
     let args = Args::parse();
-    log::init(&args.log);
+    let log = log::init(&args.log);
     let config = Config::try_from(args.node)?;
 
     let registry = Registry::new();
+    log.register(&registry)?;
     let readiness = Readiness::new();
     let (signal, watch) = drain::channel();
     let node = Node::spawn(config, watch, &registry, &readiness)?;
