@@ -98,6 +98,17 @@ pub(super) unsafe extern "C" fn on_promise_reject(message: v8::PromiseRejectMess
     }
 }
 
+/// For `Isolate::add_message_listener`: what the callbacks of a `FinalizationRegistry` throw, which V8 runs by itself.
+/// Without a listener V8 prints it.
+#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
+pub(super) unsafe extern "C" fn on_message(message: v8::Local<'_, v8::Message>, value: v8::Local<'_, v8::Value>) {
+    // SAFETY: V8 is calling back, which is what such a scope is for.
+    v8::callback_scope!(unsafe scope, message);
+    let state = State::of(scope);
+    let exception = Exception::describe(scope, value);
+    report::uncaught(&state, state.current(scope), "uncaught", &exception);
+}
+
 /// Logs the rejections that are still unhandled at the end of a turn.
 pub(super) fn report_rejections(scope: &mut v8::PinScope<'_, '_>, state: &State) {
     if state.rejections.borrow().0.is_empty() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tenon_proto::revision::Limits;
 
-use super::exception::on_promise_reject;
+use super::exception::{on_message, on_promise_reject};
 use super::heap::{BufferBudget, HeapGuard};
 use super::isolate::Vm;
 use super::platform::{Foreground, Tasks};
@@ -49,6 +49,7 @@ impl Spare {
         let guard = HeapGuard::install(&mut isolate);
         isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
         isolate.set_promise_reject_callback(on_promise_reject);
+        isolate.add_message_listener(on_message);
         isolate.set_host_initialize_import_meta_object_callback(modules::on_import_meta);
         isolate.set_host_import_module_dynamically_callback(modules::on_dynamic_import);
         let realm = {

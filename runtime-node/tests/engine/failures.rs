@@ -15,8 +15,10 @@ trials! {
     an_invocation_may_wait_for_another,
     a_rejection_that_nobody_handles_is_logged_and_fails_nothing,
     an_exception_in_a_timer_is_logged_and_fails_nothing,
+    an_exception_in_a_finalizer_is_logged_and_fails_nothing,
     recursion_without_end_is_an_exception,
     an_invocation_logs_only_so_much,
+    a_worker_logs_only_so_much_over_time,
     the_message_to_the_caller_says_nothing_of_the_code,
 }
 
@@ -137,6 +139,19 @@ async fn an_exception_in_a_timer_is_logged_and_fails_nothing(shard: Rc<Shard>) {
     assert!(shard.logged("Error: in a timer"), "{:?}", shard.log());
 }
 
+async fn an_exception_in_a_finalizer_is_logged_and_fails_nothing(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "const registry = globalThis.registry ??= new FinalizationRegistry(() => { throw new Error('in a finalizer') });
+         registry.register({}, 0);
+         new Array(1e5).fill(0).map((_, i) => ({ i }));
+         return new Response('fine')",
+    );
+    let worker = worker.limits(|limits| limits.cpu_ms = 5_000).start().await.unwrap();
+    while !shard.logged("Error: in a finalizer") {
+        assert_eq!(worker.get("/").await.unwrap().text(), "fine");
+    }
+}
+
 async fn recursion_without_end_is_an_exception(shard: Rc<Shard>) {
     let endless = [
         "const f = () => f(); f()",
@@ -168,6 +183,17 @@ async fn an_invocation_logs_only_so_much(shard: Rc<Shard>) {
     let worker = shard.handler("console.log('y'.repeat(1 << 24)); return new Response()");
     worker.limits(|limits| limits.cpu_ms = 20_000).get().await.unwrap();
     assert_eq!(shard.log().len(), lines.len() + 2);
+}
+
+async fn a_worker_logs_only_so_much_over_time(shard: Rc<Shard>) {
+    // In one isolate after another: a Worker whose isolates end is no stranger each time.
+    for _ in 0..60 {
+        shard.handler("console.log('x'.repeat(60000)); return new Response()").get().await.unwrap();
+    }
+    let lines = shard.log();
+    assert!(lines.len() < 60, "{} lines were logged", lines.len());
+    let said = lines.iter().filter(|line| line.ends_with("too much in too short a time; lines are dropped")).count();
+    assert!(said >= 1, "nothing says that lines were dropped");
 }
 
 async fn the_message_to_the_caller_says_nothing_of_the_code(shard: Rc<Shard>) {
