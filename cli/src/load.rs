@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
-use tenon_crds::{SecretKeyRef, Worker};
+use tenon_crds::{PoolLimits, SecretKeyRef, Worker};
 use tenon_operator::{compile, revision};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, WorkerId};
@@ -87,7 +87,7 @@ fn revision_of(
         })
     };
     let name = revision::revision_name(&snapshot);
-    let revision = revision::resolve(id, &name, &snapshot, secret)
+    let revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)
         .map_err(|missing| vec![format!("{missing}, or name a file with {}=VALUE by --env-file", missing.name)])?;
     if !is_good(id, &revision.digest()) {
         compile::check(&revision.modules, &revision.entrypoint)

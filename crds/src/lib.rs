@@ -19,7 +19,7 @@ use kube::CustomResourceExt;
 
 pub use condition::{Condition, ConditionStatus, condition};
 pub use placement::{TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable};
-pub use pool::{ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus};
+pub use pool::{PoolLimits, ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus};
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
     Address, CRASH_LOOPS, ConfigMapRef, CrashLoop, Limits, Route, Secret, SecretKeyRef, Source, StatePolicy, Worker,

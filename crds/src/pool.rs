@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::Condition;
+use crate::Limits;
 use crate::name::DNS_SUBDOMAIN;
 use crate::placement::{self, Toleration, TopologySpread, label_key};
 
@@ -56,6 +57,10 @@ pub struct RuntimePoolSpec {
     #[serde(default)]
     pub resources: ResourceSettings,
 
+    /// What its Workers may use.
+    #[serde(default, skip_serializing_if = "PoolLimits::is_empty")]
+    pub limits: PoolLimits,
+
     /// The RuntimeClass of the Pods, such as one of gVisor or Kata for tenants that are trusted less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN))]
@@ -80,6 +85,32 @@ pub struct RuntimePoolSpec {
         "self.all(s, self.exists_one(t, t.topologyKey == s.topologyKey && t.whenUnsatisfiable == s.whenUnsatisfiable))"
     ).message("spec.topologySpread: a topologyKey stands twice with the same whenUnsatisfiable; keep one of them"))]
     pub topology_spread: Vec<TopologySpread>,
+}
+
+/// The limits of a pool's Workers.
+#[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(validation = Rule::new(defaults_are_allowed())
+    .message("spec.limits.default: must not be more than spec.limits.max of the same name"))]
+pub struct PoolLimits {
+    /// Of a Worker that does not say. By default the platform's, or the pool's maximum where that is less.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub default: Limits,
+    /// The most that a Worker may ask for. By default what the schema of a Worker allows.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub max: Limits,
+}
+
+impl PoolLimits {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn defaults_are_allowed() -> String {
+    let allowed = ["cpuMs", "wallMs", "memoryMiB", "startupMs", "concurrency", "requestBodyMiB"].map(|name| {
+        format!("(!has(self.default.{name}) || !has(self.max.{name}) || self.default.{name} <= self.max.{name})")
+    });
+    format!("!has(self.default) || !has(self.max) || ({})", allowed.join(" && "))
 }
 
 /// `ResourceRequirements` of one container, as far as a node has use for them.

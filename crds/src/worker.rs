@@ -197,6 +197,13 @@ pub struct Limits {
     pub request_body_mib: Option<i32>,
 }
 
+impl Limits {
+    /// Whether none is set.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What of an invocation's global state the next one sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum StatePolicy {

@@ -1,9 +1,9 @@
 //! The index: what is in the cluster, as the reconciler and the catalog need it. Pure.
 //!
 //! ```text
-//!  Worker, WorkerRevision, ConfigMap, Secret, EndpointSlice ──Change──► Index ──► Touched: Workers, nodes
-//!                                                                        │
-//!                                          reconciler ◄── Candidate ─────┼───── Serving ──► catalog
+//!  Worker, WorkerRevision, RuntimePool, ConfigMap, Secret, EndpointSlice ──Change──► Index ──► Touched: Workers, nodes
+//!                                                                                     │
+//!                                                       reconciler ◄── Candidate ─────┼───── Serving ──► catalog
 //! ```
 //!
 //! Every replica has one, fed by its own watches. A change touches the Workers that depend on it and no others,
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt};
-use tenon_crds::{Worker, WorkerRevision};
+use tenon_crds::{PoolLimits, RuntimePool, Worker, WorkerRevision};
 use tenon_proto::catalog::{Node, Route};
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::Revision;
@@ -31,6 +31,7 @@ pub type Key = (String, String);
 pub enum Change {
     Worker(Watched<Worker>),
     Revision(Watched<WorkerRevision>),
+    Pool(Watched<RuntimePool>),
     ConfigMap(Watched<ConfigMap>),
     Secret(Watched<Secret>),
     Slice(Watched<EndpointSlice>),
@@ -59,6 +60,8 @@ pub struct Candidate {
     /// The Secrets that its spec names and that are there, by name.
     pub secrets: BTreeMap<String, Arc<Secret>>,
     pub revisions: Vec<Arc<WorkerRevision>>,
+    /// Of its pool; none where there is no such pool.
+    pub limits: PoolLimits,
     /// Its routes, each with who holds it.
     pub routes: Vec<(Route, Holder)>,
 }
@@ -91,6 +94,8 @@ pub struct Index {
     workers: HashMap<WorkerId, Arc<Worker>>,
     /// By namespace and Worker, then by name.
     revisions: HashMap<WorkerId, BTreeMap<String, Arc<WorkerRevision>>>,
+    /// Of pools that set any, by name.
+    limits: HashMap<String, PoolLimits>,
     config_maps: HashMap<Key, Arc<ConfigMap>>,
     secrets: HashMap<Key, Arc<Secret>>,
     config_map_users: Users,
@@ -117,6 +122,7 @@ impl Index {
             domain,
             workers: HashMap::new(),
             revisions: HashMap::new(),
+            limits: HashMap::new(),
             config_maps: HashMap::new(),
             secrets: HashMap::new(),
             config_map_users: Users::default(),
@@ -133,6 +139,7 @@ impl Index {
                 self.remove_worker(&WorkerId::new(&namespace, &name))
             }
             Change::Revision(watched) => self.take_revision(watched),
+            Change::Pool(watched) => self.take_pool(watched),
             Change::ConfigMap(watched) => {
                 let key = store(&mut self.config_maps, watched);
                 Touched::workers(self.config_map_users.of(&key))
@@ -179,7 +186,8 @@ impl Index {
             let holder = self.claims.holder(id, &route);
             (route, holder)
         });
-        Some(Candidate { id: id.clone(), source, secrets, revisions, routes: routes.collect(), worker })
+        let limits = self.limits.get(&worker.spec.pool).copied().unwrap_or_default();
+        Some(Candidate { id: id.clone(), source, secrets, revisions, limits, routes: routes.collect(), worker })
     }
 
     /// What the catalog says of a Worker: the revision that its status names, with what it binds.
@@ -195,7 +203,7 @@ impl Index {
             let key = (id.namespace().to_owned(), reference.name.clone());
             secret_value(self.secrets.get(&key)?, &reference.key)
         };
-        match revision::resolve(id, latest, &snapshot.spec, secret) {
+        match revision::resolve(id, latest, &snapshot.spec, &candidate.limits, secret) {
             Err(_) => Service::Unresolved,
             Ok(revision) => Service::Serving(Box::new(Serving {
                 revision: Arc::new(revision),
@@ -257,6 +265,24 @@ impl Index {
             }
         };
         Touched::workers(BTreeSet::from([id]))
+    }
+
+    /// What a pool's Workers may use concerns them all; nothing else of it does, and its status changes often.
+    fn take_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
+        let (name, limits) = match watched {
+            Watched::Applied(pool) => (pool.name_any(), pool.spec.limits),
+            Watched::Deleted((_, name)) => (name, PoolLimits::default()),
+        };
+        let before = if limits == PoolLimits::default() {
+            self.limits.remove(&name)
+        } else {
+            self.limits.insert(name.clone(), limits)
+        };
+        if before.unwrap_or_default() == limits {
+            return Touched::default();
+        }
+        let of_pool = self.workers.iter().filter(|(_, worker)| worker.spec.pool == name);
+        Touched::workers(of_pool.map(|(id, _)| id.clone()).collect())
     }
 
     fn take_slice(&mut self, watched: Watched<EndpointSlice>) -> Touched {

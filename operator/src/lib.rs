@@ -6,8 +6,8 @@
 //!                                  health ◄── reports ───────────────┘               (every replica)
 //! ```
 //!
-//! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`compile`],
-//!   [`health::verdict`]: decisions, pure.
+//! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`limits`],
+//!   [`compile`], [`health::verdict`]: decisions, pure.
 //! - [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`]: the edges that carry them out.
 
 pub mod catalog;
@@ -18,6 +18,7 @@ pub mod endpoints;
 pub mod health;
 pub mod index;
 pub mod leader;
+pub mod limits;
 pub mod metrics;
 pub mod pool;
 pub mod revision;

@@ -13,10 +13,12 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use kube::ResourceExt;
 use sha2::{Digest, Sha256};
-use tenon_crds::{SecretKeyRef, Worker, WorkerRevisionSpec};
+use tenon_crds::{PoolLimits, SecretKeyRef, Worker, WorkerRevisionSpec};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, WorkerId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::{Revision, StatePolicy};
+
+use crate::limits;
 
 /// The module that handles events where a Worker has several and names none.
 const DEFAULT_ENTRYPOINT: &str = "worker.js";
@@ -93,9 +95,10 @@ pub fn module_bytes(modules: &BTreeMap<String, String>) -> BTreeMap<String, Byte
     modules.iter().map(|(name, text)| (name.clone(), Bytes::copy_from_slice(text.as_bytes()))).collect()
 }
 
-/// What a node runs: the snapshot with its bindings resolved and the platform's defaults filled in.
+/// What a node runs: the snapshot with its bindings resolved and the limits it is granted.
 ///
 /// # Arguments
+/// * `pool` - the limits of the Worker's pool.
 /// * `secret` - the value of a key of a Secret in the Worker's namespace.
 ///
 /// # Errors
@@ -104,6 +107,7 @@ pub fn resolve(
     id: &WorkerId,
     name: &str,
     spec: &WorkerRevisionSpec,
+    pool: &PoolLimits,
     secret: impl Fn(&SecretKeyRef) -> Option<String>,
 ) -> Result<Revision, MissingSecret> {
     let secrets = spec.secrets.iter().map(|binding| {
@@ -118,26 +122,12 @@ pub fn resolve(
         modules: module_bytes(&spec.modules),
         vars: spec.vars.clone(),
         secrets: secrets.collect::<Result<_, _>>()?,
-        limits: limits(&spec.limits),
+        limits: limits::granted(&spec.limits, pool),
         state: match spec.state.unwrap_or_default() {
             tenon_crds::StatePolicy::Persist => StatePolicy::Persist,
             tenon_crds::StatePolicy::Reset => StatePolicy::Reset,
         },
     })
-}
-
-fn limits(asked: &tenon_crds::Limits) -> Limits {
-    let default = Limits::default();
-    // The schema allows no negative limit.
-    let or = |asked: Option<i32>, default| asked.and_then(|value| u32::try_from(value).ok()).unwrap_or(default);
-    Limits {
-        cpu_ms: or(asked.cpu_ms, default.cpu_ms),
-        wall_ms: or(asked.wall_ms, default.wall_ms),
-        memory_mib: or(asked.memory_mib, default.memory_mib),
-        startup_ms: or(asked.startup_ms, default.startup_ms),
-        concurrency: or(asked.concurrency, default.concurrency),
-        request_body_mib: or(asked.request_body_mib, default.request_body_mib),
-    }
 }
 
 /// What the Worker answers to: the routes it names, or else every path of `<name>.<namespace>.<domain>`.
@@ -208,9 +198,11 @@ mod tests {
         worker.spec.secrets.push(Secret { name: "KEY".to_owned(), secret_key_ref: reference.clone() });
         let spec = snapshot(&worker, modules(&["a.js"])).unwrap();
         let id = worker_id(&worker);
-        let with = |value: &str| resolve(&id, "cart-1", &spec, |_| Some(value.to_owned())).unwrap();
+        let with =
+            |value: &str| resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| Some(value.to_owned())).unwrap();
         assert_ne!(with("old").digest(), with("new").digest());
-        assert_eq!(resolve(&id, "cart-1", &spec, |_| None), Err(MissingSecret { name: "KEY".to_owned(), reference }));
+        let without = resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| None);
+        assert_eq!(without, Err(MissingSecret { name: "KEY".to_owned(), reference }));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //!  watch Worker ─────────┐
 //!  watch WorkerRevision ─┤
+//!  watch RuntimePool ────┤
 //!  watch ConfigMap ──────┼─ Change ─► Index ─► Touched ─┬─► Catalog
 //!  watch Secret ─────────┤                              ├─► queue of the reconciler
 //!  watch EndpointSlice ──┘                              └─► health
@@ -90,11 +91,13 @@ impl Watches {
         let mut seen = stream::select_all([
             watch(Api::all(client.clone()), "Worker", any(), Change::Worker),
             watch(Api::all(client.clone()), "WorkerRevision", any(), Change::Revision),
+            watch(Api::all(client.clone()), "RuntimePool", any(), Change::Pool),
             watch(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap),
             watch(Api::all(client.clone()), "Secret", any(), Change::Secret),
             watch(slices, "EndpointSlice", of_pools, Change::Slice),
         ]);
-        let mut unsynced = HashSet::from(["Worker", "WorkerRevision", "ConfigMap", "Secret", "EndpointSlice"]);
+        let mut unsynced =
+            HashSet::from(["Worker", "WorkerRevision", "RuntimePool", "ConfigMap", "Secret", "EndpointSlice"]);
         let mut ready = Some(ready);
         let mut published = Published::default();
         let mut malformed: HashMap<&'static str, HashSet<Key>> = HashMap::new();

@@ -108,6 +108,41 @@ fn a_changed_secret_is_served_as_another_digest_and_a_lost_one_changes_nothing()
     assert!(matches!(index.serving(&id("cart")), Service::Unresolved));
 }
 
+fn pool(max_cpu_ms: Option<i32>, ready: i32) -> RuntimePool {
+    serde_json::from_value(json!({
+        "apiVersion": "tenon.dev/v1alpha1",
+        "kind": "RuntimePool",
+        "metadata": {"name": "default"},
+        "spec": {"limits": {"max": {"cpuMs": max_cpu_ms}}},
+        "status": {"replicas": 2, "readyReplicas": ready},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_pools_limits_touch_its_workers_and_its_status_nobody() {
+    let mut index = Index::new("localhost");
+    let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
+    cart.status = Some(WorkerStatus { latest_revision: Some("cart-1".to_owned()), ..WorkerStatus::default() });
+    index.apply(Change::Revision(applied(snapshot_of(&cart, "cart-1"))));
+    index.apply(Change::Worker(applied(cart)));
+    let elsewhere = json!({"source": {"modules": {"worker.js": ""}}, "pool": "other"});
+    index.apply(Change::Worker(applied(worker("elsewhere", elsewhere))));
+    let granted = |index: &Index| match index.serving(&id("cart")) {
+        Service::Serving(serving) => serving.revision.limits.cpu_ms,
+        _ => panic!("it serves"),
+    };
+    assert_eq!(granted(&index), 50);
+
+    let touched = index.apply(Change::Pool(applied(pool(Some(20), 0))));
+    assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
+    assert_eq!(granted(&index), 20);
+    assert_eq!(index.apply(Change::Pool(applied(pool(Some(20), 1)))), Touched::default());
+    let touched = index.apply(Change::Pool(Watched::Deleted((String::new(), "default".to_owned()))));
+    assert_eq!(touched.workers, BTreeSet::from([id("cart")]));
+    assert_eq!(granted(&index), 50);
+}
+
 #[test]
 fn a_deleted_worker_gives_its_route_to_the_next() {
     let mut index = Index::new("localhost");

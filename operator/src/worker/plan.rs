@@ -1,8 +1,8 @@
 //! What should become of a Worker. Pure: what there is in, what there should be out.
 //!
 //! ```text
-//!  source ─► snapshot ─► compile ─► bindings ─► all good? ─► latestRevision moves
-//!     └─────────┴───────────┴──────────┴─► otherwise the conditions say why, and the last good revision serves on
+//!  source ─► snapshot ─► compile ─► bindings ─► limits ─► all good? ─► latestRevision moves
+//!     └─────────┴───────────┴──────────┴──────────┴─► otherwise the conditions say why, and the last good revision serves on
 //! ```
 
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use tenon_proto::catalog::Route;
 use crate::claims::Holder;
 use crate::compile;
 use crate::index::{Candidate, SourceState, secret_value};
+use crate::limits;
 use crate::revision::{self, module_bytes, revision_name};
 
 /// What is to be done for a Worker, in this order.
@@ -48,8 +49,9 @@ pub fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
     let before = own(candidate.worker.status.clone().unwrap_or_default());
     let compiled = compiled(candidate);
     let bound = bound(candidate);
+    let allowed = allowed(candidate);
 
-    let snapshot = compiled.as_ref().ok().filter(|_| bound.is_ok());
+    let snapshot = compiled.as_ref().ok().filter(|_| bound.is_ok() && allowed.is_ok());
     let latest = snapshot.map(revision_name).or_else(|| before.latest_revision.clone());
     let apply = snapshot.filter(|spec| !has_revision(candidate, &revision_name(spec))).map(|spec| {
         let mut revision = WorkerRevision::new(&revision_name(spec), spec.clone());
@@ -58,7 +60,7 @@ pub fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
         revision.metadata.labels = Some(labels(candidate.id.name()));
         revision
     });
-    let programmed = programmed(candidate, latest.as_deref(), snapshot.is_some());
+    let programmed = allowed.and_then(|()| programmed(candidate, latest.as_deref(), snapshot.is_some()));
 
     let compiled =
         compiled.map(|spec| format!("{}, entered by {}", count(spec.modules.len(), "module"), spec.entrypoint));
@@ -129,6 +131,13 @@ fn bound(candidate: &Candidate) -> Result<usize, Fault> {
         }
     }
     Ok(candidate.worker.spec.secrets.len())
+}
+
+/// Whether its pool lets it have what it asks for.
+fn allowed(candidate: &Candidate) -> Result<(), Fault> {
+    let spec = &candidate.worker.spec;
+    limits::check(&spec.limits, &candidate.limits, &spec.pool)
+        .map_err(|over| Fault::new("LimitOverMaximum", over.to_string()))
 }
 
 fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Result<String, Fault> {

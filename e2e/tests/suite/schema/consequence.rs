@@ -11,9 +11,10 @@ use kube::ResourceExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tenon_crds::{Condition, ConditionStatus, RuntimePool, Secret, Worker, WorkerRevision};
+use tenon_crds::{Condition, ConditionStatus, PoolLimits, RuntimePool, Secret, Worker, WorkerRevision};
 use tenon_operator::claims::Holder;
 use tenon_operator::index::{Change, Index, Watched};
+use tenon_operator::limits;
 use tenon_operator::pool::plan::{Settings, children};
 use tenon_operator::revision::{resolve, worker_of};
 use tenon_operator::worker::plan::plan;
@@ -93,7 +94,7 @@ impl Kind for WorkerRevision {
         let name = self.name_any();
         ensure!(worker_of(&name) == Some(self.spec.worker.as_str()), "{name} does not belong to {}", self.spec.worker);
         let id = WorkerId::new(namespace, &self.spec.worker);
-        let revision = resolve(&id, &name, &self.spec, |_| Some("value".to_owned()))?;
+        let revision = resolve(&id, &name, &self.spec, &PoolLimits::default(), |_| Some("value".to_owned()))?;
         ensure!(revision.modules.contains_key(&revision.entrypoint), "there is no {}", revision.entrypoint);
         let bindings = revision.vars.keys().chain(revision.secrets.keys()).count();
         ensure!(bindings == self.spec.vars.len() + self.spec.secrets.len(), "a binding hides another");
@@ -108,6 +109,8 @@ impl Kind for RuntimePool {
 
     fn consequences(mut self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
         self.metadata.uid = None;
+        // A Worker that says nothing gets what the pool allows.
+        limits::check(&self.spec.limits.default, &self.spec.limits, &self.name_any())?;
         let settings = Settings { image: "node:1".to_owned(), catalog: "http://operator:7070".to_owned() };
         let children = children(&self, namespace, &settings);
         Ok(vec![

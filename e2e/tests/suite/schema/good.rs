@@ -71,6 +71,7 @@ pub fn pool() -> Value {
         "shardsPerNode": 2,
         "isolatesPerShard": 100,
         "resources": {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "2Gi", "cpu": 3}},
+        "limits": {"default": {"cpuMs": 50, "memoryMiB": 64}, "max": {"cpuMs": 50, "memoryMiB": 64}},
         "runtimeClassName": "gvisor",
         "nodeSelector": {"example.com/disk": "fast"},
         "tolerations": [

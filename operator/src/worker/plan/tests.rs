@@ -3,7 +3,7 @@ use std::sync::Arc;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
-use tenon_crds::Worker;
+use tenon_crds::{Limits, PoolLimits, Worker};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::WorkerId;
 
@@ -27,6 +27,7 @@ fn candidate(code: &str) -> Candidate {
         worker: Arc::new(worker),
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
+        limits: PoolLimits::default(),
         routes: vec![(route, Holder::Claimant)],
     }
 }
@@ -89,6 +90,29 @@ fn a_syntax_error_is_told_with_its_place_and_the_last_good_revision_serves_on() 
     assert!(ready.message.contains(&good), "{}", ready.message);
     assert_eq!(broken.status.unwrap().latest_revision, Some(good));
     assert_eq!(broken.events[0].type_, EventType::Warning);
+}
+
+#[test]
+fn who_asks_for_more_than_the_pool_allows_is_told_and_the_last_good_revision_serves_on() {
+    let first = candidate(GOOD);
+    let done = plan(&first, now());
+    let good = done.apply.as_ref().unwrap().name_any();
+    let mut greedy = carried_out(first, done);
+    let mut worker = (*greedy.worker).clone();
+    worker.spec.limits.cpu_ms = Some(30_000);
+    greedy.worker = Arc::new(worker);
+    greedy.limits.max = Limits { cpu_ms: Some(100), ..Limits::default() };
+
+    let held = plan(&greedy, now());
+    assert!(held.apply.is_none());
+    let programmed = condition_of(&held, "Programmed");
+    assert_eq!((programmed.status, programmed.reason.as_str()), (ConditionStatus::False, "LimitOverMaximum"));
+    assert!(programmed.message.starts_with("spec.limits.cpuMs: 30000 is more than RuntimePool \"default\""));
+    assert!(condition_of(&held, "Ready").message.contains(&format!("revision {good} serves on")));
+    assert_eq!(held.status.unwrap().latest_revision, Some(good));
+
+    greedy.limits = PoolLimits::default();
+    assert!(plan(&greedy, now()).apply.is_some());
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! What a Worker gets: what it asks for, as far as its pool allows. Pure.
+//!
+//! ```text
+//!  the Worker's own ──► else the pool's default ──► else the platform's ──► at most the pool's maximum
+//! ```
+//!
+//! A Worker that asks for more than the maximum is told so and gets no new revision. What of it serves already, because
+//! it came before the maximum did, serves on within that.
+
+use tenon_crds::PoolLimits;
+use tenon_proto::revision::Limits;
+
+/// A limit of which the Worker wants more than its pool allows.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "spec.limits.{field}: {asked} is more than RuntimePool {pool:?} allows its Workers: set it to {max} or less, or \
+     choose another pool"
+)]
+pub struct OverMaximum {
+    field: &'static str,
+    asked: i32,
+    max: i32,
+    pool: String,
+}
+
+/// One of the limits, by its name in a spec.
+type Field = (&'static str, fn(&tenon_crds::Limits) -> Option<i32>);
+
+const CPU_MS: Field = ("cpuMs", |limits| limits.cpu_ms);
+const WALL_MS: Field = ("wallMs", |limits| limits.wall_ms);
+const MEMORY_MIB: Field = ("memoryMiB", |limits| limits.memory_mib);
+const STARTUP_MS: Field = ("startupMs", |limits| limits.startup_ms);
+const CONCURRENCY: Field = ("concurrency", |limits| limits.concurrency);
+const REQUEST_BODY_MIB: Field = ("requestBodyMiB", |limits| limits.request_body_mib);
+
+const FIELDS: [Field; 6] = [CPU_MS, WALL_MS, MEMORY_MIB, STARTUP_MS, CONCURRENCY, REQUEST_BODY_MIB];
+
+/// # Arguments
+/// * `pool`, `name` - the limits of the Worker's pool, and what it is called.
+///
+/// # Errors
+/// When the Worker asks for more than the pool's maximum: the first such limit.
+pub fn check(asked: &tenon_crds::Limits, pool: &PoolLimits, name: &str) -> Result<(), OverMaximum> {
+    for (field, of) in FIELDS {
+        if let (Some(asked), Some(max)) = (of(asked), of(&pool.max))
+            && asked > max
+        {
+            return Err(OverMaximum { field, asked, max, pool: name.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// What a node enforces.
+pub fn granted(asked: &tenon_crds::Limits, pool: &PoolLimits) -> Limits {
+    let platform = Limits::default();
+    let grant = |(_, of): Field, platform: u32| {
+        // The schema allows no negative limit.
+        let value = |limits| of(limits).and_then(|value| u32::try_from(value).ok());
+        let wanted = value(asked).or_else(|| value(&pool.default)).unwrap_or(platform);
+        value(&pool.max).map_or(wanted, |max| wanted.min(max))
+    };
+    Limits {
+        cpu_ms: grant(CPU_MS, platform.cpu_ms),
+        wall_ms: grant(WALL_MS, platform.wall_ms),
+        memory_mib: grant(MEMORY_MIB, platform.memory_mib),
+        startup_ms: grant(STARTUP_MS, platform.startup_ms),
+        concurrency: grant(CONCURRENCY, platform.concurrency),
+        request_body_mib: grant(REQUEST_BODY_MIB, platform.request_body_mib),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenon_crds::Limits as Asked;
+
+    use super::*;
+
+    fn cpu(cpu_ms: i32) -> Asked {
+        Asked { cpu_ms: Some(cpu_ms), ..Asked::default() }
+    }
+
+    #[test]
+    fn a_worker_gets_its_own_limit_or_the_pools_or_the_platforms() {
+        let pool = PoolLimits { default: cpu(20), max: Asked::default() };
+        assert_eq!(granted(&cpu(30), &pool).cpu_ms, 30);
+        assert_eq!(granted(&Asked::default(), &pool).cpu_ms, 20);
+        assert_eq!(granted(&Asked::default(), &PoolLimits::default()), Limits::default());
+    }
+
+    #[test]
+    fn nobody_gets_more_than_the_maximum() {
+        let pool = PoolLimits { default: Asked::default(), max: cpu(10) };
+        assert_eq!(granted(&Asked::default(), &pool).cpu_ms, 10, "the platform's is more");
+        assert_eq!(granted(&cpu(11), &pool).cpu_ms, 10);
+        assert_eq!(granted(&cpu(9), &pool).cpu_ms, 9);
+    }
+
+    #[test]
+    fn who_asks_for_more_hears_which_limit_it_is_and_what_to_do() {
+        let pool = PoolLimits { default: Asked::default(), max: Asked { memory_mib: Some(64), ..Asked::default() } };
+        let asked = Asked { memory_mib: Some(65), ..cpu(30_000) };
+        let message = check(&asked, &pool, "shared").unwrap_err().to_string();
+        let expected = "spec.limits.memoryMiB: 65 is more than RuntimePool \"shared\" allows its Workers: \
+                        set it to 64 or less, or choose another pool";
+        assert_eq!(message, expected);
+        assert_eq!(check(&Asked { memory_mib: Some(64), ..asked }, &pool, "shared"), Ok(()));
+    }
+
+    #[test]
+    fn every_limit_of_a_worker_has_a_maximum() {
+        let all = |n| Asked {
+            cpu_ms: Some(n),
+            wall_ms: Some(n),
+            memory_mib: Some(n),
+            startup_ms: Some(n),
+            concurrency: Some(n),
+            request_body_mib: Some(n),
+        };
+        assert_eq!(serde_json::to_value(all(1)).unwrap().as_object().unwrap().len(), FIELDS.len());
+        for (field, of) in FIELDS {
+            assert_eq!(serde_json::to_value(all(1)).unwrap()[field], 1);
+            assert_eq!(of(&all(1)), Some(1));
+        }
+    }
+}
