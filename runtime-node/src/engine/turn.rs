@@ -269,6 +269,8 @@ mod tests {
             let isolate = Isolate::start(&engine, digest, Rc::new(revision()), None).await.unwrap();
             let ids = [(); 2].map(|()| isolate.state.begin(Invocation::new(Event::Fetch, String::new(), LIMIT, 0)));
             test(&isolate, ids).await;
+            // What is in flight keeps its isolate.
+            ids.into_iter().for_each(|id| isolate.state.end(id));
         });
     }
 
