@@ -22,6 +22,7 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::{Revision, StatePolicy};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::bytecode::{Bytecode, BytecodeLookup};
 use super::fetch::{Answer, deliver};
@@ -237,7 +238,8 @@ impl Isolate {
         let spare = Spare::suits(limits).then(|| engine.spares.borrow_mut().pop()).flatten();
         let Spare { mut vm, foreground, buffers } = spare.unwrap_or_else(|| Spare::make(limits.memory_mib));
         let account = engine.turnstile.account(&revision.worker);
-        let state = State::new(revision, buffers);
+        let log_rate = engine.log_rates.of(&revision.worker, Instant::now());
+        let state = State::new(revision, buffers, log_rate);
         *vm.realm.modules.borrow_mut() = modules;
         vm.isolate.set_slot(Rc::clone(&state));
         vm.isolate.set_slot(engine.buffers.clone());

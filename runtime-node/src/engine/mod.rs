@@ -17,7 +17,8 @@
 //! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
 //!   that native functions can reach; [`response`]: what they answer with.
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the limits on CPU time and memory.
-//! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`report`]: what the log gets of it.
+//! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`report`]: what the log gets of it, and
+//!   [`log_rate`]: how much.
 //!
 //! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
 //! and its isolate is condemned where what is left of it cannot be trusted.
@@ -30,6 +31,7 @@ mod flags;
 mod heap;
 mod invocation;
 mod isolate;
+mod log_rate;
 mod modules;
 mod ops;
 mod platform;
@@ -70,6 +72,7 @@ pub struct Engine {
     shard: ShardId,
     post: Arc<watchdog::Post>,
     turnstile: Rc<turnstile::Turnstile>,
+    log_rates: log_rate::LogRates,
     spares: RefCell<Vec<spare::Spare>>,
     turns: Cell<u64>,
     buffers: BufferPool,
@@ -82,6 +85,7 @@ impl Engine {
             shard,
             post: watchdog.post(),
             turnstile: Rc::default(),
+            log_rates: log_rate::LogRates::default(),
             spares: RefCell::default(),
             turns: Cell::new(0),
             buffers: BufferPool::new(buffers::POOL, BufferMetrics::default()),

@@ -1,9 +1,11 @@
 //! What a Worker says, and what is said about it, as structured log lines of target `tenon::worker`.
 
+use tokio::time::Instant;
 use tracing::Level;
 
 use super::exception::Exception;
 use super::invocation::InvocationId;
+use super::log_rate::Admission;
 use super::state::State;
 
 /// Bytes that one invocation may log, and as many that nobody's code may. After that comes one line that says so.
@@ -30,9 +32,17 @@ impl Severity {
     }
 }
 
-/// Logs a line for the Worker of `state`, on the budget of the invocation.
+/// Logs a line for the Worker of `state`, on the budget of the invocation and at the Worker's rate.
 pub(super) fn log(state: &State, id: Option<InvocationId>, severity: Severity, text: &str) {
     let Some(allowed) = state.charge_log(id, text.len()) else { return };
+    match state.log_rate.admit(allowed, Instant::now()) {
+        Admission::Written => {}
+        Admission::FirstDropped => {
+            write(state, id, Severity::Warn, "the Worker logs too much in too short a time; lines are dropped");
+            return;
+        }
+        Admission::Dropped => return,
+    }
     write(state, id, severity, &text[..text.floor_char_boundary(allowed)]);
     if allowed < text.len() {
         write(state, id, Severity::Warn, "the invocation has logged too much; the rest is left out");

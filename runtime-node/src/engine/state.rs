@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::exception::{Exception, Rejections};
 use super::invocation::{Event, Invocation, InvocationId, Invocations, OperationId, Outcome};
+use super::log_rate::LogRate;
 use super::realm::Realm;
 use super::report::{self, Severity};
 use super::{Isolate, heap::BufferBudget};
@@ -48,6 +49,7 @@ pub(super) struct State {
     begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
     pub(super) has_begun: Rc<Notify>,
     unattended: RefCell<Unattended>,
+    pub(super) log_rate: Rc<LogRate>,
     condemned: Cell<Option<FailureCode>>,
     /// An invocation has gone over its CPU limit, and ended by itself before it was stopped.
     pub(super) retired: Cell<bool>,
@@ -58,7 +60,11 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(revision: Rc<Revision>, buffers: std::sync::Arc<BufferBudget>) -> Rc<Self> {
+    pub(super) fn new(
+        revision: Rc<Revision>,
+        buffers: std::sync::Arc<BufferBudget>,
+        log_rate: Rc<LogRate>,
+    ) -> Rc<Self> {
         Rc::new(Self {
             revision,
             invocations: RefCell::default(),
@@ -68,6 +74,7 @@ impl State {
             begun: RefCell::default(),
             has_begun: Rc::default(),
             unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
+            log_rate,
             condemned: Cell::new(None),
             retired: Cell::new(false),
             isolate: OnceCell::new(),
