@@ -142,6 +142,7 @@ impl Isolate {
         };
         if exhausted {
             self.seal(FailureCode::MemoryLimitExceeded);
+            self.state.rest();
             return None;
         }
         found
@@ -310,6 +311,24 @@ mod tests {
             });
             assert_eq!(result, Err(Stop::Limit));
             assert_eq!([one, other].map(|id| code(isolate, id)), [Some(FailureCode::Internal); 2]);
+        });
+    }
+
+    #[test]
+    fn an_isolate_whose_heap_is_full_between_turns_is_kept_by_none_of_its_invocations() {
+        with_isolate(async |isolate, ids| {
+            // Each has its outcome and goes on.
+            for id in ids {
+                isolate.state.invocations.borrow_mut().wait_until(id);
+                isolate.state.fail(id, FailureCode::NoResponse);
+                assert_eq!(code(isolate, id), Some(FailureCode::NoResponse));
+            }
+            let text = "x".repeat(1 << 20);
+            let filled = isolate.look(|scope, _| {
+                (0..2 * Limits::default().memory_mib).try_for_each(|_| v8::String::new(scope, &text).map(|_| ()))
+            });
+            assert_eq!((filled, isolate.condemned()), (None, Some(FailureCode::MemoryLimitExceeded)));
+            assert_eq!((isolate.in_flight(), Rc::strong_count(isolate)), (0, 1));
         });
     }
 
