@@ -12,6 +12,7 @@
 #![allow(unsafe_code)] // Makes addresses that stand for functions.
 
 use std::error::Error;
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::{env, fs, ptr};
 
@@ -97,7 +98,10 @@ fn snapshot(sources: &[Source]) -> Result<v8::StartupData, Box<dyn Error>> {
     let texts =
         sources.iter().map(|source| v8::ExternalReference { pointer: ptr::from_ref(source.text).cast_mut().cast() });
     let functions = (0..OPS.len()).map(|place| v8::ExternalReference { function: stand_in(place) });
-    let mut isolate = v8::Isolate::snapshot_creator(Some(texts.chain(functions).collect()), None);
+    let getter: v8::AccessorNameGetterCallback = v8::MapFnTo::map_fn_to(lazy);
+    let getter = v8::ExternalReference { pointer: getter as *mut c_void };
+    let references = texts.chain(functions).chain([getter]).collect();
+    let mut isolate = v8::Isolate::snapshot_creator(Some(references), None);
     let evaluated = {
         v8::scope!(let scope, &mut isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
@@ -107,9 +111,13 @@ fn snapshot(sources: &[Source]) -> Result<v8::StartupData, Box<dyn Error>> {
         let ops = ops(scope);
         internal.set(scope, key.into(), ops.into());
         let evaluated = sources.iter().try_for_each(|source| evaluate(scope, internal, source));
+        define_lazies(scope, internal).expect("there is room for some properties");
         forget(scope, internal);
         scope.add_context_data(context, internal);
-        scope.set_default_context(context);
+        scope.add_context(context);
+        // V8 wants one of these as well. It does not say whether it could make another such.
+        let default = v8::Context::new(scope, v8::ContextOptions::default());
+        scope.set_default_context(default);
         evaluated
     };
     let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep);
@@ -131,10 +139,37 @@ fn ops<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
     ops
 }
 
+/// Stands for the getter of what is made when it is wanted, and is never called.
+fn lazy(
+    _: &mut v8::PinScope<'_, '_>,
+    _: v8::Local<'_, v8::Name>,
+    _: v8::PropertyCallbackArguments<'_>,
+    _: v8::ReturnValue<'_, v8::Value>,
+) {
+    unreachable!("nothing of a Worker has run");
+}
+
+/// Makes properties of the global object of what `internal.later` was told, which only their first reader finds out.
+/// They have no data: V8 would keep what that refers to once for the isolate and again for the context.
+fn define_lazies(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Option<()> {
+    let key = v8::String::new(scope, "lazies")?;
+    let lazies: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
+    let names = lazies.get_own_property_names(scope, v8::GetPropertyNamesArgs::default())?;
+    let global = scope.get_current_context().global(scope);
+    for i in 0..names.length() {
+        let name: v8::Local<'_, v8::Name> = names.get_index(scope, i)?.try_into().ok()?;
+        let nothing = v8::undefined(scope).into();
+        let [getting, setting] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
+        let attributes = v8::PropertyAttribute::DONT_ENUM;
+        global.set_lazy_data_property_with_data(scope, name, lazy, nothing, attributes, getting, setting)?;
+    }
+    Some(())
+}
+
 /// Takes from `internal` what only the evaluation of the files needs. Of the hundreds of primordials those stay that a
 /// file has taken for itself.
 fn forget(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
-    for name in ["primordials", "globals"] {
+    for name in ["primordials", "globals", "later", "lazies"] {
         let key = v8::String::new(scope, name).expect("a short string can be made");
         let gone = v8::undefined(scope).into();
         internal.set(scope, key.into(), gone);

@@ -222,7 +222,7 @@ pub(super) fn bytecode(scope: &mut v8::PinScope<'_, '_>, realm: &Realm) -> Bytec
 }
 
 /// The realm whose code is running; throws if it has ended.
-fn realm(scope: &mut v8::PinScope<'_, '_>) -> Option<Rc<Realm>> {
+pub(super) fn realm(scope: &mut v8::PinScope<'_, '_>) -> Option<Rc<Realm>> {
     let realm = Realm::of(scope);
     if realm.is_none() {
         throw(scope, "The invocation has ended");

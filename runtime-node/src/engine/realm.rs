@@ -29,19 +29,21 @@ pub(super) struct Realm {
     pub(super) modules: RefCell<Modules>,
 }
 
-/// The functions of `dispatch.js` that native code calls.
+/// The functions that native code calls: of `dispatch.js`, and `lazy` of `later.js`.
 pub(super) struct Hooks {
     pub(super) start: v8::Global<v8::Function>,
     pub(super) fetch: v8::Global<v8::Function>,
     pub(super) import: v8::Global<v8::Function>,
+    pub(super) lazy: v8::Global<v8::Function>,
 }
 
 impl Realm {
-    /// Makes one, without modules. `None` when the heap is full.
+    /// Makes one, without modules. `None` when the heap is full: the guard has then asked for the end of what is running,
+    /// and that may be found out at any step.
     pub(super) fn make(scope: &mut v8::PinScope<'_, '_, ()>) -> Option<Rc<Self>> {
-        let context = v8::Context::new(scope, v8::ContextOptions::default());
+        let context = snapshot::context(scope)?;
         let scope = &mut v8::ContextScope::new(scope, context);
-        let internal = snapshot::internal(scope);
+        let internal = snapshot::internal(scope)?;
         snapshot::replace_what_v8_adds(scope, internal)?;
         let hooks = Hooks::of(scope, internal)?;
         let realm = Rc::new(Self { context: v8::Global::new(scope, context), hooks, modules: RefCell::default() });
@@ -88,7 +90,7 @@ impl Hooks {
             let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
             Some(v8::Global::new(scope, function))
         };
-        let [start, fetch, import] = ["start", "fetch", "import"].map(hook);
-        Some(Self { start: start?, fetch: fetch?, import: import? })
+        let [start, fetch, import, lazy] = ["start", "fetch", "import", "lazy"].map(hook);
+        Some(Self { start: start?, fetch: fetch?, import: import?, lazy: lazy? })
     }
 }

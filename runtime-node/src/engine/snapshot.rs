@@ -1,9 +1,10 @@
 //! The world every isolate begins from: the built-in JavaScript of `src/js`, evaluated when this crate was built.
 
 use std::borrow::Cow;
+use std::ffi::c_void;
 use std::ptr;
 
-use super::ops;
+use super::{modules, ops};
 
 /// Made by `build.rs`.
 static BLOB: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
@@ -13,6 +14,9 @@ include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// The most source text that may be compiled while a Worker runs, in UTF-16 units: far more than a template engine makes.
 const EVALUATED: usize = 1 << 20;
+
+/// Where `build.rs` left the context: the first that is not V8's default, of which alone V8 says whether it could be made.
+const CONTEXT: usize = 0;
 
 /// Where `build.rs` left the object `internal` (see `bootstrap.js`): the context's first data.
 const INTERNAL: usize = 0;
@@ -26,14 +30,33 @@ pub(super) fn blob() -> v8::StartupData {
 pub(super) fn references() -> Cow<'static, [v8::ExternalReference]> {
     let sources = SOURCES.iter().map(|text| v8::ExternalReference { pointer: ptr::from_ref(text).cast_mut().cast() });
     let functions = ops::callbacks().map(|function| v8::ExternalReference { function });
-    sources.chain(functions).collect()
+    let getter: v8::AccessorNameGetterCallback = v8::MapFnTo::map_fn_to(lazy);
+    sources.chain(functions).chain([v8::ExternalReference { pointer: getter as *mut c_void }]).collect()
 }
 
-/// The object `internal` of a context that has just been made.
-pub(super) fn internal<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
-    scope
-        .get_context_data_from_snapshot_once(INTERNAL)
-        .expect("build.rs gave the snapshot's context its `internal` object")
+/// The getter of a property of the global object that is made when it is first read (`internal.later`).
+fn lazy(
+    scope: &mut v8::PinScope<'_, '_>,
+    name: v8::Local<'_, v8::Name>,
+    _args: v8::PropertyCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_, v8::Value>,
+) {
+    let Some(realm) = modules::realm(scope) else { return };
+    let make = v8::Local::new(scope, &realm.hooks.lazy);
+    let undefined = v8::undefined(scope).into();
+    if let Some(value) = make.call(scope, undefined, &[name.into()]) {
+        result.set(value);
+    }
+}
+
+/// One more context as the snapshot has it. `None` when the heap is full.
+pub(super) fn context<'s>(scope: &mut v8::PinScope<'s, '_, ()>) -> Option<v8::Local<'s, v8::Context>> {
+    v8::Context::from_snapshot(scope, CONTEXT, v8::ContextOptions::default())
+}
+
+/// The object `internal` of a context that has just been made. `None` when the heap is full.
+pub(super) fn internal<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Object>> {
+    scope.get_context_data_from_snapshot_once(INTERNAL).ok()
 }
 
 /// Gives a new context our `console` in place of the one that V8 defines in every context, and takes from it:
@@ -51,11 +74,10 @@ pub(super) fn replace_what_v8_adds(
     let key = v8::String::new(scope, "console")?;
     let console = internal.get(scope, key.into())?;
     global.define_own_property(scope, key.into(), console, v8::PropertyAttribute::DONT_ENUM)?;
-    let removed = ["Atomics", "WebAssembly"].into_iter().all(|name| {
-        let key = v8::String::new(scope, name);
-        key.and_then(|key| global.delete(scope, key.into())) == Some(true)
-    });
-    assert!(removed, "V8 defines these as configurable, and nothing of a Worker has run");
+    for name in ["Atomics", "WebAssembly"] {
+        let key = v8::String::new(scope, name)?;
+        global.delete(scope, key.into()).filter(|deleted| *deleted)?;
+    }
     // V8 asks only where it is not allowed anyway.
     scope.get_current_context().set_allow_generation_from_strings(false);
     scope.set_modify_code_generation_from_strings_callback(on_code_generation);

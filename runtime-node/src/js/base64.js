@@ -4,7 +4,7 @@
 
   const { DOMString, needs } = internal.webidl;
 
-  const invalid = (message) => new internal.DOMException(message, "InvalidCharacterError");
+  const invalid = (message) => new (internal.exceptions().DOMException)(message, "InvalidCharacterError");
 
   internal.globals({
     atob(data) {

@@ -11,6 +11,13 @@
 //   internal.ops           native functions. None can be called while the snapshot is made.
 //   internal.globals(obj)  defines every own property of `obj` on the global object as the platform does:
 //                          writable, configurable, not enumerable.
+//   internal.later(names, make)
+//                          what few Workers use: `make()` gives an object that has, among others, these names of the
+//                          global object, when the first of them is wanted; returns what gives that object to others.
+//                          It may be made after a Worker's code has run, so it keeps to the rules below, and has taken
+//                          its primordials before.
+//   internal.describe(title, is, constructor, names)
+//                          has `console` show these attributes of what `is` says is of the class
 //   internal.inspect(v)    how `console` shows a value
 //   internal.hooks         functions that native code calls, fetched once per isolate by name
 //

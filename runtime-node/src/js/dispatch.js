@@ -72,7 +72,7 @@
       if (exported !== undefined && exported !== null && typeof exported.fetch === "function") {
         handler = exported;
         fetch = exported.fetch;
-      } else if (!internal.hasFetchListener()) {
+      } else if (!internal.fetchEvents().hasListener()) {
         throw new TypeError(
           "The entrypoint has no handler: export default { fetch(request, env, ctx) { … } }, " +
             'or addEventListener("fetch", …)',
@@ -99,7 +99,7 @@
       );
       const answer = fetch !== null
         ? ReflectApply(fetch, handler, [request, env, new ExecutionContext(ops, id)])
-        : internal.dispatchFetch(request, (promise) => outlive(id, promise));
+        : internal.fetchEvents().dispatch(request, (promise) => outlive(id, promise));
       // A response is not awaited for: that would ask it for a `then`.
       const parts = internal.responseParts(internal.isResponse(answer) ? answer : await answer);
       let body = parts[2];

@@ -18,100 +18,103 @@
   // For bodies: UTF-8 without its byte order mark, mistakes replaced.
   internal.decodeUtf8 = (bytes) => internal.ops.decode(bytes, "utf-8", false, false);
 
-  class TextEncoder {
-    // There is nothing to keep; the field is the brand.
-    #brand = true;
+  internal.encoding = internal.later(["TextDecoder", "TextEncoder"], () => {
+    class TextEncoder {
+      // There is nothing to keep; the field is the brand.
+      #brand = true;
 
-    get encoding() {
-      this.#brand;
-      return "utf-8";
-    }
-
-    encode(input = "") {
-      this.#brand;
-      return internal.encodeUtf8(DOMString(input));
-    }
-
-    encodeInto(source, destination) {
-      this.#brand;
-      needs(arguments.length, 2, "TextEncoder.encodeInto");
-      const string = DOMString(source);
-      if (!ArrayBufferIsView(destination) || TypedArrayPrototypeGetSymbolToStringTag(destination) !== "Uint8Array") {
-        throw new TypeError("TextEncoder.encodeInto: the destination is not a Uint8Array");
+      get encoding() {
+        this.#brand;
+        return "utf-8";
       }
-      // Two numbers in one: code units read · 2³² + bytes written.
-      const done = internal.ops.utf8Write(string, destination);
-      return { read: MathFloor(done / 2 ** 32), written: done % 2 ** 32 };
-    }
-  }
-  expose(TextEncoder);
 
-  // A decoder in the middle of a stream lives in native code under a number. One that is dropped there by its
-  // TextDecoder being forgotten is taken away by this registry, made on first use: a snapshot cannot hold one.
-  let forgotten;
-
-  class TextDecoder {
-    #encoding;
-    #fatal;
-    #ignoreBOM;
-    // The number of the native decoder; -1 when no stream is open.
-    #stream = -1;
-
-    constructor(label = "utf-8", options = undefined) {
-      if (label === "utf-8") {
-        this.#encoding = label;
-      } else {
-        const name = internal.ops.encodingName(DOMString(label));
-        if (name === undefined) throw new RangeError(`TextDecoder: '${label}' is not the label of an encoding`);
-        this.#encoding = name;
+      encode(input = "") {
+        this.#brand;
+        return internal.encodeUtf8(DOMString(input));
       }
-      const { fatal, ignoreBOM } = dictionary(options, "TextDecoder");
-      this.#fatal = !!fatal;
-      this.#ignoreBOM = !!ignoreBOM;
-    }
 
-    get encoding() {
-      return this.#encoding;
-    }
-
-    get fatal() {
-      return this.#fatal;
-    }
-
-    get ignoreBOM() {
-      return this.#ignoreBOM;
-    }
-
-    decode(input = undefined, options = undefined) {
-      const encoding = this.#encoding;
-      const more = !!dictionary(options, "TextDecoder.decode").stream;
-      const bytes = input === undefined || ArrayBufferIsView(input) ? input : bufferSource(input);
-      if (bytes === null) {
-        throw new TypeError("TextDecoder.decode: the input is neither an ArrayBuffer nor a view of one");
+      encodeInto(source, destination) {
+        this.#brand;
+        needs(arguments.length, 2, "TextEncoder.encodeInto");
+        const string = DOMString(source);
+        if (!ArrayBufferIsView(destination) || TypedArrayPrototypeGetSymbolToStringTag(destination) !== "Uint8Array") {
+          throw new TypeError("TextEncoder.encodeInto: the destination is not a Uint8Array");
+        }
+        // Two numbers in one: code units read · 2³² + bytes written.
+        const done = internal.ops.utf8Write(string, destination);
+        return { read: MathFloor(done / 2 ** 32), written: done % 2 ** 32 };
       }
-      const text = more || this.#stream >= 0
-        ? this.#push(bytes, !more)
-        : bytes === undefined ? "" : internal.ops.decode(bytes, encoding, this.#fatal, this.#ignoreBOM);
-      if (text === null) throw new TypeError(`TextDecoder.decode: the bytes are not valid ${encoding}`);
-      return text;
     }
+    expose(TextEncoder);
 
-    #push(bytes, last) {
-      if (this.#stream < 0) {
-        const id = internal.ops.decoderOpen(this.#encoding, this.#fatal, this.#ignoreBOM);
-        if (id === undefined) throw new RangeError("TextDecoder.decode: too many streams are being decoded");
-        forgotten ??= new FinalizationRegistry((id) => internal.ops.decoderClose(id));
-        FinalizationRegistryPrototypeRegister(forgotten, this, id, this);
-        this.#stream = id;
+    // A decoder in the middle of a stream lives in native code under a number. One that is dropped there by its
+    // TextDecoder being forgotten is taken away by this registry, made on first use: a snapshot cannot hold one.
+    let forgotten;
+
+    class TextDecoder {
+      #encoding;
+      #fatal;
+      #ignoreBOM;
+      // The number of the native decoder; -1 when no stream is open.
+      #stream = -1;
+
+      constructor(label = "utf-8", options = undefined) {
+        if (label === "utf-8") {
+          this.#encoding = label;
+        } else {
+          const name = internal.ops.encodingName(DOMString(label));
+          if (name === undefined) throw new RangeError(`TextDecoder: '${label}' is not the label of an encoding`);
+          this.#encoding = name;
+        }
+        const { fatal, ignoreBOM } = dictionary(options, "TextDecoder");
+        this.#fatal = !!fatal;
+        this.#ignoreBOM = !!ignoreBOM;
       }
-      const text = internal.ops.decoderPush(this.#stream, bytes, last);
-      // The end of the stream closes the native decoder, and so does an error.
-      if (last || text === null) {
-        this.#stream = -1;
-        FinalizationRegistryPrototypeUnregister(forgotten, this);
+
+      get encoding() {
+        return this.#encoding;
       }
-      return text;
+
+      get fatal() {
+        return this.#fatal;
+      }
+
+      get ignoreBOM() {
+        return this.#ignoreBOM;
+      }
+
+      decode(input = undefined, options = undefined) {
+        const encoding = this.#encoding;
+        const more = !!dictionary(options, "TextDecoder.decode").stream;
+        const bytes = input === undefined || ArrayBufferIsView(input) ? input : bufferSource(input);
+        if (bytes === null) {
+          throw new TypeError("TextDecoder.decode: the input is neither an ArrayBuffer nor a view of one");
+        }
+        const text = more || this.#stream >= 0
+          ? this.#push(bytes, !more)
+          : bytes === undefined ? "" : internal.ops.decode(bytes, encoding, this.#fatal, this.#ignoreBOM);
+        if (text === null) throw new TypeError(`TextDecoder.decode: the bytes are not valid ${encoding}`);
+        return text;
+      }
+
+      #push(bytes, last) {
+        if (this.#stream < 0) {
+          const id = internal.ops.decoderOpen(this.#encoding, this.#fatal, this.#ignoreBOM);
+          if (id === undefined) throw new RangeError("TextDecoder.decode: too many streams are being decoded");
+          forgotten ??= new FinalizationRegistry((id) => internal.ops.decoderClose(id));
+          FinalizationRegistryPrototypeRegister(forgotten, this, id, this);
+          this.#stream = id;
+        }
+        const text = internal.ops.decoderPush(this.#stream, bytes, last);
+        // The end of the stream closes the native decoder, and so does an error.
+        if (last || text === null) {
+          this.#stream = -1;
+          FinalizationRegistryPrototypeUnregister(forgotten, this);
+        }
+        return text;
+      }
     }
-  }
-  expose(TextDecoder);
+    expose(TextDecoder);
+    return { TextDecoder, TextEncoder };
+  });
 })

@@ -4,77 +4,80 @@
 
   const { PromiseResolve, TypeError } = internal.primordials;
   const { dictionary, expose, needs } = internal.webidl;
-  const { DOMException, Event } = internal;
 
-  let arm; // (event, waitUntil): what `waitUntil` does for this event
-  let answer; // (event) → what was given to respondWith; undefined if nothing was
-  let close; // (event): delivery is over
+  internal.fetchEvents = internal.later(["ExtendableEvent", "FetchEvent"], () => {
+    const { Event, deliverToScope, scopeListeners } = internal.events();
+    let arm; // (event, waitUntil): what `waitUntil` does for this event
+    let answer; // (event) → what was given to respondWith; undefined if nothing was
+    let close; // (event): delivery is over
 
-  class ExtendableEvent extends Event {
-    #waitUntil = null;
+    class ExtendableEvent extends Event {
+      #waitUntil = null;
 
-    static {
-      arm = (event, waitUntil) => {
-        event.#waitUntil = waitUntil;
-      };
-    }
-
-    waitUntil(promise) {
-      const waitUntil = this.#waitUntil;
-      needs(arguments.length, 1, "waitUntil");
-      if (waitUntil === null) throw new DOMException("The event is not being handled", "InvalidStateError");
-      waitUntil(PromiseResolve(promise));
-    }
-  }
-  expose(ExtendableEvent);
-
-  class FetchEvent extends ExtendableEvent {
-    #request;
-    #answer = undefined;
-    #open = true;
-
-    static {
-      answer = (event) => event.#answer;
-      close = (event) => {
-        event.#open = false;
-      };
-    }
-
-    constructor(type, options) {
-      needs(arguments.length, 2, "FetchEvent");
-      super(type, options);
-      const { request } = dictionary(options, "FetchEvent");
-      if (!internal.isRequest(request)) throw new TypeError("FetchEvent: options need a request");
-      this.#request = request;
-    }
-
-    get request() {
-      return this.#request;
-    }
-
-    respondWith(response) {
-      this.#request; // the brand
-      needs(arguments.length, 1, "respondWith");
-      if (!this.#open || this.#answer !== undefined) {
-        throw new DOMException(
-          this.#open ? "respondWith was already called" : "respondWith must be called while the event is delivered",
-          "InvalidStateError",
-        );
+      static {
+        arm = (event, waitUntil) => {
+          event.#waitUntil = waitUntil;
+        };
       }
-      this.#answer = PromiseResolve(response);
-      this.stopImmediatePropagation();
-    }
-  }
-  expose(FetchEvent);
 
-  // Delivers a request to the listeners of the global scope. Returns a promise of what was given to `respondWith`,
-  // or undefined if nobody answered. `waitUntil(promise)` keeps the invocation alive.
-  internal.hasFetchListener = () => internal.scopeListeners("fetch") > 0;
-  internal.dispatchFetch = (request, waitUntil) => {
-    const event = new FetchEvent("fetch", { __proto__: null, cancelable: true, request });
-    arm(event, waitUntil);
-    internal.deliverToScope(event);
-    close(event);
-    return answer(event);
-  };
+      waitUntil(promise) {
+        const waitUntil = this.#waitUntil;
+        needs(arguments.length, 1, "waitUntil");
+        if (waitUntil === null) throw new (internal.exceptions().DOMException)("The event is not being handled", "InvalidStateError");
+        waitUntil(PromiseResolve(promise));
+      }
+    }
+    expose(ExtendableEvent);
+
+    class FetchEvent extends ExtendableEvent {
+      #request;
+      #answer = undefined;
+      #open = true;
+
+      static {
+        answer = (event) => event.#answer;
+        close = (event) => {
+          event.#open = false;
+        };
+      }
+
+      constructor(type, options) {
+        needs(arguments.length, 2, "FetchEvent");
+        super(type, options);
+        const { request } = dictionary(options, "FetchEvent");
+        if (!internal.isRequest(request)) throw new TypeError("FetchEvent: options need a request");
+        this.#request = request;
+      }
+
+      get request() {
+        return this.#request;
+      }
+
+      respondWith(response) {
+        this.#request; // the brand
+        needs(arguments.length, 1, "respondWith");
+        if (!this.#open || this.#answer !== undefined) {
+          throw new (internal.exceptions().DOMException)(
+            this.#open ? "respondWith was already called" : "respondWith must be called while the event is delivered",
+            "InvalidStateError",
+          );
+        }
+        this.#answer = PromiseResolve(response);
+        this.stopImmediatePropagation();
+      }
+    }
+    expose(FetchEvent);
+
+    // Delivers a request to the listeners of the global scope. Returns a promise of what was given to `respondWith`,
+    // or undefined if nobody answered. `waitUntil(promise)` keeps the invocation alive.
+    const hasListener = () => scopeListeners("fetch") > 0;
+    const dispatch = (request, waitUntil) => {
+      const event = new FetchEvent("fetch", { __proto__: null, cancelable: true, request });
+      arm(event, waitUntil);
+      deliverToScope(event);
+      close(event);
+      return answer(event);
+    };
+    return { ExtendableEvent, FetchEvent, dispatch, hasListener };
+  });
 })

@@ -206,6 +206,7 @@
   }
   iterable(Headers, (headers) => sorted(headers));
   expose(Headers);
+  internal.globals({ Headers });
 
   internal.headers = {
     __proto__: null,
@@ -213,4 +214,5 @@
     wrap: (list, immutable) => new Headers(WRAP, list, immutable),
     isHeaders, listOf, sorted, lookup, fill,
   };
+  internal.describeBy("Headers", internal.headers.isHeaders, internal.headers.sorted);
 })

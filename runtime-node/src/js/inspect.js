@@ -175,8 +175,8 @@
 
   // ---- Values with parts
 
-  // Other files add to these: (value) → null, or {title, entries}, with entries a flat list [label, value, …].
-  const describers = [];
+  // (value) → null, or {title, entries}, with entries a flat list [label, value, …].
+  const { describers } = internal;
 
   class Inspector {
     total = 0;
@@ -368,7 +368,6 @@
     }
   }
 
-  internal.describers = describers;
   internal.inspect = (value) => {
     try {
       return new Inspector().show(value, 0);

@@ -42,6 +42,8 @@
   expose(Performance);
 
   internal.globals({
+    Navigator,
+    Performance,
     navigator: new Navigator(CREATE),
     performance: new Performance(CREATE),
 

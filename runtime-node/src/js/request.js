@@ -114,7 +114,7 @@
     if (window !== undefined && window !== null) throw new TypeError("Request: window can only be null");
     if (isObject(init)) r.options = optionsFrom(init, r.options);
     if (method !== undefined) r.method = normalMethod(method);
-    if (signal !== undefined && signal !== null && !internal.isAbortSignal(signal)) {
+    if (signal !== undefined && signal !== null && !internal.abort().isAbortSignal(signal)) {
       throw new TypeError("Request: signal is not an AbortSignal");
     }
     if (headers !== undefined) fill(r.list = [], headers);
@@ -136,12 +136,12 @@
       r.body.shared = shared;
     }
 
-    if (signal !== undefined && signal !== null) r.signal = internal.dependentSignal([signal]);
-    else if (signal === undefined && from !== null) r.signal = internal.dependentSignal([signalOf(from)]);
+    if (signal !== undefined && signal !== null) r.signal = internal.abort().dependentSignal([signal]);
+    else if (signal === undefined && from !== null) r.signal = internal.abort().dependentSignal([signalOf(from)]);
     return r;
   }
 
-  const signalOf = (r) => (r.signal ??= internal.newSignal());
+  const signalOf = (r) => (r.signal ??= internal.abort().newSignal());
 
   const WRAP = { __proto__: null };
   let isRequest;
@@ -220,12 +220,13 @@
       copy.parsed = r.parsed;
       copy.options = r.options;
       copy.immutable = r.immutable;
-      copy.signal = internal.dependentSignal([signalOf(r)]);
+      copy.signal = internal.abort().dependentSignal([signalOf(r)]);
       return new Request(WRAP, copy);
     }
   }
   bodies.mixin(Request, (request) => recordOf(request).body);
   expose(Request);
+  internal.globals({ Request });
 
   // A request from outside. `url` is absolute; `headers` a header list, or a function that gives one; `body` a
   // Uint8Array, null, or a function that returns a promise of a Uint8Array.
@@ -236,7 +237,8 @@
   };
 
   // The caller of an incoming request has gone away.
-  internal.abortRequest = (request, reason) => internal.abortSignal(signalOf(recordOf(request)), reason);
+  internal.abortRequest = (request, reason) => internal.abort().abort(signalOf(recordOf(request)), reason);
 
   internal.isRequest = isRequest;
+  internal.describe("Request", isRequest, Request, ["method", "url", "headers", "bodyUsed"]);
 })

@@ -138,6 +138,7 @@
   }
   bodies.mixin(Response, (response) => recordOf(response).body);
   expose(Response);
+  internal.globals({ Response });
 
   // Takes apart what a handler answered: [status, header list, body], the body a string, a Uint8Array, null, or a
   // promise of a Uint8Array. The response is used up. Nothing that a Worker could have replaced is consulted.
@@ -153,4 +154,7 @@
     return [r.status, r.list, typeof source === "function" ? source() : source];
   };
   internal.isResponse = isResponse;
+  internal.describe("Response", isResponse, Response, [
+    "status", "statusText", "headers", "ok", "redirected", "type", "url", "bodyUsed",
+  ]);
 })

@@ -378,6 +378,7 @@
     }
   }
   expose(URL);
+  internal.globals({ URL, URLSearchParams });
 
   // The serialization of `input` (a USVString), or null; and whether it carries a user name or a password.
   internal.parseUrl = (input) => parse(input, undefined)?.href ?? null;
@@ -388,4 +389,9 @@
   internal.isURLSearchParams = isParams;
   internal.serializeURLSearchParams = (params) => serializeForm(listOf(params));
   internal.searchParamsList = listOf;
+  internal.describeBy("URLSearchParams", isParams, listOf);
+  internal.describe("URL", internal.isURL, URL, [
+    "href", "origin", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search",
+    "searchParams", "hash",
+  ]);
 })

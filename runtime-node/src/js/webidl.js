@@ -130,26 +130,30 @@
 
   // ---- Interfaces
 
-  // Makes an interface of a class: members enumerable, its name as its tag, `constants` on the class and its
-  // prototype, and the class on the global object.
+  // Makes an interface of a class: members enumerable, its name as its tag, and `constants` on the class and its
+  // prototype.
   function expose(constructor, constants = NOTHING) {
     const { prototype, name } = constructor;
     const enumerable = { __proto__: null, enumerable: true };
-    for (const key of ReflectOwnKeys(prototype)) {
+    const members = ReflectOwnKeys(prototype);
+    for (let i = 0; i < members.length; i++) {
+      const key = members[i];
       if (typeof key === "string" && key !== "constructor") ObjectDefineProperty(prototype, key, enumerable);
     }
-    for (const key of ReflectOwnKeys(constructor)) {
+    const statics = ReflectOwnKeys(constructor);
+    for (let i = 0; i < statics.length; i++) {
+      const key = statics[i];
       if (typeof key === "string" && key !== "length" && key !== "name" && key !== "prototype") {
         ObjectDefineProperty(constructor, key, enumerable);
       }
     }
-    for (const key of ReflectOwnKeys(constants)) {
-      const constant = { __proto__: null, value: constants[key], enumerable: true };
-      ObjectDefineProperty(constructor, key, constant);
-      ObjectDefineProperty(prototype, key, constant);
+    const keys = ReflectOwnKeys(constants);
+    for (let i = 0; i < keys.length; i++) {
+      const constant = { __proto__: null, value: constants[keys[i]], enumerable: true };
+      ObjectDefineProperty(constructor, keys[i], constant);
+      ObjectDefineProperty(prototype, keys[i], constant);
     }
     ObjectDefineProperty(prototype, SymbolToStringTag, { __proto__: null, value: name, configurable: true });
-    internal.globals({ [name]: constructor });
     // V8 keeps the properties of a prototype that it has never seen used in a dictionary, and would make something
     // faster of it in each isolate.
     ({ __proto__: prototype }).constructor;

@@ -19,6 +19,7 @@ trials! {
     there_is_no_way_to_share_memory,
     a_line_of_the_console_carries_its_level_and_request,
     tampered_prototypes_do_not_change_an_answer,
+    what_is_made_late_is_made_as_ever,
     isolates_can_be_dropped_in_any_order,
 }
 
@@ -170,33 +171,55 @@ async fn a_line_of_the_console_carries_its_level_and_request(shard: Rc<Shard>) {
     assert_eq!(shard.log(), ["WARN [] starting", "DEBUG [request/logs] one 1 { two: 2 }", "ERROR [request/logs] two"],);
 }
 
+/// Takes from the world what it stands on. What was there before goes by its name with `_` before it.
+const TAMPERING: &str = "
+    const no = () => { throw new Error('tampered') };
+    const { defineProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;
+    const prototypes = [Object.prototype, String.prototype, Promise.prototype, Map.prototype, RegExp.prototype,
+      Uint8Array.prototype.__proto__, Function.prototype, Array.prototype];
+    const poisoned = ['0', '1', 'status', 'headers', 'body', 'list', 'type', 'source', 'get', 'set', 'value', 'then'];
+    const names = ['Object', 'Array', 'Promise', 'Response', 'Request', 'Headers', 'URL', 'String', 'JSON', 'Error', 'Map'];
+    for (let i = 0; i < prototypes.length; i++) {
+      const keys = ownKeys(prototypes[i]);
+      for (let j = 0; j < keys.length; j++) {
+        const { value, writable } = getOwnPropertyDescriptor(prototypes[i], keys[j]);
+        if (typeof value === 'function' && writable && keys[j] !== 'constructor') prototypes[i][keys[j]] = no;
+      }
+    }
+    for (let i = 0; i < names.length; i++) {
+      globalThis[`_${names[i]}`] = globalThis[names[i]];
+      globalThis[names[i]] = null;
+    }
+    const trap = { __proto__: null, get: no, set: no, configurable: true };
+    for (let i = 0; i < poisoned.length; i++) defineProperty(_Object.prototype, poisoned[i], trap);
+";
+
 async fn tampered_prototypes_do_not_change_an_answer(shard: Rc<Shard>) {
-    let worker = shard.worker(
-        "const no = () => { throw new Error('tampered') };
-         const { defineProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;
-         const prototypes = [Object.prototype, String.prototype, Promise.prototype, Map.prototype, RegExp.prototype,
-           Uint8Array.prototype.__proto__, Function.prototype, Array.prototype];
-         const poisoned = ['0', '1', 'status', 'headers', 'body', 'list', 'type', 'source', 'get', 'set', 'value', 'then'];
-         const names = ['Object', 'Array', 'Promise', 'Response', 'Request', 'Headers', 'URL', 'String', 'JSON'];
-         for (let i = 0; i < prototypes.length; i++) {
-           const keys = ownKeys(prototypes[i]);
-           for (let j = 0; j < keys.length; j++) {
-             const { value, writable } = getOwnPropertyDescriptor(prototypes[i], keys[j]);
-             if (typeof value === 'function' && writable && keys[j] !== 'constructor') prototypes[i][keys[j]] = no;
-           }
-         }
-         for (let i = 0; i < names.length; i++) {
-           globalThis[`_${names[i]}`] = globalThis[names[i]];
-           globalThis[names[i]] = null;
-         }
-         const trap = { __proto__: null, get: no, set: no, configurable: true };
-         for (let i = 0; i < poisoned.length; i++) defineProperty(_Object.prototype, poisoned[i], trap);
+    let worker = shard.worker(&format!(
+        "{TAMPERING}
          const well = new _Response('well');
-         export default { fetch(request) { request.headers; request.url; return well } }",
-    );
+         export default {{ fetch(request) {{ request.headers; request.url; return well }} }}",
+    ));
     let response = worker.get().await.unwrap();
     assert_eq!((response.status, response.text()), (200, "well"));
     shard.expect_a_neighbour_to_answer().await;
+}
+
+async fn what_is_made_late_is_made_as_ever(shard: Rc<Shard>) {
+    let worker = shard.worker(&format!(
+        "{TAMPERING}
+         function late() {{
+           const controller = new AbortController();
+           controller.abort();
+           const heir = controller.signal instanceof EventTarget;
+           let code;
+           try {{ atob('*') }} catch (error) {{ code = error instanceof DOMException && error.code }}
+           const text = new TextDecoder().decode(new TextEncoder().encode('t'));
+           return `${{heir}} ${{controller.signal.aborted}} ${{code}} ${{text}} ${{crypto.randomUUID().length}}`;
+         }}
+         export default {{ fetch: () => new _Response(late()) }}",
+    ));
+    assert_eq!(worker.get().await.unwrap().text(), "true true 5 t 36");
 }
 
 async fn isolates_can_be_dropped_in_any_order(shard: Rc<Shard>) {
