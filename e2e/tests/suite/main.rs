@@ -39,6 +39,7 @@ fn main() -> anyhow::Result<ExitCode> {
         node::an_endpoint_slice_of_a_tenant_makes_no_node,
         node::a_pool_without_nodes_refuses_with_no_node,
         pool::a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it,
+        pool::a_worker_that_asks_for_more_than_its_pool_allows_is_told_so,
         schema::an_object_fits_its_schema_or_is_refused_by_the_name_of_its_field,
         schema::the_largest_object_that_the_schema_allows_is_taken,
         schema::the_schema_lets_no_revision_be_changed,

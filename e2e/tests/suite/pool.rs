@@ -13,8 +13,8 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tenon_crds::RuntimePool;
-use tenon_e2e::{Scenario, await_condition};
+use tenon_crds::{ConditionStatus, RuntimePool};
+use tenon_e2e::{Scenario, answering, await_condition, worker};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -67,6 +67,37 @@ pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with
     await_none::<Deployment>(&scenario).await?;
     await_none::<Service>(&scenario).await?;
     await_none::<PodDisruptionBudget>(&scenario).await
+}
+
+pub async fn a_worker_that_asks_for_more_than_its_pool_allows_is_told_so(scenario: Scenario) -> anyhow::Result<()> {
+    let name = scenario.namespace.name();
+    let pools: Api<RuntimePool> = Api::all(scenario.cluster.client());
+    let pool = |max_cpu_ms: i32| {
+        json!({
+            "apiVersion": "tenon.dev/v1alpha1",
+            "kind": "RuntimePool",
+            "metadata": {"name": name},
+            "spec": {"replicas": 0, "limits": {"max": {"cpuMs": max_cpu_ms}}},
+        })
+    };
+    let apply = PatchParams::apply("tenon-e2e");
+    pools.patch(name, &apply, &Patch::Apply(pool(100))).await?;
+    // Until the operator knows the pool, it knows no maximum.
+    await_only::<Deployment>(&scenario, SOON).await?;
+
+    let mut greedy = worker("greedy", &answering("hello"));
+    greedy.spec.pool = name.to_owned();
+    greedy.spec.limits.cpu_ms = Some(101);
+    scenario.namespace.apply(&greedy).await?;
+    let condition = scenario.namespace.await_ready("greedy", ConditionStatus::False).await?;
+    ensure!(condition.reason == "LimitOverMaximum", "{condition:?}");
+    ensure!(condition.message.starts_with("spec.limits.cpuMs: 101 is more"), "{condition:?}");
+
+    // Nobody touches the Worker itself.
+    pools.patch(name, &apply, &Patch::Apply(pool(101))).await?;
+    scenario.namespace.await_ready("greedy", ConditionStatus::True).await?;
+    pools.delete(name, &DeleteParams::default()).await?;
+    Ok(())
 }
 
 /// What of a kind belongs to the pool that is called like the test's namespace.
