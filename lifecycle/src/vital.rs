@@ -1,8 +1,11 @@
-//! Threads without which their process is of no use: when one panics, the process ends, and whoever watches over it
-//! starts another. It would otherwise go on half dead, ready in the eyes of its probes.
+//! Threads and tasks without which their process is of no use: when one panics, the process ends, and whoever watches
+//! over it starts another. It would otherwise go on half dead, ready in the eyes of its probes.
 
+use std::fmt::Display;
+use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::thread::{Builder, JoinHandle};
 
 /// # Errors
@@ -10,12 +13,22 @@ use std::thread::{Builder, JoinHandle};
 pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let thread = name.clone();
     Builder::new().name(name).spawn(move || {
-        // Nothing that the panic left behind is looked at again.
-        if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            // Not by the log, whose thread would have no time to write it.
-            eprintln!("thread {thread:?} is vital and has panicked; the process ends");
-            std::process::abort();
-        }
+        or_end(&format!("thread {thread:?}"), run);
+    })
+}
+
+/// A future whose panic is the process's end. A runtime would keep it to itself, as what has become of one task.
+pub async fn task<F: Future>(name: &'static str, run: F) -> F::Output {
+    let mut run = pin!(run);
+    poll_fn(|cx| or_end(&format_args!("task {name:?}"), || run.as_mut().poll(cx))).await
+}
+
+fn or_end<T>(who: &dyn Display, run: impl FnOnce() -> T) -> T {
+    // Nothing that the panic left behind is looked at again.
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        // Not by the log, whose thread would have no time to write it.
+        eprintln!("{who} is vital and has panicked; the process ends");
+        std::process::abort()
     })
 }
 
@@ -28,19 +41,38 @@ mod tests {
 
     const CHILD: &str = "TENON_TEST_VITAL_CHILD";
 
-    #[test]
-    fn a_process_ends_with_its_vital_thread() {
-        if std::env::var_os(CHILD).is_some() {
-            let thread = spawn("vital".to_owned(), || panic!("as intended")).unwrap();
-            thread.join().unwrap();
-            return;
-        }
+    /// Has a test of this room run again in a process of its own, and tells what that says as it ends.
+    fn last_words(test: &str) -> String {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "vital::tests::a_process_ends_with_its_vital_thread"])
+            .args(["--exact", &format!("vital::tests::{test}"), "--nocapture"])
             .env(CHILD, "1")
             .output()
             .unwrap();
         assert!(child.status.signal().is_some(), "{child:?}");
+        String::from_utf8_lossy(&child.stderr).into_owned()
+    }
+
+    #[test]
+    fn a_process_ends_with_its_vital_thread() {
+        if std::env::var_os(CHILD).is_some() {
+            let thread = spawn("heart".to_owned(), || panic!("as intended")).unwrap();
+            thread.join().unwrap();
+            return;
+        }
+        let words = last_words("a_process_ends_with_its_vital_thread");
+        assert!(words.contains("thread \"heart\" is vital"), "{words}");
+    }
+
+    #[test]
+    fn a_process_ends_with_its_vital_task() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert_eq!(runtime.block_on(task("well", async { 1 })), 1);
+        if std::env::var_os(CHILD).is_some() {
+            let _ = runtime.block_on(runtime.spawn(task("lung", async { panic!("as intended") })));
+            return;
+        }
+        let words = last_words("a_process_ends_with_its_vital_task");
+        assert!(words.contains("task \"lung\" is vital"), "{words}");
     }
 
     #[test]

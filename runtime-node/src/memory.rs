@@ -13,6 +13,7 @@ use std::io;
 use std::time::Duration;
 
 use prometheus::IntGauge;
+use tenon_lifecycle::vital;
 use tokio::sync::watch;
 
 pub use meter::{Meter, MeterError};
@@ -79,7 +80,7 @@ pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pre
             std::thread::sleep(INTERVAL);
         }
     };
-    std::thread::Builder::new().name("memory".to_owned()).spawn(look)?;
+    vital::spawn("memory".to_owned(), look)?;
     Ok(pressure_rx)
 }
 

@@ -15,6 +15,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use prometheus::IntGauge;
+use tenon_lifecycle::vital;
 use tenon_proto::catalog::ReportRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::failure::FailureCode;
@@ -62,7 +63,7 @@ impl Reporter {
         let (words_tx, words_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let catalog = catalog.connect_timeout(CONNECT);
-        std::thread::Builder::new().name("reports".to_owned()).spawn(move || {
+        vital::spawn("reports".to_owned(), move || {
             runtime.block_on(async {
                 let client = CatalogClient::new(catalog.connect_lazy());
                 report(&node, client, words_rx, &loops).await;

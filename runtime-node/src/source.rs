@@ -24,6 +24,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
+use tenon_lifecycle::vital;
 use tenon_proto::catalog::GetRevisionRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
@@ -108,7 +109,7 @@ impl Source {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .keep_alive_while_idle(true);
-        std::thread::Builder::new().name("source".to_owned()).spawn(move || {
+        vital::spawn("source".to_owned(), move || {
             runtime.block_on(serve(catalog, disk, orders_rx));
         })?;
         Ok(Self { orders_tx })

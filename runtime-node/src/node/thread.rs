@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use core_affinity::CoreId;
-use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Handle;
+use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -69,9 +69,10 @@ impl ShardThread {
         let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, .. } = config;
         let bounds = Bounds { isolates, in_flight, waiting };
         let shard = Shard::new(engine, source, reports, bounds, metrics);
-        spawn_local(shard.clone().tend(pressure_rx, config.isolate_idle_timeout));
-        spawn_local(shard.clone().keep_spares(config.spare_isolates));
-        spawn_local(shard.clone().keep_bytecode());
+        let chores = shard.clone();
+        spawn_local(vital::task("tend", chores.clone().tend(pressure_rx, config.isolate_idle_timeout)));
+        spawn_local(vital::task("keep_spares", chores.clone().keep_spares(config.spare_isolates)));
+        spawn_local(vital::task("keep_bytecode", chores.keep_bytecode()));
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
         let mut connections = Connections::new(Rc::clone(&shard));
         drop(ready);
