@@ -2,12 +2,13 @@
 //! value; dropping it makes room, and gives it to whoever waits and has the least time left.
 //!
 //! ```text
-//!  draining? ─► isolate cold? ─► a place in its waiting room ─► the Worker's permit ─► the shard's permit
-//!                                                                └── a queue: the earliest deadline first ──┘
+//!  draining? ─► the Worker's permit ─► its tenant's permit ─► the shard's permit
+//!               └───────── a queue before each: the earliest deadline first ────────┘
 //! ```
 //!
-//! Those who wait for a cold isolate, or for room of their own Worker, hold no permit of the shard: what one tenant waits
-//! for must not take room from the others. Belongs to one thread, like all of a shard.
+//! Those who wait for a cold isolate wait for their Worker's permit: nobody has one before it runs. They hold none of the
+//! shard, nor do those who wait for room of their own Worker or tenant: what one tenant waits for must not take room from
+//! the others. Belongs to one thread, like all of a shard.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,9 +25,9 @@ pub struct Gate {
 }
 
 struct Shared {
-    limit: u32,
+    limit: Cell<u32>,
     /// How many may wait.
-    room: usize,
+    room: Cell<usize>,
     in_flight: Cell<u32>,
     /// By their deadlines, and among equals by who came first.
     waiting: RefCell<BTreeMap<(Instant, u64), oneshot::Sender<Permit>>>,
@@ -43,9 +44,34 @@ impl Gate {
     /// * `limit` - how many may be in flight.
     /// * `room` - how many may wait besides.
     pub fn new(limit: u32, room: usize) -> Self {
-        let shared =
-            Shared { limit, room, in_flight: Cell::new(0), waiting: RefCell::default(), arrivals: Cell::new(0) };
+        let shared = Shared {
+            limit: Cell::new(limit),
+            room: Cell::new(room),
+            in_flight: Cell::new(0),
+            waiting: RefCell::default(),
+            arrivals: Cell::new(0),
+        };
         Self { shared: Rc::new(shared) }
+    }
+
+    /// Has other bounds from now on. Nobody who is inside or waits is turned out by lower ones; higher ones let those in
+    /// who wait, the earliest deadline first.
+    pub fn resize(&self, limit: u32, room: usize) {
+        self.shared.limit.set(limit);
+        self.shared.room.set(room);
+        while self.in_flight() < limit {
+            let Some((_, permit_tx)) = self.shared.next() else { return };
+            self.shared.in_flight.set(self.in_flight() + 1);
+            // One who has left meanwhile drops it, which gives it to the next.
+            drop(permit_tx.send(Permit { shared: Rc::clone(&self.shared) }));
+        }
+    }
+
+    /// Turns away everybody who waits, and who comes later.
+    pub fn close(&self) {
+        self.resize(0, 0);
+        let turned_away = self.shared.waiting.take();
+        drop(turned_away);
     }
 
     /// A permit, or `None` when there are as many as the limit.
@@ -77,7 +103,7 @@ impl Gate {
 
     /// Whether one more would be let in or could wait.
     pub fn has_room(&self) -> bool {
-        self.in_flight() < self.limit() || self.waiting() < self.shared.room
+        self.in_flight() < self.limit() || self.waiting() < self.shared.room.get()
     }
 
     pub fn in_flight(&self) -> u32 {
@@ -89,17 +115,26 @@ impl Gate {
     }
 
     pub fn limit(&self) -> u32 {
-        self.shared.limit
+        self.shared.limit.get()
+    }
+}
+
+impl Shared {
+    /// Takes whoever waits and has the least time left out of the queue.
+    fn next(&self) -> Option<((Instant, u64), oneshot::Sender<Permit>)> {
+        self.waiting.borrow_mut().pop_first()
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let next = self.shared.waiting.borrow_mut().pop_first();
+        let shared = &self.shared;
+        // There may be more inside than the limit has become since.
+        let next = if shared.in_flight.get() <= shared.limit.get() { shared.next() } else { None };
         match next {
             // One who has left meanwhile drops it in turn.
-            Some((_, permit_tx)) => drop(permit_tx.send(Self { shared: Rc::clone(&self.shared) })),
-            None => self.shared.in_flight.set(self.shared.in_flight.get() - 1),
+            Some((_, permit_tx)) => drop(permit_tx.send(Self { shared: Rc::clone(shared) })),
+            None => shared.in_flight.set(shared.in_flight.get() - 1),
         }
     }
 }
@@ -126,6 +161,8 @@ pub enum Refusal {
     ShardFull,
     /// The Worker has as much in flight as it may.
     WorkerFull,
+    /// The tenant, which is the namespace, has as much of the shard as it may.
+    TenantFull,
     /// As many as may wait already wait for the Worker to start.
     WaitingRoomFull,
     /// Every isolate is in use, and there may be no more.
@@ -135,10 +172,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Draining,
         Self::ShardFull,
         Self::WorkerFull,
+        Self::TenantFull,
         Self::WaitingRoomFull,
         Self::NoIdleIsolate,
         Self::MemoryShort,
@@ -150,6 +188,7 @@ impl Refusal {
             Self::Draining => "draining",
             Self::ShardFull => "shard_full",
             Self::WorkerFull => "worker_full",
+            Self::TenantFull => "tenant_full",
             Self::WaitingRoomFull => "waiting_room_full",
             Self::NoIdleIsolate => "no_idle_isolate",
             Self::MemoryShort => "memory_short",
@@ -163,6 +202,7 @@ impl From<Refusal> for Failure {
             Refusal::Draining => (FailureCode::Draining, "the node is shutting down"),
             Refusal::ShardFull => (FailureCode::Overloaded, "the node has as many invocations as it may"),
             Refusal::WorkerFull => (FailureCode::Overloaded, "the Worker has as many invocations as it may"),
+            Refusal::TenantFull => (FailureCode::Overloaded, "the namespace uses as much of the node as it may"),
             Refusal::WaitingRoomFull => (FailureCode::Overloaded, "too many requests wait for the Worker to start"),
             Refusal::NoIdleIsolate => (FailureCode::Overloaded, "the node has no isolate to spare"),
             Refusal::MemoryShort => (FailureCode::Overloaded, "the node has no memory for another isolate"),
@@ -223,6 +263,8 @@ mod tests {
         End(prop::sample::Index),
         /// Somebody who waits gives up.
         Leave(prop::sample::Index),
+        /// So many may be in flight from now on.
+        Resize(u32),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -230,13 +272,14 @@ mod tests {
             (0..5_u64).prop_map(Step::Come),
             any::<prop::sample::Index>().prop_map(Step::End),
             any::<prop::sample::Index>().prop_map(Step::Leave),
+            (0..4_u32).prop_map(Step::Resize),
         ]
     }
 
     proptest! {
         #[test]
         fn there_is_never_room_while_somebody_waits_and_the_earliest_deadline_is_next(
-            steps in prop::collection::vec(step(), 0..60), limit in 1..4_u32, room in 0..4_usize,
+            steps in prop::collection::vec(step(), 0..60), mut limit in 0..4_u32, room in 0..4_usize,
         ) {
             let (gate, now) = (Gate::new(limit, room), Instant::now());
             let mut inside: Vec<Permit> = Vec::new();
@@ -256,25 +299,47 @@ mod tests {
                     }
                     Step::End(who) if !inside.is_empty() => drop(inside.swap_remove(who.index(inside.len()))),
                     Step::Leave(who) if !waiting.is_empty() => drop(waiting.remove(who.index(waiting.len()))),
+                    Step::Resize(other) => {
+                        limit = other;
+                        gate.resize(limit, room);
+                    }
                     Step::End(_) | Step::Leave(_) => {}
                 }
-                let earliest = waiting.iter().map(|(seconds, _)| *seconds).min();
-                let mut still = Vec::new();
+                let before = inside.len();
+                let (mut let_in, mut still) = (Vec::new(), Vec::new());
                 for (seconds, mut enters) in waiting {
                     match enters.as_mut().now_or_never() {
                         Some(permit) => {
-                            prop_assert_eq!(Some(seconds), earliest);
+                            let_in.push(seconds);
                             inside.push(permit.expect("who waits is not refused"));
                         }
                         None => still.push((seconds, enters)),
                     }
                 }
                 waiting = still;
+                prop_assert!(let_in.iter().all(|seconds| waiting.iter().all(|(later, _)| seconds <= later)));
+                prop_assert!(let_in.is_empty() || inside.len() <= limit as usize, "{before} were inside");
                 prop_assert_eq!((gate.in_flight() as usize, gate.waiting()), (inside.len(), waiting.len()));
-                prop_assert!(inside.len() <= limit as usize && waiting.len() <= room);
-                prop_assert!(waiting.is_empty() || inside.len() == limit as usize);
+                prop_assert!(waiting.len() <= room && (waiting.is_empty() || inside.len() >= limit as usize));
             }
         }
+    }
+
+    #[test]
+    fn a_gate_that_opens_lets_the_earliest_deadlines_in_and_one_that_closes_turns_all_away() {
+        let (gate, now) = (Gate::new(0, 3), Instant::now());
+        let mut waits = [3, 1, 2].map(|seconds| {
+            let gate = gate.clone();
+            Box::pin(async move { gate.enter(now + Duration::from_secs(seconds)).await })
+        });
+        assert!(waits.iter_mut().all(|wait| wait.as_mut().now_or_never().is_none()));
+        gate.resize(2, 3);
+        let [third, first, second] = waits.each_mut().map(|wait| wait.as_mut().now_or_never());
+        let inside = (first, second);
+        assert!(matches!(inside, (Some(Some(_)), Some(Some(_)))) && third.is_none());
+        gate.close();
+        assert!(matches!(waits[0].as_mut().now_or_never(), Some(None)));
+        assert!(matches!(gate.enter(now).now_or_never(), Some(None)));
     }
 
     #[test]
