@@ -26,7 +26,7 @@ pub struct NodeArgs {
     /// URL of the operator's catalog.
     #[arg(long, env = "TENON_CATALOG")]
     pub catalog: String,
-    /// Isolates that a shard keeps.
+    /// Isolates that a shard keeps. One namespace has half of them at most, or seven eighths while nobody else asks for any.
     #[arg(long, env = "TENON_ISOLATES_PER_SHARD", default_value_t = 200, value_parser = at_least_one::<usize>)]
     pub isolates_per_shard: usize,
     /// Isolates that a shard makes ahead at most, for Workers to come.
@@ -36,10 +36,11 @@ pub struct NodeArgs {
     /// is kept in memory only.
     #[arg(long, env = "TENON_CODE_CACHE_DIR")]
     pub code_cache_dir: Option<PathBuf>,
-    /// Invocations at once on a shard, over which it sheds.
+    /// Invocations at once on a shard, over which it sheds. One namespace has half of them at most, or seven eighths while
+    /// nobody else asks for any.
     #[arg(long, env = "TENON_MAX_INFLIGHT", default_value_t = 1024, value_parser = at_least_one::<u32>)]
     pub max_inflight: u32,
-    /// Invocations that may wait for room, for that of a shard and for that of each Worker.
+    /// Invocations that may wait for room, for that of a shard and for that of each Worker, or for a Worker to start.
     #[arg(long, env = "TENON_MAX_WAITING", default_value_t = 100)]
     pub max_waiting: usize,
     /// How long an isolate may be idle before it is let go, in seconds.

@@ -7,7 +7,7 @@
 //!
 //! - [`engine`]: everything V8.
 //! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
-//! - [`pool`], [`spares`] and [`admission`]: policy, without V8 or sockets.
+//! - [`pool`], [`admission`], [`tenants`], [`spares`] and [`upkeep`]: policy, without V8 or sockets.
 //! - [`buffers`]: what answers are written into.
 //! - [`memory`]: the node's budget and how much of it is used.
 //! - [`source`]: revisions from the catalog, by digest; [`reports`]: what the operator is told of them.
@@ -25,3 +25,5 @@ pub mod server;
 pub mod shard;
 pub mod source;
 pub mod spares;
+pub mod tenants;
+pub mod upkeep;

@@ -52,7 +52,7 @@ pub struct ShardMetrics {
     duration: Histogram,
     /// Invocations that hold a permit of the shard.
     pub in_flight: IntGauge,
-    /// Those that wait for one, or for one of their Worker.
+    /// Those that wait for one, or for one of their tenant or Worker, which may have to be started first.
     pub waiting: IntGauge,
     shed: Vec<IntCounter>,
     pub isolates: Isolates,
@@ -93,7 +93,7 @@ impl Metrics {
             invocations: counter("tenon_invocations_total", "Invocations by how they ended.", &["shard", "code"])?,
             duration: histogram("tenon_invocation_duration_seconds", "Time from a request to its response's head.")?,
             in_flight: gauge("tenon_shard_inflight", "Invocations in flight.", &["shard"])?,
-            waiting: gauge("tenon_shard_waiting", "Invocations that wait for room.", &["shard"])?,
+            waiting: gauge("tenon_shard_waiting", "Invocations that wait for room or a start.", &["shard"])?,
             shed: counter("tenon_shed_total", "Invocations refused for want of room.", &["shard", "reason"])?,
             isolates: gauge("tenon_isolates", "Isolates by state.", &["shard", "state"])?,
             cold_starts: counter("tenon_cold_starts_total", "Revisions loaded.", &["shard", "outcome"])?,

@@ -1,37 +1,30 @@
 //! The pool's policy: which isolate serves a revision, and which one makes room. Pure.
 //!
 //! ```text
-//!            start                    started                     least recently used
-//!   (cold) ────────► Starting ──────────────────► Warm ◄──► busy ────────────────────► out
-//!      ▲                │ failed                    │ condemned, superseded
-//!      └──── back-off ──┴───────────────────────────┘
+//!          Vacancy                  Launch                    least recently used
+//!   (cold) ──────► Starting ──────────────────► Warm ◄──► busy ────────────────► out
+//!      ▲              │ failed                   │ spent, superseded
+//!      └── back-off ──┴──────────────────────────┘
 //! ```
 //!
+//! A [`Vacancy`] proves that a slot is free and borrows the pool, so that nobody else takes it; filled it becomes a
+//! [`Launch`], which ends once, well or not. What is warm, the pool knows; whether that is in use or spent, it asks the
+//! isolate, which alone can know.
+//!
 //! It knows neither V8 nor time: isolates are [`Occupant`]s, and `now` is an argument. What it lets go of it hands
-//! out, for its caller to end. Belongs to one thread.
+//! out, for its caller to end. How long a revision that fails is left alone says [`trouble`]. Belongs to one thread.
 
+mod trouble;
+
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
-use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 
-/// How long a revision whose code failed is left alone at first, and at most. Doubled with each failure.
-const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
-
-/// How long a revision that could not be had is left alone: enough that a storm of requests for it asks the catalog
-/// ten times a second and not ten thousand.
-const MISSING_PAUSE: Duration = Duration::from_millis(100);
-
-/// An isolate that has served so many requests and then is condemned says nothing about the revision.
-const SETTLED: u32 = 100;
-
-/// How many isolates in a row may be condemned before that before the revision is left alone, at first for so long, and
-/// how long without one until all is forgotten.
-const TOLERATED: u32 = 10;
-const FIRST_REST: Duration = Duration::from_millis(100);
-const FORGIVEN_AFTER: Duration = Duration::from_secs(300);
+use crate::tenants::Share;
+use trouble::Trouble;
 
 /// An older revision of a Worker that had no request for so long is not one that shares its traffic.
 const SUPERSEDED_AFTER: Duration = Duration::from_secs(60);
@@ -40,24 +33,60 @@ const SUPERSEDED_AFTER: Duration = Duration::from_secs(60);
 pub trait Occupant: Clone {
     /// Whose code it runs.
     fn worker(&self) -> &WorkerId;
+    /// How it is now.
+    fn condition(&self) -> Condition;
+}
+
+/// How a warm isolate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// It has nothing in flight: it can serve, and it can be let go.
+    Idle,
     /// It has invocations in flight and must not be taken away.
-    fn is_busy(&self) -> bool;
-    /// Why it must not get another invocation, if it must not.
-    fn condemned(&self) -> Option<FailureCode>;
+    Busy,
+    /// It gets no more invocations. Those it has go on wherever it is, so that it needs no slot for them.
+    Spent(Spent),
+}
+
+/// Why an isolate gets no more invocations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spent {
+    /// It was stopped at this limit, and what is left of it cannot be trusted. A strike against its revision.
+    Condemned(FailureCode),
+    /// An invocation went over a limit and came to its end by itself. No strike.
+    Retired,
 }
 
 /// What to do for a request.
-pub enum Lookup<O, S> {
+pub enum Lookup<'a, O, S> {
     /// Hand it to this one.
     Warm(O),
     /// Wait with the others for this start.
     Join(S),
-    /// Start one, and tell the pool: a slot is free.
-    Start,
-    /// It failed to start a short time ago, so.
+    /// Start one here.
+    Start(Vacancy<'a, O, S>),
+    /// It failed a short time ago, so.
     Failed(Failure),
     /// Every slot is busy.
     Full,
+    /// Its tenant has as many slots as it may, and all of them are busy.
+    OverShare,
+}
+
+/// A slot that is free, or will be made free.
+pub struct Vacancy<'a, O, S> {
+    pool: &'a mut Pool<O, S>,
+    digest: RevisionDigest,
+    tenant: Rc<str>,
+    victim: Option<RevisionDigest>,
+    now: Instant,
+}
+
+/// A start that is under way: to be [`started`](Pool::started) or [`failed`](Pool::failed), once.
+#[must_use = "the slot is taken until the start has ended"]
+#[derive(Debug)]
+pub struct Launch {
+    digest: RevisionDigest,
 }
 
 /// Why the pool let go of an isolate.
@@ -67,6 +96,8 @@ pub enum Eviction {
     Room,
     /// It went over a limit and could not be trusted any more.
     Condemned,
+    /// It went over a limit that is not enforced at once.
+    Retired,
     /// A newer revision of its Worker has come, and nobody asks for this one.
     Superseded,
     /// Nobody has asked for it for a long time.
@@ -76,13 +107,14 @@ pub enum Eviction {
 }
 
 impl Eviction {
-    pub const ALL: [Self; 5] = [Self::Room, Self::Condemned, Self::Superseded, Self::Idle, Self::Memory];
+    pub const ALL: [Self; 6] = [Self::Room, Self::Condemned, Self::Retired, Self::Superseded, Self::Idle, Self::Memory];
 
     /// As metrics see it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Room => "room",
             Self::Condemned => "condemned",
+            Self::Retired => "retired",
             Self::Superseded => "superseded",
             Self::Idle => "idle",
             Self::Memory => "memory",
@@ -99,29 +131,6 @@ pub enum Retry {
     BackOff,
 }
 
-/// A shard's slots: `O` is an isolate, `S` a start that is under way.
-pub struct Pool<O, S> {
-    slots: FxHashMap<RevisionDigest, Slot<O, S>>,
-    failures: FxHashMap<RevisionDigest, FailedStart>,
-    streaks: FxHashMap<RevisionDigest, Streak>,
-    notices: Vec<Notice>,
-    evicted: Vec<(Eviction, O)>,
-    capacity: usize,
-    /// Counts uses, as a clock for "least recently" on which no two uses are at the same time.
-    uses: u64,
-}
-
-enum Slot<O, S> {
-    Starting(S),
-    Warm { occupant: O, last_use: u64, used_at: Instant, served: u32 },
-}
-
-/// Isolates of one revision that were condemned soon after their starts, one after another.
-struct Streak {
-    length: u32,
-    last: Instant,
-}
-
 /// What others may want to know of a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -131,129 +140,126 @@ pub enum Notice {
     Recovered(RevisionDigest),
 }
 
-struct FailedStart {
-    failure: Failure,
-    /// How many times in a row its code has failed.
-    failures: u32,
-    pause: Duration,
-    until: Instant,
+/// A shard's slots: `O` is an isolate, `S` a start that is under way.
+pub struct Pool<O, S> {
+    slots: FxHashMap<RevisionDigest, Slot<O, S>>,
+    trouble: Trouble,
+    evicted: Vec<(Eviction, O)>,
+    capacity: usize,
+    /// Counts uses, as a clock for "least recently" on which no two uses are at the same time.
+    uses: u64,
+}
+
+enum Slot<O, S> {
+    Starting { start: S, tenant: Rc<str> },
+    Warm(Warm<O>),
+}
+
+struct Warm<O> {
+    occupant: O,
+    last_use: u64,
+    used_at: Instant,
+    /// Its garbage has been collected since.
+    collected: bool,
+}
+
+/// Who makes room first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Spent,
+    /// Idle, of a tenant with more than half of the slots.
+    Surplus,
+    Idle,
 }
 
 impl<O: Occupant, S: Clone> Pool<O, S> {
     /// # Arguments
     /// * `capacity` - how many isolates there may be, those that are starting included; at least one.
     pub fn new(capacity: usize) -> Self {
-        Self {
-            slots: FxHashMap::default(),
-            failures: FxHashMap::default(),
-            streaks: FxHashMap::default(),
-            notices: Vec::new(),
-            evicted: Vec::new(),
-            capacity: capacity.max(1),
-            uses: 0,
-        }
+        let slots = FxHashMap::default();
+        Self { slots, trouble: Trouble::default(), evicted: Vec::new(), capacity: capacity.max(1), uses: 0 }
     }
 
-    /// Where a request for `digest` goes. A condemned isolate is let go, and an idle one where there is no room.
-    pub fn look_up(&mut self, digest: &RevisionDigest, now: Instant) -> Lookup<O, S> {
+    /// Where a request for `digest` goes. A spent isolate is let go.
+    ///
+    /// # Arguments
+    /// * `tenant` - who asks, and `share`, how much of the slots that one may have.
+    pub fn look_up(
+        &mut self,
+        digest: &RevisionDigest,
+        tenant: &Rc<str>,
+        share: Share,
+        now: Instant,
+    ) -> Lookup<'_, O, S> {
         self.uses += 1;
         match self.slots.get_mut(digest) {
-            Some(Slot::Starting(start)) => return Lookup::Join(start.clone()),
-            Some(Slot::Warm { occupant, last_use, used_at, served }) => match occupant.condemned() {
-                None => {
-                    (*last_use, *used_at, *served) = (self.uses, now, served.saturating_add(1));
-                    let (occupant, settled) = (occupant.clone(), *served == SETTLED);
-                    if settled && self.streaks.remove(digest).is_some() {
-                        self.notices.push(Notice::Recovered(*digest));
-                    }
-                    return Lookup::Warm(occupant);
+            Some(Slot::Starting { start, .. }) => return Lookup::Join(start.clone()),
+            Some(Slot::Warm(warm)) => match warm.occupant.condition() {
+                Condition::Idle | Condition::Busy => {
+                    (warm.last_use, warm.used_at, warm.collected) = (self.uses, now, false);
+                    return Lookup::Warm(warm.occupant.clone());
                 }
-                Some(why) => {
-                    let (worker, served) = (occupant.worker().clone(), *served);
-                    self.let_go(*digest, Eviction::Condemned);
-                    if served < SETTLED {
-                        self.struck(worker, *digest, why, now);
-                    }
-                }
+                // For the reason that it has itself.
+                Condition::Spent(_) => self.let_go(*digest, Eviction::Room, now),
             },
             None => {}
         }
-        if let Some(failed) = self.failures.get(digest)
-            && now < failed.until
-        {
-            return Lookup::Failed(failed.failure.clone());
+        if let Some(failure) = self.trouble.refusal(digest, now) {
+            return Lookup::Failed(failure);
         }
-        if self.slots.len() >= self.capacity && !self.let_one_go(Eviction::Room) {
+        let by_tenant = self.by_tenant();
+        let is_over = by_tenant.get(&**tenant).is_some_and(|own| *own >= share.of(self.capacity));
+        let is_full = self.slots.len() >= self.capacity;
+        let victim = self.first_to_go(&by_tenant, |_, _| true);
+        if is_full && victim.is_none() {
             return Lookup::Full;
         }
-        Lookup::Start
-    }
-
-    /// A start is under way, after [`Lookup::Start`].
-    pub fn starting(&mut self, digest: RevisionDigest, start: S) {
-        self.slots.insert(digest, Slot::Starting(start));
+        let victim = if is_over {
+            let of_tenant = |warm: &Warm<O>, rank| rank != Rank::Spent && warm.is_of(tenant);
+            match self.first_to_go(&by_tenant, of_tenant) {
+                Some(own) => Some(own),
+                None => return Lookup::OverShare,
+            }
+        } else {
+            victim.filter(|_| is_full)
+        };
+        Lookup::Start(Vacancy { pool: self, digest: *digest, tenant: Rc::clone(tenant), victim, now })
     }
 
     /// The start has succeeded. Idle isolates of older revisions that nobody has asked for of late are let go.
-    pub fn started(&mut self, digest: RevisionDigest, occupant: O, now: Instant) {
-        self.failures.remove(&digest);
+    pub fn started(&mut self, launch: Launch, occupant: O, now: Instant) {
+        let Launch { digest } = launch;
+        self.uses += 1;
+        self.trouble.started(&digest);
         let superseded = self.slots.iter().filter_map(|(digest, slot)| match slot {
-            Slot::Warm { occupant: older, used_at, .. } => {
-                let out = older.worker() == occupant.worker()
-                    && !older.is_busy()
-                    && now.duration_since(*used_at) >= SUPERSEDED_AFTER;
-                out.then_some(*digest)
+            Slot::Warm(warm) => {
+                let unasked = now.saturating_duration_since(warm.used_at) >= SUPERSEDED_AFTER;
+                let is_older = warm.occupant.worker() == occupant.worker();
+                (is_older && unasked && warm.occupant.condition() != Condition::Busy).then_some(*digest)
             }
-            Slot::Starting(_) => None,
+            Slot::Starting { .. } => None,
         });
         for digest in superseded.collect::<Vec<_>>() {
-            self.let_go(digest, Eviction::Superseded);
+            self.let_go(digest, Eviction::Superseded, now);
         }
-        self.slots.insert(digest, Slot::Warm { occupant, last_use: self.uses, used_at: now, served: 0 });
+        self.slots.insert(digest, Slot::Warm(Warm { occupant, last_use: self.uses, used_at: now, collected: false }));
     }
 
     /// The start has failed. For a while requests for the revision are told so. Returns how many times in a row its
     /// code has failed.
-    pub fn failed(&mut self, digest: RevisionDigest, failure: Failure, retry: Retry, now: Instant) -> u32 {
-        self.slots.remove(&digest);
-        // Long forgotten failures must not pile up: tenants choose how many revisions fail.
-        self.failures.retain(|_, failed| now < failed.until + LONGEST_BACK_OFF);
-        let last = self.failures.get(&digest);
-        let before = last.map_or(0, |last| last.failures);
-        let (failures, pause) = match (retry, last) {
-            (Retry::Soon, _) => (before, MISSING_PAUSE),
-            (Retry::BackOff, None) => (1, FIRST_BACK_OFF),
-            (Retry::BackOff, Some(last)) => {
-                (before.saturating_add(1), (last.pause * 2).clamp(FIRST_BACK_OFF, LONGEST_BACK_OFF))
-            }
-        };
-        self.failures.insert(digest, FailedStart { failure, failures, pause, until: now + pause });
-        failures
+    pub fn failed(&mut self, launch: Launch, failure: Failure, retry: Retry, now: Instant) -> u32 {
+        self.slots.remove(&launch.digest);
+        self.trouble.failed(launch.digest, failure, retry, now)
     }
 
-    /// An isolate of the revision was condemned soon after its start. When that goes on happening the revision is left
-    /// alone for a while, longer each time: a start costs its neighbours more than a refusal.
-    fn struck(&mut self, worker: WorkerId, digest: RevisionDigest, why: FailureCode, now: Instant) {
-        self.streaks.retain(|_, streak| now < streak.last + FORGIVEN_AFTER);
-        let streak = self.streaks.entry(digest).or_insert(Streak { length: 0, last: now });
-        (streak.length, streak.last) = (streak.length + 1, now);
-        let times = streak.length;
-        let Some(over) = times.checked_sub(TOLERATED + 1) else { return };
-        let pause = (FIRST_REST * 2_u32.pow(over.min(16))).min(LONGEST_BACK_OFF);
-        let what = format!("the Worker was stopped {times} times in a row and rests for a while");
-        let failure = Failure::new(why, Phase::Admission, what);
-        self.failures.insert(digest, FailedStart { failure, failures: times, pause, until: now + pause });
-        self.notices.push(Notice::Failing { worker, digest, why, times });
-    }
-
-    /// Whether the revision's isolates have been condemned of late, and it has not shown since that it is well.
+    /// Whether the revision's isolates have been condemned again and again, and it has not shown since that it is well.
     pub fn is_on_trial(&self, digest: &RevisionDigest) -> bool {
-        self.streaks.contains_key(digest)
+        self.trouble.is_on_trial(digest)
     }
 
     /// What there is to tell since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+        self.trouble.take_notices()
     }
 
     /// What the pool has let go of since the last call, and why. It may still have invocations in flight.
@@ -263,37 +269,122 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
 
     /// How many isolates there are, and how many more are starting.
     pub fn count(&self) -> (usize, usize) {
-        let warm = self.slots.values().filter(|slot| matches!(slot, Slot::Warm { .. })).count();
+        let warm = self.warm().count();
         (warm, self.slots.len() - warm)
     }
 
-    /// Lets those go that have been idle since then.
-    pub fn evict_unused(&mut self, since: Instant) {
-        let unused = self.slots.iter().filter_map(|(digest, slot)| match slot {
-            Slot::Warm { occupant, used_at, .. } if *used_at <= since && !occupant.is_busy() => Some(*digest),
-            _ => None,
+    /// Lets those go that are spent, or have been idle for so long, and notices which revisions are well again.
+    pub fn sweep(&mut self, idle: Duration, now: Instant) {
+        let useless = self.warm().filter_map(|(digest, warm)| {
+            let unused = now.saturating_duration_since(warm.used_at) >= idle;
+            let useless = match warm.occupant.condition() {
+                Condition::Idle => unused,
+                Condition::Busy => false,
+                Condition::Spent(_) => true,
+            };
+            useless.then_some(digest)
         });
-        for digest in unused.collect::<Vec<_>>() {
-            self.let_go(digest, Eviction::Idle);
+        for digest in useless.collect::<Vec<_>>() {
+            self.let_go(digest, Eviction::Idle, now);
         }
+        self.trouble.review(now);
     }
 
-    /// Lets the isolate go that was used least recently among those that are idle, if there is one. A look over all
-    /// slots costs less than the start or the end of an isolate.
-    pub fn let_one_go(&mut self, why: Eviction) -> bool {
-        let idle = self.slots.iter().filter_map(|(digest, slot)| match slot {
-            Slot::Warm { occupant, last_use, .. } if !occupant.is_busy() => Some((*last_use, *digest)),
-            _ => None,
-        });
-        let Some((_, digest)) = idle.min() else { return false };
-        self.let_go(digest, why);
-        true
+    /// Lets one isolate go that is spent or idle, if there is one.
+    pub fn let_one_go(&mut self, why: Eviction, now: Instant) -> bool {
+        let victim = self.first_to_go(&self.by_tenant(), |_, _| true);
+        victim.into_iter().for_each(|digest| self.let_go(digest, why, now));
+        victim.is_some()
     }
 
-    fn let_go(&mut self, digest: RevisionDigest, why: Eviction) {
-        if let Some(Slot::Warm { occupant, .. }) = self.slots.remove(&digest) {
-            self.evicted.push((why, occupant));
+    /// The largest of the idle isolates that have been used since they were handed out here, so that its garbage can be
+    /// collected.
+    pub fn largest_idle(&mut self, size: impl Fn(&O) -> usize) -> Option<O> {
+        let idle = self.slots.values_mut().filter_map(|slot| match slot {
+            Slot::Warm(warm) if !warm.collected && warm.occupant.condition() == Condition::Idle => Some(warm),
+            _ => None,
+        });
+        let largest = idle.max_by_key(|warm| size(&warm.occupant))?;
+        largest.collected = true;
+        Some(largest.occupant.clone())
+    }
+
+    fn warm(&self) -> impl Iterator<Item = (RevisionDigest, &Warm<O>)> {
+        self.slots.iter().filter_map(|(digest, slot)| match slot {
+            Slot::Warm(warm) => Some((*digest, warm)),
+            Slot::Starting { .. } => None,
+        })
+    }
+
+    /// How many slots each tenant has. A spent isolate is none of anybody's: it goes as soon as its slot is needed.
+    fn by_tenant(&self) -> FxHashMap<&str, usize> {
+        let mut by_tenant = FxHashMap::default();
+        for slot in self.slots.values() {
+            match slot {
+                Slot::Starting { tenant, .. } => *by_tenant.entry(&**tenant).or_default() += 1,
+                Slot::Warm(warm) if matches!(warm.occupant.condition(), Condition::Spent(_)) => {}
+                Slot::Warm(warm) => *by_tenant.entry(warm.occupant.worker().namespace()).or_default() += 1,
+            }
         }
+        by_tenant
+    }
+
+    /// Of those that may go whichever does first: by rank, and the least recently used. A look over all slots costs
+    /// less than the start or the end of an isolate.
+    fn first_to_go(
+        &self,
+        by_tenant: &FxHashMap<&str, usize>,
+        may_go: impl Fn(&Warm<O>, Rank) -> bool,
+    ) -> Option<RevisionDigest> {
+        let half = Share::Half.of(self.capacity);
+        let candidates = self.warm().filter_map(|(digest, warm)| {
+            let rank = match warm.occupant.condition() {
+                Condition::Busy => return None,
+                Condition::Spent(_) => Rank::Spent,
+                Condition::Idle if by_tenant[warm.occupant.worker().namespace()] > half => Rank::Surplus,
+                Condition::Idle => Rank::Idle,
+            };
+            may_go(warm, rank).then_some(((rank, warm.last_use), digest))
+        });
+        candidates.min_by_key(|(order, _)| *order).map(|(_, digest)| digest)
+    }
+
+    /// # Arguments
+    /// * `why` - unless it is spent, which is a reason of its own.
+    fn let_go(&mut self, digest: RevisionDigest, why: Eviction, now: Instant) {
+        let Some(Slot::Warm(Warm { occupant, .. })) = self.slots.remove(&digest) else { return };
+        let why = match occupant.condition() {
+            Condition::Idle | Condition::Busy => why,
+            Condition::Spent(Spent::Retired) => Eviction::Retired,
+            Condition::Spent(Spent::Condemned(code)) => {
+                self.trouble.struck(occupant.worker().clone(), digest, code, now);
+                Eviction::Condemned
+            }
+        };
+        self.evicted.push((why, occupant));
+    }
+}
+
+impl<O: Occupant> Warm<O> {
+    fn is_of(&self, tenant: &str) -> bool {
+        self.occupant.worker().namespace() == tenant
+    }
+}
+
+impl<O: Occupant, S: Clone> Vacancy<'_, O, S> {
+    /// A start is under way.
+    pub fn starting(self, start: S) -> Launch {
+        let Self { pool, digest, tenant, victim, now } = self;
+        victim.into_iter().for_each(|victim| pool.let_go(victim, Eviction::Room, now));
+        pool.slots.insert(digest, Slot::Starting { start, tenant });
+        Launch { digest }
+    }
+}
+
+impl Launch {
+    /// What is being started.
+    pub fn digest(&self) -> RevisionDigest {
+        self.digest
     }
 }
 

@@ -19,11 +19,20 @@ mod protocol;
 mod reports;
 #[path = "node/starts.rs"]
 mod starts;
+#[path = "node/tenants.rs"]
+mod tenants;
 
 fn main() {
     tenon_runtime_node::engine::init();
     harness::log::collect();
-    let rooms =
-        [answers::trials(), drain::trials(), limits::trials(), protocol::trials(), reports::trials(), starts::trials()];
+    let rooms = [
+        answers::trials(),
+        drain::trials(),
+        limits::trials(),
+        protocol::trials(),
+        reports::trials(),
+        starts::trials(),
+        tenants::trials(),
+    ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
 }

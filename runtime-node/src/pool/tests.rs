@@ -1,23 +1,28 @@
 use std::cell::Cell;
-use std::rc::Rc;
 
-use tenon_proto::failure::{FailureCode, Phase};
+use tenon_proto::failure::Phase;
 
+use super::trouble::{FIRST_BACK_OFF, FIRST_REST, LONGEST_BACK_OFF, MISSING_PAUSE, TOLERATED};
 use super::*;
+
+mod model;
 
 #[derive(Clone)]
 struct Fake(Rc<State>);
 
 struct State {
     worker: WorkerId,
-    busy: Cell<bool>,
-    condemned: Cell<bool>,
+    condition: Cell<Condition>,
 }
 
 impl Fake {
-    fn of(worker: &str) -> Self {
-        let worker = WorkerId::new("shop", worker);
-        Self(Rc::new(State { worker, busy: Cell::new(false), condemned: Cell::new(false) }))
+    fn of(namespace: &str, worker: &str) -> Self {
+        let worker = WorkerId::new(namespace, worker);
+        Self(Rc::new(State { worker, condition: Cell::new(Condition::Idle) }))
+    }
+
+    fn be(&self, condition: Condition) {
+        self.0.condition.set(condition);
     }
 }
 
@@ -26,14 +31,12 @@ impl Occupant for Fake {
         &self.0.worker
     }
 
-    fn is_busy(&self) -> bool {
-        self.0.busy.get()
-    }
-
-    fn condemned(&self) -> Option<FailureCode> {
-        self.0.condemned.get().then_some(FailureCode::CpuLimitExceeded)
+    fn condition(&self) -> Condition {
+        self.0.condition.get()
     }
 }
+
+const CONDEMNED: Condition = Condition::Spent(Spent::Condemned(FailureCode::CpuLimitExceeded));
 
 /// A pool and the time it is told.
 struct Shard {
@@ -46,25 +49,43 @@ impl Shard {
         Self { pool: Pool::new(capacity), now: Instant::now() }
     }
 
-    fn look_up(&mut self, n: u8) -> Lookup<Fake, ()> {
-        self.pool.look_up(&digest(n), self.now)
+    fn look_up(&mut self, n: u8) -> Lookup<'_, Fake, ()> {
+        self.look_up_for("shop", Share::Most, n)
+    }
+
+    fn look_up_for(&mut self, tenant: &str, share: Share, n: u8) -> Lookup<'_, Fake, ()> {
+        self.pool.look_up(&digest(n), &tenant.into(), share, self.now)
+    }
+
+    fn launch(&mut self, n: u8) -> Launch {
+        let Lookup::Start(vacancy) = self.look_up(n) else { panic!("{n} has no slot") };
+        vacancy.starting(())
     }
 
     /// Revision `n` of a Worker, started for a request.
     fn start(&mut self, n: u8, worker: &str) -> Fake {
-        assert!(matches!(self.look_up(n), Lookup::Start), "{n} has no slot");
-        self.pool.starting(digest(n), ());
-        let fake = Fake::of(worker);
-        self.pool.started(digest(n), fake.clone(), self.now);
+        let launch = self.launch(n);
+        let fake = Fake::of("shop", worker);
+        self.pool.started(launch, fake.clone(), self.now);
         fake
     }
 
-    fn fail(&mut self, n: u8, retry: Retry) {
-        self.pool.failed(digest(n), failure(), retry, self.now);
+    /// The same for a tenant that has others beside it.
+    fn start_for(&mut self, tenant: &str, n: u8) -> Option<Fake> {
+        let Lookup::Start(vacancy) = self.look_up_for(tenant, Share::Half, n) else { return None };
+        let launch = vacancy.starting(());
+        let fake = Fake::of(tenant, &format!("worker-{n}"));
+        self.pool.started(launch, fake.clone(), self.now);
+        Some(fake)
     }
 
-    fn is_warm(&mut self, n: u8) -> bool {
-        matches!(self.pool.slots.get(&digest(n)), Some(Slot::Warm { .. }))
+    fn fail(&mut self, n: u8, retry: Retry) {
+        let launch = self.launch(n);
+        self.pool.failed(launch, failure(), retry, self.now);
+    }
+
+    fn is_warm(&self, n: u8) -> bool {
+        matches!(self.pool.slots.get(&digest(n)), Some(Slot::Warm(_)))
     }
 
     fn evicted(&mut self) -> Vec<Eviction> {
@@ -87,8 +108,7 @@ fn failure() -> Failure {
 #[test]
 fn many_requests_for_one_cold_revision_wait_for_one_start() {
     let mut shard = Shard::with(2);
-    assert!(matches!(shard.look_up(1), Lookup::Start));
-    shard.pool.starting(digest(1), ());
+    let _launch = shard.launch(1);
     for _ in 0..3 {
         assert!(matches!(shard.look_up(1), Lookup::Join(())));
     }
@@ -118,27 +138,122 @@ fn the_least_recently_used_makes_room() {
 #[test]
 fn a_busy_one_never_makes_room() {
     let mut shard = Shard::with(2);
-    shard.start(1, "one").0.busy.set(true);
+    shard.start(1, "one").be(Condition::Busy);
     shard.start(2, "two");
-    shard.start(3, "three").0.busy.set(true);
+    shard.start(3, "three").be(Condition::Busy);
     assert!(shard.is_warm(1) && !shard.is_warm(2));
-    assert!(matches!(shard.look_up(4), Lookup::Full));
+    assert!(matches!(shard.look_up_for("news", Share::Half, 4), Lookup::Full));
 }
 
 #[test]
 fn a_start_under_way_never_makes_room() {
     let mut shard = Shard::with(1);
-    assert!(matches!(shard.look_up(1), Lookup::Start));
-    shard.pool.starting(digest(1), ());
-    assert!(matches!(shard.look_up(2), Lookup::Full));
+    let _launch = shard.launch(1);
+    assert!(matches!(shard.look_up_for("news", Share::Most, 2), Lookup::Full));
 }
 
 #[test]
 fn a_condemned_one_is_replaced_by_the_next_request() {
     let mut shard = Shard::with(1);
-    shard.start(1, "cart").0.condemned.set(true);
-    assert!(matches!(shard.look_up(1), Lookup::Start));
+    shard.start(1, "cart").be(CONDEMNED);
+    assert!(matches!(shard.look_up(1), Lookup::Start(_)));
     assert_eq!(shard.evicted(), [Eviction::Condemned]);
+}
+
+#[test]
+fn a_retired_one_is_replaced_whatever_it_still_does_and_is_no_strike() {
+    let mut shard = Shard::with(1);
+    for _ in 0..=TOLERATED * 2 {
+        shard.start(1, "cart").be(Condition::Spent(Spent::Retired));
+    }
+    assert!(matches!(shard.look_up(1), Lookup::Start(_)));
+    assert_eq!(shard.evicted(), vec![Eviction::Retired; TOLERATED as usize * 2 + 1]);
+    assert_eq!(shard.pool.take_notices(), []);
+}
+
+#[test]
+fn a_condemned_one_makes_room_before_all_others_and_counts_as_a_strike_whoever_needs_the_room() {
+    let mut shard = Shard::with(2);
+    for n in 1..=TOLERATED as u8 + 1 {
+        shard.start(100, "worker");
+        shard.start(0, "cart").be(CONDEMNED);
+        shard.start(n, "other");
+        assert!(!shard.is_warm(0) && shard.is_warm(100));
+        shard.pool.let_one_go(Eviction::Memory, shard.now);
+        shard.pool.let_one_go(Eviction::Memory, shard.now);
+    }
+    assert!(matches!(shard.look_up(0), Lookup::Failed(_)));
+}
+
+#[test]
+fn a_vacancy_that_is_not_filled_changes_nothing() {
+    let mut shard = Shard::with(1);
+    shard.start(1, "cart");
+    assert!(matches!(shard.look_up(2), Lookup::Start(_)));
+    assert!(shard.is_warm(1));
+    assert_eq!(shard.evicted(), []);
+}
+
+#[test]
+fn a_tenant_with_its_share_makes_room_among_its_own() {
+    let mut shard = Shard::with(4);
+    shard.start_for("news", 1).unwrap();
+    shard.start_for("shop", 2).unwrap();
+    shard.start_for("shop", 3).unwrap();
+    shard.start_for("shop", 4).unwrap();
+    assert!(shard.is_warm(1) && !shard.is_warm(2) && shard.is_warm(3) && shard.is_warm(4));
+}
+
+#[test]
+fn a_tenant_that_keeps_its_share_busy_gets_no_more_and_others_do() {
+    let mut shard = Shard::with(4);
+    shard.start_for("shop", 1).unwrap().be(Condition::Busy);
+    shard.start_for("shop", 2).unwrap().be(Condition::Busy);
+    assert!(matches!(shard.look_up_for("shop", Share::Half, 3), Lookup::OverShare));
+    assert!(shard.start_for("news", 4).is_some());
+}
+
+#[test]
+fn what_a_tenant_has_beyond_its_share_makes_room_for_others_first() {
+    let mut shard = Shard::with(8);
+    shard.start_for("news", 1).unwrap();
+    (2..=8).for_each(|n| drop(shard.start(n, "shop")));
+    assert!(matches!(shard.look_up(9), Lookup::Start(_)));
+    // Older than any of them, but not too many.
+    shard.start_for("mail", 9).unwrap();
+    assert!(shard.is_warm(1) && !shard.is_warm(2));
+}
+
+#[test]
+fn the_largest_idle_isolate_is_handed_out_once_between_uses() {
+    let mut shard = Shard::with(4);
+    for (n, worker) in [(1, "s"), (2, "larger"), (3, "the largest")] {
+        shard.start(n, worker);
+    }
+    shard.start(4, "busy and so not asked").be(Condition::Busy);
+    let size = |fake: &Fake| fake.worker().name().len();
+    let next = |shard: &mut Shard| shard.pool.largest_idle(size).map(|fake| fake.worker().name().to_owned());
+    assert_eq!(next(&mut shard).as_deref(), Some("the largest"));
+    assert_eq!(next(&mut shard).as_deref(), Some("larger"));
+    assert!(matches!(shard.look_up(3), Lookup::Warm(_)));
+    assert_eq!(next(&mut shard).as_deref(), Some("the largest"));
+    assert_eq!(next(&mut shard).as_deref(), Some("s"));
+    assert_eq!(next(&mut shard), None);
+}
+
+#[test]
+fn a_sweep_takes_what_is_unused_and_what_is_spent() {
+    let mut shard = Shard::with(4);
+    shard.start(1, "unused");
+    shard.start(2, "busy").be(Condition::Busy);
+    shard.wait(Duration::from_secs(60));
+    shard.start(3, "spent").be(CONDEMNED);
+    shard.start(4, "new");
+    shard.pool.sweep(Duration::from_secs(60), shard.now);
+    assert!(!shard.is_warm(1) && shard.is_warm(2) && !shard.is_warm(3) && shard.is_warm(4));
+    let mut evicted = shard.evicted();
+    evicted.sort_by_key(|why| why.as_str());
+    assert_eq!(evicted, [Eviction::Condemned, Eviction::Idle]);
 }
 
 #[test]
@@ -151,7 +266,7 @@ fn a_revision_that_keeps_failing_is_tried_less_and_less() {
         shard.wait(pause - Duration::from_millis(1));
         assert!(matches!(shard.look_up(1), Lookup::Failed(_)), "after {pause:?}");
         shard.wait(Duration::from_millis(1));
-        assert!(matches!(shard.look_up(1), Lookup::Start), "after {pause:?}");
+        assert!(matches!(shard.look_up(1), Lookup::Start(_)), "after {pause:?}");
         pause = (pause * 2).min(LONGEST_BACK_OFF);
     }
 }
@@ -161,10 +276,10 @@ fn a_success_wipes_the_failures_out() {
     let mut shard = Shard::with(1);
     shard.fail(1, Retry::BackOff);
     shard.wait(FIRST_BACK_OFF);
-    shard.start(1, "cart");
+    shard.start(1, "cart").be(Condition::Spent(Spent::Retired));
     shard.fail(1, Retry::BackOff);
     shard.wait(FIRST_BACK_OFF);
-    assert!(matches!(shard.look_up(1), Lookup::Start));
+    assert!(matches!(shard.look_up(1), Lookup::Start(_)));
 }
 
 #[test]
@@ -174,17 +289,8 @@ fn what_could_not_be_had_is_tried_again_soon_however_often_it_was_missing() {
         shard.fail(1, Retry::Soon);
         assert!(matches!(shard.look_up(1), Lookup::Failed(_)));
         shard.wait(MISSING_PAUSE);
-        assert!(matches!(shard.look_up(1), Lookup::Start));
+        assert!(matches!(shard.look_up(1), Lookup::Start(_)));
     }
-}
-
-#[test]
-fn failures_of_long_ago_are_forgotten() {
-    let mut shard = Shard::with(1);
-    (1..100).for_each(|n| shard.fail(n, Retry::BackOff));
-    shard.wait(FIRST_BACK_OFF + LONGEST_BACK_OFF);
-    shard.fail(100, Retry::BackOff);
-    assert_eq!(shard.pool.failures.len(), 1);
 }
 
 #[test]
@@ -211,7 +317,7 @@ fn revisions_that_share_the_traffic_stay() {
 #[test]
 fn a_busy_older_revision_stays() {
     let mut shard = Shard::with(9);
-    shard.start(1, "cart").0.busy.set(true);
+    shard.start(1, "cart").be(Condition::Busy);
     shard.wait(SUPERSEDED_AFTER);
     shard.start(2, "cart");
     assert!(shard.is_warm(1));
@@ -223,7 +329,7 @@ fn live(shard: &mut Shard, requests: u32) {
     for _ in 0..requests {
         assert!(matches!(shard.look_up(1), Lookup::Warm(_)));
     }
-    fake.0.condemned.set(true);
+    fake.be(CONDEMNED);
 }
 
 #[test]
@@ -248,27 +354,17 @@ fn a_revision_whose_isolates_are_condemned_again_and_again_rests_for_longer_each
 }
 
 #[test]
-fn one_that_serves_many_before_it_is_condemned_does_not_rest_and_has_recovered() {
+fn requests_that_are_served_in_between_forgive_nothing_and_time_does() {
     let mut shard = Shard::with(4);
-    for _ in 0..TOLERATED {
-        live(&mut shard, 1);
+    for _ in 0..=TOLERATED {
+        live(&mut shard, 100);
     }
-    live(&mut shard, SETTLED);
+    assert!(matches!(shard.look_up(1), Lookup::Failed(_)));
+    assert!(shard.pool.is_on_trial(&digest(1)));
+    shard.pool.take_notices();
+    shard.wait(Duration::from_secs(60));
+    shard.pool.sweep(Duration::from_secs(600), shard.now);
     assert_eq!(shard.pool.take_notices(), [Notice::Recovered(digest(1))]);
-    assert!(!shard.pool.is_on_trial(&digest(1)));
-    for _ in 0..TOLERATED {
-        live(&mut shard, 1);
-    }
-    assert!(matches!(shard.look_up(1), Lookup::Start));
-}
-
-#[test]
-fn long_ago_is_forgiven() {
-    let mut shard = Shard::with(4);
-    for _ in 0..TOLERATED {
-        live(&mut shard, 1);
-    }
-    shard.now += FORGIVEN_AFTER;
     live(&mut shard, 1);
-    assert!(matches!(shard.look_up(1), Lookup::Start));
+    assert!(matches!(shard.look_up(1), Lookup::Start(_)));
 }

@@ -84,7 +84,7 @@ impl Stand {
             isolates_per_shard: 20,
             spare_isolates: 2,
             max_inflight: 1024,
-            max_waiting: 0,
+            max_waiting: 100,
             code_cache_dir: None,
             isolate_idle_timeout: Duration::from_secs(600),
             memory_budget: None,
@@ -101,6 +101,11 @@ impl Stand {
         Self { catalog, readiness, name, registry, clients, node: Some(node), signal: Some(signal) }
     }
 
+    /// A node on which nobody waits for room: there is some, or not.
+    pub(crate) async fn without_queues(name: &'static str) -> Self {
+        Self::with(name, |config| config.max_waiting = 0).await
+    }
+
     /// Deploys a Worker whose handler is this function's body, of `request`, `env` and `ctx`.
     pub(crate) fn handler(&self, name: &str, body: &str) -> Deployed {
         self.handler_with(name, body, |_| {})
@@ -114,7 +119,17 @@ impl Stand {
         // Builds without optimisation, on a busy machine.
         let mut limits = Limits { cpu_ms: 500, startup_ms: 5_000, ..Limits::default() };
         change(&mut limits);
-        let worker = WorkerId::new(self.name, name);
+        self.worker_of(self.name, name, source, limits)
+    }
+
+    /// A Worker of another tenant.
+    pub(crate) fn handler_of(&self, namespace: &str, name: &str, body: &str) -> Deployed {
+        let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
+        self.worker_of(namespace, name, &source, Limits { startup_ms: 5_000, ..Limits::default() })
+    }
+
+    fn worker_of(&self, namespace: &str, name: &str, source: &str, limits: Limits) -> Deployed {
+        let worker = WorkerId::new(namespace, name);
         let modules = BTreeMap::from([("worker.js".to_owned(), Bytes::from(source.to_owned()))]);
         let digest = self.catalog.put(Revision {
             worker: worker.clone(),

@@ -1,5 +1,7 @@
 //! Cold starts: once for all who wait, from the catalog or from what is kept of it, and in the place of others.
 
+use std::time::Duration;
+
 use tenon_proto::failure::{FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 
@@ -7,6 +9,8 @@ use crate::harness::{Stand, await_condition, trials};
 
 trials! {
     many_requests_for_a_cold_worker_wait_for_one_start,
+    of_those_who_wait_for_a_start_the_earliest_deadline_goes_first,
+    as_many_wait_for_a_start_as_may,
     a_digest_that_nobody_knows_is_unavailable,
     what_runs_goes_on_without_the_catalog,
     a_start_waits_for_a_catalog_that_is_coming_back,
@@ -34,6 +38,48 @@ async fn many_requests_for_a_cold_worker_wait_for_one_start(name: &'static str) 
     assert_eq!(counts, (1..=20).collect::<Vec<_>>());
     assert_eq!(stand.catalog.fetches(), 1);
     assert_eq!(stand.metric("tenon_cold_starts_total", &[("outcome", "ok")]), 1);
+}
+
+async fn of_those_who_wait_for_a_start_the_earliest_deadline_goes_first(name: &'static str) {
+    let stand = Stand::start(name).await;
+    // It has each of them waiting for the one before.
+    let one_by_one = stand.worker("one-by-one", COUNTER, |limits| limits.concurrency = 1);
+    let side_by_side = stand.worker("side-by-side", COUNTER, |_| {});
+    for worker in [one_by_one, side_by_side] {
+        stand.catalog.hold();
+        // Who comes last has the least time.
+        let mut answers = Vec::new();
+        for (n, seconds) in [50, 40, 30, 20].into_iter().enumerate() {
+            answers.push(tokio::spawn(stand.client().get_within(&worker, Duration::from_secs(seconds))));
+            stand.await_metric("tenon_shard_waiting", &[], n as u64 + 1).await;
+        }
+        stand.catalog.let_go();
+        let mut counts = Vec::new();
+        for answer in answers {
+            counts.push(answer.await.unwrap().unwrap().text().to_owned());
+        }
+        assert_eq!(counts, ["4", "3", "2", "1"], "{}", worker.worker);
+    }
+}
+
+async fn as_many_wait_for_a_start_as_may(name: &'static str) {
+    let stand = Stand::with(name, |config| config.max_waiting = 3).await;
+    let (cold, other) = (stand.worker("cold", COUNTER, |_| {}), stand.worker("other", COUNTER, |_| {}));
+    stand.catalog.hold();
+    let mut waits = Vec::new();
+    for (n, worker) in [&cold, &cold, &cold, &other].into_iter().enumerate() {
+        let (client, worker) = (stand.client().clone(), worker.clone());
+        waits.push(tokio::spawn(async move { client.get(&worker).await }));
+        stand.await_metric("tenon_shard_waiting", &[], n as u64 + 1).await;
+    }
+    let failure = stand.client().get(&cold).await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission));
+    assert_eq!(stand.metric("tenon_shed_total", &[("reason", "waiting_room_full")]), 1);
+    stand.catalog.let_go();
+    for wait in waits {
+        wait.await.unwrap().unwrap();
+    }
+    stand.await_metric("tenon_shard_waiting", &[], 0).await;
 }
 
 async fn a_digest_that_nobody_knows_is_unavailable(name: &'static str) {

@@ -12,6 +12,7 @@ use tenon_proto::catalog::{
 };
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::Revision;
+use tokio::sync::watch;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
@@ -23,7 +24,10 @@ pub(crate) struct Catalog {
 }
 
 #[derive(Clone, Default)]
-struct Content(Arc<Mutex<State>>);
+struct Content {
+    state: Arc<Mutex<State>>,
+    held: watch::Sender<bool>,
+}
 
 #[derive(Default)]
 struct State {
@@ -75,6 +79,15 @@ impl Catalog {
         self.content.state().swapped.insert(digest, other);
     }
 
+    /// From now on it keeps everybody waiting, until it is let go.
+    pub(crate) fn hold(&self) {
+        self.content.held.send_replace(true);
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.content.held.send_replace(false);
+    }
+
     /// How often it has been asked for a revision.
     pub(crate) fn fetches(&self) -> usize {
         self.content.state().fetches
@@ -97,7 +110,7 @@ impl Drop for Catalog {
 
 impl Content {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().expect("nothing panics while it holds the catalog")
+        self.state.lock().expect("nothing panics while it holds the catalog")
     }
 }
 
@@ -117,6 +130,8 @@ impl catalog_server::Catalog for Content {
         request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         let digest = RevisionDigest::try_from(&request.get_ref().digest[..]).unwrap();
+        let mut held_rx = self.held.subscribe();
+        held_rx.wait_for(|held| !held).await.expect("it is the sender's own");
         let mut state = self.state();
         state.fetches += 1;
         let digest = state.swapped.get(&digest).copied().unwrap_or(digest);

@@ -1,6 +1,7 @@
 //! A caller of a shard: tonic's generated client, as anybody could use it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
@@ -58,6 +59,19 @@ impl Client {
 
     pub(crate) async fn get(&self, worker: &Deployed) -> Result<Answer, Failure> {
         self.call(head(worker), stream::empty()).await
+    }
+
+    /// The same by somebody who says how long it may take.
+    pub(crate) fn get_within(
+        &self,
+        worker: &Deployed,
+        time: Duration,
+    ) -> impl Future<Output = Result<Answer, Failure>> + use<> {
+        let part = Some(invoke_request::Part::Head(head(worker)));
+        let mut request = tonic::Request::new(stream::iter([InvokeRequest { part }]));
+        request.set_timeout(time);
+        let mut runtime = self.runtime.clone();
+        async move { read(runtime.invoke(request).await).await.map_err(|status| Failure::from(&status)) }
     }
 
     /// The body goes as a router sends it: with the head if it is small, and in pieces if it is not.

@@ -1,0 +1,238 @@
+//! Whatever happens to a pool in whichever order, what it promises holds after every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+
+const TENANTS: [&str; 3] = ["shop", "news", "mail"];
+const CAPACITIES: std::ops::Range<usize> = 1..7;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Somebody asks for the revision of this number, whose tenant is by its number.
+    LookUp(u8, Half),
+    /// One of the starts under way ends.
+    Started(Index),
+    Failed(Index),
+    /// One of the isolates begins something or has nothing more to do.
+    Busy(Index),
+    Idle(Index),
+    Condemn(Index),
+    Retire(Index),
+    Wait(u64),
+    LetOneGo,
+    Sweep,
+}
+
+type Half = bool;
+
+fn step() -> impl Strategy<Value = Step> {
+    let one = any::<Index>;
+    prop_oneof![
+        6 => (0..12_u8, any::<bool>()).prop_map(|(n, half)| Step::LookUp(n, half)),
+        5 => one().prop_map(Step::Started),
+        1 => one().prop_map(Step::Failed),
+        3 => one().prop_map(Step::Busy),
+        2 => one().prop_map(Step::Idle),
+        1 => one().prop_map(Step::Condemn),
+        1 => one().prop_map(Step::Retire),
+        1 => (0..100_000_u64).prop_map(Step::Wait),
+        1 => Just(Step::LetOneGo),
+        1 => Just(Step::Sweep),
+    ]
+}
+
+fn tenant(n: u8) -> &'static str {
+    TENANTS[usize::from(n) % TENANTS.len()]
+}
+
+/// What is to be expected of a pool, kept as simply as can be.
+#[derive(Default)]
+struct Model {
+    starting: BTreeMap<u8, Launch>,
+    /// With the step of the last use.
+    warm: BTreeMap<u8, (Fake, usize)>,
+    /// Who has left.
+    gone: Vec<Fake>,
+}
+
+impl Model {
+    fn slots(&self) -> usize {
+        self.starting.len() + self.warm.len()
+    }
+
+    /// How many slots a tenant has that are of use to it.
+    fn of(&self, name: &str) -> usize {
+        let useful = self.warm.values().filter(|(fake, _)| !is_spent(fake));
+        let starting = self.starting.keys().filter(|n| tenant(**n) == name).count();
+        starting + useful.filter(|(fake, _)| fake.worker().namespace() == name).count()
+    }
+
+    fn choose(&self, index: Index) -> Option<&Fake> {
+        let all: Vec<_> = self.warm.values().map(|(fake, _)| fake).collect();
+        (!all.is_empty()).then(|| *index.get(&all))
+    }
+
+    /// Those that may be let go, by number and in the order in which they have to be.
+    fn victims(&self, capacity: usize) -> Vec<u8> {
+        let mut victims: Vec<_> = self
+            .warm
+            .iter()
+            .filter(|(_, (fake, _))| fake.condition() != Condition::Busy)
+            .map(|(n, (fake, used))| {
+                let has_half = self.of(tenant(*n)) <= capacity.div_ceil(2);
+                ((!is_spent(fake), !is_spent(fake) && has_half, *used), *n)
+            })
+            .collect();
+        victims.sort_unstable();
+        victims.into_iter().map(|(_, n)| n).collect()
+    }
+
+    /// Takes over what the pool has let go of, and says which those were.
+    fn leave(&mut self, evicted: Vec<(Eviction, Fake)>) -> Result<BTreeSet<u8>, TestCaseError> {
+        let mut left = BTreeSet::new();
+        for (why, fake) in evicted {
+            prop_assert!(!self.gone.iter().any(|gone| Rc::ptr_eq(&gone.0, &fake.0)), "nobody leaves twice");
+            let n = self.warm.iter().find(|(_, (warm, _))| Rc::ptr_eq(&warm.0, &fake.0)).map(|(n, _)| *n);
+            let Some(n) = n else { return Err(TestCaseError::fail("who is not there cannot leave")) };
+            self.warm.remove(&n);
+            match fake.condition() {
+                Condition::Busy => return Err(TestCaseError::fail("who is busy stays")),
+                Condition::Idle => prop_assert!(!matches!(why, Eviction::Condemned | Eviction::Retired)),
+                Condition::Spent(Spent::Retired) => prop_assert_eq!(why, Eviction::Retired),
+                Condition::Spent(Spent::Condemned(_)) => prop_assert_eq!(why, Eviction::Condemned),
+            }
+            left.insert(n);
+            self.gone.push(fake);
+        }
+        Ok(left)
+    }
+}
+
+fn is_spent(fake: &Fake) -> bool {
+    matches!(fake.condition(), Condition::Spent(_))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn a_pool_keeps_its_promises(steps in prop::collection::vec(step(), 0..80), capacity in CAPACITIES) {
+        let (mut shard, mut model) = (Shard::with(capacity), Model::default());
+        for (at, step) in steps.into_iter().enumerate() {
+            let mut expected = None;
+            match step {
+                Step::LookUp(n, half) => look_up(&mut shard, &mut model, n, half, at)?,
+                Step::Started(index) if !model.starting.is_empty() => {
+                    let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
+                    let launch = model.starting.remove(&n).expect("it is one of them");
+                    let fake = Fake::of(tenant(n), &format!("worker-{n}"));
+                    shard.pool.started(launch, fake.clone(), shard.now);
+                    model.warm.insert(n, (fake, at));
+                }
+                Step::Failed(index) if !model.starting.is_empty() => {
+                    let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
+                    let launch = model.starting.remove(&n).expect("it is one of them");
+                    shard.pool.failed(launch, failure(), Retry::BackOff, shard.now);
+                    let refused = matches!(shard.look_up_for(tenant(n), Share::Half, n), Lookup::Failed(_));
+                    prop_assert!(refused);
+                }
+                Step::Started(_) | Step::Failed(_) => {}
+                Step::Busy(index) => turn(&model, index, Condition::Busy),
+                Step::Idle(index) => turn(&model, index, Condition::Idle),
+                Step::Condemn(index) => turn(&model, index, CONDEMNED),
+                Step::Retire(index) => turn(&model, index, Condition::Spent(Spent::Retired)),
+                Step::Wait(ms) => shard.wait(Duration::from_millis(ms)),
+                Step::LetOneGo => {
+                    expected = Some(model.victims(capacity).into_iter().take(1).collect());
+                    let found = shard.pool.let_one_go(Eviction::Memory, shard.now);
+                    prop_assert_eq!(found, !model.victims(capacity).is_empty());
+                }
+                Step::Sweep => {
+                    let spent = model.warm.iter().filter(|(_, (fake, _))| is_spent(fake)).map(|(n, _)| *n);
+                    expected = Some(spent.collect::<BTreeSet<_>>());
+                    // Longer than anything takes here.
+                    shard.pool.sweep(Duration::from_secs(1_000_000), shard.now);
+                }
+            }
+            let left = model.leave(shard.pool.take_evicted())?;
+            if let Some(expected) = expected {
+                prop_assert_eq!(left, expected);
+            }
+            prop_assert_eq!(shard.pool.count(), (model.warm.len(), model.starting.len()));
+            prop_assert!(model.slots() <= capacity);
+        }
+    }
+}
+
+fn turn(model: &Model, index: Index, condition: Condition) {
+    // Who is spent stays so.
+    if let Some(fake) = model.choose(index).filter(|fake| !is_spent(fake)) {
+        fake.be(condition);
+    }
+}
+
+/// Asks for a revision, and holds the answer and who makes room against what there was before.
+fn look_up(shard: &mut Shard, model: &mut Model, n: u8, half: Half, at: usize) -> Result<(), TestCaseError> {
+    let share = if half { Share::Half } else { Share::Most };
+    let capacity = shard.pool.capacity;
+    // One that is spent is let go by whoever asks for it, whatever comes of that.
+    let replaced = model.warm.get(&n).is_some_and(|(fake, _)| is_spent(fake));
+    if replaced {
+        model.gone.extend(model.warm.remove(&n).map(|(fake, _)| fake));
+    }
+    let own = model.of(tenant(n));
+    let is_over = own >= share.of(capacity);
+    let mut victims = model.victims(capacity);
+    let is_full = model.slots() == capacity && victims.is_empty();
+    if is_over {
+        victims.retain(|victim| tenant(*victim) == tenant(n) && !is_spent(&model.warm[victim].0));
+    }
+    let needs_room = is_over || model.slots() == capacity;
+    let launch = match shard.look_up_for(tenant(n), share, n) {
+        Lookup::Warm(fake) => {
+            let (known, used) = model.warm.get_mut(&n).expect("only what is warm is found");
+            prop_assert!(Rc::ptr_eq(&known.0, &fake.0) && !is_spent(&fake));
+            *used = at;
+            None
+        }
+        Lookup::Join(()) => {
+            prop_assert!(model.starting.contains_key(&n), "one start for all");
+            None
+        }
+        Lookup::Failed(_) => {
+            prop_assert!(!model.warm.contains_key(&n) && !model.starting.contains_key(&n));
+            None
+        }
+        Lookup::Full => {
+            prop_assert!(is_full, "nobody is idle");
+            None
+        }
+        Lookup::OverShare => {
+            prop_assert!(!is_full && is_over && victims.is_empty(), "none of the tenant's own is idle");
+            None
+        }
+        Lookup::Start(vacancy) => {
+            prop_assert!(!model.warm.contains_key(&n) && !model.starting.contains_key(&n));
+            prop_assert!(!is_full && (!is_over || !victims.is_empty()));
+            Some(vacancy.starting(()))
+        }
+    };
+    let mut evicted = shard.pool.take_evicted();
+    if replaced {
+        prop_assert!(is_spent(&evicted.remove(0).1));
+    }
+    let left = model.leave(evicted)?;
+    let Some(launch) = launch else {
+        prop_assert!(left.is_empty(), "nobody makes room for nothing");
+        return Ok(());
+    };
+    let expected: BTreeSet<_> = victims.into_iter().take(usize::from(needs_room)).collect();
+    prop_assert_eq!(left, expected);
+    model.starting.insert(n, launch);
+    prop_assert!(model.of(tenant(n)) <= own.max(share.of(capacity)));
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! What a request has that was let in: an isolate and the permits for it.
+
+use std::rc::Rc;
+
+use tenon_proto::failure::Failure;
+use tenon_proto::id::RevisionDigest;
+
+use super::Shard;
+use super::resident::Resident;
+use crate::admission::Permit;
+use crate::engine::{FetchRequest, FetchResponse, Isolate};
+use crate::tenants::Tenant;
+
+/// What somebody wants of a shard.
+pub(super) struct Ask {
+    pub(super) tenant: Rc<Tenant>,
+    pub(super) digest: RevisionDigest,
+    /// Who has less time left goes first.
+    pub(super) deadline: tokio::time::Instant,
+}
+
+/// Admission to a Worker's isolate. The permits are held for as long as the response takes.
+pub struct Admitted {
+    pub(super) shard: Rc<Shard>,
+    pub(super) ask: Ask,
+    pub(super) resident: Resident,
+    pub(super) permits: Permits,
+}
+
+/// The Worker's permit, its tenant's and the shard's.
+pub struct Permits {
+    pub(super) worker: Permit,
+    pub(super) _tenant: Permit,
+    pub(super) _shard: Permit,
+    pub(super) _counted: Counted,
+}
+
+/// A place in a gauge.
+pub(super) struct Counted(prometheus::IntGauge);
+
+impl Counted {
+    pub(super) fn among(gauge: &prometheus::IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Admitted {
+    /// The largest request body that the Worker takes, in bytes.
+    pub fn request_body_bytes(&self) -> u64 {
+        self.resident.request_body_bytes
+    }
+
+    /// Delivers the request; dropping the future cancels the invocation. The permits come back with the response, to
+    /// be held until it has been sent.
+    ///
+    /// # Errors
+    /// As [`Isolate::fetch`].
+    pub async fn fetch(mut self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
+        let mut pass = self.resident.isolate.queue().await;
+        // What a limit has stopped meanwhile serves nobody who has not begun.
+        while self.resident.spent().is_some() {
+            drop(pass);
+            (self.resident, self.permits.worker) = self.shard.resident(&self.ask).await?;
+            pass = self.resident.isolate.queue().await;
+        }
+        let isolate: &Rc<Isolate> = &self.resident.isolate;
+        let response = isolate.deliver(pass, request).await?;
+        Ok((response, self.permits))
+    }
+}

@@ -1,0 +1,132 @@
+//! What a shard does for itself, on tasks of its own that live as long as it. What is to be done is decided by
+//! [`crate::upkeep`], [`crate::spares`] and [`crate::pool`].
+
+use std::rc::{Rc, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::Shard;
+use crate::memory::Pressure;
+use crate::pool::{Eviction, Notice};
+use crate::upkeep::{self, Relief, Stock, Upkeep};
+
+/// How long no turn has begun when a thread counts as idle, and how often that is waited for: a thread that is never
+/// idle would otherwise make its isolates when requests wait for them.
+const LULL: Duration = Duration::from_millis(2);
+const LULLS: u32 = 20;
+
+/// How often the demand for spare isolates is looked at when nothing happens.
+const SPARES_REVIEW: Duration = Duration::from_secs(1);
+
+impl Shard {
+    /// Lets isolates go that are idle for too long, and while memory is short others as well, one after another.
+    pub async fn tend(self: Rc<Self>, mut pressure_rx: watch::Receiver<Pressure>, idle: Duration) {
+        let mut upkeep = Upkeep::default();
+        loop {
+            let pressure = *pressure_rx.borrow_and_update();
+            self.pressure.set(pressure);
+            self.spares_are_due.notify_one();
+            let now = Instant::now();
+            match upkeep.relief(pressure, now) {
+                Relief::Nothing => {}
+                Relief::Collect | Relief::LetGo => {
+                    self.pool.borrow_mut().let_one_go(Eviction::Memory, now);
+                }
+            }
+            self.pool.borrow_mut().sweep(idle, now);
+            self.settle();
+            // An error says that the node has ended, as this task will in a moment.
+            if let Ok(Err(_)) = tokio::time::timeout(upkeep::pause(pressure, idle), pressure_rx.changed()).await {
+                return;
+            }
+        }
+    }
+
+    /// Has as many spare isolates as the demand asks for, and none while memory is short.
+    ///
+    /// # Arguments
+    /// * `most` - how many there may be.
+    pub async fn keep_spares(self: Rc<Self>, most: usize) {
+        loop {
+            let wanted = self.demand.borrow().wanted(Instant::now(), most);
+            match upkeep::stock(self.pressure.get(), self.engine.spares(), wanted) {
+                Stock::Make => {
+                    self.lull().await;
+                    self.engine.make_spare();
+                }
+                Stock::Drop => self.engine.drop_spare(),
+                Stock::Keep => {
+                    self.settle();
+                    // Demand wanes by itself.
+                    let _ = tokio::time::timeout(SPARES_REVIEW, self.spares_are_due.notified()).await;
+                }
+            }
+        }
+    }
+
+    /// Keeps the bytecode of what had to be compiled, once it has been used, for starts to come.
+    pub async fn keep_bytecode(self: Rc<Self>) {
+        loop {
+            self.bytecode_is_due.notified().await;
+            for isolate in self.uncompiled.take() {
+                self.lull().await;
+                let Some(isolate) = isolate.upgrade() else { continue };
+                if isolate.condemned().is_none()
+                    && let Some(bytecode) = isolate.bytecode()
+                {
+                    self.source.keep(isolate.digest(), bytecode);
+                }
+            }
+        }
+    }
+
+    /// Resolves when the thread has a moment to spare, or never had one for long.
+    async fn lull(&self) {
+        for _ in 0..LULLS {
+            let turns = self.engine.turns();
+            tokio::time::sleep(LULL).await;
+            if self.engine.turns() == turns {
+                return;
+            }
+        }
+    }
+
+    /// Resolves when no isolate has anything in flight, what `waitUntil` keeps included.
+    pub async fn idle(&self) {
+        loop {
+            let busy = self.living.borrow().iter().filter_map(Weak::upgrade).find(|isolate| isolate.in_flight() > 0);
+            match busy {
+                Some(isolate) => isolate.idle().await,
+                None => return,
+            }
+        }
+    }
+
+    /// Ends what the pool has let go of and tells the metrics how it stands now. Call when it has changed.
+    pub(super) fn settle(&self) {
+        // Isolates end outside of the borrow: that takes a while, and what they held may look at the pool.
+        let evicted = self.pool.borrow_mut().take_evicted();
+        for (why, resident) in evicted {
+            self.metrics.evicted(why);
+            drop(resident);
+        }
+        for notice in self.pool.borrow_mut().take_notices() {
+            match notice {
+                Notice::Failing { worker, digest, why, times } => self.reports.failing(&worker, digest, why, times),
+                Notice::Recovered(digest) => self.reports.recovered(digest),
+            }
+        }
+        let (warm, starting) = self.pool.borrow().count();
+        let living = {
+            let mut living = self.living.borrow_mut();
+            living.retain(|isolate| isolate.strong_count() > 0);
+            living.len()
+        };
+        let gauges = &self.metrics.isolates;
+        gauges.warm.set(warm as i64);
+        gauges.starting.set(starting as i64);
+        gauges.retiring.set(living.saturating_sub(warm) as i64);
+        self.metrics.spares.set(self.engine.spares() as i64);
+    }
+}

@@ -1,0 +1,241 @@
+//! Tenants: how much of a shard one namespace may take. Pure: the time is an argument.
+//!
+//! | who else has asked of late | share |
+//! | --- | --- |
+//! | nobody | all but an eighth, which is for whoever comes next |
+//! | somebody | half |
+//!
+//! Of everything that a tenant could use up by having many Workers: invocations in flight, places to wait, and slots
+//! for isolates (see [`crate::pool`]). What a tenant has beyond its share when another comes is not taken from it while
+//! it is in use; it gets nothing new until it is below. Belongs to one thread.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+use crate::admission::{Gate, Permit, Refusal};
+
+/// How long after its last request a tenant is still counted on.
+const RECENT: Duration = Duration::from_secs(10);
+
+/// How much one tenant may take of what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// There are others.
+    Half,
+    /// Nobody else has asked for anything of late.
+    Most,
+}
+
+impl Share {
+    /// Of a whole of that size: at least one, if there is one.
+    pub fn of(self, whole: usize) -> usize {
+        match self {
+            Self::Half => whole.div_ceil(2),
+            Self::Most => whole - whole / 8,
+        }
+    }
+}
+
+/// Those whose Workers have been asked for on a shard.
+pub struct Tenants {
+    in_flight: u32,
+    room: usize,
+    waiting: u32,
+    /// The places to wait, of all together.
+    places: Gate,
+    known: FxHashMap<Rc<str>, Rc<Tenant>>,
+    visits: Visits,
+}
+
+/// A namespace on a shard.
+pub struct Tenant {
+    namespace: Rc<str>,
+    share: Cell<Share>,
+    in_flight: Gate,
+    places: Gate,
+}
+
+/// A place to wait, for whatever it may be.
+pub struct Place {
+    _tenant: Permit,
+    _shard: Permit,
+}
+
+impl Tenants {
+    /// # Arguments
+    /// * `in_flight` - how many invocations the shard may have in flight.
+    /// * `room` - how many may wait for one of a tenant's.
+    /// * `waiting` - how many may wait for anything at all.
+    pub fn new(in_flight: u32, room: usize, waiting: u32) -> Self {
+        let places = Gate::new(waiting, 0);
+        Self { in_flight, room, waiting, places, known: FxHashMap::default(), visits: Visits::default() }
+    }
+
+    /// One of its Workers is asked for.
+    pub fn arrive(&mut self, namespace: &str, now: Instant) -> Rc<Tenant> {
+        let tenant = match self.known.get(namespace) {
+            Some(tenant) => Rc::clone(tenant),
+            None => self.welcome(namespace),
+        };
+        let share = if self.visits.has_others(namespace, now) { Share::Half } else { Share::Most };
+        self.visits.add(&tenant.namespace, now);
+        if tenant.share.replace(share) != share {
+            tenant.in_flight.resize(part(share, self.in_flight), self.room);
+            tenant.places.resize(part(share, self.waiting), 0);
+        }
+        tenant
+    }
+
+    /// A place to wait.
+    ///
+    /// # Errors
+    /// When the tenant, or all together, have as many as they may.
+    pub fn place(&self, tenant: &Tenant) -> Result<Place, Refusal> {
+        let of_tenant = tenant.places.try_enter().ok_or(Refusal::TenantFull)?;
+        let of_shard = self.places.try_enter().ok_or(Refusal::ShardFull)?;
+        Ok(Place { _tenant: of_tenant, _shard: of_shard })
+    }
+
+    fn welcome(&mut self, namespace: &str) -> Rc<Tenant> {
+        // Those of whom nothing is here are forgotten, now and then being now.
+        self.known.retain(|_, tenant| Rc::strong_count(tenant) > 1 || tenant.is_here());
+        let share = Share::Half;
+        let tenant = Rc::new(Tenant {
+            namespace: namespace.into(),
+            share: Cell::new(share),
+            in_flight: Gate::new(part(share, self.in_flight), self.room),
+            places: Gate::new(part(share, self.waiting), 0),
+        });
+        self.known.insert(Rc::clone(&tenant.namespace), Rc::clone(&tenant));
+        tenant
+    }
+}
+
+impl Tenant {
+    pub fn namespace(&self) -> &Rc<str> {
+        &self.namespace
+    }
+
+    /// As of its latest arrival.
+    pub fn share(&self) -> Share {
+        self.share.get()
+    }
+
+    /// Before its invocations.
+    pub fn gate(&self) -> &Gate {
+        &self.in_flight
+    }
+
+    fn is_here(&self) -> bool {
+        self.in_flight.in_flight() > 0 || self.places.in_flight() > 0
+    }
+}
+
+fn part(share: Share, whole: u32) -> u32 {
+    u32::try_from(share.of(whole as usize)).expect("a part is not more than the whole")
+}
+
+/// The latest visit, and the latest of anybody but that visitor: enough to tell anyone when somebody else was here.
+#[derive(Default)]
+struct Visits {
+    latest: Option<(Rc<str>, Instant)>,
+    other: Option<(Rc<str>, Instant)>,
+}
+
+impl Visits {
+    fn add(&mut self, who: &Rc<str>, now: Instant) {
+        match &mut self.latest {
+            Some((latest, at)) if latest == who => *at = now,
+            latest => self.other = latest.replace((Rc::clone(who), now)),
+        }
+    }
+
+    /// Whether anybody but `who` was here of late.
+    fn has_others(&self, who: &str, now: Instant) -> bool {
+        let other = match &self.latest {
+            Some((latest, _)) if &**latest == who => &self.other,
+            latest => latest,
+        };
+        other.as_ref().is_some_and(|(_, at)| now.saturating_duration_since(*at) < RECENT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn one_alone_leaves_an_eighth_and_two_have_half_each() {
+        let (mut tenants, now) = (Tenants::new(16, 8, 8), Instant::now());
+        let shop = tenants.arrive("shop", now);
+        assert_eq!((shop.share(), shop.gate().limit()), (Share::Most, 14));
+        let news = tenants.arrive("news", now);
+        assert_eq!((news.share(), news.gate().limit()), (Share::Half, 8));
+        tenants.arrive("shop", now);
+        assert_eq!((shop.share(), shop.gate().limit()), (Share::Half, 8));
+        tenants.arrive("shop", now + RECENT);
+        assert_eq!((shop.share(), shop.gate().limit()), (Share::Most, 14));
+    }
+
+    #[test]
+    fn the_smallest_whole_is_for_everybody() {
+        assert_eq!([Share::Half, Share::Most].map(|share| share.of(1)), [1, 1]);
+        assert_eq!([Share::Half, Share::Most].map(|share| share.of(0)), [0, 0]);
+    }
+
+    #[test]
+    fn places_to_wait_are_shared_as_well() {
+        let (mut tenants, now) = (Tenants::new(16, 4, 4), Instant::now());
+        let [shop, news, mail] = ["shop", "news", "mail"].map(|name| tenants.arrive(name, now));
+        tenants.arrive("shop", now);
+        let taken = [&shop, &shop, &news].map(|tenant| tenants.place(tenant).ok());
+        assert!(taken.iter().all(Option::is_some));
+        assert_eq!(tenants.place(&shop).err(), Some(Refusal::TenantFull));
+        let last = tenants.place(&news);
+        assert!(last.is_ok());
+        assert_eq!(tenants.place(&mail).err(), Some(Refusal::ShardFull));
+        drop(taken);
+        assert!(tenants.place(&mail).is_ok());
+    }
+
+    #[test]
+    fn those_who_have_left_are_forgotten() {
+        let (mut tenants, now) = (Tenants::new(16, 4, 4), Instant::now());
+        let stays = tenants.arrive("stays", now);
+        let permit = tenants.arrive("works", now).gate().try_enter();
+        (0..100).for_each(|n| drop(tenants.arrive(&format!("tenant-{n}"), now)));
+        assert!(tenants.known.len() <= 3, "{}", tenants.known.len());
+        assert!(tenants.known.contains_key("stays") && tenants.known.contains_key("works"));
+        drop((stays, permit));
+    }
+
+    proptest! {
+        #[test]
+        fn whether_others_were_here_is_told_as_if_every_visit_were_kept(
+            visits in prop::collection::vec((0..4_usize, 0..6_u64), 0..40),
+        ) {
+            let names = ["a", "b", "c", "d"].map(Rc::<str>::from);
+            let (mut known, mut kept, mut now) = (Visits::default(), Vec::new(), Instant::now());
+            for (who, pause) in visits {
+                now += Duration::from_secs(pause);
+                for (n, name) in names.iter().enumerate() {
+                    let others = kept.iter().any(|(other, at)| *other != n && now - *at < RECENT);
+                    prop_assert_eq!(known.has_others(name, now), others);
+                }
+                known.add(&names[who], now);
+                kept.push((who, now));
+            }
+        }
+
+        #[test]
+        fn two_halves_are_enough_for_all_and_most_leaves_room_from_eight_on(whole in 0..10_000_usize) {
+            prop_assert!(Share::Half.of(whole) * 2 >= whole && Share::Half.of(whole) <= Share::Most.of(whole).max(1));
+            prop_assert!(whole < 8 || Share::Most.of(whole) < whole);
+        }
+    }
+}

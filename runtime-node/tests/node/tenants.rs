@@ -1,0 +1,116 @@
+//! What one tenant can take from another: nothing that the other needs.
+
+use tenon_proto::failure::{FailureCode, Phase};
+
+use crate::harness::client::Upload;
+use crate::harness::{Deployed, Stand, trials};
+
+trials! {
+    one_tenant_cannot_take_every_permit_whatever_number_of_workers_it_has,
+    one_tenant_cannot_take_every_place_to_wait,
+    one_tenant_cannot_take_every_isolate,
+    a_tenant_alone_may_have_more_than_half,
+}
+
+const WAITS: &str = "await request.text(); return new Response('done')";
+
+impl Stand {
+    /// Workers of a tenant that answer when their request has come to its end.
+    fn waiters<const N: usize>(&self, namespace: &str) -> [Deployed; N] {
+        std::array::from_fn(|n| self.handler_of(namespace, &format!("worker-{n}"), WAITS))
+    }
+
+    /// Has each of them busy.
+    async fn occupy(&self, workers: &[&Deployed]) -> Vec<Upload> {
+        let before = self.metric("tenon_shard_inflight", &[]);
+        let uploads = workers.iter().map(|worker| self.client().upload(worker)).collect();
+        self.await_metric("tenon_shard_inflight", &[], before + workers.len() as u64).await;
+        uploads
+    }
+
+    /// Asks, and is refused for that reason.
+    async fn is_refused(&self, worker: &Deployed, reason: &str) {
+        let before = self.metric("tenon_shed_total", &[("reason", reason)]);
+        let failure = self.client().get(worker).await.unwrap_err();
+        assert_eq!((failure.code, failure.phase), (FailureCode::Overloaded, Phase::Admission), "{failure}");
+        assert!(failure.may_retry_elsewhere());
+        assert_eq!(self.metric("tenon_shed_total", &[("reason", reason)]), before + 1);
+    }
+}
+
+async fn end(uploads: Vec<Upload>) {
+    for upload in uploads {
+        assert_eq!(upload.end().await.unwrap().text(), "done");
+    }
+}
+
+async fn one_tenant_cannot_take_every_permit_whatever_number_of_workers_it_has(name: &'static str) {
+    let stand = Stand::with(name, |config| (config.max_inflight, config.max_waiting) = (8, 3)).await;
+    let [one, two, three] = stand.waiters("greedy");
+    let [modest] = stand.waiters("modest");
+    stand.client().get(&modest).await.unwrap();
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    let uploads = stand.occupy(&[&one, &one, &two, &two]).await;
+    // It waits, for there is room to wait, and not for what the shard has left.
+    let more = stand.client().upload(&three);
+    stand.await_metric("tenon_shard_waiting", &[], 1).await;
+    for _ in 0..3 {
+        assert_eq!(stand.client().get(&modest).await.unwrap().text(), "done");
+    }
+    assert_eq!(stand.metric("tenon_shard_waiting", &[]), 1);
+    end(uploads).await;
+    end(vec![more]).await;
+}
+
+async fn one_tenant_cannot_take_every_place_to_wait(name: &'static str) {
+    let stand = Stand::with(name, |config| (config.max_inflight, config.max_waiting) = (8, 3)).await;
+    let [one, two, three] = stand.waiters("greedy");
+    let [modest] = stand.waiters("modest");
+    stand.client().get(&modest).await.unwrap();
+    // From here on every start waits.
+    stand.catalog.hold();
+    let mut waits = Vec::new();
+    for (n, worker) in [&one, &one, &two, &two].into_iter().enumerate() {
+        waits.push(stand.client().upload(worker));
+        stand.await_metric("tenon_shard_waiting", &[], n as u64 + 1).await;
+    }
+    stand.is_refused(&three, "tenant_full").await;
+    let [_, cold] = stand.waiters("modest");
+    let also = stand.client().upload(&cold);
+    stand.await_metric("tenon_shard_waiting", &[], 5).await;
+    stand.catalog.let_go();
+    end(waits).await;
+    end(vec![also]).await;
+}
+
+async fn one_tenant_cannot_take_every_isolate(name: &'static str) {
+    let stand = Stand::with(name, |config| config.isolates_per_shard = 4).await;
+    let [one, two, three] = stand.waiters("greedy");
+    let [first, second] = stand.waiters("modest");
+    stand.client().get(&first).await.unwrap();
+    let mut uploads = stand.occupy(&[&one, &two]).await;
+    stand.is_refused(&three, "tenant_full").await;
+    uploads.extend(stand.occupy(&[&first, &second]).await);
+    // Now nobody could be let go for a third tenant either.
+    let [other] = stand.waiters("other");
+    stand.is_refused(&other, "no_idle_isolate").await;
+    end(uploads).await;
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    assert_eq!(stand.client().get(&three).await.unwrap().text(), "done");
+    assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "room")]), 1);
+}
+
+async fn a_tenant_alone_may_have_more_than_half(name: &'static str) {
+    let small = |config: &mut tenon_runtime_node::config::Config| {
+        (config.isolates_per_shard, config.max_inflight, config.max_waiting) = (8, 8, 0);
+    };
+    let stand = Stand::with(name, small).await;
+    let workers: [_; 8] = stand.waiters("alone");
+    let uploads = stand.occupy(&workers.iter().take(7).collect::<Vec<_>>()).await;
+    // Its share, of isolates and of permits. What is left is for whoever comes next.
+    stand.is_refused(&workers[7], "tenant_full").await;
+    stand.is_refused(&workers[0], "tenant_full").await;
+    let [newcomer] = stand.waiters("newcomer");
+    assert_eq!(stand.client().get(&newcomer).await.unwrap().text(), "done");
+    end(uploads).await;
+}
