@@ -74,8 +74,12 @@ impl Answer {
         let outcome = self.isolate.state.invocations.borrow_mut().take(self.id, cx.waker())?;
         self.taken = true;
         let state = &self.isolate.state;
-        if state.invocations.borrow().get(self.id).is_some() {
-            state.end_at(self.id, self.deadline());
+        let is_kept = state.invocations.borrow().get(self.id).is_some();
+        match is_kept {
+            // Nothing that it waits for can have a turn any more.
+            true if self.isolate.is_sealed() => state.end(self.id),
+            true => state.end_at(self.id, self.deadline()),
+            false => {}
         }
         state.rest();
         Some(outcome)
