@@ -4,7 +4,8 @@
 //! - the **heap**: near its limit V8 asks [`HeapGuard`], which raises the limit far enough for the running code to
 //!   unwind, terminates it and remembers; the isolate is never entered again;
 //! - **array buffers**: [`BufferBudget`] is their allocator. When it refuses, V8 collects and tries again; if that was
-//!   not enough, V8 asks the guard as it does for the heap, and with the same end.
+//!   not enough, V8 asks the guard as it does for the heap, and with the same end. What native code holds on a Worker's
+//!   behalf is counted here as well: responses until they have been sent, request bodies as they arrive, operations.
 
 #![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state, and an allocator.
 
@@ -74,21 +75,25 @@ impl BufferBudget {
         unsafe { v8::new_rust_allocator(Arc::into_raw(Arc::clone(self)), &VTABLE) }
     }
 
-    /// Memory for an array buffer that is there already: counted like the rest. `None` when it is too much.
-    pub(super) fn adopt(self: &Arc<Self>, bytes: Vec<u8>) -> Option<v8::UniqueRef<v8::BackingStore>> {
+    /// Counts memory that is there already like the rest. `None` when it is too much.
+    pub(super) fn count(self: &Arc<Self>, bytes: Vec<u8>) -> Option<Counted> {
         let charge = self.charge(bytes.len())?;
-        let adopted = Box::new(Adopted { bytes, _charge: charge });
-        Some(v8::ArrayBuffer::new_backing_store_from_bytes(adopted))
+        Some(Counted { bytes, charge })
+    }
+
+    /// Memory for what will come piece by piece.
+    pub(super) fn count_pieces(self: &Arc<Self>) -> Counted {
+        Counted { bytes: Vec::new(), charge: Charge { budget: Arc::clone(self), bytes: 0 } }
     }
 
     /// Memory for what a Worker sends, counted until it has been sent: its receiver may take its time. `None` when it is
     /// too much.
     ///
     /// # Arguments
-    /// * `len` - how many bytes `make` will make.
-    pub(super) fn lend(self: &Arc<Self>, len: usize, make: impl FnOnce() -> Vec<u8>) -> Option<Bytes> {
-        let charge = self.charge(len)?;
-        Some(Bytes::from_owner(Adopted { bytes: make(), _charge: charge }))
+    /// * `size` - how many bytes to count, for what `make` will make and what is sent with that.
+    pub(super) fn lend(self: &Arc<Self>, size: usize, make: impl FnOnce() -> Vec<u8>) -> Option<Bytes> {
+        let charge = self.charge(size)?;
+        Some(Bytes::from_owner(Counted { bytes: make(), charge }))
     }
 
     /// Counts so many bytes until what is returned is dropped. `None` when they are too many.
@@ -119,10 +124,15 @@ impl BufferBudget {
     }
 
     fn reserve(&self, len: usize) -> bool {
-        let more = |used: usize| used.checked_add(len).filter(|used| *used <= self.limit);
-        let reserved = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        let reserved = self.reserve_quietly(len);
         self.refused.store(!reserved, Ordering::Relaxed);
         reserved
+    }
+
+    /// The same, where a refusal is nothing that running code will fail for.
+    fn reserve_quietly(&self, len: usize) -> bool {
+        let more = |used: usize| used.checked_add(len).filter(|used| *used <= self.limit);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 }
 
@@ -132,6 +142,20 @@ pub(super) struct Charge {
     bytes: usize,
 }
 
+impl Charge {
+    fn grow(&mut self, more: usize) -> bool {
+        let granted = self.budget.reserve_quietly(more);
+        self.bytes += if granted { more } else { 0 };
+        granted
+    }
+
+    fn shrink_to(&mut self, bytes: usize) {
+        let excess = self.bytes.saturating_sub(bytes);
+        self.budget.used.fetch_sub(excess, Ordering::Relaxed);
+        self.bytes -= excess;
+    }
+}
+
 impl Drop for Charge {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -139,18 +163,52 @@ impl Drop for Charge {
 }
 
 /// Memory that did not come from the allocator, counted until it is let go of.
-struct Adopted {
+pub(super) struct Counted {
     bytes: Vec<u8>,
-    _charge: Charge,
+    charge: Charge,
 }
 
-impl AsRef<[u8]> for Adopted {
+impl Counted {
+    /// Takes a piece more, if there is room for it.
+    ///
+    /// # Arguments
+    /// * `most` - how many bytes all pieces may have.
+    ///
+    /// # Errors
+    /// How many bytes would have to be free.
+    pub(super) fn push(&mut self, piece: &[u8], most: usize) -> Result<(), usize> {
+        let (len, room) = (self.bytes.len() + piece.len(), self.bytes.capacity());
+        if len > room {
+            // Twice as much as before, that not every piece moves all that came before it.
+            let wanted = (2 * room).min(most).max(len);
+            if !self.charge.grow(wanted - room) {
+                return Err(wanted - room);
+            }
+            self.bytes.reserve_exact(wanted - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// As an array buffer has it.
+    pub(super) fn into_backing_store(mut self) -> v8::UniqueRef<v8::BackingStore> {
+        self.bytes.shrink_to_fit();
+        self.charge.shrink_to(self.bytes.len());
+        v8::ArrayBuffer::new_backing_store_from_bytes(Box::new(self))
+    }
+}
+
+impl AsRef<[u8]> for Counted {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl AsMut<[u8]> for Adopted {
+impl AsMut<[u8]> for Counted {
     fn as_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }

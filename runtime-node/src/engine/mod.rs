@@ -16,7 +16,8 @@
 //!   begins from, [`bytecode`]: what need not be compiled again, and [`spare`]: an isolate that waits for a Worker.
 //! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
 //!   that native functions can reach; [`response`]: what they answer with.
-//! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the limits on CPU time and memory.
+//! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
+//!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it.
 //! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`report`]: what the log gets of it, and
 //!   [`log_rate`]: how much.
 //!
@@ -25,6 +26,7 @@
 
 mod bytecode;
 mod clock;
+mod collection;
 mod exception;
 mod fetch;
 mod flags;

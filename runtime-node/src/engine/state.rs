@@ -15,15 +15,21 @@ use tenon_proto::revision::Revision;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::Isolate;
+use super::collection::{CollectionBudget, make_room};
 use super::exception::{Exception, Rejections};
+use super::heap::{BufferBudget, Charge};
 use super::invocation::{Event, Invocation, InvocationId, Invocations, OperationId, Outcome};
 use super::log_rate::LogRate;
 use super::realm::Realm;
 use super::report::{self, Severity};
-use super::{Isolate, heap::BufferBudget};
 
-/// Operations that one invocation may have under way. Each costs memory outside of the heap limit.
+/// Operations that one invocation may have under way.
 const OPERATIONS: usize = 10_000;
+
+/// What one costs outside of V8's heap, in bytes: its future and where that is polled from, its place among the timers
+/// and in the book of its invocation, and the handle to its callback. Measured at some 750 for a timer.
+const OPERATION: usize = 1024;
 
 /// What code may use that runs for no invocation, or for one that has ended, until the next one begins: callbacks of
 /// a `FinalizationRegistry`, promises that somebody else settles.
@@ -45,6 +51,7 @@ pub(super) struct State {
     realms: RefCell<FxHashMap<InvocationId, Rc<Realm>>>,
     pub(super) rejections: RefCell<Rejections>,
     pub(super) buffers: std::sync::Arc<BufferBudget>,
+    pub(super) collections: Cell<CollectionBudget>,
     /// Operations that have begun and not reached the event loop yet.
     begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
     pub(super) has_begun: Rc<Notify>,
@@ -71,6 +78,7 @@ impl State {
             realms: RefCell::default(),
             rejections: RefCell::default(),
             buffers,
+            collections: Cell::default(),
             begun: RefCell::default(),
             has_begun: Rc::default(),
             unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
@@ -229,14 +237,19 @@ impl State {
 
     // Operations.
 
-    /// Begins an operation of the current invocation. `None` when there is none or it has too many.
+    /// Begins an operation of the invocation. `None` when that has ended or has too many, or there is no memory for it.
+    ///
+    /// # Arguments
+    /// * `make` - gets what the operation is charged for its own memory, to hold for as long as it goes on.
     pub(super) fn operate(
         &self,
+        scope: &mut v8::PinScope<'_, '_>,
         invocation: InvocationId,
-        make: impl FnOnce(OperationId) -> LocalBoxFuture<'static, Settle>,
+        make: impl FnOnce(OperationId, Charge) -> LocalBoxFuture<'static, Settle>,
     ) -> Option<OperationId> {
+        let charge = make_room(scope, OPERATION)?.charge(OPERATION)?;
         let operation = self.invocations.borrow_mut().next_operation();
-        self.operate_as(invocation, operation, make(operation)).then_some(operation)
+        self.operate_as(invocation, operation, make(operation, charge)).then_some(operation)
     }
 
     /// The same for an operation that goes on under its old name.

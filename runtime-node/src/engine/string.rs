@@ -1,12 +1,10 @@
 //! Text and bytes between Rust and V8.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
-use super::heap::BufferBudget;
+use super::collection::make_room;
+use super::heap::Counted;
 use super::response::ResponseBody;
-use super::state::State;
 use crate::buffers::{Block, BufferPool};
 
 /// The first `limit` bytes of `string` as UTF-8, at most: the whole may be as large as the heap.
@@ -39,19 +37,28 @@ pub(super) fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::
 /// budget until they are dropped. `None` when they are too many.
 ///
 /// They are written once, into a block of the shard's, unless they are too long for one.
-pub(super) fn to_body(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<ResponseBody> {
+///
+/// # Arguments
+/// * `beside` - how many bytes to count with them, for what is sent before them.
+pub(super) fn to_body(
+    scope: &mut v8::PinScope<'_, '_>,
+    value: v8::Local<'_, v8::Value>,
+    beside: usize,
+) -> Option<ResponseBody> {
     if let Ok(string) = value.try_cast::<v8::String>() {
         let block = block(scope, string.length()).and_then(|block| block.fill(|room| write_utf8(scope, string, room)));
         match block {
-            Some(block) => charged(scope, block),
-            None => long_string(scope, string),
+            Some(block) => charged(scope, block, beside),
+            None => long_string(scope, string, beside),
         }
     } else if let Ok(view) = value.try_cast::<v8::ArrayBufferView>() {
         let copy = |room: &mut [u8]| Some(view.copy_contents(room)).filter(|copied| *copied == view.byte_length());
         match block(scope, view.byte_length()).and_then(|block| block.fill(copy)) {
-            Some(block) => charged(scope, block),
-            None => long_view(scope, view),
+            Some(block) => charged(scope, block, beside),
+            None => long_view(scope, view, beside),
         }
+    } else if beside > 0 {
+        make_room(scope, beside)?.lend(beside, Vec::new).map(ResponseBody::from)
     } else {
         Some(ResponseBody::default())
     }
@@ -61,8 +68,9 @@ fn block(scope: &v8::PinScope<'_, '_>, len: usize) -> Option<Block> {
     scope.get_slot::<BufferPool>().expect("every isolate gets its shard's when it is made").take(len)
 }
 
-fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block) -> Option<ResponseBody> {
-    let charge = make_room(scope, block.len())?.charge(block.len())?;
+fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block, beside: usize) -> Option<ResponseBody> {
+    let size = block.len() + beside;
+    let charge = make_room(scope, size)?.charge(size)?;
     Some(ResponseBody::in_block(block, charge))
 }
 
@@ -84,17 +92,25 @@ fn write_utf8(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String
     Some(text.len())
 }
 
-fn long_string(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>) -> Option<ResponseBody> {
+fn long_string(
+    scope: &mut v8::PinScope<'_, '_>,
+    string: v8::Local<'_, v8::String>,
+    beside: usize,
+) -> Option<ResponseBody> {
     // First by what it has at least: to know more is to read it, and it may be as large as V8 lets one be.
     make_room(scope, string.length())?;
-    let length = string.utf8_length(scope);
-    let buffers = make_room(scope, length)?;
-    buffers.lend(length, || string.to_rust_string_lossy(scope).into_bytes()).map(ResponseBody::from)
+    let size = string.utf8_length(scope) + beside;
+    let buffers = make_room(scope, size)?;
+    buffers.lend(size, || string.to_rust_string_lossy(scope).into_bytes()).map(ResponseBody::from)
 }
 
-fn long_view(scope: &mut v8::PinScope<'_, '_>, view: v8::Local<'_, v8::ArrayBufferView>) -> Option<ResponseBody> {
+fn long_view(
+    scope: &mut v8::PinScope<'_, '_>,
+    view: v8::Local<'_, v8::ArrayBufferView>,
+    beside: usize,
+) -> Option<ResponseBody> {
     let length = view.byte_length();
-    let copied = make_room(scope, length)?.lend(length, || {
+    let copied = make_room(scope, length + beside)?.lend(length + beside, || {
         let mut bytes = vec![0; length];
         view.copy_contents(&mut bytes);
         bytes
@@ -102,28 +118,12 @@ fn long_view(scope: &mut v8::PinScope<'_, '_>, view: v8::Local<'_, v8::ArrayBuff
     copied.map(ResponseBody::from)
 }
 
-/// The isolate's budget, once it has room for so many bytes more: what fills it may be garbage, as V8 finds out for the
-/// array buffers that it makes itself. `None` when it has not.
-fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<BufferBudget>> {
-    let buffers = Arc::clone(&State::of(scope).buffers);
-    if !buffers.has_room(length) && length <= buffers.limit() {
-        scope.low_memory_notification();
-    }
-    buffers.has_room(length).then_some(buffers)
-}
-
-/// A `Uint8Array` of these bytes, counted against the isolate's budget. `None` when it threw, for want of memory.
-pub(super) fn to_uint8_array<'s>(
+/// A `Uint8Array` of bytes that are counted already. `None` when it threw.
+pub(super) fn array_of<'s>(
     scope: &mut v8::PinScope<'s, '_>,
-    bytes: Vec<u8>,
+    counted: Counted,
 ) -> Option<v8::Local<'s, v8::Uint8Array>> {
-    let length = bytes.len();
-    let Some(store) = make_room(scope, length).and_then(|buffers| buffers.adopt(bytes)) else {
-        let message = v8::String::new(scope, "Array buffer allocation failed")?;
-        let exception = v8::Exception::range_error(scope, message);
-        scope.throw_exception(exception);
-        return None;
-    };
-    let buffer = v8::ArrayBuffer::with_backing_store(scope, &store.make_shared());
+    let length = counted.len();
+    let buffer = v8::ArrayBuffer::with_backing_store(scope, &counted.into_backing_store().make_shared());
     v8::Uint8Array::new(scope, buffer, 0, length)
 }

@@ -219,10 +219,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The CPU time one thread has used.
 #[derive(Clone, Copy)]
-struct CpuClock(libc::clockid_t);
+pub(super) struct CpuClock(libc::clockid_t);
 
 impl CpuClock {
-    fn of_this_thread() -> Self {
+    pub(super) fn of_this_thread() -> Self {
         let mut id = 0;
         // SAFETY: the thread is the calling one and so exists; `id` is a place for the answer.
         let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id) };
@@ -231,7 +231,7 @@ impl CpuClock {
     }
 
     /// The clock of a thread that has ended stands still at zero.
-    fn now(self) -> Duration {
+    pub(super) fn now(self) -> Duration {
         let mut time = MaybeUninit::<libc::timespec>::zeroed();
         // SAFETY: `time` is a place for the answer, and zeroes, a valid time, where the call fails.
         let time = unsafe {

@@ -19,6 +19,8 @@ trials! {
     a_full_heap_ends_the_isolate_and_nothing_else,
     array_buffers_are_counted,
     array_buffers_that_are_garbage_make_room_for_others,
+    responses_that_nobody_takes_are_counted_with_their_headers,
+    an_idle_isolate_gives_back_its_garbage_now_and_then,
     floods_of_microtasks_and_timers_end_at_the_cpu_limit,
     a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour,
 }
@@ -222,6 +224,46 @@ async fn array_buffers_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {
     }
     assert_eq!(worker.0.condemned(), None);
     assert!(worker.0.memory_bytes() < 64 << 20);
+}
+
+async fn responses_that_nobody_takes_are_counted_with_their_headers(shard: Rc<Shard>) {
+    for body in ["null", "'text'", "new Uint8Array(9)"] {
+        let code = format!("return new Response({body}, {{ headers: {{ x: 'x'.repeat(127 * 1024) }} }})");
+        let worker = shard.handler(&code).limits(|limits| limits.memory_mib = 24).start().await.unwrap();
+        let mut held = Vec::new();
+        let failure = loop {
+            match worker.get("/").await {
+                Ok(response) => held.push(response),
+                Err(failure) => break failure,
+            }
+        };
+        assert_eq!(failure.code, FailureCode::MemoryLimitExceeded, "{body}");
+        assert!((185..200).contains(&held.len()), "{body}: {}", held.len());
+        held.clear();
+        worker.get("/").await.unwrap();
+    }
+}
+
+async fn an_idle_isolate_gives_back_its_garbage_now_and_then(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 20));
+         globalThis.kept = new Array(1e5).fill(0).map((_, i) => ({ i }));
+         globalThis.kept = null;
+         return new Response()",
+    );
+    let worker = worker.limits(|limits| limits.cpu_ms = 20_000).start().await.unwrap();
+    worker.get("/").await.unwrap();
+    assert!(worker.0.collect().is_some_and(|freed| freed > 1 << 20));
+    // What one costs has to be earned before there is another.
+    let more = std::iter::from_fn(|| worker.0.collect()).take(10_000).count();
+    assert!(more < 1_000, "{more}");
+    let (answer, collected) = tokio::join!(worker.get("/waits"), async { worker.0.collect() });
+    answer.unwrap();
+    assert_eq!(collected, None);
+    let large = shard.handler("globalThis.kept = new Array(1e6).fill(0).map((_, i) => ({ i })); return new Response()");
+    let large = large.limits(|limits| limits.cpu_ms = 20_000).start().await.unwrap();
+    large.get("/").await.unwrap();
+    assert_eq!(large.0.collect(), None);
 }
 
 async fn floods_of_microtasks_and_timers_end_at_the_cpu_limit(shard: Rc<Shard>) {

@@ -16,6 +16,7 @@ trials! {
     an_interval_repeats_until_it_is_cleared,
     a_timer_can_be_cleared,
     one_invocation_has_only_so_many_timers,
+    timers_are_counted_against_the_memory,
     timers_end_with_their_invocation,
     wait_until_keeps_an_invocation_after_its_response,
     what_is_kept_lives_on_when_the_pool_lets_go,
@@ -25,6 +26,9 @@ trials! {
     a_request_that_takes_too_long_is_ended,
     a_body_is_read_as_it_arrives,
     a_body_over_the_limit_is_refused,
+    bodies_are_counted_while_they_arrive,
+    bodies_that_are_garbage_make_room_for_others,
+    a_body_that_nobody_reads_is_not_collected,
     a_body_that_breaks_off_fails_the_request_with_its_reason,
     a_body_is_read_once,
     many_invocations_interleave_without_mixing,
@@ -75,6 +79,25 @@ async fn one_invocation_has_only_so_many_timers(shard: Rc<Shard>) {
     for _ in 0..2 {
         assert_eq!(worker.get("/").await.unwrap().text(), "10000 RangeError");
     }
+}
+
+async fn timers_are_counted_against_the_memory(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "try { for (let n = 0; n < 9_000; n++) setTimeout(() => {}, 1e6) } catch (error) { console.log(error.name) }
+         ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 1e6)));
+         return new Response('set')",
+    );
+    let worker = worker.limits(|limits| (limits.memory_mib, limits.cpu_ms, limits.wall_ms) = (24, 20_000, 1_000));
+    let worker = worker.start().await.unwrap();
+    // 9 MiB each.
+    for _ in 0..2 {
+        assert_eq!(worker.get("/").await.unwrap().text(), "set");
+    }
+    assert_eq!(worker.get("/").await.unwrap_err().code, FailureCode::MemoryLimitExceeded);
+    assert!(shard.logged("RangeError"));
+    assert!(worker.0.memory_bytes() > 24 << 20);
+    worker.0.idle().await;
+    await_condition("the end of what they held", || worker.0.memory_bytes() < 24 << 20).await;
 }
 
 async fn timers_end_with_their_invocation(shard: Rc<Shard>) {
@@ -198,6 +221,56 @@ async fn a_body_over_the_limit_is_refused(shard: Rc<Shard>) {
     assert_eq!(taken.get(), 17);
     let full = RequestBody::Full(vec![b'x'; (1 << 20) + 1].into());
     assert_eq!(worker.post(full).await.unwrap_err().code, FailureCode::RequestTooLarge);
+}
+
+/// So many mebibytes, in parts of 64 KiB, of which it is counted how many were taken.
+fn mebibytes(count: usize, taken: &Rc<Cell<usize>>) -> impl Iterator<Item = Result<Bytes, Failure>> + use<> {
+    let taken = Rc::clone(taken);
+    (0..count * 16).map(move |_| {
+        taken.set(taken.get() + 1);
+        Ok(Bytes::from(vec![b'x'; 64 * 1024]))
+    })
+}
+
+async fn bodies_are_counted_while_they_arrive(shard: Rc<Shard>) {
+    let worker = shard.worker(
+        "let read = 0;
+         export default { async fetch(request) {
+           if (request.method === 'GET') return new Response(String(read));
+           const body = await request.arrayBuffer();
+           read += body.byteLength;
+           return new Response();
+         } }",
+    );
+    let worker = worker.limits(|limits| limits.memory_mib = 24).start().await.unwrap();
+    let taken = Rc::new(Cell::new(0));
+    // They say nothing of their end: all that there is of them is what has arrived.
+    let endless = || stream(mebibytes(10, &taken).chain(std::iter::repeat(Ok(Bytes::new()))));
+    let uploads = (0..10).map(|_| tokio::time::timeout(Duration::from_secs(5), worker.post(endless())));
+    let answers = futures::future::join_all(uploads).await;
+    let failed =
+        answers.iter().filter_map(|answer| answer.as_ref().ok()).map(|answer| answer.as_ref().unwrap_err().code);
+    assert_eq!(failed.filter(|code| *code == FailureCode::MemoryLimitExceeded).count(), 9, "{answers:?}");
+    assert!(worker.0.memory_bytes() < 40 << 20);
+}
+
+async fn bodies_that_are_garbage_make_room_for_others(shard: Rc<Shard>) {
+    let worker = shard.handler("return new Response(String((await request.arrayBuffer()).byteLength))");
+    let worker = worker.limits(|limits| (limits.memory_mib, limits.cpu_ms) = (24, 20_000)).start().await.unwrap();
+    for _ in 0..8 {
+        let body = stream(mebibytes(12, &Rc::default()));
+        assert_eq!(worker.post(body).await.unwrap().text(), (12 << 20).to_string());
+    }
+    assert_eq!(worker.0.condemned(), None);
+}
+
+async fn a_body_that_nobody_reads_is_not_collected(shard: Rc<Shard>) {
+    let worker =
+        shard.handler("await new Promise((resolve) => setTimeout(resolve, 30)); return new Response('unread')");
+    let worker = worker.start().await.unwrap();
+    let taken = Rc::new(Cell::new(0));
+    assert_eq!(worker.post(stream(mebibytes(1, &taken))).await.unwrap().text(), "unread");
+    assert_eq!(taken.get(), 0);
 }
 
 async fn a_body_that_breaks_off_fails_the_request_with_its_reason(shard: Rc<Shard>) {

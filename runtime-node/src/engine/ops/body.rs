@@ -1,17 +1,52 @@
 //! `bodyRead(id)`: a promise of the request's whole body as a `Uint8Array`.
 //!
-//! The body is collected as fast as its sender allows and up to the Worker's limit. Where the reading fails the
-//! promise is rejected, and whatever the handler makes of that, the caller is told what was wrong with the body.
+//! ```text
+//!  read ─► arrive ── all of it ──────────────► settle
+//!            ▲  └─── no room for the next part ─► a turn: is some of the memory garbage? ── no ─► settle
+//!            └─────────────────────────────────────── yes ──┘
+//! ```
+//!
+//! The body is collected as fast as its sender allows and up to the Worker's limit, counted against the isolate's
+//! memory part by part. One that nobody reads is not collected: of it there is what came with the request's head, and
+//! what HTTP/2's flow control let the sender send ahead.
+//!
+//! Where the reading fails the promise is rejected, and whatever the handler makes of that, the caller is told what was
+//! wrong with the body.
 
-use bytes::BytesMut;
-use futures::{FutureExt as _, StreamExt as _};
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures::future::LocalBoxFuture;
+use futures::{FutureExt as _, Stream, StreamExt as _};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use super::invocation;
 use crate::engine::RequestBody;
-use crate::engine::invocation::InvocationId;
+use crate::engine::collection::make_room;
+use crate::engine::heap::{Charge, Counted};
+use crate::engine::invocation::{InvocationId, OperationId};
 use crate::engine::state::{Settle, State};
-use crate::engine::string::to_uint8_array;
+use crate::engine::string::array_of;
+
+/// A body that arrives.
+struct Reading {
+    invocation: InvocationId,
+    resolver: v8::Global<v8::PromiseResolver>,
+    parts: Pin<Box<dyn Stream<Item = Result<Bytes, Failure>>>>,
+    body: Counted,
+    limit: usize,
+    _charge: Charge,
+}
+
+/// Why a body has not arrived.
+enum Halt {
+    Failed(Failure),
+    /// There must be so many bytes more for the next part.
+    NoRoom {
+        part: Bytes,
+        wanted: usize,
+    },
+}
 
 pub(super) fn read(
     scope: &mut v8::PinScope<'_, '_>,
@@ -26,39 +61,73 @@ pub(super) fn read(
     let limit = state.revision.limits.request_body_mib as usize * (1 << 20);
     match body {
         None => reject(scope, resolver, "The request's body cannot be read any more"),
-        Some(RequestBody::Full(bytes)) if bytes.len() > limit => {
-            settle(scope, &state, id, resolver, Err(too_large()));
-        }
-        Some(RequestBody::Full(bytes)) => settle(scope, &state, id, resolver, Ok(bytes.into())),
-        Some(stream @ RequestBody::Stream(_)) => {
-            let held = v8::Global::new(scope, resolver);
-            let home = std::rc::Rc::downgrade(&state);
-            let work = async move {
-                let body = collect(stream, limit).await;
-                let settle: Settle = Box::new(move |scope| {
-                    let resolver = v8::Local::new(scope, &held);
-                    settle(scope, &*home.upgrade()?, id, resolver, body);
-                    Some(())
-                });
-                settle
+        Some(RequestBody::Full(bytes)) => {
+            let body = if bytes.len() > limit {
+                Err(too_large())
+            } else {
+                let room = make_room(scope, bytes.len());
+                room.and_then(|buffers| buffers.count(bytes.into())).ok_or_else(out_of_memory)
             };
-            if state.operate(id, |_| work.boxed_local()).is_none() {
+            settle(scope, &state, id, resolver, body);
+        }
+        Some(RequestBody::Stream(parts)) => {
+            let held = v8::Global::new(scope, resolver);
+            let body = state.buffers.count_pieces();
+            let begun = state.operate(scope, id, |operation, charge| {
+                arrive(operation, Reading { invocation: id, resolver: held, parts, body, limit, _charge: charge })
+            });
+            if begun.is_none() {
                 reject(scope, resolver, "The invocation has too much under way");
             }
         }
     }
 }
 
-async fn collect(body: RequestBody, limit: usize) -> Result<Vec<u8>, Failure> {
-    let RequestBody::Stream(mut parts) = body else { return Ok(Vec::new()) };
-    let mut body = BytesMut::new();
-    while let Some(part) = parts.next().await.transpose()? {
-        if body.len() + part.len() > limit {
-            return Err(too_large());
-        }
-        body.extend_from_slice(&part);
+fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'static, Settle> {
+    async move {
+        let arrived = reading.rest().await;
+        let settle: Settle = Box::new(move |scope| {
+            let state = State::of(scope);
+            let body = match arrived {
+                Ok(()) => Ok(reading.body),
+                Err(Halt::Failed(failure)) => Err(failure),
+                Err(Halt::NoRoom { part, wanted }) => {
+                    if make_room(scope, wanted).is_some() && reading.take(part).is_ok() {
+                        state.operate_as(reading.invocation, operation, arrive(operation, reading));
+                        return Some(());
+                    }
+                    Err(out_of_memory())
+                }
+            };
+            let resolver = v8::Local::new(scope, &reading.resolver);
+            settle(scope, &state, reading.invocation, resolver, body);
+            Some(())
+        });
+        settle
     }
-    Ok(body.into())
+    .boxed_local()
+}
+
+impl Reading {
+    /// Takes what is still to come.
+    async fn rest(&mut self) -> Result<(), Halt> {
+        while let Some(part) = self.parts.next().await.transpose().map_err(Halt::Failed)? {
+            self.take(part)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, part: Bytes) -> Result<(), Halt> {
+        if self.body.len() + part.len() > self.limit {
+            return Err(Halt::Failed(too_large()));
+        }
+        self.body.push(&part, self.limit).map_err(|wanted| Halt::NoRoom { part, wanted })
+    }
+}
+
+fn out_of_memory() -> Failure {
+    let why = "the request's body does not fit into the Worker's memory";
+    Failure::new(FailureCode::MemoryLimitExceeded, Phase::Handler, why)
 }
 
 fn too_large() -> Failure {
@@ -70,17 +139,17 @@ fn settle(
     state: &State,
     id: InvocationId,
     resolver: v8::Local<'_, v8::PromiseResolver>,
-    body: Result<Vec<u8>, Failure>,
+    body: Result<Counted, Failure>,
 ) {
-    let bytes = match body {
-        Ok(bytes) => bytes,
+    let body = match body {
+        Ok(body) => body,
         Err(failure) => {
             reject(scope, resolver, &failure.message);
             return state.answer(id, Err(failure));
         }
     };
     v8::tc_scope!(let scope, scope);
-    if let Some(array) = to_uint8_array(scope, bytes) {
+    if let Some(array) = array_of(scope, body) {
         resolver.resolve(scope, array.into());
     } else if let Some(exception) = scope.exception() {
         scope.reset();

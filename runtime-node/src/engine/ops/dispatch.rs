@@ -39,14 +39,14 @@ pub(super) fn respond(
     let status = args.get(1).uint32_value(scope).unwrap_or_default() as u16;
     let headers = headers_of(scope, args.get(2));
     let state = State::of(scope);
-    let headers = match headers {
+    let (headers, size) = match headers {
         Ok(headers) => headers,
         Err(refused) => {
             report::log(&state, Some(id), Severity::Error, &refused.to_string());
             return state.fail(id, FailureCode::WorkerException);
         }
     };
-    let Some(body) = to_body(scope, args.get(3)) else {
+    let Some(body) = to_body(scope, args.get(3), size) else {
         return state.fail(id, FailureCode::MemoryLimitExceeded);
     };
     state.answer(id, Ok(FetchResponse { status, headers, body }));
@@ -61,10 +61,13 @@ enum Refused {
     TooLarge,
 }
 
-/// Looks at each anew, although `headers.js` has: a Worker that puts a setter for `0` on `Array.prototype` gets hold of
+/// A response's headers, and what they come to. Looks at each anew, although `headers.js` has: a Worker that puts a setter for `0` on `Array.prototype` gets hold of
 /// the list that JavaScript keeps.
-fn headers_of(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) -> Result<Vec<Header>, Refused> {
-    let Ok(list) = list.try_cast::<v8::Array>() else { return Ok(Vec::new()) };
+fn headers_of(
+    scope: &mut v8::PinScope<'_, '_>,
+    list: v8::Local<'_, v8::Value>,
+) -> Result<(Vec<Header>, usize), Refused> {
+    let Ok(list) = list.try_cast::<v8::Array>() else { return Ok((Vec::new(), 0)) };
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
     let mut left = HEADERS;
     let mut headers = Vec::with_capacity((list.length() / 2).min(16) as usize);
@@ -78,7 +81,7 @@ fn headers_of(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) 
         }
         headers.push(header);
     }
-    Ok(headers)
+    Ok((headers, HEADERS - left))
 }
 
 /// A token (RFC 9110 §5.6.2) in lower case.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
+use crate::engine::heap::Charge;
 use crate::engine::invocation::{InvocationId, OperationId};
 use crate::engine::state::{Settle, State};
 
@@ -18,9 +19,12 @@ struct Timer {
     callback: v8::Global<v8::Function>,
     delay: Duration,
     repeat: bool,
+    /// For as long as it repeats.
+    _charge: Charge,
 }
 
-/// Returns the timer's id, 0 when there is no invocation to have it or it has too much under way.
+/// Returns the timer's id, 0 when there is no invocation to have it, or it has too much under way, or the isolate has no
+/// memory for it.
 pub(super) fn start(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -32,8 +36,11 @@ pub(super) fn start(
     let delay = Duration::from_millis(args.get(1).number_value(scope).unwrap_or_default() as u64);
     let repeat = args.get(2).is_true();
     let delay = if repeat { delay.max(SHORTEST_INTERVAL) } else { delay };
-    let timer = Timer { invocation, callback: v8::Global::new(scope, callback), delay, repeat };
-    if let Some(id) = state.operate(invocation, |operation| wait(&state, operation, timer)) {
+    let callback = v8::Global::new(scope, callback);
+    let begun = state.operate(scope, invocation, |operation, charge| {
+        wait(&state, operation, Timer { invocation, callback, delay, repeat, _charge: charge })
+    });
+    if let Some(id) = begun {
         rv.set_double(id.to_number());
     }
 }
