@@ -32,6 +32,7 @@ pub struct Metrics {
     cold_starts: IntCounterVec,
     cold_start_duration: HistogramVec,
     evictions: IntCounterVec,
+    collections: IntCounterVec,
     spares: IntGaugeVec,
     spare_lookups: IntCounterVec,
     buffers: IntGaugeVec,
@@ -60,6 +61,8 @@ pub struct ShardMetrics {
     not_started: IntCounter,
     cold_start_duration: Histogram,
     evictions: Vec<IntCounter>,
+    /// Idle isolates whose garbage was collected because memory was short.
+    pub collections: IntCounter,
     /// Isolates made ahead that are nobody's yet.
     pub spares: IntGauge,
     /// Its buffers.
@@ -102,6 +105,11 @@ impl Metrics {
                 "Time to load a revision, the fetch of its code included.",
             )?,
             evictions: counter("tenon_evictions_total", "Isolates that were let go.", &["shard", "reason"])?,
+            collections: counter(
+                "tenon_forced_collections_total",
+                "Idle isolates whose garbage was collected for want of memory.",
+                &["shard"],
+            )?,
             spares: gauge("tenon_spare_isolates", "Isolates made ahead.", &["shard"])?,
             spare_lookups: counter(
                 "tenon_spare_lookups_total",
@@ -149,6 +157,7 @@ impl Metrics {
             not_started: of(&self.cold_starts, "failed"),
             cold_start_duration: self.cold_start_duration.with_label_values(&[shard.as_str()]),
             evictions: Eviction::ALL.iter().map(|why| of(&self.evictions, why.as_str())).collect(),
+            collections: self.collections.with_label_values(&[shard.as_str()]),
             spares: self.spares.with_label_values(&[shard.as_str()]),
             buffers: BufferMetrics {
                 in_use: self.buffers.with_label_values(&[shard.as_str()]),

@@ -257,6 +257,12 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.trouble.is_on_trial(digest)
     }
 
+    /// Whether there is anything to take since the last call of [`take_notices`](Self::take_notices) or
+    /// [`take_evicted`](Self::take_evicted).
+    pub fn has_news(&self) -> bool {
+        !self.evicted.is_empty() || self.trouble.has_notices()
+    }
+
     /// What there is to tell since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         self.trouble.take_notices()

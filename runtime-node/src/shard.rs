@@ -220,8 +220,12 @@ impl Shard {
                 Ok(Found::Cold(start))
             }
         };
+        // Not for each of a flood that is refused.
+        let has_changed = found.is_ok() || pool.has_news();
         drop(pool);
-        self.settle();
+        if has_changed {
+            self.settle();
+        }
         found
     }
 

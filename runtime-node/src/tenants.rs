@@ -20,6 +20,9 @@ use crate::admission::{Gate, Permit, Refusal};
 /// How long after its last request a tenant is still counted on.
 const RECENT: Duration = Duration::from_secs(10);
 
+/// How many may be known before those who have left are forgotten.
+const CROWD: usize = 64;
+
 /// How much one tenant may take of what there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
@@ -47,6 +50,8 @@ pub struct Tenants {
     /// The places to wait, of all together.
     places: Gate,
     known: FxHashMap<Rc<str>, Rc<Tenant>>,
+    /// How many are known when it is looked next who has left.
+    crowd: usize,
     visits: Visits,
 }
 
@@ -71,7 +76,7 @@ impl Tenants {
     /// * `waiting` - how many may wait for anything at all.
     pub fn new(in_flight: u32, room: usize, waiting: u32) -> Self {
         let places = Gate::new(waiting, 0);
-        Self { in_flight, room, waiting, places, known: FxHashMap::default(), visits: Visits::default() }
+        Self { in_flight, room, waiting, places, known: FxHashMap::default(), crowd: CROWD, visits: Visits::default() }
     }
 
     /// One of its Workers is asked for.
@@ -100,8 +105,11 @@ impl Tenants {
     }
 
     fn welcome(&mut self, namespace: &str) -> Rc<Tenant> {
-        // Those of whom nothing is here are forgotten, now and then being now.
-        self.known.retain(|_, tenant| Rc::strong_count(tenant) > 1 || tenant.is_here());
+        if self.known.len() >= self.crowd {
+            self.known.retain(|_, tenant| Rc::strong_count(tenant) > 1 || tenant.is_here());
+            // Not again for each of as many as have stayed.
+            self.crowd = CROWD.max(self.known.len() * 2);
+        }
         let share = Share::Half;
         let tenant = Rc::new(Tenant {
             namespace: namespace.into(),
@@ -208,8 +216,8 @@ mod tests {
         let (mut tenants, now) = (Tenants::new(16, 4, 4), Instant::now());
         let stays = tenants.arrive("stays", now);
         let permit = tenants.arrive("works", now).gate().try_enter();
-        (0..100).for_each(|n| drop(tenants.arrive(&format!("tenant-{n}"), now)));
-        assert!(tenants.known.len() <= 3, "{}", tenants.known.len());
+        (0..1_000).for_each(|n| drop(tenants.arrive(&format!("tenant-{n}"), now)));
+        assert!(tenants.known.len() <= CROWD, "{}", tenants.known.len());
         assert!(tenants.known.contains_key("stays") && tenants.known.contains_key("works"));
         drop((stays, permit));
     }

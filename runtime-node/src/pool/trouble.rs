@@ -139,6 +139,10 @@ impl Trouble {
         });
     }
 
+    pub(super) fn has_notices(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
     pub(super) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }

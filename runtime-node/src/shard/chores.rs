@@ -30,6 +30,7 @@ impl Shard {
             let now = Instant::now();
             match upkeep.relief(pressure, now) {
                 Relief::Nothing => {}
+                Relief::Collect if self.collect_largest() => {}
                 Relief::Collect | Relief::LetGo => {
                     self.pool.borrow_mut().let_one_go(Eviction::Memory, now);
                 }
@@ -41,6 +42,17 @@ impl Shard {
                 return;
             }
         }
+    }
+
+    /// Has the largest idle isolate give back what it has no use for, unless it has done so since it was used last.
+    fn collect_largest(&self) -> bool {
+        let largest = self.pool.borrow_mut().largest_idle(|resident| resident.isolate.memory_bytes());
+        let freed = largest.and_then(|resident| resident.isolate.collect());
+        if let Some(bytes) = freed {
+            self.metrics.collections.inc();
+            tracing::debug!(bytes, "the garbage of an idle isolate is collected");
+        }
+        freed.is_some()
     }
 
     /// Has as many spare isolates as the demand asks for, and none while memory is short.

@@ -23,6 +23,8 @@ trials! {
     who_waits_while_an_isolate_is_stopped_is_served_by_the_next,
     workers_that_do_not_read_their_bodies_hold_up_nobody,
     an_isolate_that_nobody_uses_is_let_go,
+    when_memory_is_tight_garbage_goes_before_isolates_do,
+    a_shard_retires_an_isolate_that_has_gone_over_its_limit_by_itself,
     when_memory_is_short_idle_isolates_go_and_none_is_started,
 }
 
@@ -223,22 +225,80 @@ async fn an_isolate_that_nobody_uses_is_let_go(name: &'static str) {
     assert_eq!(stand.client().get(&hello).await.unwrap().text(), "hello");
 }
 
-async fn when_memory_is_short_idle_isolates_go_and_none_is_started(name: &'static str) {
-    let root = tempfile::tempdir().unwrap();
-    let write = |path: &str, content: &str| {
-        let path = root.path().join(path);
+async fn a_shard_retires_an_isolate_that_has_gone_over_its_limit_by_itself(name: &'static str) {
+    let stand = Stand::start(name).await;
+    // A little more work each time, so that one of them ends just after the limit.
+    let source = "let n = 0;
+        export default { fetch() {
+          n += 1;
+          for (let i = 0; i < n * 1e4; i++);
+          return new Response(String(n));
+        } }";
+    let worker = stand.worker("worker", source, |limits| limits.cpu_ms = 5);
+    let mut last = 0;
+    loop {
+        let n: u32 = match stand.client().get(&worker).await {
+            Ok(answer) => answer.text().parse().unwrap(),
+            // A step too far.
+            Err(_) => 0,
+        };
+        // A new isolate after one that has answered to the last.
+        if n == 1 && last > 1 {
+            break;
+        }
+        last = n;
+    }
+    assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "retired")]), 1);
+}
+
+/// The kernel's files about a container's memory, of which so many percent are used.
+struct Memory(tempfile::TempDir);
+
+impl Memory {
+    fn used(percent: u32) -> Self {
+        let memory = Self(tempfile::tempdir().unwrap());
+        memory.write("proc/meminfo", "MemTotal: 16000000 kB");
+        memory.write("proc/self/cgroup", "0::/");
+        memory.write("sys/fs/cgroup/memory.max", "1000");
+        memory.write("sys/fs/cgroup/memory.stat", "inactive_file 0");
+        memory.use_up(percent);
+        memory
+    }
+
+    fn use_up(&self, percent: u32) {
+        self.write("sys/fs/cgroup/memory.current", &format!("{percent}0"));
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         // Whole or not at all: the node reads it at any time.
         std::fs::write(path.with_extension("new"), content).unwrap();
         std::fs::rename(path.with_extension("new"), path).unwrap();
-    };
-    write("proc/meminfo", "MemTotal: 16000000 kB");
-    write("proc/self/cgroup", "0::/");
-    write("sys/fs/cgroup/memory.max", "1000");
-    write("sys/fs/cgroup/memory.stat", "inactive_file 0");
-    let uses = |percent: u32| write("sys/fs/cgroup/memory.current", &format!("{percent}0"));
-    uses(10);
-    let stand = Stand::with(name, |config| config.root = root.path().to_owned()).await;
+    }
+
+    async fn node(&self, name: &'static str) -> Stand {
+        Stand::with(name, |config| config.root = self.0.path().to_owned()).await
+    }
+}
+
+async fn when_memory_is_tight_garbage_goes_before_isolates_do(name: &'static str) {
+    let memory = Memory::used(10);
+    let stand = memory.node(name).await;
+    let wastes = stand.handler("wastes", "for (let i = 0; i < 1e5; i++) ({ i }); return new Response()");
+    stand.client().get(&wastes).await.unwrap();
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    memory.use_up(85);
+    stand.await_metric("tenon_evictions_total", &[("reason", "memory")], 1).await;
+    assert_eq!(stand.metric("tenon_forced_collections_total", &[]), 1);
+    // A cold one is started all the same.
+    assert!(stand.client().get(&wastes).await.is_ok());
+}
+
+async fn when_memory_is_short_idle_isolates_go_and_none_is_started(name: &'static str) {
+    let memory = Memory::used(10);
+    let uses = |percent| memory.use_up(percent);
+    let stand = memory.node(name).await;
     let hello = stand.handler("hello", "return new Response('hello')");
     let busy = stand.handler("busy", WAITS);
     stand.client().get(&hello).await.unwrap();
