@@ -65,7 +65,7 @@ impl Realm {
 }
 
 impl Realms {
-    fn of<'a>(isolate: &'a mut v8::Isolate) -> &'a mut Self {
+    fn of(isolate: &mut v8::Isolate) -> &mut Self {
         if isolate.get_slot::<Self>().is_none() {
             isolate.set_slot(Self::default());
         }
