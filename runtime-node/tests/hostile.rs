@@ -23,6 +23,8 @@ mod memory;
 mod play;
 #[path = "hostile/script.rs"]
 mod script;
+#[path = "hostile/waits.rs"]
+mod waits;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     let trials = script::all(Path::new(DIRECTORY)).into_iter().map(play::trial).collect();
     let before = memory::resident();
     let conclusion = libtest_mimic::run(&arguments, trials);
+    waits::print();
     if !lists && let Err(kept) = memory::expect_back(before) {
         eprintln!("\nwhat the scripts took has not come back: {kept}");
         return ExitCode::FAILURE;

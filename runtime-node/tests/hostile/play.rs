@@ -1,6 +1,7 @@
 //! What is done with a script: it runs beside a neighbour on one shard, and both are watched.
 
 use std::cell::Cell;
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,15 +13,15 @@ use tenon_runtime_node::engine::{FetchResponse, RequestBody};
 
 use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
+use crate::waits::{self, Waits};
 
 /// A Worker that waits a little, so that its event loop is at work while the hostile one runs.
 const NEIGHBOUR: &str = "
     await new Promise((resolve) => setTimeout(resolve, 1));
     return new Response(`${new URL(request.url).pathname} for ${env.WHO}`)";
 
-/// What a script may have its neighbour wait for beyond its own CPU limit: CPU time of the thread that they share, as the
-/// machine may have other things to do.
-const GRACE: Duration = Duration::from_secs(2);
+/// How often the neighbour is asked while nobody else is there.
+const ALONE: usize = 50;
 
 pub(crate) fn trial(script: Script) -> Trial {
     harness::trial(script.name.clone(), move |shard| Box::pin(play(script, shard)))
@@ -28,23 +29,24 @@ pub(crate) fn trial(script: Script) -> Trial {
 
 async fn play(script: Script, shard: Rc<Shard>) {
     let neighbour = Neighbour::start(&shard).await;
-    let over = Cell::new(false);
+    let mut alone = Waits::default();
+    for _ in 0..ALONE {
+        alone.during_requests.push(neighbour.wait().await);
+    }
+    let progress = Progress::default();
     let hostile = async {
-        let ends = requests(&script, &shard).await;
-        over.set(true);
+        let ends = requests(&script, &shard, &progress).await;
+        progress.over.set(true);
         ends
     };
-    let (ends, longest) = tokio::join!(hostile, neighbour.ask_until(&over));
+    let (ends, waits) = tokio::join!(hostile, neighbour.ask_until(&progress));
     for end in &ends {
         assert!(script.ends.iter().any(|expected| expected.is(end)), "{:?} was due, {end:?} came", script.ends);
     }
     for _ in 0..5 {
         neighbour.ask().await;
     }
-    // Several may be using up their time in one go.
-    let limit = script.limits.cpu_ms.max(script.limits.startup_ms) * script.at_once as u32;
-    let allowed = Duration::from_millis(limit.into()) + GRACE;
-    assert!(longest < allowed, "the neighbour waited for {longest:?}");
+    waits::expect_short(&script, &waits, alone.longest());
     let innocent = shard.handler("return new Response('well')").start().await.unwrap();
     assert_eq!(innocent.get("/").await.unwrap().text(), "well");
     for expected in &script.logs {
@@ -55,14 +57,15 @@ async fn play(script: Script, shard: Rc<Shard>) {
 }
 
 /// How each request ended.
-async fn requests(script: &Script, shard: &Shard) -> Vec<Result<String, Failure>> {
+async fn requests(script: &Script, shard: &Shard, progress: &Progress) -> Vec<Result<String, Failure>> {
     let mut ends = Vec::new();
-    let mut running: Option<Loaded> = None;
-    for _ in 0..script.requests {
+    let mut running: Vec<Option<Loaded>> = vec![None; script.revisions.len()];
+    for number in 0..script.requests {
+        let revision = number % running.len();
         // As a pool would: what is condemned is replaced.
-        let isolate = match running.take().filter(|isolate| isolate.0.condemned().is_none()) {
+        let isolate = match running[revision].take().filter(|isolate| isolate.0.condemned().is_none()) {
             Some(isolate) => isolate,
-            None => match worker(script, shard).start().await {
+            None => match progress.starting(worker(script, revision, shard).start()).await {
                 Ok(isolate) => isolate,
                 Err(failure) => return vec![Err(failure)],
             },
@@ -71,7 +74,7 @@ async fn requests(script: &Script, shard: &Shard) -> Vec<Result<String, Failure>
         let all = (0..script.at_once).map(|_| async { request(script, &isolate).await.map(text) });
         ends.extend(join_all(all).await);
         isolate.0.idle().await;
-        running = Some(isolate);
+        running[revision] = Some(isolate);
     }
     ends
 }
@@ -84,9 +87,10 @@ async fn request(script: &Script, isolate: &Loaded) -> Result<FetchResponse, Fai
     }
 }
 
-fn worker(script: &Script, shard: &Shard) -> Worker {
-    let modules: Vec<_> = script.modules.iter().map(|(name, source)| (&name[..], &source[..])).collect();
-    shard.modules(&modules).limits(|limits| *limits = script.limits).secret("SECRET", "the hostile Worker's own")
+fn worker(script: &Script, revision: usize, shard: &Shard) -> Worker {
+    let modules: Vec<_> = script.revisions[revision].iter().map(|(name, source)| (&name[..], &source[..])).collect();
+    let worker = shard.modules(&modules).limits(|limits| *limits = script.limits).state(script.state);
+    worker.secret("SECRET", "the hostile Worker's own")
 }
 
 impl End {
@@ -121,15 +125,46 @@ impl Neighbour {
         assert_eq!(response.text(), format!("/{number} for the neighbour"));
     }
 
-    /// Asks it again and again. Returns the longest that an answer took, in CPU time of this thread.
-    async fn ask_until(&self, over: &Cell<bool>) -> Duration {
-        let mut longest = Duration::ZERO;
-        while !over.get() {
-            let asked = cpu_time();
-            self.ask().await;
-            longest = longest.max(cpu_time() - asked);
+    /// Asks it, and returns what this thread did until the answer came, in CPU time.
+    async fn wait(&self) -> Duration {
+        let asked = cpu_time();
+        self.ask().await;
+        cpu_time() - asked
+    }
+
+    /// Asks it again and again.
+    async fn ask_until(&self, progress: &Progress) -> Waits {
+        let mut waits = Waits::default();
+        while !progress.over.get() {
+            let begun = progress.begun.get();
+            let starting = progress.starting.get();
+            let wait = self.wait().await;
+            if starting || progress.begun.get() != begun {
+                waits.during_starts.push(wait);
+            } else {
+                waits.during_requests.push(wait);
+            }
         }
-        longest
+        waits
+    }
+}
+
+/// What the hostile Worker is doing.
+#[derive(Default)]
+struct Progress {
+    over: Cell<bool>,
+    starting: Cell<bool>,
+    /// How many isolates have been started for it.
+    begun: Cell<usize>,
+}
+
+impl Progress {
+    async fn starting<T>(&self, start: impl Future<Output = T>) -> T {
+        self.starting.set(true);
+        self.begun.set(self.begun.get() + 1);
+        let started = start.await;
+        self.starting.set(false);
+        started
     }
 }
 

@@ -16,12 +16,16 @@
 //! | `body:` | the requests' body |
 //! | `logs:` | what a line of the log must have in it |
 //! | `lines:` | how many lines the log may have at most |
+//! | `state:` | `Reset`, for a realm of its own for each request |
+//! | `beyond:` | milliseconds that the neighbour may wait in addition: for a step that nothing can break up |
+//! | `revision:` | what follows is the entrypoint of another revision of the Worker; requests go to all of them in turn |
 //! | `module:` | what follows is the module of that name; what came before is the entrypoint |
 //! | `chain:` | so many modules more, `chain/1.js` and so on, each of which imports the next |
 
 use std::path::Path;
+use std::time::Duration;
 
-use tenon_proto::revision::Limits;
+use tenon_proto::revision::{Limits, StatePolicy};
 
 /// The module that a script begins with.
 pub(crate) const ENTRYPOINT: &str = "worker.js";
@@ -37,10 +41,12 @@ pub(crate) enum End {
 pub(crate) struct Script {
     /// `family/name`.
     pub(crate) name: String,
-    /// Name and source; the entrypoint first.
-    pub(crate) modules: Vec<(String, String)>,
+    /// Of each revision the modules, name and source; the entrypoint first.
+    pub(crate) revisions: Vec<Vec<(String, String)>>,
     pub(crate) ends: Vec<End>,
     pub(crate) limits: Limits,
+    pub(crate) state: StatePolicy,
+    pub(crate) beyond: Duration,
     pub(crate) requests: usize,
     pub(crate) at_once: usize,
     pub(crate) body: String,
@@ -72,10 +78,12 @@ impl Script {
     fn parse(name: &str, text: &str) -> Self {
         let mut script = Self {
             name: name.to_owned(),
-            modules: vec![(ENTRYPOINT.to_owned(), String::new())],
+            revisions: vec![entrypoint()],
             ends: Vec::new(),
             // Time enough for a busy machine, and no more memory than a test needs.
             limits: Limits { cpu_ms: 50, wall_ms: 2_000, startup_ms: 2_000, memory_mib: 32, ..Limits::default() },
+            state: StatePolicy::default(),
+            beyond: Duration::ZERO,
             requests: 1,
             at_once: 1,
             body: String::new(),
@@ -86,15 +94,22 @@ impl Script {
         for line in text.lines() {
             let word = line.strip_prefix("// ").and_then(|line| line.split_once(": "));
             if word.is_some_and(|(word, value)| script.heed(word, value)) {
-                if word.is_some_and(|(word, _)| word == "module") {
-                    reading = script.modules.len() - 1;
+                match word {
+                    Some(("module", _)) => reading = script.modules().len() - 1,
+                    Some(("revision", _)) => reading = 0,
+                    _ => {}
                 }
             } else {
-                script.modules[reading].1.push_str(&format!("{line}\n"));
+                script.modules()[reading].1.push_str(&format!("{line}\n"));
             }
         }
         assert!(!script.ends.is_empty(), "{name} does not say what to expect");
         script
+    }
+
+    /// Those of the revision that is being read.
+    fn modules(&mut self) -> &mut Vec<(String, String)> {
+        self.revisions.last_mut().expect("there is one from the first")
     }
 
     /// Whether a comment was a line of the header's.
@@ -107,8 +122,11 @@ impl Script {
             "body" => value.clone_into(&mut self.body),
             "logs" => self.logs.push(value.to_owned()),
             "lines" => self.lines = Some(value.parse().unwrap()),
-            "module" => self.modules.push((value.to_owned(), String::new())),
-            "chain" => self.modules.extend(chain(value.parse().unwrap())),
+            "state" => self.state = state(value),
+            "beyond" => self.beyond = Duration::from_millis(value.parse().unwrap()),
+            "revision" => self.revisions.push(entrypoint()),
+            "module" => self.modules().push((value.to_owned(), String::new())),
+            "chain" => self.modules().extend(chain(value.parse().unwrap())),
             _ => return false,
         }
         true
@@ -124,6 +142,17 @@ impl Script {
             _ => panic!("{}: there is no limit {name}", self.name),
         };
         *limit = value.parse().unwrap();
+    }
+}
+
+fn entrypoint() -> Vec<(String, String)> {
+    vec![(ENTRYPOINT.to_owned(), String::new())]
+}
+
+fn state(value: &str) -> StatePolicy {
+    match value {
+        "Reset" => StatePolicy::Reset,
+        _ => panic!("there is no state {value}"),
     }
 }
 

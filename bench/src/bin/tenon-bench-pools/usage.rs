@@ -45,7 +45,8 @@ impl Machine {
         // user nice system idle iowait irq softirq steal; what follows is part of the first two.
         let times = ticks(line.split_whitespace().skip(1).take(8))?;
         let all: Duration = times.iter().sum();
-        Ok(Self { all, busy: all - times[3..5].iter().sum(), own: self::times()?.iter().sum() })
+        let idle: Duration = times[3..5].iter().sum();
+        Ok(Self { all, busy: all - idle, own: self::times()?.iter().sum() })
     }
 
     /// The part of all CPU time since that somebody else has had.

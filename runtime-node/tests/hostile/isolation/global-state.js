@@ -1,6 +1,6 @@
-// Leaves marks wherever an isolate could share something with another.
+// Leaves marks wherever an isolate could share something with another: that of the next revision, which looks.
 // expect: answer clean
-// requests: 2
+// requests: 4
 const marks = [globalThis, Object, Object.prototype, Array.prototype, Response, console, Intl, JSON, Symbol, Function.prototype];
 let marked = false;
 for (const object of marks) if ('mark' in object) marked = true;
@@ -11,9 +11,20 @@ Error.stackTraceLimit = 0;
 RegExp('a').test('a mark');
 export default {
   fetch() {
-    const answer = marked ? 'marked' : 'clean';
-    // The next request gets a new isolate, as after any condemned one.
-    if (!marked) setTimeout(() => {});
-    return new Response(answer);
+    return new Response(marked ? 'marked' : 'clean');
+  },
+};
+// revision: the next
+const marks = [globalThis, Object, Object.prototype, Array.prototype, Response, console, Intl, JSON, Symbol, Function.prototype];
+let marked = false;
+for (const object of marks) if ('mark' in object) marked = true;
+if (Symbol.for('mark').description !== 'mark' || globalThis[Symbol.for('mark')]) marked = true;
+for (const object of marks) Object.defineProperty(object, 'mark', { value: 1, configurable: true });
+globalThis[Symbol.for('mark')] = 1;
+Error.stackTraceLimit = 0;
+RegExp('a').test('a mark');
+export default {
+  fetch() {
+    return new Response(marked ? 'marked' : 'clean');
   },
 };

@@ -1,5 +1,6 @@
 // A proxy with as many keys as it likes.
 // expect: cpu_limit_exceeded or memory_limit_exceeded or worker_exception
+// beyond: 150
 export default {
   async fetch(request, env, ctx) {
     Reflect.ownKeys(new Proxy({}, { ownKeys: () => ({ length: 2 ** 24 }) }));
