@@ -1,0 +1,190 @@
+// JSON.parse and JSON.stringify of long texts (see bounds.js). What V8 parses it parses in one go. A long text is cut into
+// pieces, of members of one array or one object each, that are parsed natively one after the other; a member that is itself
+// long, being an array or an object, is taken apart in the same way.
+//
+//   { "id": 1, "name": "…", "rows": [ [1, 2], [3, 4], … ], "end": true }
+//     ╰─────── a piece ───╯         ╰ a piece ╯  ╰ …      ╰ a piece ╯
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayPrototypeFlat, JSONParse, JSONStringify, Map, MapPrototypeGet, MapPrototypeSet, ObjectDefineProperty,
+    ReflectOwnKeys, StringPrototypeCharCodeAt, StringPrototypeSlice, SyntaxError, TypedArrayPrototypeGetLength,
+    TypedArrayPrototypeGetSymbolToStringTag,
+  } = internal.primordials;
+  const { refuse, replace } = internal.bounds;
+
+  // Some hundredths of a second, at worst.
+  const LONG = 2 ** 20;
+  const PIECE = 2 ** 16;
+  // The same, with a function of the Worker's for each value, which also sees the value's own text.
+  const TOO_LONG_TO_REVIVE = 2 ** 21;
+  const TOO_LONG = 2 ** 24;
+  // A list of numbers or a text goes natively at some hundredths of a microsecond each.
+  const MANY = 2 ** 20;
+
+  const [QUOTE, BACKSLASH, COMMA, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = [34, 92, 44, 91, 93, 123, 125];
+  const isBlank = (code) => code === 32 || code === 10 || code === 13 || code === 9;
+  function malformed(at) {
+    throw new SyntaxError(`Unexpected text in JSON at position ${at}`);
+  }
+
+  // Where the string that begins at `at` has its closing quote.
+  function closingQuote(text, at) {
+    for (let i = at + 1; i < text.length; i++) {
+      const code = StringPrototypeCharCodeAt(text, i);
+      if (code === QUOTE) return i;
+      if (code === BACKSLASH) i++;
+    }
+    return malformed(text.length);
+  }
+  function afterBlanks(text, at) {
+    while (isBlank(StringPrototypeCharCodeAt(text, at))) at++;
+    return at;
+  }
+
+  // Where each long array and object ends, by where it begins.
+  function findLong(text) {
+    const ends = new Map();
+    // Numbered places of an object without a prototype: where those begin that are open.
+    const open = { __proto__: null };
+    let depth = 0;
+    for (let i = 0; i < text.length; i++) {
+      const code = StringPrototypeCharCodeAt(text, i);
+      if (code === QUOTE) {
+        i = closingQuote(text, i);
+      } else if (code === OPEN || code === OPEN_LIST) {
+        open[depth++] = i;
+      } else if (code === CLOSE || code === CLOSE_LIST) {
+        if (depth === 0) malformed(i);
+        const start = open[--depth];
+        if (i - start > PIECE) MapPrototypeSet(ends, start, i);
+      }
+    }
+    return ends;
+  }
+
+  function put(object, key, value) {
+    ObjectDefineProperty(object, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+  }
+
+  // The array or object from `start` to `end`.
+  function build(text, ends, start, end) {
+    const isList = StringPrototypeCharCodeAt(text, start) === OPEN_LIST;
+    if ((StringPrototypeCharCodeAt(text, end) === CLOSE_LIST) !== isList) malformed(end);
+    // A list is put together of its pieces at the end, as one of the native kind, whoever makes lists here.
+    const whole = isList ? [] : {};
+    if (isList) put(whole, "constructor", undefined);
+    const natively = (from, to) => {
+      const piece = StringPrototypeSlice(text, from, to);
+      return JSONParse(isList ? `[${piece}]` : `{${piece}}`);
+    };
+    let pieces = 0;
+    const finished = () => (isList ? ArrayPrototypeFlat(whole) : whole);
+    // The members from `from` to `to`, of which there must be some.
+    function add(from, to) {
+      const part = natively(from, to);
+      const count = addAll(part);
+      if (count === 0) malformed(to);
+    }
+    function addAll(part) {
+      if (isList) {
+        put(whole, pieces++, part);
+        return part.length;
+      }
+      const keys = ReflectOwnKeys(part);
+      for (let i = 0; i < keys.length; i++) put(whole, keys[i], part[keys[i]]);
+      return keys.length;
+    }
+
+    // What has been seen and not yet parsed: whole members up to a comma, and what came behind it.
+    let from = start + 1;
+    let comma = -1;
+    for (let i = from; i < end; i++) {
+      const code = StringPrototypeCharCodeAt(text, i);
+      if (code === QUOTE) {
+        i = closingQuote(text, i);
+      } else if (code === COMMA) {
+        comma = i;
+        if (i - from > PIECE) {
+          add(from, i);
+          from = i + 1;
+          comma = -1;
+        }
+      } else if (code === OPEN || code === OPEN_LIST) {
+        const last = MapPrototypeGet(ends, i);
+        if (last === undefined) {
+          i = skip(text, i, end);
+          continue;
+        }
+        if (comma !== -1) {
+          add(from, comma);
+          from = comma + 1;
+          comma = -1;
+        }
+        if (isList && afterBlanks(text, from) !== i) malformed(i);
+        const key = isList ? pieces++ : keyOf(StringPrototypeSlice(text, from, i), i);
+        const member = build(text, ends, i, last);
+        put(whole, key, isList ? [member] : member);
+        i = afterBlanks(text, last + 1);
+        if (i === end) return finished();
+        if (StringPrototypeCharCodeAt(text, i) !== COMMA) malformed(i);
+        from = i + 1;
+      }
+    }
+    // Nothing but blanks may be all there is, and not what follows a comma.
+    if (from === start + 1) addAll(natively(from, end));
+    else add(from, end);
+    return finished();
+  }
+
+  // Where the array or object that begins at `at` ends, which is none of the long ones.
+  function skip(text, at, end) {
+    let depth = 0;
+    for (let i = at; i < end; i++) {
+      const code = StringPrototypeCharCodeAt(text, i);
+      if (code === QUOTE) i = closingQuote(text, i);
+      else if (code === OPEN || code === OPEN_LIST) depth++;
+      else if ((code === CLOSE || code === CLOSE_LIST) && --depth === 0) return i;
+    }
+    return malformed(end);
+  }
+
+  // The key in `"key":`.
+  function keyOf(piece, at) {
+    const keys = ReflectOwnKeys(JSONParse(`{${piece} 0}`));
+    return keys.length === 1 ? keys[0] : malformed(at);
+  }
+
+  function parseLong(text) {
+    if (text.length > TOO_LONG) refuse("A text", text.length);
+    const start = afterBlanks(text, 0);
+    const first = StringPrototypeCharCodeAt(text, start);
+    if (first !== OPEN && first !== OPEN_LIST) return JSONParse(text);
+    const ends = findLong(text);
+    const end = MapPrototypeGet(ends, start);
+    // No long array or object: blanks around something short, or nothing that would end.
+    if (end === undefined) return JSONParse(text);
+    if (afterBlanks(text, end + 1) !== text.length) malformed(end + 1);
+    return build(text, ends, start, end);
+  }
+
+  replace(globalThis.JSON, {
+    parse(text, reviver) {
+      if (typeof text !== "string") text = `${text}`;
+      if (text.length <= LONG) return reviver === undefined ? JSONParse(text) : JSONParse(text, reviver);
+      if (typeof reviver !== "function") return parseLong(text);
+      return text.length <= TOO_LONG_TO_REVIVE ? JSONParse(text, reviver) : refuse("A text to revive", text.length);
+    },
+    stringify(value, replacer, space) {
+      if (typeof value === "string") {
+        if (value.length > MANY) refuse("A string", value.length);
+      } else if (TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined) {
+        const length = TypedArrayPrototypeGetLength(value);
+        if (length > MANY) refuse("A list", length);
+      }
+      return JSONStringify(value, replacer, space);
+    },
+  });
+  internal.bounds = undefined;
+})

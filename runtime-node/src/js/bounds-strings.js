@@ -1,0 +1,122 @@
+// The functions that go through a text (see bounds.js). By doubling it, a Worker has the longest text there is in thirty
+// steps, and some functions take a minute for that, or end the process.
+(function (internal) {
+  "use strict";
+
+  const {
+    Proxy, ReflectApply, ReflectGet, ReflectSet, RegExp,
+    RegExpPrototypeExec, RegExpPrototypeGetSource, StringPrototype, StringPrototypeCharCodeAt,
+    StringPrototypeSlice, decodeURI, decodeURIComponent, encodeURI,
+    encodeURIComponent, uncurryThis,
+  } = internal.primordials;
+  const { refuse, replace: put } = internal.bounds;
+
+  // A text of this length is searched, cut and put together natively in some hundredths of a second.
+  const LONG = 2 ** 18;
+  // One of this length is read natively, and written anew character by character.
+  const TOO_LONG = 2 ** 22;
+  // One of this length is searched match by match, where each is a call.
+  const UNSEARCHABLE = 2 ** 24;
+
+  // ---- What reads a text from its beginning to its end
+
+  // The text of a receiver, that is not too long.
+  function read(value, length) {
+    const text = typeof value === "string" || value === undefined || value === null ? value : `${value}`;
+    return typeof text === "string" && text.length > length ? refuse("A string", text.length) : text;
+  }
+  const {
+    localeCompare, normalize, replace, replaceAll, split, toLocaleLowerCase, toLocaleUpperCase, toLowerCase, toUpperCase,
+    toWellFormed,
+  } = StringPrototype;
+  put(StringPrototype, {
+    localeCompare(other) { return ReflectApply(localeCompare, read(this, TOO_LONG), arguments); },
+    normalize() { return ReflectApply(normalize, read(this, TOO_LONG), arguments); },
+    toLocaleLowerCase() { return ReflectApply(toLocaleLowerCase, read(this, TOO_LONG), arguments); },
+    toLocaleUpperCase() { return ReflectApply(toLocaleUpperCase, read(this, TOO_LONG), arguments); },
+    toLowerCase() { return ReflectApply(toLowerCase, read(this, TOO_LONG), arguments); },
+    toUpperCase() { return ReflectApply(toUpperCase, read(this, TOO_LONG), arguments); },
+    toWellFormed() { return ReflectApply(toWellFormed, read(this, TOO_LONG), arguments); },
+  });
+
+  // ---- Uniform resource identifiers
+
+  // Piece by piece: what encodes looks at a character, or at the two halves of one, and at nothing around it.
+  function encoded(encode, text) {
+    let all = "";
+    for (let from = 0; from < text.length;) {
+      let to = from + LONG;
+      if ((StringPrototypeCharCodeAt(text, to - 1) & 0xfc00) === 0xd800) to++;
+      all += encode(StringPrototypeSlice(text, from, to));
+      from = to;
+    }
+    return all;
+  }
+  const { escape, unescape } = globalThis;
+  const toText = (value) => read(typeof value === "string" ? value : `${value}`, UNSEARCHABLE);
+  put(globalThis, {
+    decodeURI(encodedURI) { return decodeURI(read(toText(encodedURI), TOO_LONG)); },
+    decodeURIComponent(encodedURIComponent) { return decodeURIComponent(read(toText(encodedURIComponent), TOO_LONG)); },
+    encodeURI(uri) {
+      const text = toText(uri);
+      return text.length <= LONG ? encodeURI(text) : encoded(encodeURI, text);
+    },
+    encodeURIComponent(uriComponent) {
+      const text = toText(uriComponent);
+      return text.length <= LONG ? encodeURIComponent(text) : encoded(encodeURIComponent, text);
+    },
+    escape(string) { return escape(read(toText(string), TOO_LONG)); },
+    unescape(string) { return unescape(read(toText(string), TOO_LONG)); },
+  });
+
+  // ---- Regular expressions
+
+  // An expression to which each match is a call: with a function `exec` that is not V8's own, the loop over the matches
+  // asks for one after the other.
+  function stepped(expression) {
+    const exec = (text) => RegExpPrototypeExec(expression, text);
+    return new Proxy(expression, {
+      __proto__: null,
+      get: (target, key) => (key === "exec" ? exec : ReflectGet(target, key)),
+      set: (target, key, value) => ReflectSet(target, key, value),
+    });
+  }
+  const isExpression = (value) => {
+    try {
+      return typeof RegExpPrototypeGetSource(value) === "string";
+    } catch {
+      return false;
+    }
+  };
+  function within(value, expression) {
+    const text = read(typeof value === "string" ? value : `${value}`, UNSEARCHABLE);
+    return text.length > LONG && isExpression(expression) ? stepped(expression) : expression;
+  }
+
+  const at = (key) => uncurryThis(RegExp.prototype[key]);
+  const [match, matchAll, replaceBy, search, splitBy] = [at(Symbol.match), at(Symbol.matchAll), at(Symbol.replace), at(Symbol.search), at(Symbol.split)];
+  const isShort = (text) => typeof text === "string" && text.length <= LONG;
+  put(RegExp.prototype, {
+    [Symbol.match](string) { return match(isShort(string) ? this : within(string, this), string); },
+    [Symbol.matchAll](string) { return matchAll(isShort(string) ? this : within(string, this), string); },
+    [Symbol.replace](string, by) { return replaceBy(isShort(string) ? this : within(string, this), string, by); },
+    [Symbol.search](string) { return search(isShort(string) ? this : within(string, this), string); },
+    [Symbol.split](string, limit) { return splitBy(isShort(string) ? this : within(string, this), string, limit); },
+  });
+
+  // What is looked for in a long text, as an expression that finds the same.
+  function found(pattern, flags) {
+    return typeof pattern === "string" ? new RegExp(replaceBy(/[\\^$.*+?()[\]{}|]/g, pattern, "\\$&"), flags) : pattern;
+  }
+  put(StringPrototype, {
+    replace(pattern, by) { return ReflectApply(replace, isShort(this) ? this : read(this, UNSEARCHABLE), arguments); },
+    replaceAll(pattern, by) {
+      if (isShort(this)) return ReflectApply(replaceAll, this, arguments);
+      return ReflectApply(replaceAll, read(this, UNSEARCHABLE), [found(pattern, "g"), by]);
+    },
+    split(separator, limit) {
+      if (isShort(this)) return ReflectApply(split, this, arguments);
+      return ReflectApply(split, read(this, UNSEARCHABLE), [found(separator, ""), limit]);
+    },
+  });
+})
