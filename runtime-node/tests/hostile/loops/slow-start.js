@@ -1,0 +1,11 @@
+// Takes its time to start, again and again, and ends each time.
+// expect: cpu_limit_exceeded
+// limits: startup_ms=400
+// requests: 3
+let n = 0;
+while (n < 2e7) n++;
+export default {
+  async fetch(request, env, ctx) {
+    for (;;);
+  },
+};

@@ -1,0 +1,8 @@
+// Encodes as much as is encoded at all.
+// expect: cpu_limit_exceeded or memory_limit_exceeded
+// limits: memory_mib=128
+export default {
+  async fetch(request, env, ctx) {
+    for (;;) encodeURIComponent('\u20ac'.repeat(2 ** 22));
+  },
+};

@@ -1,0 +1,21 @@
+// Encodes a long text for an address.
+// expect: cpu_limit_exceeded or memory_limit_exceeded or answer refused
+// limits: memory_mib=128
+export default {
+  async fetch(request, env, ctx) {
+    for (const use of [
+      () => encodeURIComponent('\u20ac'.repeat(2 ** 25)),
+      () => encodeURI('\u20ac'.repeat(2 ** 24)),
+      () => escape('\u20ac'.repeat(2 ** 24)),
+      () => unescape('x'.repeat(2 ** 28)),
+      () => decodeURIComponent('x'.repeat(2 ** 28)),
+    ]) {
+      try {
+        use();
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+      }
+    }
+    return new Response('refused');
+  },
+};

@@ -1,0 +1,23 @@
+// Asks expressions for every match in a text of the longest kind, behind the back of strings.
+// expect: answer refused
+// limits: memory_mib=128
+export default {
+  async fetch(request, env, ctx) {
+    let text = 'x';
+    for (let i = 0; i < 28; i++) text += text;
+    for (const use of [
+      () => /./g[Symbol.match](text),
+      () => /./g[Symbol.replace](text, 'yy'),
+      () => /./[Symbol.split](text),
+      () => [..././g[Symbol.matchAll](text)],
+      () => /y/[Symbol.search](text),
+    ]) {
+      try {
+        use();
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+      }
+    }
+    return new Response('refused');
+  },
+};

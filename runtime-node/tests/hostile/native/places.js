@@ -1,0 +1,16 @@
+// Goes through long arrays with functions that V8 has made itself.
+// expect: cpu_limit_exceeded or memory_limit_exceeded
+// limits: memory_mib=128
+// requests: 4
+export default {
+  async fetch(request, env, ctx) {
+    const places = new Array(2 ** 22).fill(1);
+    for (;;) {
+      places.find(Array);
+      places.filter(Boolean);
+      places.every(Boolean);
+      places.findLastIndex(Number.isNaN);
+      places.lastIndexOf(3);
+    }
+  },
+};

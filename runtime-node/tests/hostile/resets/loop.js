@@ -1,0 +1,10 @@
+// Begins each time in a world of its own, and loops there.
+// expect: cpu_limit_exceeded
+// state: Reset
+// requests: 3
+// at once: 2
+export default {
+  async fetch(request, env, ctx) {
+    for (;;);
+  },
+};
