@@ -18,8 +18,8 @@ use crate::tenon::{NODE, ROUTER, Site, Tenon};
 /// How often each kind has its turn.
 const ROUNDS: usize = 4;
 
-/// Between two starts in one process: requests for Workers that are not loaded do not come in a row, and what follows an
-/// answer, as the making of another spare isolate, is not what the next one is to wait for.
+/// Between two starts that each find a spare isolate: the making of another follows an answer, and is not what the next
+/// one is to wait for. That there is none is what many starts in a row find, and so those come in a row, as workerd's do.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Each kind's.
@@ -64,9 +64,9 @@ pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts
 
     let mut process = Times::of("workerd, a process for it");
     let mut subjects = [
-        Subject::new("workerd, its workerLoader", loader.addr),
-        Subject::new("Tenon, no spare isolate", bare.addr),
-        Subject::new("Tenon, a spare isolate", spared.addr),
+        Subject::new("workerd, its workerLoader", loader.addr, Duration::ZERO),
+        Subject::new("Tenon, no spare isolate", bare.addr, Duration::ZERO),
+        Subject::new("Tenon, a spare isolate", spared.addr, PAUSE),
     ];
     peers.placement.loading(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -78,7 +78,7 @@ pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts
                 for subject in &mut subjects {
                     for host in round {
                         subject.ask(host).await?;
-                        tokio::time::sleep(PAUSE).await;
+                        tokio::time::sleep(subject.pause).await;
                     }
                 }
             }
@@ -101,12 +101,14 @@ fn tenon(site: &Site, peers: &Peers, own: &Path, name: &str, args: &[&str]) -> a
 /// What has Workers that it has not loaded yet.
 struct Subject {
     connection: Connection,
+    /// After each.
+    pause: Duration,
     times: Times,
 }
 
 impl Subject {
-    fn new(what: &'static str, addr: SocketAddr) -> Self {
-        Self { connection: Connection::to(addr), times: Times::of(what) }
+    fn new(what: &'static str, addr: SocketAddr, pause: Duration) -> Self {
+        Self { connection: Connection::to(addr), pause, times: Times::of(what) }
     }
 
     async fn ask(&mut self, host: &str) -> anyhow::Result<()> {
