@@ -231,12 +231,15 @@ impl Shard {
 
     async fn start(self: Rc<Self>, launch: Launch, start: Start) {
         let (began, digest) = (Instant::now(), launch.digest());
-        let sourced = self.source.fetch(digest).await;
+        let has_spares = self.engine.spares() > 0;
+        // Where there is no isolate yet, it is made while the code is on its way.
+        let prepare = async { (!has_spares).then(|| self.engine.make_spare()) };
+        let (sourced, _) = futures::join!(self.source.fetch(digest), prepare);
         let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
         let loaded = match sourced {
             Ok(sourced) => {
                 // Whatever goes wrong, the slot is to be free again and those who wait are to hear of it.
-                let load = AssertUnwindSafe(self.load(digest, sourced, start.gate.clone()));
+                let load = AssertUnwindSafe(self.load(digest, sourced, start.gate.clone(), has_spares));
                 load.catch_unwind().await.unwrap_or_else(|_| Err(panicked()))
             }
             Err(failure) => Err(failure),
@@ -266,10 +269,18 @@ impl Shard {
         self.settle();
     }
 
-    async fn load(&self, digest: RevisionDigest, sourced: Sourced, gate: Gate) -> Result<Resident, Failure> {
+    /// # Arguments
+    /// * `had_spares` - when it was asked for.
+    async fn load(
+        &self,
+        digest: RevisionDigest,
+        sourced: Sourced,
+        gate: Gate,
+        had_spares: bool,
+    ) -> Result<Resident, Failure> {
         let Sourced { revision, bytecode } = sourced;
         let (worker, limits) = (revision.worker.clone(), revision.limits);
-        self.metrics.spare(self.engine.has_spare(&limits));
+        self.metrics.spare(had_spares && self.engine.has_spare(&limits));
         self.demand.borrow_mut().started(Instant::now());
         self.spares_are_due.notify_one();
         // The engine's share is this thread's alone; module bytes stay where they are.
