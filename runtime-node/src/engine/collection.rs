@@ -89,11 +89,9 @@ fn collect(isolate: &mut v8::Isolate, budget: &Cell<CollectionBudget>) -> bool {
     // A thread that has to wait for its processor is not to pay for that.
     let clock = CpuClock::of_this_thread();
     let before = clock.now();
-    if std::env::var_os("MP").is_some() {
-        isolate.memory_pressure_notification(v8::MemoryPressureLevel::Critical);
-    } else {
-        isolate.low_memory_notification();
-    }
+    // `low_memory_notification` would collect again and again until nothing more is found.
+    isolate.memory_pressure_notification(v8::MemoryPressureLevel::Critical);
+    isolate.memory_pressure_notification(v8::MemoryPressureLevel::None);
     left.spend(began, clock.now().saturating_sub(before));
     budget.set(left);
     true

@@ -35,8 +35,8 @@
     return length;
   }
 
-  // Once optimised, a function that calls nothing looks for no termination. A loop does, whose end the optimiser cannot
-  // foresee.
+  // Once optimised, a trap that only calls native code has been seen to go on after a termination; one that loops, an
+  // unknown number of times, less so.
   let once = 1;
   // The receiver of every access is the object itself, as if there were no proxy.
   const traps = {

@@ -65,6 +65,5 @@
   ObjectDefineProperty(proxies, "revocable", { __proto__: null, value: revocable, writable: true, configurable: true });
   internal.globals({ Proxy: proxies });
 
-
   internal.bounds = { __proto__: null, isProxy, refuse, replace };
 })
