@@ -61,8 +61,8 @@ enum Refused {
     TooLarge,
 }
 
-/// A response's headers, and what they come to. Looks at each anew, although `headers.js` has: a Worker that puts a setter for `0` on `Array.prototype` gets hold of
-/// the list that JavaScript keeps.
+/// A response's headers, and how many bytes they come to. Looks at each anew, although `headers.js` has: a Worker that
+/// puts a setter for `0` on `Array.prototype` gets hold of the list that JavaScript keeps.
 fn headers_of(
     scope: &mut v8::PinScope<'_, '_>,
     list: v8::Local<'_, v8::Value>,
