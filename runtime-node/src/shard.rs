@@ -30,7 +30,7 @@ use crate::admission::{Gate, Permit, Refusal};
 use crate::engine::{BytecodeLookup, Engine, Isolate};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
-use crate::pool::{Launch, Lookup, Pool, Retry};
+use crate::pool::{Eviction, Launch, Lookup, Pool, Retry};
 use crate::reports::Reports;
 use crate::source::{Source, Sourced};
 use crate::spares::Demand;
@@ -215,6 +215,9 @@ impl Shard {
             Lookup::Start(vacancy) => {
                 let start = Start::new(self.bounds.waiting);
                 let launch = vacancy.starting(start.clone());
+                if upkeep::starts_replace(self.pressure.get()) {
+                    pool.let_one_go(Eviction::Memory, Instant::now());
+                }
                 // On a task of its own, so that it goes on when those who wait for it have gone.
                 spawn_local(Rc::clone(self).start(launch, start.clone()));
                 Ok(Found::Cold(start))

@@ -3,7 +3,7 @@
 //! | memory | idle isolates | spare ones | cold starts |
 //! | --- | --- | --- | --- |
 //! | eased | go when nobody has used them for long | as the demand is | yes |
-//! | tight | the largest is collected, and if that has not helped they go one after another | none | yes |
+//! | tight | the largest is collected, and if that has not helped they go one after another | none | yes, each for an idle one |
 //! | critical | go one after another | none | no |
 
 use std::cmp::Ordering;
@@ -91,6 +91,12 @@ pub fn stock(pressure: Pressure, spares: usize, wanted: usize) -> Stock {
 /// Whether a cold isolate may be started.
 pub fn admits_starts(pressure: Pressure) -> bool {
     pressure < Pressure::Critical
+}
+
+/// Whether one that is started takes the place of an idle one. The steps against a shortage come too slowly for many
+/// starts, which would go on until there are no more.
+pub fn starts_replace(pressure: Pressure) -> bool {
+    pressure > Pressure::Eased
 }
 
 #[cfg(test)]
