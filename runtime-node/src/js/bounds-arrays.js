@@ -8,7 +8,7 @@
     ReflectGetOwnPropertyDescriptor, ReflectHas, ReflectSet, String, SymbolIterator, TypedArray,
     TypedArrayPrototypeGetLength, TypedArrayPrototypeJoin, TypedArrayPrototypeToLocaleString,
   } = internal.primordials;
-  const { isProxy, refuse, replace } = internal.bounds;
+  const { each, isProxy, refuse, replace } = internal.bounds;
 
   // An array of this length goes through natively in some hundredths of a second at worst; of a longer one, or of what is
   // no array, each place is a call.
@@ -138,10 +138,6 @@
 
   // ---- Promises of many
 
-  // The same items, each of which takes a step of ours.
-  function* each(items) {
-    for (const item of items) yield item;
-  }
   const stepped = (items) => [isBounded(items) ? items : each(items)];
   const { all, allSettled, any, race } = Promise;
   replace(Promise, {

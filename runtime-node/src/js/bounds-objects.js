@@ -9,7 +9,7 @@
     ArrayIsArray, Object, ObjectHasOwn, ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, Set,
     SetPrototypeGetSize, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag,
   } = internal.primordials;
-  const { isProxy, refuse, replace } = internal.bounds;
+  const { each, isProxy, refuse, replace } = internal.bounds;
 
   // So many names are listed in some hundredths of a second, and compared with others in less.
   const MANY = 2 ** 17;
@@ -19,11 +19,6 @@
   const SPARSE = 2 ** 25;
 
   // ---- Properties
-
-  // The same items, each of which takes a step of ours.
-  function* each(items) {
-    for (const item of items) yield item;
-  }
 
   // How many places there are in `value` that may have no cost but a length.
   function places(value) {

@@ -25,6 +25,8 @@
     const text = typeof value === "string" || value === undefined || value === null ? value : `${value}`;
     return typeof text === "string" && text.length > length ? refuse("A string", text.length) : text;
   }
+  // The same of an argument.
+  const toText = (value, length) => read(typeof value === "string" ? value : `${value}`, length);
   const {
     localeCompare, normalize, replace, replaceAll, split, toLocaleLowerCase, toLocaleUpperCase, toLowerCase, toUpperCase,
     toWellFormed,
@@ -53,20 +55,19 @@
     return all;
   }
   const { escape, unescape } = globalThis;
-  const toText = (value) => read(typeof value === "string" ? value : `${value}`, UNSEARCHABLE);
   put(globalThis, {
-    decodeURI(encodedURI) { return decodeURI(read(toText(encodedURI), TOO_LONG)); },
-    decodeURIComponent(encodedURIComponent) { return decodeURIComponent(read(toText(encodedURIComponent), TOO_LONG)); },
+    decodeURI(encodedURI) { return decodeURI(toText(encodedURI, TOO_LONG)); },
+    decodeURIComponent(encodedURIComponent) { return decodeURIComponent(toText(encodedURIComponent, TOO_LONG)); },
     encodeURI(uri) {
-      const text = toText(uri);
+      const text = toText(uri, UNSEARCHABLE);
       return text.length <= LONG ? encodeURI(text) : encoded(encodeURI, text);
     },
     encodeURIComponent(uriComponent) {
-      const text = toText(uriComponent);
+      const text = toText(uriComponent, UNSEARCHABLE);
       return text.length <= LONG ? encodeURIComponent(text) : encoded(encodeURIComponent, text);
     },
-    escape(string) { return escape(read(toText(string), TOO_LONG)); },
-    unescape(string) { return unescape(read(toText(string), TOO_LONG)); },
+    escape(string) { return escape(toText(string, TOO_LONG)); },
+    unescape(string) { return unescape(toText(string, TOO_LONG)); },
   });
 
   // ---- Regular expressions
@@ -89,7 +90,7 @@
     }
   };
   function within(value, expression) {
-    const text = read(typeof value === "string" ? value : `${value}`, UNSEARCHABLE);
+    const text = toText(value, UNSEARCHABLE);
     return text.length > LONG && isExpression(expression) ? stepped(expression) : expression;
   }
 

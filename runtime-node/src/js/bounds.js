@@ -65,5 +65,10 @@
   ObjectDefineProperty(proxies, "revocable", { __proto__: null, value: revocable, writable: true, configurable: true });
   internal.globals({ Proxy: proxies });
 
-  internal.bounds = { __proto__: null, isProxy, refuse, replace };
+  // The same items, each of which takes a step of ours.
+  function* each(items) {
+    for (const item of items) yield item;
+  }
+
+  internal.bounds = { __proto__: null, each, isProxy, refuse, replace };
 })
