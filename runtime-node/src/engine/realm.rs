@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::modules::Modules;
 use super::snapshot;
+use super::state::slot;
 
 /// An isolate's realms by their numbers, in a slot of the isolate.
 ///
@@ -47,7 +48,7 @@ impl Realm {
         snapshot::replace_what_v8_adds(scope, internal)?;
         let hooks = Hooks::of(scope, internal)?;
         let realm = Rc::new(Self { context: v8::Global::new(scope, context), hooks, modules: RefCell::default() });
-        let number = Realms::of(scope).add(&realm);
+        let number = slot::<Realms>(scope).add(&realm);
         context.set_security_token(v8::Integer::new_from_unsigned(scope, number).into());
         Some(realm)
     }
@@ -65,13 +66,6 @@ impl Realm {
 }
 
 impl Realms {
-    fn of(isolate: &mut v8::Isolate) -> &mut Self {
-        if isolate.get_slot::<Self>().is_none() {
-            isolate.set_slot(Self::default());
-        }
-        isolate.get_slot_mut().expect("set above")
-    }
-
     /// Gives a realm its number.
     fn add(&mut self, realm: &Rc<Realm>) -> u32 {
         self.by_number.retain(|_, realm| realm.strong_count() > 0);

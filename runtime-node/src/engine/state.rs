@@ -327,6 +327,14 @@ impl State {
     }
 }
 
+/// What of this type there is in a slot of the isolate; made when it is first asked for.
+pub(super) fn slot<T: Default + 'static>(isolate: &mut v8::Isolate) -> &mut T {
+    if isolate.get_slot::<T>().is_none() {
+        isolate.set_slot(T::default());
+    }
+    isolate.get_slot_mut().expect("set above")
+}
+
 /// As the caller will see it.
 fn failure(code: FailureCode, event: Event) -> Failure {
     let phase = match event {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use super::bytes;
+use crate::engine::state::slot;
 
 /// Decoders that one isolate may have open: each is memory that V8 does not count.
 const DECODERS: usize = 1024;
@@ -151,10 +152,7 @@ pub(super) fn decoder_open(
 ) {
     let Some(encoding) = encoding(scope, args.get(0)) else { return };
     let decoder = StreamDecoder::new(encoding, args.get(1).is_true(), args.get(2).is_true());
-    if scope.get_slot::<Decoders>().is_none() {
-        scope.set_slot(Decoders::default());
-    }
-    let decoders = scope.get_slot_mut::<Decoders>().expect("set above");
+    let decoders = slot::<Decoders>(scope);
     if decoders.open.len() >= DECODERS {
         return;
     }
