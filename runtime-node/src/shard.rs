@@ -236,8 +236,12 @@ impl Shard {
         let (began, digest) = (Instant::now(), launch.digest());
         let has_spares = self.engine.spares() > 0;
         // Where there is no isolate yet, it is made while the code is on its way.
-        let prepare = async { (!has_spares).then(|| self.engine.make_spare()) };
-        let (sourced, _) = futures::join!(self.source.fetch(digest), prepare);
+        let prepare = async {
+            if !has_spares {
+                self.engine.make_spare();
+            }
+        };
+        let (sourced, ()) = futures::join!(self.source.fetch(digest), prepare);
         let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
         let loaded = match sourced {
             Ok(sourced) => {

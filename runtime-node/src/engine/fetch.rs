@@ -75,11 +75,11 @@ impl Answer {
         self.taken = true;
         let state = &self.isolate.state;
         let is_kept = state.invocations.borrow().get(self.id).is_some();
-        match is_kept {
+        if is_kept && self.isolate.is_sealed() {
             // Nothing that it waits for can have a turn any more.
-            true if self.isolate.is_sealed() => state.end(self.id),
-            true => state.end_at(self.id, self.deadline()),
-            false => {}
+            state.end(self.id);
+        } else if is_kept {
+            state.end_at(self.id, self.deadline());
         }
         state.rest();
         Some(outcome)
