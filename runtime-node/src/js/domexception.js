@@ -69,4 +69,7 @@
     expose(DOMException, CONSTANTS);
     return { DOMException };
   });
+
+  // For native code.
+  internal.hooks.exception = (name, message) => new (internal.exceptions().DOMException)(message, name);
 })

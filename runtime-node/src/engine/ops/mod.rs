@@ -12,6 +12,7 @@ mod dispatch;
 mod encoding;
 mod inspect;
 mod log;
+mod promise;
 mod random;
 mod timers;
 mod url;

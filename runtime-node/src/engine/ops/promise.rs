@@ -1,0 +1,131 @@
+//! Operations whose answer comes later, and what native functions throw.
+//!
+//! ```text
+//!  promise(work, value) ─► an operation of the invocation that asks: work ─► a turn: value ─► the promise is settled
+//! ```
+
+use std::borrow::Cow;
+
+use futures::FutureExt as _;
+
+use crate::engine::modules;
+use crate::engine::state::{Settle, State};
+
+/// What a native function throws, or rejects its promise with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Thrown {
+    /// A `TypeError`.
+    Type(Cow<'static, str>),
+    /// A `RangeError`.
+    Range(Cow<'static, str>),
+    /// A `DOMException` of this name.
+    Dom(&'static str, Cow<'static, str>),
+}
+
+impl Thrown {
+    pub(super) fn type_error(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::Type(message.into())
+    }
+
+    pub(super) fn range_error(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::Range(message.into())
+    }
+
+    /// # Arguments
+    /// * `name` - one of those that Web IDL lists: `OperationError`, `DataError`, …
+    pub(super) fn dom(name: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::Dom(name, message.into())
+    }
+
+    /// What it is for JavaScript. `None` when to make it threw something else.
+    fn value<'s>(&self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
+        let (Self::Type(message) | Self::Range(message) | Self::Dom(_, message)) = self;
+        let message = v8::String::new(scope, message)?;
+        Some(match self {
+            Self::Type(_) => v8::Exception::type_error(scope, message),
+            Self::Range(_) => v8::Exception::range_error(scope, message),
+            Self::Dom(name, _) => {
+                let name = v8::String::new(scope, name)?;
+                let realm = modules::realm(scope)?;
+                let exception = v8::Local::new(scope, &realm.hooks.exception);
+                let undefined = v8::undefined(scope).into();
+                exception.call(scope, undefined, &[name.into(), message.into()])?
+            }
+        })
+    }
+
+    /// Has the function that is running throw it.
+    pub(super) fn throw(&self, scope: &mut v8::PinScope<'_, '_>) {
+        if let Some(exception) = self.value(scope) {
+            scope.throw_exception(exception);
+        }
+    }
+}
+
+/// What was to be allocated does not fit into the isolate's memory.
+pub(super) fn out_of_memory() -> Thrown {
+    Thrown::range_error("It does not fit into the Worker's memory")
+}
+
+/// Answers with a promise of what `work` comes to.
+///
+/// The work belongs to the invocation on whose behalf JavaScript is running, and is dropped with it; what an invocation
+/// may have under way is bounded. The shard's thread polls it: what computes for long belongs elsewhere.
+///
+/// # Arguments
+/// * `value` - makes JavaScript's value of what has come, in a turn of the invocation.
+pub(super) fn promise<T: 'static>(
+    scope: &mut v8::PinScope<'_, '_>,
+    mut rv: v8::ReturnValue<'_>,
+    work: impl Future<Output = Result<T, Thrown>> + 'static,
+    value: impl for<'s> FnOnce(&mut v8::PinScope<'s, '_>, T) -> Result<v8::Local<'s, v8::Value>, Thrown> + 'static,
+) {
+    let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
+    rv.set(resolver.get_promise(scope).into());
+    let state = State::of(scope);
+    let begun = state.current(scope).and_then(|invocation| {
+        let held = v8::Global::new(scope, resolver);
+        state.operate(scope, invocation, |_, charge| {
+            async move {
+                let outcome = work.await;
+                let settle: Settle = Box::new(move |scope| {
+                    drop(charge);
+                    let resolver = v8::Local::new(scope, &held);
+                    self::settle(scope, resolver, |scope| value(scope, outcome?));
+                    Some(())
+                });
+                settle
+            }
+            .boxed_local()
+        })
+    });
+    if begun.is_none() {
+        let refused = "The invocation has ended, or has too much under way";
+        settle(scope, resolver, |_| Err(Thrown::type_error(refused)));
+    }
+}
+
+/// Settles the promise with what `value` makes, or throws.
+pub(super) fn settle(
+    scope: &mut v8::PinScope<'_, '_>,
+    resolver: v8::Local<'_, v8::PromiseResolver>,
+    value: impl for<'s> FnOnce(&mut v8::PinScope<'s, '_>) -> Result<v8::Local<'s, v8::Value>, Thrown>,
+) {
+    v8::tc_scope!(let scope, scope);
+    let made = value(scope);
+    // What V8 threw meanwhile says more than what was made of that.
+    if let Some(exception) = scope.exception() {
+        scope.reset();
+        resolver.reject(scope, exception);
+        return;
+    }
+    match made {
+        Ok(value) => drop(resolver.resolve(scope, value)),
+        Err(thrown) => {
+            if let Some(exception) = thrown.value(scope).or_else(|| scope.exception()) {
+                scope.reset();
+                resolver.reject(scope, exception);
+            }
+        }
+    }
+}
