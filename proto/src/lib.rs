@@ -3,6 +3,7 @@
 //! - [`catalog`] and [`runtime`]: the gRPC services, generated from `proto/proto`.
 //! - [`frame`]: gRPC's message framing, for the request path, which speaks HTTP/2 directly.
 //! - [`id`]: the names of things as types.
+//! - [`module`]: what a Worker's modules are, and what importing one gives.
 //! - [`revision`]: what a node runs, and the digest that names it.
 //! - [`failure`]: why an invocation failed, as a caller, a router and a log see it.
 //!
@@ -11,6 +12,7 @@
 pub mod failure;
 pub mod frame;
 pub mod id;
+pub mod module;
 pub mod revision;
 
 /// `tenon.catalog.v1`: what is deployed.

@@ -1,0 +1,122 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn a_kind_goes_by_the_end_of_the_name() {
+    for (name, kind) in [
+        ("worker.js", ModuleKind::JavaScript),
+        ("lib.d/lodash", ModuleKind::JavaScript),
+        ("react/jsx-runtime", ModuleKind::JavaScript),
+        ("a.min.mjs", ModuleKind::JavaScript),
+        ("a.d.ts", ModuleKind::TypeScript),
+        ("view.TSX", ModuleKind::TypeScript),
+        ("package.json", ModuleKind::Json),
+        ("README.md", ModuleKind::Text),
+        ("add.wasm", ModuleKind::WebAssembly),
+        ("worker.js.map", ModuleKind::SourceMap),
+        ("worker.ts.map", ModuleKind::SourceMap),
+        ("level.map", ModuleKind::Binary),
+        ("style.css.map", ModuleKind::Binary),
+        ("old.cjs", ModuleKind::CommonJs),
+        (".hidden", ModuleKind::Binary),
+        ("logo.png", ModuleKind::Binary),
+    ] {
+        assert_eq!(ModuleKind::of(name), kind, "{name}");
+    }
+}
+
+#[test]
+fn a_form_goes_by_the_kind_unless_another_is_asked_for() {
+    for (name, type_, form) in [
+        ("a.js", None, Ok(Form::Code)),
+        ("a.ts", None, Ok(Form::Code)),
+        ("a.json", None, Ok(Form::Json)),
+        ("a.json", Some("json"), Ok(Form::Json)),
+        ("a.json", Some("text"), Ok(Form::Text)),
+        ("a.txt", Some("text"), Ok(Form::Text)),
+        ("a.txt", Some("json"), Err(ImportRefused::NotJson)),
+        ("a.js", Some("json"), Err(ImportRefused::NotJson)),
+        ("a.js", Some("text"), Ok(Form::Text)),
+        ("a.ts", Some("text"), Err(ImportRefused::NotKept("text"))),
+        ("a.bin", None, Ok(Form::Buffer)),
+        ("a.bin", Some("bytes"), Ok(Form::Bytes)),
+        ("a.wasm", None, Err(ImportRefused::WebAssembly)),
+        ("a.wasm", Some("bytes"), Ok(Form::Bytes)),
+        ("a.js.map", None, Err(ImportRefused::SourceMap)),
+        ("a.cjs", None, Err(ImportRefused::CommonJs)),
+        ("a.css", Some("css"), Err(ImportRefused::UnknownType("css".to_owned()))),
+    ] {
+        assert_eq!(ModuleKind::of(name).form(type_), form, "{name} as {type_:?}");
+    }
+}
+
+#[test]
+fn an_attribute_that_is_not_known_is_named() {
+    assert_eq!(type_attribute([("type", "json")]), Ok(Some("json")));
+    assert_eq!(type_attribute::<&str>([]), Ok(None));
+    let refused = type_attribute([("type", "json"), ("integrity", "sha256-…")]).unwrap_err();
+    assert_eq!(refused.to_string(), "there is no import attribute \"integrity\"; there is \"type\"");
+}
+
+fn resolved(importer: &str, specifier: &str) -> Option<String> {
+    let modules =
+        ["main.js", "lib/a.js", "lib/b.js", "lib/deep/c.js", "lib/t.ts", "view.tsx", "m.mts", "both.js", "both.ts"];
+    resolve(importer, specifier, |name| modules.contains(&name))
+}
+
+#[test]
+fn a_relative_specifier_starts_from_the_importing_module() {
+    assert_eq!(resolved("main.js", "./lib/a.js").as_deref(), Some("lib/a.js"));
+    assert_eq!(resolved("lib/a.js", "./b.js").as_deref(), Some("lib/b.js"));
+    assert_eq!(resolved("lib/deep/c.js", "../../main.js").as_deref(), Some("main.js"));
+    assert_eq!(resolved("lib/a.js", "./deep/../b.js").as_deref(), Some("lib/b.js"));
+}
+
+#[test]
+fn a_bare_specifier_is_a_modules_whole_name() {
+    assert_eq!(resolved("lib/deep/c.js", "lib/a.js").as_deref(), Some("lib/a.js"));
+    assert_eq!(resolved("lib/b.js", "a.js"), None);
+    assert_eq!(resolved("lib/a.js", "/main.js").as_deref(), Some("main.js"));
+    assert_eq!(resolved("lib/a.js", "file:///lib/b.js").as_deref(), Some("lib/b.js"));
+}
+
+#[test]
+fn a_name_of_javascript_stands_for_its_typescript() {
+    assert_eq!(resolved("lib/a.js", "./t.js").as_deref(), Some("lib/t.ts"));
+    assert_eq!(resolved("main.js", "./view.js").as_deref(), Some("view.tsx"));
+    assert_eq!(resolved("main.js", "./view.jsx").as_deref(), Some("view.tsx"));
+    assert_eq!(resolved("main.js", "./m.mjs").as_deref(), Some("m.mts"));
+    assert_eq!(resolved("main.js", "./both.js").as_deref(), Some("both.js"));
+    assert_eq!(resolved("main.js", "./m.js"), None);
+    assert_eq!(resolved("main.js", "./lib/t"), None);
+}
+
+#[test]
+fn no_specifier_leads_out_of_the_worker() {
+    assert_eq!(resolved("main.js", "../main.js"), None);
+    assert_eq!(resolved("lib/a.js", "../../../main.js"), None);
+    assert_eq!(resolved("main.js", "https://example.com/main.js"), None);
+}
+
+proptest! {
+    #[test]
+    fn what_is_found_is_one_of_the_modules(importer in "[a-c./]{0,12}", specifier in "(file:///)?[a-c./]{0,12}(js|ts)?", names in prop::collection::btree_set("[a-c/.]{1,8}(js|ts)", 0..8)) {
+        if let Some(found) = resolve(&importer, &specifier, |name| names.contains(name)) {
+            prop_assert!(names.contains(&found));
+        }
+    }
+
+    #[test]
+    fn no_name_and_no_type_is_too_odd(name in ".{0,20}", type_ in prop::option::of(".{0,8}")) {
+        if let Err(refused) = ModuleKind::of(&name).form(type_.as_deref()) {
+            prop_assert!(!refused.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn code_has_a_source_map_beside_it(stem in "[a-z/]{1,8}", extension in "(js|mjs|ts|mts|tsx|jsx)") {
+        let map = source_map_of(&format!("{stem}.{extension}"));
+        prop_assert_eq!(ModuleKind::of(&map), ModuleKind::SourceMap);
+    }
+}
