@@ -1,7 +1,7 @@
 //! Tenon under measurement: the real router and the real node, and a catalog to tell them of the Workers. The catalog is
 //! the operator's, served by this process: it takes no part in a request, but in the start of a Worker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Command;
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use tenon_lifecycle::drain;
 use tenon_operator::catalog::{self, Catalog};
 use tenon_proto::catalog::{Node, Route, node};
+use tenon_proto::egress::Egress;
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tokio::runtime::Runtime;
@@ -154,8 +155,11 @@ fn revision(name: &str, source: Bytes) -> Revision {
         modules: BTreeMap::from([("worker.js".to_owned(), source)]),
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
+        services: BTreeMap::new(),
         limits: Limits::default(),
         state: StatePolicy::default(),
+        egress: Egress::default(),
+        compatibility_flags: BTreeSet::new(),
     }
 }
 

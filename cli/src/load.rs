@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use tenon_crds::{PoolLimits, SecretKeyRef, Worker};
+use tenon_operator::revision::ResolveError;
 use tenon_operator::{compile, revision};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, WorkerId};
@@ -88,12 +89,21 @@ fn revision_of(
     };
     let name = revision::revision_name(&snapshot);
     let revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)
-        .map_err(|missing| vec![format!("{missing}, or name a file with {}=VALUE by --env-file", missing.name)])?;
+        .map_err(|error| vec![unresolved(error)])?;
     if !is_good(id, &revision.digest()) {
         compile::check(&revision.modules, &revision.entrypoint)
             .map_err(|errors| errors.iter().map(|error| error.with_source().to_string()).collect::<Vec<_>>())?;
     }
     Ok(revision)
+}
+
+fn unresolved(error: ResolveError) -> String {
+    match error {
+        ResolveError::Secret(missing) => {
+            format!("{missing}, or name a file with {}=VALUE by --env-file", missing.name)
+        }
+        ResolveError::Egress(_) => error.to_string(),
+    }
 }
 
 fn modules(manifests: &Manifests, id: &WorkerId, worker: &Worker) -> Result<BTreeMap<String, String>, String> {

@@ -19,11 +19,11 @@ use kube::CustomResourceExt;
 
 pub use condition::{Condition, ConditionStatus, condition};
 pub use placement::{TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable};
-pub use pool::{PoolLimits, ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus};
+pub use pool::{PoolEgress, PoolLimits, ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus};
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
-    Address, CRASH_LOOPS, ConfigMapRef, CrashLoop, Limits, Route, Secret, SecretKeyRef, Source, StatePolicy, Worker,
-    WorkerSpec, WorkerStatus,
+    Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, Limits, Route, Schedule, ScheduleStatus,
+    Secret, SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec, WorkerStatus,
 };
 
 /// The API group.

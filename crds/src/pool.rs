@@ -61,6 +61,10 @@ pub struct RuntimePoolSpec {
     #[serde(default, skip_serializing_if = "PoolLimits::is_empty")]
     pub limits: PoolLimits,
 
+    /// Where its Workers may connect to, beside public hosts.
+    #[serde(default, skip_serializing_if = "PoolEgress::is_empty")]
+    pub egress: PoolEgress,
+
     /// The RuntimeClass of the Pods, such as one of gVisor or Kata for tenants that are trusted less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN))]
@@ -87,6 +91,25 @@ pub struct RuntimePoolSpec {
     pub topology_spread: Vec<TopologySpread>,
 }
 
+/// What of the networks that are not public is open to a pool's Workers.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolEgress {
+    /// Networks such as `10.1.0.0/16` or `fd00:1::/32`, in spite of what is refused by default: loopback, link-local,
+    /// private and metadata addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 43)))]
+    #[x_kube(validation = Rule::new("self.all(net, isCIDR(net) && cidr(net) == cidr(net).masked())")
+        .message("spec.egress.allowCidrs: must be networks without bits of a host, such as 10.1.0.0/16 or fd00:1::/32"))]
+    pub allow_cidrs: Vec<String>,
+}
+
+impl PoolEgress {
+    fn is_empty(&self) -> bool {
+        self.allow_cidrs.is_empty()
+    }
+}
+
 /// The limits of a pool's Workers.
 #[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[x_kube(validation = Rule::new(defaults_are_allowed())
@@ -107,9 +130,10 @@ impl PoolLimits {
 }
 
 fn defaults_are_allowed() -> String {
-    let allowed = ["cpuMs", "wallMs", "memoryMiB", "startupMs", "concurrency", "requestBodyMiB"].map(|name| {
-        format!("(!has(self.default.{name}) || !has(self.max.{name}) || self.default.{name} <= self.max.{name})")
-    });
+    let allowed =
+        ["cpuMs", "wallMs", "memoryMiB", "startupMs", "concurrency", "requestBodyMiB", "subrequests"].map(|name| {
+            format!("(!has(self.default.{name}) || !has(self.max.{name}) || self.default.{name} <= self.max.{name})")
+        });
     format!("!has(self.default) || !has(self.max) || ({})", allowed.join(" && "))
 }
 

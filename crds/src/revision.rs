@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::worker::schema;
-use crate::{Limits, Secret, StatePolicy, name};
+use crate::worker::{SERVICES_ARE_APART, schema};
+use crate::{CompatibilityFlag, Egress, Limits, Secret, ServiceBinding, StatePolicy, name};
 
 /// An immutable snapshot of a Worker's code and configuration. It is made by the operator and owned by its Worker.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ use crate::{Limits, Secret, StatePolicy, name};
         .message("spec.entrypoint: must be the name of one of spec.modules"),
     validation = Rule::new("!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))")
         .message("spec.secrets: a name is also in spec.vars; a binding's name must be used once"),
+    validation = Rule::new(SERVICES_ARE_APART)
+        .message("spec.services: a name is also in spec.vars or spec.secrets; a binding's name must be used once"),
 )]
 pub struct WorkerRevisionSpec {
     /// Name of the Worker.
@@ -56,6 +58,18 @@ pub struct WorkerRevisionSpec {
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
         .message("spec.secrets: a name stands twice; a binding's name must be used once"))]
     pub secrets: Vec<Secret>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
+        .message("spec.services: a name stands twice; a binding's name must be used once"))]
+    pub services: Vec<ServiceBinding>,
+    #[serde(default, skip_serializing_if = "Egress::is_empty")]
+    pub egress: Egress,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    #[x_kube(validation = Rule::new("self.all(f, self.exists_one(g, g == f))")
+        .message("spec.compatibilityFlags: a flag stands twice; keep one of them"))]
+    pub compatibility_flags: Vec<CompatibilityFlag>,
     #[serde(default)]
     pub limits: Limits,
     /// What of an invocation's global state the next one sees. `Persist` by default, and then it is not named: snapshots

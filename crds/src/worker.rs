@@ -48,6 +48,8 @@ use crate::{Condition, name};
     validation = Rule::new(
         "!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))"
     ).message("spec.secrets: a name is also in spec.vars; a binding's name must be used once"),
+    validation = Rule::new(SERVICES_ARE_APART)
+        .message("spec.services: a name is also in spec.vars or spec.secrets; a binding's name must be used once"),
 )]
 pub struct WorkerSpec {
     /// Where the code is.
@@ -83,6 +85,32 @@ pub struct WorkerSpec {
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
         .message("spec.secrets: a name stands twice; a binding's name must be used once"))]
     pub secrets: Vec<Secret>,
+
+    /// Other Workers, in the handler's `env`: `env.NAME.fetch(request)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
+        .message("spec.services: a name stands twice; a binding's name must be used once"))]
+    pub services: Vec<ServiceBinding>,
+
+    /// When its `scheduled` handler is called. Each time comes at most once, and is not waited for: where a handler runs
+    /// longer than until the next one, both run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.cron == s.cron && t.timeZone == s.timeZone))")
+        .message("spec.schedules: a cron stands twice with the same timeZone; keep one of them"))]
+    pub schedules: Vec<Schedule>,
+
+    /// Where it may connect to.
+    #[serde(default, skip_serializing_if = "Egress::is_empty")]
+    pub egress: Egress,
+
+    /// What it needs beyond the standards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    #[x_kube(validation = Rule::new("self.all(f, self.exists_one(g, g == f))")
+        .message("spec.compatibilityFlags: a flag stands twice; keep one of them"))]
+    pub compatibility_flags: Vec<CompatibilityFlag>,
 
     /// What it may use. What is not set is the platform's default.
     #[serde(default)]
@@ -167,6 +195,78 @@ pub struct SecretKeyRef {
     pub key: String,
 }
 
+/// A Worker as a value of `env`, which answers as its routes would.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceBinding {
+    #[schemars(length(min = 1, max = 63))]
+    #[x_kube(validation = Rule::new("self.matches('^[A-Za-z_][A-Za-z0-9_]*$')")
+        .message("spec.services.name: must be an identifier of letters, digits and underscores"))]
+    pub name: String,
+    /// Name of a Worker in the same namespace. It may come later; until then a call fails.
+    #[schemars(length(min = 1, max = 63), regex(pattern = name::DNS_SUBDOMAIN))]
+    pub worker: String,
+}
+
+/// A rule for a spec and for a snapshot of one: no service has the name of a variable or of a secret.
+pub(crate) const SERVICES_ARE_APART: &str = "!has(self.services) || self.services.all(s, \
+     (!has(self.vars) || !(s.name in self.vars)) && (!has(self.secrets) || !self.secrets.exists(t, t.name == s.name)))";
+
+/// Times that come again, to the minute.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Schedule {
+    /// Minute, hour, day of the month, month and day of the week: `*/15 9-17 * * MON-FRI`. Where both days are
+    /// restricted, either will do.
+    #[schemars(length(min = 9, max = 128))]
+    #[x_kube(validation = Rule::new(format!("self.matches('{}')", cron_form()))
+        .message("spec.schedules.cron: must be five fields of *, values, ranges, lists and steps, one space apart, such as */15 9-17 * * MON-FRI"))]
+    pub cron: String,
+    /// By whose clocks, as in `Europe/Berlin`. What the clocks skip when they are put forward comes at once after that;
+    /// what they show twice when they are put back comes once.
+    #[serde(default = "default_time_zone")]
+    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z][-+A-Za-z0-9_]*(/[A-Za-z0-9][-+A-Za-z0-9_]*)*$"))]
+    pub time_zone: String,
+}
+
+/// Of a cron expression, as far as a regular expression can say it.
+fn cron_form() -> String {
+    let value = "([0-9]{1,2}|[A-Za-z]{3})";
+    let item = format!("([*]|{value}(-{value})?)(/[0-9]{{1,2}})?");
+    let field = format!("{item}(,{item})*");
+    format!("^{field}( {field}){{4}}$")
+}
+
+/// To which hosts a Worker may connect.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Egress {
+    /// Hosts as in `api.example.com` or, for every name below example.com, `*.example.com`; with `:8443` at that port only.
+    /// Any public host where this is not set, and none where it is empty. It never opens what the pool does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128), inner(length(min = 1, max = 260)))]
+    #[x_kube(validation = Rule::new(format!("self.all(host, host.matches('{HOST_PATTERN}'))"))
+        .message("spec.egress.allow: must be DNS names in lower case, which may begin with *. and end with a port, such as *.example.com:8443"))]
+    pub allow: Option<Vec<String>>,
+}
+
+/// A DNS name, perhaps with a wildcard before it and a port behind it.
+const HOST_PATTERN: &str = "^([*][.])?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*\
+     (:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?$";
+
+impl Egress {
+    /// Whether it leaves everything open.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.allow.is_none()
+    }
+}
+
+/// What a Worker can ask for beyond the standards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum CompatibilityFlag {
+    /// Modules of Node.js such as `node:buffer`.
+    #[serde(rename = "nodejs_compat")]
+    NodejsCompat,
+}
+
 /// What an isolate and an invocation may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -195,6 +295,10 @@ pub struct Limits {
     #[serde(default, rename = "requestBodyMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 512))]
     pub request_body_mib: Option<i32>,
+    /// How often one invocation may call out: fetches, their redirects, and calls of other Workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 10_000))]
+    pub subrequests: Option<i32>,
 }
 
 impl Limits {
@@ -241,6 +345,26 @@ pub struct WorkerStatus {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["node"])
     )]
     pub crash_loops: Vec<CrashLoop>,
+    /// What has come of each of the schedules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 16),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cron", "timeZone"])
+    )]
+    pub schedules: Vec<ScheduleStatus>,
+}
+
+/// How far a schedule has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduleStatus {
+    #[schemars(length(min = 1, max = 128))]
+    pub cron: String,
+    #[schemars(length(min = 1, max = 64))]
+    pub time_zone: String,
+    /// The latest time of the schedule for which the Worker was called, or which was passed over because it was found too
+    /// late; of a schedule for which neither has been, when it was first seen.
+    pub last_schedule_time: Time,
 }
 
 /// How many nodes are named in a Worker's status: enough to tell one bad node from bad code.
@@ -279,6 +403,10 @@ impl WorkerSpec {
             routes: Vec::new(),
             vars: BTreeMap::new(),
             secrets: Vec::new(),
+            services: Vec::new(),
+            schedules: Vec::new(),
+            egress: Egress::default(),
+            compatibility_flags: Vec::new(),
             limits: Limits::default(),
             state: StatePolicy::default(),
             revision_history_limit: default_revision_history_limit(),
@@ -288,6 +416,10 @@ impl WorkerSpec {
 
 fn default_pool() -> String {
     "default".to_owned()
+}
+
+fn default_time_zone() -> String {
+    "UTC".to_owned()
 }
 
 fn default_path() -> String {

@@ -33,7 +33,9 @@ const STARTUP_MS: Field = ("startupMs", |limits| limits.startup_ms);
 const CONCURRENCY: Field = ("concurrency", |limits| limits.concurrency);
 const REQUEST_BODY_MIB: Field = ("requestBodyMiB", |limits| limits.request_body_mib);
 
-const FIELDS: [Field; 6] = [CPU_MS, WALL_MS, MEMORY_MIB, STARTUP_MS, CONCURRENCY, REQUEST_BODY_MIB];
+const SUBREQUESTS: Field = ("subrequests", |limits| limits.subrequests);
+
+const FIELDS: [Field; 7] = [CPU_MS, WALL_MS, MEMORY_MIB, STARTUP_MS, CONCURRENCY, REQUEST_BODY_MIB, SUBREQUESTS];
 
 /// # Arguments
 /// * `pool`, `name` - the limits of the Worker's pool, and what it is called.
@@ -67,6 +69,7 @@ pub fn granted(asked: &tenon_crds::Limits, pool: &PoolLimits) -> Limits {
         startup_ms: grant(STARTUP_MS, platform.startup_ms),
         concurrency: grant(CONCURRENCY, platform.concurrency),
         request_body_mib: grant(REQUEST_BODY_MIB, platform.request_body_mib),
+        subrequests: grant(SUBREQUESTS, platform.subrequests),
     }
 }
 
@@ -116,6 +119,7 @@ mod tests {
             startup_ms: Some(n),
             concurrency: Some(n),
             request_body_mib: Some(n),
+            subrequests: Some(n),
         };
         assert_eq!(serde_json::to_value(all(1)).unwrap().as_object().unwrap().len(), FIELDS.len());
         for (field, of) in FIELDS {

@@ -15,8 +15,9 @@ use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 use tenon_crds::{PoolLimits, SecretKeyRef, Worker, WorkerRevisionSpec};
 use tenon_proto::catalog::Route;
+use tenon_proto::egress::{Egress, InvalidHostPattern};
 use tenon_proto::id::{RevisionDigest, WorkerId};
-use tenon_proto::revision::{Revision, StatePolicy};
+use tenon_proto::revision::{CompatibilityFlag, Revision, StatePolicy};
 
 use crate::limits;
 
@@ -43,6 +44,16 @@ pub struct MissingSecret {
     pub reference: SecretKeyRef,
 }
 
+/// Why a snapshot is not what a node can run.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ResolveError {
+    #[error(transparent)]
+    Secret(#[from] MissingSecret),
+    // The schema lets no such pattern through.
+    #[error("spec.egress.allow: {0}")]
+    Egress(String),
+}
+
 /// The Worker's id. An object without a namespace, as files may hold, belongs to `default`.
 pub fn worker_id(worker: &Worker) -> WorkerId {
     WorkerId::new(worker.namespace().as_deref().unwrap_or("default"), &worker.name_any())
@@ -61,6 +72,9 @@ pub fn snapshot(worker: &Worker, modules: BTreeMap<String, String>) -> Result<Wo
         modules,
         vars: worker.spec.vars.clone(),
         secrets: worker.spec.secrets.clone(),
+        services: worker.spec.services.clone(),
+        egress: worker.spec.egress.clone(),
+        compatibility_flags: worker.spec.compatibility_flags.clone(),
         limits: worker.spec.limits,
         state: Some(worker.spec.state).filter(|state| *state != tenon_crds::StatePolicy::default()),
     };
@@ -109,11 +123,18 @@ pub fn resolve(
     spec: &WorkerRevisionSpec,
     pool: &PoolLimits,
     secret: impl Fn(&SecretKeyRef) -> Option<String>,
-) -> Result<Revision, MissingSecret> {
+) -> Result<Revision, ResolveError> {
     let secrets = spec.secrets.iter().map(|binding| {
         let value = secret(&binding.secret_key_ref)
             .ok_or_else(|| MissingSecret { name: binding.name.clone(), reference: binding.secret_key_ref.clone() })?;
         Ok((binding.name.clone(), value))
+    });
+    let services = spec.services.iter().map(|binding| {
+        let worker = WorkerId::new(id.namespace(), &binding.worker);
+        (binding.name.clone(), worker)
+    });
+    let flags = spec.compatibility_flags.iter().map(|flag| match flag {
+        tenon_crds::CompatibilityFlag::NodejsCompat => CompatibilityFlag::NodejsCompat,
     });
     Ok(Revision {
         worker: id.clone(),
@@ -121,13 +142,23 @@ pub fn resolve(
         entrypoint: spec.entrypoint.clone(),
         modules: module_bytes(&spec.modules),
         vars: spec.vars.clone(),
-        secrets: secrets.collect::<Result<_, _>>()?,
+        secrets: secrets.collect::<Result<_, MissingSecret>>()?,
+        services: services.collect(),
+        egress: egress(&spec.egress)?,
+        compatibility_flags: flags.collect(),
         limits: limits::granted(&spec.limits, pool),
         state: match spec.state.unwrap_or_default() {
             tenon_crds::StatePolicy::Persist => StatePolicy::Persist,
             tenon_crds::StatePolicy::Reset => StatePolicy::Reset,
         },
     })
+}
+
+fn egress(egress: &tenon_crds::Egress) -> Result<Egress, ResolveError> {
+    let Some(allow) = &egress.allow else { return Ok(Egress::Open) };
+    let patterns = allow.iter().map(|host| host.parse());
+    let patterns = patterns.collect::<Result<_, InvalidHostPattern>>();
+    patterns.map(Egress::Only).map_err(|invalid| ResolveError::Egress(invalid.to_string()))
 }
 
 /// What the Worker answers to: the routes it names, or else every path of `<name>.<namespace>.<domain>`.
@@ -147,7 +178,7 @@ pub fn url(route: &Route) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tenon_crds::{Secret, WorkerSpec};
+    use tenon_crds::{Secret, ServiceBinding, WorkerSpec};
 
     use super::*;
 
@@ -202,7 +233,28 @@ mod tests {
             |value: &str| resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| Some(value.to_owned())).unwrap();
         assert_ne!(with("old").digest(), with("new").digest());
         let without = resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| None);
-        assert_eq!(without, Err(MissingSecret { name: "KEY".to_owned(), reference }));
+        assert_eq!(without, Err(MissingSecret { name: "KEY".to_owned(), reference }.into()));
+    }
+
+    #[test]
+    fn a_service_is_a_worker_of_the_same_namespace() {
+        let mut worker = worker(&["a.js"]);
+        let (name, service) = ("AUTH".to_owned(), "auth".to_owned());
+        worker.spec.services.push(ServiceBinding { name, worker: service });
+        worker.spec.egress.allow = Some(vec!["*.example.com".to_owned()]);
+        let spec = snapshot(&worker, modules(&["a.js"])).unwrap();
+        let revision = resolve(&worker_id(&worker), "cart-1", &spec, &PoolLimits::default(), |_| None).unwrap();
+        assert_eq!(revision.services["AUTH"], WorkerId::new("shop", "auth"));
+        assert!(revision.egress.allows("api.example.com", 443) && !revision.egress.allows("example.net", 443));
+    }
+
+    #[test]
+    fn what_a_worker_leaves_open_is_not_in_its_snapshot() {
+        let spec = snapshot(&worker(&["a.js"]), modules(&["a.js"])).unwrap();
+        let spec = serde_json::to_value(spec).unwrap();
+        for field in ["services", "egress", "compatibilityFlags", "state"] {
+            assert!(spec.get(field).is_none(), "{field} would change the digest of what has been served for long");
+        }
     }
 
     #[test]

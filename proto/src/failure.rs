@@ -61,6 +61,8 @@ codes! {
     WallLimitExceeded = "wall_limit_exceeded", 504, DeadlineExceeded;
     /// The isolate used more memory than its limit.
     MemoryLimitExceeded = "memory_limit_exceeded", 503, ResourceExhausted;
+    /// Workers called one another more often in a row than is allowed.
+    LoopDetected = "loop_detected", 508, FailedPrecondition;
     /// There is no room for this request now; Retry-After says when to come again.
     Overloaded = "overloaded", 503, Unavailable;
     /// The node takes nothing new. Another one should.

@@ -3,12 +3,14 @@
 //! - [`catalog`] and [`runtime`]: the gRPC services, generated from `proto/proto`.
 //! - [`frame`]: gRPC's message framing, for the request path, which speaks HTTP/2 directly.
 //! - [`id`]: the names of things as types.
+//! - [`egress`]: to which hosts a Worker may connect.
 //! - [`module`]: what a Worker's modules are, and what importing one gives.
 //! - [`revision`]: what a node runs, and the digest that names it.
 //! - [`failure`]: why an invocation failed, as a caller, a router and a log see it.
 //!
 //! Nothing here does I/O.
 
+pub mod egress;
 pub mod failure;
 pub mod frame;
 pub mod id;

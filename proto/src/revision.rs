@@ -1,14 +1,17 @@
 //! What a node runs: an immutable snapshot of a Worker's code and configuration, named by its digest.
 
 mod assembler;
+mod digest;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
 
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
 
 use crate::catalog::{self, GetRevisionResponse, get_revision_response::Part};
-use crate::id::{RevisionDigest, WorkerId};
+use crate::egress::Egress;
+use crate::id::WorkerId;
 
 pub use assembler::{Assembler, MalformedRevision, TooLarge};
 
@@ -21,6 +24,10 @@ pub const MAX_MODULE_BYTES: usize = 1024 * 1024;
 /// The most that a Worker's modules may have together, their names included, in bytes. What Kubernetes keeps of a
 /// Worker is far less; it is for what comes from elsewhere, and a node has it in memory for every Worker that it runs.
 pub const MAX_SOURCE_BYTES: usize = 16 * 1024 * 1024;
+
+/// How many variables, secrets, services, compatibility flags and host patterns a Worker may have together. What
+/// Kubernetes keeps of a Worker has fewer.
+pub const MAX_BINDINGS: usize = 1_000;
 
 /// The largest piece of a module in one message, in bytes: well under gRPC's default limit of 4 MiB.
 const MODULE_CHUNK: usize = 256 * 1024;
@@ -37,8 +44,12 @@ pub struct Revision {
     pub modules: BTreeMap<String, Bytes>,
     pub vars: BTreeMap<String, String>,
     pub secrets: BTreeMap<String, String>,
+    /// Other Workers of the same namespace, by the binding's name.
+    pub services: BTreeMap<String, WorkerId>,
     pub limits: Limits,
     pub state: StatePolicy,
+    pub egress: Egress,
+    pub compatibility_flags: BTreeSet<CompatibilityFlag>,
 }
 
 /// What of an invocation's global state the next one sees.
@@ -49,6 +60,42 @@ pub enum StatePolicy {
     Persist,
     /// Nothing: each has a global object of its own.
     Reset,
+}
+
+/// What a Worker can ask for beyond the standards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CompatibilityFlag {
+    /// Modules of Node.js such as `node:buffer`.
+    NodejsCompat,
+}
+
+impl CompatibilityFlag {
+    pub const ALL: [Self; 1] = [Self::NodejsCompat];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NodejsCompat => "nodejs_compat",
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the compatibility flag {0:?} is not known here: leave it out, or upgrade what runs the Worker")]
+pub struct UnknownFlag(String);
+
+impl FromStr for CompatibilityFlag {
+    type Err = UnknownFlag;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = Self::ALL.into_iter().find(|flag| flag.as_str() == text);
+        known.ok_or_else(|| UnknownFlag(text.to_owned()))
+    }
+}
+
+impl fmt::Display for CompatibilityFlag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// What one isolate and one invocation may use.
@@ -66,44 +113,30 @@ pub struct Limits {
     pub concurrency: u32,
     /// Largest request body, MiB.
     pub request_body_mib: u32,
+    /// How often one invocation may call out: fetches, their redirects, and calls of other Workers.
+    pub subrequests: u32,
 }
+
+/// Enough for a page that is put together from many answers, and so few that a Worker which anybody may call cannot be
+/// made to flood others: one request from outside becomes at most so many. Pools whose tenants pay for more raise it.
+const DEFAULT_SUBREQUESTS: u32 = 50;
 
 impl Default for Limits {
     /// What a Worker gets that asks for nothing.
     fn default() -> Self {
-        Self { cpu_ms: 50, wall_ms: 30_000, memory_mib: 128, startup_ms: 400, concurrency: 100, request_body_mib: 16 }
+        Self {
+            cpu_ms: 50,
+            wall_ms: 30_000,
+            memory_mib: 128,
+            startup_ms: 400,
+            concurrency: 100,
+            request_body_mib: 16,
+            subrequests: DEFAULT_SUBREQUESTS,
+        }
     }
 }
 
 impl Revision {
-    /// SHA-256 over every field in a fixed order, each preceded by its length, so that no two revisions share
-    /// an encoding. Covers the resolved secrets: a changed Secret is another digest, and so other isolates.
-    pub fn digest(&self) -> RevisionDigest {
-        let mut hash = Hasher::new();
-        hash.field(self.worker.as_str());
-        hash.field(&self.name);
-        hash.field(&self.entrypoint);
-        hash.map(&self.modules);
-        hash.map(&self.vars);
-        hash.map(&self.secrets);
-        let limits = &self.limits;
-        for limit in [
-            limits.cpu_ms,
-            limits.wall_ms,
-            limits.memory_mib,
-            limits.startup_ms,
-            limits.concurrency,
-            limits.request_body_mib,
-        ] {
-            hash.field(limit.to_le_bytes());
-        }
-        // Not where it is what it was before it could be chosen.
-        if self.state != StatePolicy::default() {
-            hash.field([catalog::StatePolicy::from(self.state) as u8]);
-        }
-        hash.finish()
-    }
-
     /// The messages that carry this revision in answer to `GetRevision`.
     pub fn to_messages(&self) -> impl Iterator<Item = GetRevisionResponse> + use<> {
         let head = catalog::RevisionHead {
@@ -116,6 +149,9 @@ impl Revision {
             limits: Some(self.limits.into()),
             modules: self.modules.len() as u32,
             state: catalog::StatePolicy::from(self.state).into(),
+            egress: to_egress(&self.egress),
+            services: to_services(&self.services),
+            compatibility_flags: self.compatibility_flags.iter().map(ToString::to_string).collect(),
         };
         let modules = self.modules.clone();
         let chunks = modules.into_iter().flat_map(|(name, mut rest)| {
@@ -134,36 +170,24 @@ impl Revision {
     }
 }
 
-struct Hasher(Sha256);
+fn to_variables(map: &BTreeMap<String, String>) -> Vec<catalog::Variable> {
+    map.iter().map(|(name, value)| catalog::Variable { name: name.clone(), value: value.clone() }).collect()
+}
 
-impl Hasher {
-    fn new() -> Self {
-        let mut sha = Sha256::new();
-        sha.update(b"tenon.revision.v1");
-        Self(sha)
-    }
-
-    fn field(&mut self, bytes: impl AsRef<[u8]>) {
-        let bytes = bytes.as_ref();
-        self.0.update((bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
-    }
-
-    fn map<V: AsRef<[u8]>>(&mut self, map: &BTreeMap<String, V>) {
-        self.field((map.len() as u64).to_le_bytes());
-        for (key, value) in map {
-            self.field(key);
-            self.field(value);
-        }
-    }
-
-    fn finish(self) -> RevisionDigest {
-        RevisionDigest::new(self.0.finalize().into())
+/// Absent where it leaves everything open.
+fn to_egress(egress: &Egress) -> Option<catalog::Egress> {
+    match egress {
+        Egress::Open => None,
+        Egress::Only(patterns) => Some(catalog::Egress { allow: patterns.iter().map(ToString::to_string).collect() }),
     }
 }
 
-fn to_variables(map: &BTreeMap<String, String>) -> Vec<catalog::Variable> {
-    map.iter().map(|(name, value)| catalog::Variable { name: name.clone(), value: value.clone() }).collect()
+fn to_services(services: &BTreeMap<String, WorkerId>) -> Vec<catalog::ServiceBinding> {
+    let binding = |(name, worker): (&String, &WorkerId)| catalog::ServiceBinding {
+        name: name.clone(),
+        worker: worker.to_string(),
+    };
+    services.iter().map(binding).collect()
 }
 
 fn from_variables(variables: Vec<catalog::Variable>) -> BTreeMap<String, String> {
@@ -190,15 +214,29 @@ impl From<catalog::StatePolicy> for StatePolicy {
 
 impl From<Limits> for catalog::Limits {
     fn from(limits: Limits) -> Self {
-        let Limits { cpu_ms, wall_ms, memory_mib, startup_ms, concurrency, request_body_mib } = limits;
-        Self { cpu_ms, wall_ms, memory_mib, startup_ms, concurrency, request_body_mib }
+        Self {
+            cpu_ms: limits.cpu_ms,
+            wall_ms: limits.wall_ms,
+            memory_mib: limits.memory_mib,
+            startup_ms: limits.startup_ms,
+            concurrency: limits.concurrency,
+            request_body_mib: limits.request_body_mib,
+            subrequests: Some(limits.subrequests),
+        }
     }
 }
 
 impl From<catalog::Limits> for Limits {
     fn from(limits: catalog::Limits) -> Self {
-        let catalog::Limits { cpu_ms, wall_ms, memory_mib, startup_ms, concurrency, request_body_mib } = limits;
-        Self { cpu_ms, wall_ms, memory_mib, startup_ms, concurrency, request_body_mib }
+        Self {
+            cpu_ms: limits.cpu_ms,
+            wall_ms: limits.wall_ms,
+            memory_mib: limits.memory_mib,
+            startup_ms: limits.startup_ms,
+            concurrency: limits.concurrency,
+            request_body_mib: limits.request_body_mib,
+            subrequests: limits.subrequests.unwrap_or(DEFAULT_SUBREQUESTS),
+        }
     }
 }
 

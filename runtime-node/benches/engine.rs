@@ -13,16 +13,17 @@
 //! An argument chooses the rows that have it in their label; `--json` prints each row as an object on a line, for
 //! `tenon-bench`, which holds them against the bars.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tenon_proto::egress::Egress;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{self, Bytecode, Engine, FetchRequest, Isolate, RequestBody, Watchdog};
+use tenon_runtime_node::engine::{self, Bytecode, Engine, FetchRequest, Isolate, Body, Watchdog};
 use tokio::task::LocalSet;
 
 const WARM_UP: usize = 20_000;
@@ -196,8 +197,11 @@ impl Worker {
             modules: BTreeMap::from([("worker.js".to_owned(), Bytes::from(source.to_owned()))]),
             vars: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            services: BTreeMap::new(),
             limits: Limits::default(),
             state: StatePolicy::default(),
+            egress: Egress::default(),
+            compatibility_flags: BTreeSet::new(),
         });
         Self { digest: revision.digest(), revision }
     }
@@ -212,7 +216,7 @@ async fn fetch(isolate: &Rc<Isolate>) {
         method: "GET".to_owned(),
         url: "http://hello.default.tenon.localhost:8080/path".to_owned(),
         headers: vec![header("host", "hello.default.tenon.localhost:8080"), header("accept", "*/*")],
-        body: RequestBody::Full(Bytes::new()),
+        body: Body::Full(Bytes::new()),
     };
     let response = isolate.fetch(request).await.expect("the Worker answers");
     assert_eq!(response.status, 200);

@@ -3,7 +3,7 @@
 //! They run in the real engine, on the main thread and before the test harness makes any other; what the harness
 //! then runs are the verdicts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::Path;
 use std::rc::Rc;
@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use libtest_mimic::{Arguments, Trial};
 use serde::Deserialize;
+use tenon_proto::egress::Egress;
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{self, Engine, FetchRequest, Isolate, RequestBody, Watchdog};
+use tenon_runtime_node::engine::{self, Engine, FetchRequest, Isolate, Body, Watchdog};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -89,9 +90,12 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
         modules: [module(file), module(SHARED)].into_iter().collect::<Result<BTreeMap<_, _>, std::io::Error>>()?,
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
+        services: BTreeMap::new(),
         // Not what is tested here.
         limits: Limits { cpu_ms: 10_000, startup_ms: 10_000, ..Limits::default() },
         state: StatePolicy::default(),
+        egress: Egress::default(),
+        compatibility_flags: BTreeSet::new(),
     };
     let isolate = Isolate::start(engine, revision.digest(), Rc::new(revision), None).await?;
     let response = isolate
@@ -100,11 +104,11 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
             method: "POST".to_owned(),
             url: "https://web.test/path?a=1".to_owned(),
             headers: vec![Header { name: "x-test".to_owned(), value: Bytes::from_static(b"yes") }],
-            body: RequestBody::Full(Bytes::from_static(b"the body")),
+            body: Body::Full(Bytes::from_static(b"the body")),
         })
         .await?;
     isolate.idle().await;
-    Ok(serde_json::from_slice(&response.body)?)
+    Ok(serde_json::from_slice(&response.body.collect().await?)?)
 }
 
 /// What Workers have logged, each line as "LEVEL text".

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use tenon_proto::egress::Egress;
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 
 use super::*;
@@ -21,8 +22,11 @@ fn loaded(name: &str, version: &str, file: &str) -> Loaded {
         modules: BTreeMap::new(),
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
+        services: BTreeMap::new(),
         limits: Limits::default(),
         state: StatePolicy::default(),
+        egress: Egress::default(),
+        compatibility_flags: BTreeSet::new(),
     };
     Loaded { place: place(file), digest: revision.digest(), revision: Arc::new(revision), routes: Vec::new() }
 }

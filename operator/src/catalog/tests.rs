@@ -1,6 +1,6 @@
 //! The catalog through its socket, as a router and a node see it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use tenon_proto::catalog::catalog_client::CatalogClient;
@@ -8,6 +8,7 @@ use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{
     GetRevisionRequest, GetRevisionResponse, Recovered, ReportRequest, WatchRequest, WorkerReport, worker_report,
 };
+use tenon_proto::egress::Egress;
 use tenon_proto::revision::{Assembler, Limits, StatePolicy};
 use tonic::transport::Channel;
 use tonic::{Code, Streaming};
@@ -22,8 +23,11 @@ pub(super) fn revision(worker: &str, name: &str) -> Arc<Revision> {
         modules: [("worker.js".to_owned(), "export default {}".into())].into(),
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
+        services: BTreeMap::new(),
         limits: Limits::default(),
         state: StatePolicy::default(),
+        egress: Egress::default(),
+        compatibility_flags: BTreeSet::new(),
     })
 }
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use serde_json::json;
-use tenon_crds::{Limits, WorkerRevisionSpec, WorkerStatus};
+use tenon_crds::{Egress, Limits, WorkerRevisionSpec, WorkerStatus};
 
 use super::*;
 
@@ -40,6 +40,9 @@ fn snapshot_of(worker: &Worker, name: &str) -> WorkerRevision {
         modules: BTreeMap::from([("worker.js".to_owned(), "export default {}".to_owned())]),
         vars: BTreeMap::new(),
         secrets: worker.spec.secrets.clone(),
+        services: Vec::new(),
+        egress: Egress::default(),
+        compatibility_flags: Vec::new(),
         limits: Limits::default(),
         state: None,
     };

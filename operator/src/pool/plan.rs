@@ -98,6 +98,17 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
         .map(|i| json!({"name": format!("shard-{i}"), "containerPort": FIRST_SHARD_PORT + i}))
         .chain([json!({"name": "admin", "containerPort": ADMIN_PORT})])
         .collect();
+    let args: Vec<_> = [
+        format!("--catalog={}", settings.catalog),
+        format!("--shards={}", spec.shards_per_node),
+        format!("--shard-port={FIRST_SHARD_PORT}"),
+        format!("--isolates-per-shard={}", spec.isolates_per_shard),
+        format!("--drain-grace={DRAIN_GRACE_SECONDS}s"),
+        format!("--code-cache-dir={CODE_CACHE_DIR}"),
+    ]
+    .into_iter()
+    .chain(spec.egress.allow_cidrs.iter().map(|network| format!("--egress-allow={network}")))
+    .collect();
     let probe = |path| json!({"httpGet": {"path": path, "port": "admin"}, "periodSeconds": 5});
     json!({
         // Nodes hold no Kubernetes credentials.
@@ -117,14 +128,7 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
         "containers": [{
             "name": "runtime-node",
             "image": settings.image,
-            "args": [
-                format!("--catalog={}", settings.catalog),
-                format!("--shards={}", spec.shards_per_node),
-                format!("--shard-port={FIRST_SHARD_PORT}"),
-                format!("--isolates-per-shard={}", spec.isolates_per_shard),
-                format!("--drain-grace={DRAIN_GRACE_SECONDS}s"),
-                format!("--code-cache-dir={CODE_CACHE_DIR}"),
-            ],
+            "args": args,
             "env": [{"name": "TENON_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
             "ports": ports,
             "volumeMounts": [{"name": "cache", "mountPath": CACHE_MOUNT}],
@@ -206,9 +210,12 @@ mod tests {
         .unwrap()
     }
 
+    fn settings() -> Settings {
+        Settings { image: "node:1".to_owned(), catalog: "http://operator:7070".to_owned() }
+    }
+
     fn planned() -> Children {
-        let settings = Settings { image: "node:1".to_owned(), catalog: "http://operator:7070".to_owned() };
-        children(&pool(), "tenon-system", &settings)
+        children(&pool(), "tenon-system", &settings())
     }
 
     #[test]
@@ -247,6 +254,16 @@ mod tests {
         let volumes = pod.volumes.unwrap();
         let volume = volumes.iter().find(|volume| volume.name == mount.name).unwrap();
         assert_eq!(volume.empty_dir.clone().unwrap().size_limit.unwrap().0, CACHE_SIZE_LIMIT);
+    }
+
+    #[test]
+    fn nodes_are_told_which_networks_are_open() {
+        let mut pool = pool();
+        pool.spec.egress.allow_cidrs = vec!["10.1.0.0/16".to_owned(), "fd00:1::/32".to_owned()];
+        let pod = children(&pool, "tenon-system", &settings()).deployment.spec.template.spec.unwrap();
+        let args = pod.containers[0].args.clone().unwrap();
+        let allowed: Vec<_> = args.iter().filter(|arg| arg.starts_with("--egress-allow")).collect();
+        assert_eq!(allowed, ["--egress-allow=10.1.0.0/16", "--egress-allow=fd00:1::/32"]);
     }
 
     #[test]

@@ -82,10 +82,12 @@ pub fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
 /// The conditions that are decided here.
 const CONDITIONS: [&str; 4] = ["Compiled", "BindingsResolved", "Programmed", "Ready"];
 
-/// The part of a status that is decided here: what nodes tell of a Worker is written by [`crate::health`].
+/// The part of a status that is decided here: what nodes tell of a Worker is written by [`crate::health`], and how far its
+/// schedules have come by [`crate::schedule`].
 fn own(mut status: WorkerStatus) -> WorkerStatus {
     status.conditions.retain(|condition| CONDITIONS.contains(&condition.type_.as_str()));
     status.crash_loops.clear();
+    status.schedules.clear();
     status
 }
 
@@ -203,6 +205,7 @@ fn status(
         url,
         latest_revision: latest,
         crash_loops: Vec::new(),
+        schedules: Vec::new(),
     }
 }
 

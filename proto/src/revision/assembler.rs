@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 
-use super::{MAX_MODULE_BYTES, MAX_MODULES, MAX_SOURCE_BYTES, Revision, from_variables};
+use super::{MAX_BINDINGS, MAX_MODULE_BYTES, MAX_MODULES, MAX_SOURCE_BYTES, Revision, UnknownFlag, from_variables};
 use crate::catalog::{self, GetRevisionResponse, get_revision_response::Part};
+use crate::egress::{Egress, InvalidHostPattern};
 use crate::id::{InvalidDigest, InvalidWorkerId, RevisionDigest};
 
 /// Why a stream of `GetRevision` is not a revision.
@@ -34,6 +35,10 @@ pub enum MalformedRevision {
     Worker(#[from] InvalidWorkerId),
     #[error(transparent)]
     Digest(#[from] InvalidDigest),
+    #[error(transparent)]
+    Egress(#[from] InvalidHostPattern),
+    #[error(transparent)]
+    Flag(#[from] UnknownFlag),
 }
 
 /// What is too much about a revision.
@@ -45,6 +50,8 @@ pub enum TooLarge {
     Module(String),
     #[error("the modules have more than {MAX_SOURCE_BYTES} bytes together")]
     Source,
+    #[error("a Worker has at most {MAX_BINDINGS} bindings, and host patterns for its egress")]
+    Bindings,
 }
 
 /// Puts a revision together from the messages of a `GetRevision` stream.
@@ -64,6 +71,7 @@ impl Assembler {
     /// When what has come so far cannot become a revision. The assembler is of no use after that.
     pub fn push(&mut self, message: GetRevisionResponse) -> Result<(), MalformedRevision> {
         match message.part {
+            Some(Part::Head(head)) if bindings(&head) > MAX_BINDINGS => return Err(TooLarge::Bindings.into()),
             Some(Part::Head(head)) if head.modules as usize > MAX_MODULES => return Err(TooLarge::Modules.into()),
             Some(Part::Head(head)) => self.head = Some(head),
             Some(Part::Module(chunk)) => self.push_chunk(chunk)?,
@@ -110,8 +118,17 @@ impl Assembler {
         if !self.modules.contains_key(&head.entrypoint) {
             return Err(MalformedRevision::NoEntrypoint(head.entrypoint));
         }
+        let services = head.services.iter().map(|service| Ok((service.name.clone(), service.worker.parse()?)));
+        let egress = match &head.egress {
+            None => Egress::Open,
+            Some(only) => Egress::Only(only.allow.iter().map(|host| host.parse()).collect::<Result<_, _>>()?),
+        };
+        let flags = head.compatibility_flags.iter().map(|flag| flag.parse());
         let revision = Revision {
             state: head.state().into(),
+            services: services.collect::<Result<_, InvalidWorkerId>>()?,
+            compatibility_flags: flags.collect::<Result<_, _>>()?,
+            egress,
             worker: head.worker.parse()?,
             name: head.revision,
             entrypoint: head.entrypoint,
@@ -127,4 +144,10 @@ impl Assembler {
         }
         Ok((actual, revision))
     }
+}
+
+/// Everything in a head of which there can be many.
+fn bindings(head: &catalog::RevisionHead) -> usize {
+    let hosts = head.egress.as_ref().map_or(0, |egress| egress.allow.len());
+    head.vars.len() + head.secrets.len() + head.services.len() + head.compatibility_flags.len() + hosts
 }

@@ -13,8 +13,24 @@ fn revision() -> Revision {
         .into(),
         vars: [("GREETING".to_owned(), "hello".to_owned())].into(),
         secrets: BTreeMap::new(),
+        services: BTreeMap::new(),
         limits: Limits::default(),
         state: StatePolicy::default(),
+        egress: Egress::default(),
+        compatibility_flags: BTreeSet::new(),
+    }
+}
+
+/// One that chooses everything that can be left open.
+fn choosy() -> Revision {
+    Revision {
+        secrets: [("KEY".to_owned(), "k".to_owned())].into(),
+        services: [("AUTH".to_owned(), WorkerId::new("shop", "auth"))].into(),
+        limits: Limits { subrequests: 7, ..Limits::default() },
+        state: StatePolicy::Reset,
+        egress: Egress::Only(vec!["*.example.com:8443".parse().unwrap(), "api.example.net".parse().unwrap()]),
+        compatibility_flags: CompatibilityFlag::ALL.into(),
+        ..revision()
     }
 }
 
@@ -37,6 +53,36 @@ fn assemble(messages: impl IntoIterator<Item = GetRevisionResponse>) -> Result<R
 #[test]
 fn what_is_taken_apart_comes_together_again() {
     assert_eq!(assemble(revision().to_messages()), Ok(revision()));
+    assert_eq!(assemble(choosy().to_messages()), Ok(choosy()));
+    let closed = Revision { egress: Egress::Only(Vec::new()), ..revision() };
+    assert_eq!(assemble(closed.to_messages()), Ok(closed), "no host at all is not any host");
+}
+
+#[test]
+fn what_an_older_operator_does_not_say_is_what_it_has_always_been() {
+    let mut messages: Vec<_> = revision().to_messages().collect();
+    if let Some(Part::Head(head)) = &mut messages[0].part {
+        head.limits.as_mut().unwrap().subrequests = None;
+    }
+    assert_eq!(assemble(messages), Ok(revision()));
+}
+
+#[test]
+fn a_flag_that_is_not_known_is_not_passed_over() {
+    let mut messages: Vec<_> = revision().to_messages().collect();
+    if let Some(Part::Head(head)) = &mut messages[0].part {
+        head.compatibility_flags.push("time_travel".to_owned());
+    }
+    assert_eq!(assemble(messages), Err(UnknownFlag("time_travel".to_owned()).into()));
+}
+
+#[test]
+fn too_many_bindings_are_refused_at_once() {
+    let name = |n: usize| (format!("V{n}"), String::new());
+    let with = |count| Revision { vars: (0..count).map(name).collect(), ..revision() };
+    assert!(assemble(with(MAX_BINDINGS).to_messages()).is_ok());
+    let head = with(MAX_BINDINGS + 1).to_messages().next().unwrap();
+    assert_eq!(Assembler::default().push(head), Err(TooLarge::Bindings.into()));
 }
 
 #[test]
@@ -98,8 +144,8 @@ fn a_module_that_never_ends_is_refused() {
 
 #[test]
 fn every_field_is_part_of_the_digest() {
-    let base = revision().digest();
-    let changes: [fn(&mut Revision); 7] = [
+    let mut digests = BTreeSet::from([revision().digest()]);
+    let changes: [fn(&mut Revision); 13] = [
         |r| r.worker = WorkerId::new("shop", "basket"),
         |r| r.name.push('x'),
         |r| r.entrypoint = "empty.js".into(),
@@ -107,11 +153,17 @@ fn every_field_is_part_of_the_digest() {
         |r| drop(r.vars.insert("GREETING".into(), "hi".into())),
         |r| drop(r.secrets.insert("KEY".into(), "k".into())),
         |r| r.limits.cpu_ms += 1,
+        |r| r.limits.subrequests += 1,
+        |r| r.state = StatePolicy::Reset,
+        |r| r.egress = Egress::Only(Vec::new()),
+        |r| r.egress = Egress::Only(vec!["example.com".parse().unwrap()]),
+        |r| drop(r.services.insert("AUTH".into(), WorkerId::new("shop", "auth"))),
+        |r| r.compatibility_flags = CompatibilityFlag::ALL.into(),
     ];
     for (i, change) in changes.iter().enumerate() {
         let mut changed = revision();
         change(&mut changed);
-        assert_ne!(changed.digest(), base, "change {i}");
+        assert!(digests.insert(changed.digest()), "change {i}");
     }
 }
 

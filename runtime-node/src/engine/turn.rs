@@ -229,10 +229,11 @@ impl Drop for Exited {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
 
     use bytes::Bytes;
+    use tenon_proto::egress::Egress;
     use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
     use tenon_proto::revision::{Limits, Revision, StatePolicy};
     use tokio::task::LocalSet;
@@ -254,8 +255,11 @@ mod tests {
             )]),
             vars: BTreeMap::default(),
             secrets: BTreeMap::default(),
+            services: BTreeMap::default(),
             limits: Limits::default(),
             state: StatePolicy::Persist,
+            egress: Egress::default(),
+            compatibility_flags: BTreeSet::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Workers from a string, and what becomes of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -10,10 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use libtest_mimic::Trial;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::egress::Egress;
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{Bytecode, Engine, FetchRequest, FetchResponse, Isolate, RequestBody, Watchdog};
+use tenon_runtime_node::engine::{Bytecode, Engine, FetchRequest, FetchResponse, Isolate, Body, ResponseBody, Watchdog};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -74,8 +75,11 @@ impl Shard {
                 modules: modules.iter().map(module).collect(),
                 vars: BTreeMap::new(),
                 secrets: BTreeMap::new(),
+                services: BTreeMap::new(),
                 limits: Limits { cpu_ms: 100, startup_ms: 2_000, ..Limits::default() },
                 state: StatePolicy::default(),
+                egress: Egress::default(),
+                compatibility_flags: BTreeSet::new(),
             },
         }
     }
@@ -163,7 +167,7 @@ impl Loaded {
         self.0.fetch(request(path)).await
     }
 
-    pub(crate) async fn post(&self, body: RequestBody) -> Result<FetchResponse, Failure> {
+    pub(crate) async fn post(&self, body: Body) -> Result<FetchResponse, Failure> {
         self.0.fetch(FetchRequest { method: "POST".to_owned(), body, ..request("/") }).await
     }
 }
@@ -174,7 +178,7 @@ pub(crate) fn request(path: &str) -> FetchRequest {
         method: "GET".to_owned(),
         url: format!("https://worker.test{path}"),
         headers: vec![Header { name: "x-greeting".to_owned(), value: Bytes::from_static(b"hello") }],
-        body: RequestBody::Full(Bytes::new()),
+        body: Body::Full(Bytes::new()),
     }
 }
 
@@ -184,7 +188,10 @@ pub(crate) trait Text {
 
 impl Text for FetchResponse {
     fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).expect("the tests' Workers answer with text")
+        match &self.body {
+            ResponseBody::Full(body) => std::str::from_utf8(body).expect("the tests' Workers answer with text"),
+            ResponseBody::Stream(_) => panic!("a stream is to be collected"),
+        }
     }
 }
 

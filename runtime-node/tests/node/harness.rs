@@ -7,7 +7,7 @@ pub(crate) mod client;
 #[path = "harness/log.rs"]
 pub(crate) mod log;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use libtest_mimic::Trial;
 use prometheus::Registry;
 use tenon_lifecycle::drain::{self, Signal};
 use tenon_lifecycle::readiness::Readiness;
+use tenon_proto::egress::Egress;
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_runtime_node::config::Config;
@@ -138,8 +139,11 @@ impl Stand {
             modules,
             vars: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            services: BTreeMap::new(),
             limits,
             state: StatePolicy::default(),
+            egress: Egress::default(),
+            compatibility_flags: BTreeSet::new(),
         });
         Deployed { worker, digest }
     }

@@ -1,11 +1,12 @@
 //! Pinned, in the product's own engine: every limit armed, every clock stopped, the whole of its Web API loaded. What
 //! the harness leaves out is the difference to [`pinned`](crate::pinned).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
+use tenon_proto::egress::Egress;
 use tenon_proto::id::{ShardId, WorkerId as ProductId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
@@ -50,8 +51,11 @@ async fn start(engine: &Rc<Engine>, worker: &WorkerId, source: &'static str) -> 
         modules: BTreeMap::from([("worker.js".to_owned(), Bytes::from_static(source.as_bytes()))]),
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
+        services: BTreeMap::new(),
         limits: Limits { cpu_ms: STANDSTILL_MS, startup_ms: STANDSTILL_MS, ..Limits::default() },
         state: StatePolicy::default(),
+        egress: Egress::default(),
+        compatibility_flags: BTreeSet::new(),
     });
     let digest = revision.digest();
     Isolate::start(engine, digest, revision, None).await.expect("the Workers of the benchmark start")

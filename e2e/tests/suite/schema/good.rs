@@ -13,8 +13,15 @@ pub fn workers() -> Vec<Value> {
             {"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}},
             {"name": "OTHER", "secretKeyRef": {"name": "keys", "key": "other.pem"}},
         ],
+        "services": [{"name": "AUTH", "worker": "auth"}, {"name": "SEARCH", "worker": "search.v2"}],
+        "schedules": [
+            {"cron": "*/15 9-17 * * MON-FRI", "timeZone": "Europe/Berlin"}, {"cron": "0,30 0 1 JAN *"},
+        ],
+        "egress": {"allow": ["api.example.com", "*.example.com:8443"]},
+        "compatibilityFlags": ["nodejs_compat"],
         "limits": {
             "cpuMs": 50, "wallMs": 1000, "memoryMiB": 64, "startupMs": 400, "concurrency": 10, "requestBodyMiB": 1,
+            "subrequests": 20,
         },
         "state": "Reset",
         "revisionHistoryLimit": 3,
@@ -39,6 +46,11 @@ pub fn largest_worker() -> Value {
         modules.chain([("worker.js".to_owned(), json!("export default {}"))]).collect();
     let vars: serde_json::Map<_, _> = names(128, 63).map(|name| (name, json!("x".repeat(2_000)))).collect();
     let secret = |name| json!({"name": name, "secretKeyRef": {"name": "a".repeat(253), "key": "a".repeat(253)}});
+    let service = |name| json!({"name": name, "worker": "a".repeat(63)});
+    let schedule = |i| {
+        let cron = format!("{i}{} * * * *", ",59".repeat(39));
+        json!({"cron": cron, "timeZone": "America/Argentina/ComodRivadavia"})
+    };
     let host = |i| format!("*.{}.{0}.{0}.example", long(i, 63).trim_end_matches('-'));
     let routes: Vec<_> = (0..32).map(|i| json!({"host": host(i), "path": format!("/{}", "a".repeat(1_023))})).collect();
     let spec = json!({
@@ -47,6 +59,10 @@ pub fn largest_worker() -> Value {
         "routes": routes,
         "vars": vars,
         "secrets": names(64, 60).map(|name| secret(format!("SEC{name}"))).collect::<Vec<_>>(),
+        "services": names(64, 60).map(|name| service(format!("SER{name}"))).collect::<Vec<_>>(),
+        "schedules": (0..16).map(schedule).collect::<Vec<_>>(),
+        "egress": {"allow": (0..128).map(|i| format!("{}:65535", host(i))).collect::<Vec<_>>()},
+        "compatibilityFlags": ["nodejs_compat"],
     });
     object("Worker", &"w".repeat(63), spec)
 }
@@ -59,6 +75,9 @@ pub fn revision() -> Value {
         "modules": {"worker.js": "export default {}"},
         "vars": {"GREETING": "Hello"},
         "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}}],
+        "services": [{"name": "AUTH", "worker": "auth"}],
+        "egress": {"allow": ["api.example.com", "*.example.com:8443"]},
+        "compatibilityFlags": ["nodejs_compat"],
         "limits": {"cpuMs": 50},
         "state": "Persist",
     });
@@ -72,6 +91,7 @@ pub fn pool() -> Value {
         "isolatesPerShard": 100,
         "resources": {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "2Gi", "cpu": 3}},
         "limits": {"default": {"cpuMs": 50, "memoryMiB": 64}, "max": {"cpuMs": 50, "memoryMiB": 64}},
+        "egress": {"allowCidrs": ["10.1.0.0/16", "fd00:1::/32"]},
         "runtimeClassName": "gvisor",
         "nodeSelector": {"example.com/disk": "fast"},
         "tolerations": [

@@ -1,0 +1,144 @@
+//! To which hosts a Worker may connect, as far as its own object says. It narrows what the node's policy leaves open.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a Worker may connect to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Egress {
+    /// Any host that the node's policy leaves open.
+    #[default]
+    Open,
+    /// These of them, in the order in which the Worker has them.
+    Only(Vec<HostPattern>),
+}
+
+impl Egress {
+    /// # Arguments
+    /// * `host` - as URLs have it: a name in lower case without a dot at its end, or an IP address.
+    pub fn allows(&self, host: &str, port: u16) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Only(patterns) => patterns.iter().any(|pattern| pattern.matches(host, port)),
+        }
+    }
+}
+
+/// `api.example.com`, or `*.example.com` for every name below example.com, each perhaps with `:port`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPattern {
+    /// Every name below `host` instead of itself.
+    below: bool,
+    host: String,
+    /// Any port where there is none.
+    port: Option<u16>,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0:?} is not a host pattern: write a DNS name in lower case, with *. before it for all names below it")]
+pub struct InvalidHostPattern(String);
+
+impl HostPattern {
+    /// See [`Egress::allows`].
+    pub fn matches(&self, host: &str, port: u16) -> bool {
+        if self.port.is_some_and(|only| only != port) {
+            return false;
+        }
+        if !self.below {
+            return host == self.host;
+        }
+        let name = host.strip_suffix(&self.host).and_then(|rest| rest.strip_suffix('.'));
+        name.is_some_and(|name| !name.is_empty())
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = InvalidHostPattern;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidHostPattern(text.to_owned());
+        let (name, port) = match text.split_once(':') {
+            Some((name, port)) => {
+                let is_plain = port.bytes().all(|b| b.is_ascii_digit()) && !port.starts_with('0');
+                let port = port.parse().ok().filter(|_| is_plain).ok_or_else(invalid)?;
+                (name, Some(port))
+            }
+            None => (text, None),
+        };
+        let (below, host) = name.strip_prefix("*.").map_or((false, name), |rest| (true, rest));
+        if host.split('.').all(is_label) { Ok(Self { below, host: host.to_owned(), port }) } else { Err(invalid()) }
+    }
+}
+
+/// Of a DNS name, in lower case.
+fn is_label(label: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=63).contains(&label.len()) && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.below { "*." } else { "" })?;
+        f.write_str(&self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn only(patterns: &[&str]) -> Egress {
+        Egress::Only(patterns.iter().map(|pattern| pattern.parse().unwrap()).collect())
+    }
+
+    #[test]
+    fn a_worker_that_says_nothing_may_go_anywhere_and_one_with_an_empty_list_nowhere() {
+        assert!(Egress::default().allows("example.com", 443));
+        assert!(!only(&[]).allows("example.com", 443));
+    }
+
+    #[test]
+    fn a_name_is_itself_and_nothing_else() {
+        let egress = only(&["api.example.com"]);
+        assert!(egress.allows("api.example.com", 443) && egress.allows("api.example.com", 8443));
+        for other in ["example.com", "x.api.example.com", "xapi.example.com", "api.example.com.evil.net"] {
+            assert!(!egress.allows(other, 443), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_wildcard_is_every_name_below_and_not_the_name_itself() {
+        let egress = only(&["*.example.com"]);
+        assert!(egress.allows("a.example.com", 443) && egress.allows("a.b.example.com", 443));
+        for other in ["example.com", ".example.com", "aexample.com", "a.example.com.evil.net"] {
+            assert!(!egress.allows(other, 443), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_port_leaves_that_port_alone() {
+        let egress = only(&["*.example.com:8443"]);
+        assert!(egress.allows("a.example.com", 8443));
+        assert!(!egress.allows("a.example.com", 443));
+    }
+
+    #[test]
+    fn what_is_not_a_pattern_is_refused() {
+        let long = format!("{}.com", "a".repeat(64));
+        for bad in
+            ["", "*", "*.", "a..b", "-a", "a-", "A.com", "a.*.com", "a:0", "a:65536", "a:+1", "a:", "[::1]", &long]
+        {
+            assert!(bad.parse::<HostPattern>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_reads_as_it_was_written(text in "([*][.])?[a-z0-9]([-a-z0-9]{0,5}[a-z0-9])?([.][a-z0-9]{1,5}){0,3}(:[1-9][0-9]{0,3})?") {
+            prop_assert_eq!(text.parse::<HostPattern>().unwrap().to_string(), text);
+        }
+    }
+}
