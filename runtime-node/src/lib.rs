@@ -8,6 +8,7 @@
 //! - [`engine`]: everything V8.
 //! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
 //! - [`pool`], [`admission`], [`tenants`], [`spares`] and [`upkeep`]: policy, without V8 or sockets.
+//! - [`egress`]: what Workers fetch.
 //! - [`buffers`]: what answers are written into.
 //! - [`memory`]: the node's budget and how much of it is used.
 //! - [`source`]: revisions from the catalog, by digest; [`reports`]: what the operator is told of them.
@@ -15,6 +16,7 @@
 pub mod admission;
 pub mod buffers;
 pub mod config;
+pub mod egress;
 pub mod engine;
 pub mod memory;
 pub mod metrics;

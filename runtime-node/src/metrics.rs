@@ -12,6 +12,7 @@ use tenon_proto::id::ShardId;
 
 use crate::admission::Refusal;
 use crate::buffers::BufferMetrics;
+use crate::egress::error::Stage;
 use crate::engine::BytecodeLookup;
 use crate::pool::Eviction;
 
@@ -38,6 +39,9 @@ pub struct Metrics {
     buffers: IntGaugeVec,
     buffer_fallbacks: IntCounterVec,
     bytecode_lookups: IntCounterVec,
+    egress_requests: IntCounterVec,
+    egress_connections: IntGaugeVec,
+    egress_bytes: IntCounterVec,
     /// Of the whole node: revisions that are left alone for a while, because their code failed several times in a row.
     pub crash_loops: IntGauge,
     /// Bytes, of the whole node.
@@ -70,6 +74,22 @@ pub struct ShardMetrics {
     spare_hits: IntCounter,
     spare_misses: IntCounter,
     bytecode: Vec<IntCounter>,
+    /// Of what its Workers fetch.
+    pub egress: EgressMetrics,
+}
+
+/// What a shard's Workers fetch.
+#[derive(Clone)]
+pub struct EgressMetrics {
+    ok: IntCounter,
+    failed: Vec<IntCounter>,
+    /// Connections to origins.
+    pub open: IntGauge,
+    /// Those that nobody uses just now.
+    pub idle: IntGauge,
+    /// Bytes of bodies.
+    pub sent: IntCounter,
+    pub received: IntCounter,
 }
 
 /// Isolates by what becomes of them.
@@ -127,6 +147,17 @@ impl Metrics {
                 "Answers whose buffer came from the global allocator.",
                 &["shard", "reason"],
             )?,
+            egress_requests: counter(
+                "tenon_egress_requests_total",
+                "Fetches by Workers, by how they ended or at which stage they failed.",
+                &["shard", "outcome"],
+            )?,
+            egress_connections: gauge("tenon_egress_connections", "Connections to origins.", &["shard", "state"])?,
+            egress_bytes: counter(
+                "tenon_egress_bytes_total",
+                "Bytes of bodies that Workers fetched or sent.",
+                &["shard", "direction"],
+            )?,
             crash_loops: register(
                 registry,
                 IntGauge::new("tenon_worker_crash_loops", "Revisions whose code fails again and again."),
@@ -167,6 +198,14 @@ impl Metrics {
             spare_hits: of(&self.spare_lookups, "hit"),
             spare_misses: of(&self.spare_lookups, "miss"),
             bytecode: BytecodeLookup::ALL.iter().map(|lookup| of(&self.bytecode_lookups, lookup.as_str())).collect(),
+            egress: EgressMetrics {
+                ok: of(&self.egress_requests, "ok"),
+                failed: Stage::ALL.iter().map(|stage| of(&self.egress_requests, stage.as_str())).collect(),
+                open: self.egress_connections.with_label_values(&[shard.as_str(), "open"]),
+                idle: self.egress_connections.with_label_values(&[shard.as_str(), "idle"]),
+                sent: of(&self.egress_bytes, "sent"),
+                received: of(&self.egress_bytes, "received"),
+            },
         }
     }
 }
@@ -212,6 +251,29 @@ impl ShardMetrics {
     }
 }
 
+impl EgressMetrics {
+    /// A request has ended, with a response or at that stage.
+    pub fn ended(&self, failure: Option<Stage>) {
+        failure.map_or(&self.ok, |stage| &self.failed[stage as usize]).inc();
+    }
+}
+
+impl Default for EgressMetrics {
+    /// Counts for nobody.
+    fn default() -> Self {
+        let counter = || IntCounter::new("uncounted", "Counted for nobody.").expect("the name is one");
+        let gauge = || IntGauge::new("uncounted", "Counted for nobody.").expect("the name is one");
+        Self {
+            ok: counter(),
+            failed: Stage::ALL.iter().map(|_| counter()).collect(),
+            open: gauge(),
+            idle: gauge(),
+            sent: counter(),
+            received: counter(),
+        }
+    }
+}
+
 /// One invocation's time, which is observed when this is dropped.
 pub struct Observation<'a> {
     metrics: &'a ShardMetrics,
@@ -252,6 +314,10 @@ mod tests {
         for why in Eviction::ALL {
             shard.evicted(why);
             assert_eq!(metrics.evictions.with_label_values(&["0", why.as_str()]).get(), 1, "{}", why.as_str());
+        }
+        for stage in Stage::ALL {
+            shard.egress.ended(Some(stage));
+            assert_eq!(metrics.egress_requests.with_label_values(&["0", stage.as_str()]).get(), 1, "{}", stage.as_str());
         }
     }
 

@@ -1,0 +1,347 @@
+//! The way of a request, from a Worker's word to the response's body.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode, Version};
+use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
+use rustc_hash::FxHashMap;
+use rustls::ClientConfig;
+use rustls::client::Resumption;
+use tenon_proto::egress::Egress;
+use tenon_proto::id::WorkerId;
+use tokio::net::TcpStream;
+use url::Url;
+
+use super::connection::{Origin, WINDOW};
+use super::dial::dial;
+use super::error::Stage;
+use super::incoming::receive;
+use super::message::{Outgoing, RedirectMode, Request, Response, Sending};
+use super::names::Names;
+use super::policy::{self, Allowed, Policy};
+use super::pool::{Found, Lease, Pool};
+use super::redirect::{self, Next};
+use super::seats::{Open, Seats};
+use super::{EgressError, Settings, decode};
+use crate::metrics::EgressMetrics;
+
+/// How long all attempts to connect may take together.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Tenants whose sessions of TLS are kept, and how many of each.
+const TENANTS: usize = 256;
+const SESSIONS: usize = 32;
+
+/// What the two ends of a connection say to each other, and what is ours to say: dropped from a request, as browsers do.
+/// A Host of its own would lead a request past the Worker's list of hosts.
+const NOT_ITS_OWN: [HeaderName; 10] = [
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::EXPECT,
+    header::HOST,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// The same of a response: they were said to us.
+const OF_THE_CONNECTION: [HeaderName; 6] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// What the shard may use of others' on whose behalf, and what it costs them.
+#[derive(Clone)]
+pub struct Account {
+    pub worker: WorkerId,
+    /// The hosts that it may connect to, as far as it says so itself.
+    pub egress: Egress,
+    pub ledger: Rc<dyn Ledger>,
+}
+
+/// What an invocation may use.
+pub trait Ledger {
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// When there were as many as the invocation may make, which is how many.
+    fn subrequest(&self) -> Result<(), u32>;
+
+    /// Counts memory for as long as what is returned is there. `None` when there is no room for it.
+    fn hold(&self, bytes: usize) -> Option<Box<dyn Any>>;
+}
+
+/// A shard's. Belongs to its thread, where a [`tokio::task::LocalSet`] must be running.
+pub struct Client {
+    policy: Policy,
+    names: Names,
+    seats: Seats,
+    pool: Rc<Pool>,
+    tls: Arc<ClientConfig>,
+    /// With sessions to resume, of each tenant.
+    tls_of: RefCell<FxHashMap<Rc<str>, Arc<ClientConfig>>>,
+    metrics: EgressMetrics,
+}
+
+/// One request on its way to one origin.
+struct Hop<'a> {
+    account: &'a Account,
+    method: &'a Method,
+    url: &'a Url,
+    headers: &'a HeaderMap,
+}
+
+impl Client {
+    pub fn new(settings: &Settings, metrics: EgressMetrics) -> Self {
+        Self {
+            policy: settings.policy.clone(),
+            names: Names::new(settings),
+            seats: Seats::new(settings.bounds),
+            pool: Pool::new(settings.bounds, metrics.idle.clone()),
+            tls: Arc::clone(&settings.tls),
+            tls_of: RefCell::default(),
+            metrics,
+        }
+    }
+
+    /// Sends a request, and others where it is redirected. Resolves when the head of the response is there; dropping the
+    /// future, or later the body, gives it up.
+    ///
+    /// Of the request's headers those are dropped that are the connection's, or ours to say; some are added that every
+    /// request has. A response's body is decoded as its `Content-Encoding` says, which is then gone from the headers with
+    /// its length: whoever hands the response on hands on what was decoded.
+    ///
+    /// # Errors
+    /// When it may not be sent, or there is no response.
+    pub async fn fetch(&self, account: &Account, request: Request) -> Result<Response, EgressError> {
+        let fetched = self.follow(account, request).await;
+        self.metrics.ended(fetched.as_ref().err().map(EgressError::stage));
+        fetched
+    }
+
+    async fn follow(&self, account: &Account, request: Request) -> Result<Response, EgressError> {
+        let Request { mut method, mut url, mut headers, mut body, redirect: mode } = request;
+        complete(&mut headers);
+        let mut redirects = 0;
+        loop {
+            account.ledger.subrequest().map_err(EgressError::Subrequests)?;
+            let again = body.again();
+            let hop = Hop { account, method: &method, url: &url, headers: &headers };
+            let (response, open) = self.exchange(&hop, body).await?;
+            if mode == RedirectMode::Error && redirect::is_redirect(response.status()) {
+                return Err(EgressError::Redirect("the request's redirect mode is \"error\""));
+            }
+            let next = match mode {
+                RedirectMode::Follow => {
+                    let head = response.headers();
+                    redirect::next(response.status(), head, &method, &url, redirects, again.is_some())?
+                }
+                RedirectMode::Error | RedirectMode::Manual => Next::Stay,
+            };
+            match next {
+                Next::Stay => return Ok(self.answer(&hop, response, open, redirects > 0)),
+                Next::Go { url: target, as_get, elsewhere } => {
+                    redirect::trim(&mut headers, as_get, elsewhere);
+                    url = target;
+                    if as_get {
+                        method = Method::GET;
+                    }
+                    body = again.filter(|_| !as_get).unwrap_or(Outgoing::Empty);
+                    redirects += 1;
+                }
+            }
+        }
+    }
+
+    /// Sends a request to its origin.
+    async fn exchange(&self, hop: &Hop<'_>, body: Outgoing) -> Result<(http::Response<Incoming>, Held), EgressError> {
+        let origin = hop.origin()?;
+        let seat = self.seats.take(hop.account.worker.as_str(), &origin.tenant).await;
+        let (response, lease) = self.send(hop, &origin, body).await?;
+        let open = seat.open()?;
+        let memory = hop.account.ledger.hold(WINDOW).ok_or(EgressError::Memory)?;
+        let held = match lease {
+            Lease { sender: super::connection::Sender::Http1(_), .. } => {
+                self.pool.give_back(origin, lease);
+                Held { _lease: None, _open: open, _memory: memory }
+            }
+            shared => Held { _lease: Some(shared), _open: open, _memory: memory },
+        };
+        Ok((response, held))
+    }
+
+    /// Sends it over a connection of the pool's or a new one. An origin may close a connection just when it is used again:
+    /// what it cannot have begun with is sent once more, over a new one.
+    async fn send(
+        &self,
+        hop: &Hop<'_>,
+        origin: &Origin,
+        mut body: Outgoing,
+    ) -> Result<(http::Response<Incoming>, Lease), EgressError> {
+        let mut lease = self.lease(origin).await?;
+        loop {
+            let again = body.again();
+            let sending = Sending::new(body, self.metrics.sent.clone());
+            let request = lease.sender.request(hop.method, hop.url, hop.headers, sending);
+            let request = request.ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
+            let mut unsent = match lease.sender.send(request).await {
+                Ok(response) => return Ok((response, lease)),
+                Err(unsent) => unsent,
+            };
+            let whole = unsent.take_message().map(|request| request.into_body().into_inner());
+            let error = unsent.into_error();
+            // Nothing was sent, or nothing that must not be sent twice and was answered by the connection's end.
+            let was_closed = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+            let retried = whole.or_else(|| again.filter(|_| was_closed && hop.method.is_idempotent()));
+            match retried {
+                Some(retried) if lease.is_used => {
+                    body = retried;
+                    lease = self.open(origin).await?;
+                }
+                _ => return Err(origin.exchange_failed(&error)),
+            }
+        }
+    }
+
+    async fn lease(&self, origin: &Origin) -> Result<Lease, EgressError> {
+        match self.pool.take(origin) {
+            Found::Lease(lease) => Ok(lease),
+            // Once: whatever has become of that one, who then finds nothing opens one too.
+            Found::Opening(opening) if origin.secure => {
+                let _closed = opening.acquire().await;
+                match self.pool.take(origin) {
+                    Found::Lease(lease) => Ok(lease),
+                    Found::Opening(_) | Found::Nothing => self.open(origin).await,
+                }
+            }
+            Found::Opening(_) | Found::Nothing => self.open(origin).await,
+        }
+    }
+
+    /// Opens a connection to the origin.
+    async fn open(&self, origin: &Origin) -> Result<Lease, EgressError> {
+        let _opening = origin.secure.then(|| self.pool.open(origin));
+        let addresses = self.judged(origin).await?;
+        let stream = connect(origin, &addresses).await?;
+        let sender = origin.greet(stream, self.tls(&origin.tenant), &self.metrics.open).await?;
+        Ok(self.pool.lease(origin, sender))
+    }
+
+    /// The addresses of the origin that may be connected to.
+    async fn judged(&self, origin: &Origin) -> Result<Vec<Allowed>, EgressError> {
+        let addresses = self.names.addresses(&origin.host).await?;
+        let mut allowed = Vec::new();
+        for address in addresses {
+            match self.policy.judge(address) {
+                Ok(address) => allowed.push(address),
+                // It is what the Worker itself has written.
+                Err(why) if !matches!(origin.host, url::Host::Domain(_)) => {
+                    return Err(EgressError::RefusedAddress { host: origin.host(), why });
+                }
+                Err(_) => {}
+            }
+        }
+        if allowed.is_empty() { Err(EgressError::RefusedName { host: origin.host() }) } else { Ok(allowed) }
+    }
+
+    fn tls(&self, tenant: &Rc<str>) -> Arc<ClientConfig> {
+        let mut tls_of = self.tls_of.borrow_mut();
+        if tls_of.len() >= TENANTS && !tls_of.contains_key(tenant) {
+            // Whoever comes back has a full handshake to make, once.
+            tls_of.clear();
+        }
+        let made = tls_of.entry(Rc::clone(tenant)).or_insert_with(|| {
+            let mut config = (*self.tls).clone();
+            config.resumption = Resumption::in_memory_sessions(SESSIONS);
+            Arc::new(config)
+        });
+        Arc::clone(made)
+    }
+
+    fn answer(&self, hop: &Hop<'_>, response: http::Response<Incoming>, held: Held, redirected: bool) -> Response {
+        let (mut head, body) = response.into_parts();
+        for name in &OF_THE_CONNECTION {
+            head.headers.remove(name);
+        }
+        let reason = match head.extensions.get::<ReasonPhrase>() {
+            Some(reason) => reason.as_bytes().iter().map(|byte| char::from(*byte)).collect(),
+            None if head.version < Version::HTTP_2 => head.status.canonical_reason().unwrap_or_default().to_owned(),
+            None => String::new(),
+        };
+        let body = has_body(hop.method, head.status).then(|| {
+            let body = receive(body, self.metrics.received.clone(), held);
+            let codings = decode::codings(&head.headers);
+            if codings.is_empty() {
+                return body;
+            }
+            head.headers.remove(header::CONTENT_ENCODING);
+            head.headers.remove(header::CONTENT_LENGTH);
+            decode::decode(&codings, body, &hop.account.ledger)
+        });
+        Response { status: head.status, reason, headers: head.headers, url: hop.url.clone(), redirected, body }
+    }
+}
+
+/// What a response has until its body's end.
+struct Held {
+    _lease: Option<Lease>,
+    _open: Open,
+    _memory: Box<dyn Any>,
+}
+
+impl Hop<'_> {
+    /// Whom it goes to, if it may.
+    fn origin(&self) -> Result<Origin, EgressError> {
+        let secure = match self.url.scheme() {
+            "https" => true,
+            "http" => false,
+            other => return Err(EgressError::Scheme(other.to_owned())),
+        };
+        let host = self.url.host().ok_or_else(|| EgressError::Request("its URL has no host".to_owned()))?.to_owned();
+        let port = self.url.port_or_known_default().expect("these schemes have one");
+        if policy::is_bad_port(port) {
+            return Err(EgressError::BadPort(port));
+        }
+        let name = host.to_string();
+        if !self.account.egress.allows(name.strip_suffix('.').unwrap_or(&name), port) {
+            return Err(EgressError::NotListed { host: name, port });
+        }
+        Ok(Origin { tenant: self.account.worker.namespace().into(), secure, host, port })
+    }
+}
+
+async fn connect(origin: &Origin, addresses: &[Allowed]) -> Result<TcpStream, EgressError> {
+    let late = |_| EgressError::TimedOut { stage: Stage::Connect, host: origin.host(), seconds: CONNECT.as_secs() };
+    let connected = tokio::time::timeout(CONNECT, dial(addresses, origin.port)).await.map_err(late)?;
+    connected.map_err(|source| EgressError::Connect { host: origin.host(), port: origin.port, source })
+}
+
+/// Drops what is not the Worker's to say, and adds what every request says.
+fn complete(headers: &mut HeaderMap) {
+    for name in &NOT_ITS_OWN {
+        headers.remove(name);
+    }
+    // A part of what was coded cannot be decoded.
+    let codings = if headers.contains_key(header::RANGE) { "identity" } else { "gzip, br" };
+    for (name, value) in [(header::ACCEPT, "*/*"), (header::ACCEPT_ENCODING, codings), (header::USER_AGENT, "Tenon")] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+}
+
+/// Whether a response to it has one at all, be it empty (RFC 9110 §6.4.1).
+fn has_body(method: &Method, status: StatusCode) -> bool {
+    *method != Method::HEAD && !matches!(status.as_u16(), 101 | 103 | 204 | 205 | 304)
+}

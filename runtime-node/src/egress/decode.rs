@@ -1,0 +1,191 @@
+//! Content codings, undone step by step (Fetch §4.6, RFC 9110 §8.4).
+//!
+//! A body is decoded as it is read, up to [`PIECE`] bytes at a time, so that one which would become a million times its
+//! size is as large as what has been read of it. What a decoder needs for itself is told by the body's first bytes, and
+//! counted against the Worker's memory before there is one.
+
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use async_compression::codecs::zstd::params::DParameter;
+use async_compression::tokio::bufread::{BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder};
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::{HeaderMap, header};
+use tokio::io::AsyncRead;
+use tokio_util::io::{ReaderStream, StreamReader};
+
+use super::{Bytestream, EgressError, Ledger};
+
+/// What is decoded at once, in bytes: some 0.1 ms of work.
+const PIECE: usize = 32 * 1024;
+
+/// As many as one after another make sense; more are somebody's attack.
+const MOST: usize = 3;
+
+/// Bytes that say how much memory a decoder needs: a frame's header of Zstandard, the longest.
+const TELLING: usize = 18;
+
+/// The largest window of Zstandard that HTTP allows (RFC 9659): 8 MiB.
+const ZSTD_WINDOW: u32 = 23;
+const ZSTD_SMALLEST: u32 = 17;
+
+/// What a frame begins with.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+/// How a body has been coded, in the order in which that was done. Empty where it has not, or by something unknown: then
+/// it is left to the Worker.
+pub(super) fn codings(headers: &HeaderMap) -> Vec<Coding> {
+    let values = headers.get_all(header::CONTENT_ENCODING).into_iter();
+    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let names = names.map(|name| name.trim_ascii()).filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
+    let codings: Option<Vec<_>> = names.map(Coding::of).collect();
+    codings.filter(|codings| codings.len() <= MOST).unwrap_or_default()
+}
+
+impl Coding {
+    fn of(name: &[u8]) -> Option<Self> {
+        Some(match name.to_ascii_lowercase().as_slice() {
+            b"gzip" | b"x-gzip" => Self::Gzip,
+            b"deflate" => Self::Deflate,
+            b"br" => Self::Brotli,
+            b"zstd" => Self::Zstd,
+            _ => return None,
+        })
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// What a decoder of a body that begins like this takes, in bytes, and a little more.
+    fn memory(self, beginning: &[u8]) -> usize {
+        match self {
+            Self::Gzip | Self::Deflate => 64 << 10,
+            Self::Brotli => (1 << brotli_window(beginning)) + (1 << 20),
+            Self::Zstd => (1 << zstd_window(beginning)) + (512 << 10),
+        }
+    }
+}
+
+/// Undoes the codings of a body.
+///
+/// # Arguments
+/// * `ledger` - has the memory for it.
+pub(super) fn decode(codings: &[Coding], body: Bytestream, ledger: &Rc<dyn Ledger>) -> Bytestream {
+    codings.iter().rev().fold(body, |body, coding| undo(*coding, body, Rc::clone(ledger)))
+}
+
+fn undo(coding: Coding, mut body: Bytestream, ledger: Rc<dyn Ledger>) -> Bytestream {
+    let decoded = async move {
+        let beginning = beginning(&mut body).await?;
+        if beginning.is_empty() {
+            return Ok(stream::empty().boxed_local());
+        }
+        let held = ledger.hold(coding.memory(&beginning)).ok_or(EgressError::Memory)?;
+        let decoder = decoder(coding, beginning, body);
+        let pieces = ReaderStream::with_capacity(decoder, PIECE).map_err(move |error| failure(coding, error));
+        let pieces = pieces.inspect(move |_| {
+            // Until the last of them.
+            let _ = &held;
+        });
+        Ok::<_, EgressError>(pieces.boxed_local())
+    };
+    stream::once(decoded).try_flatten().boxed_local()
+}
+
+/// The first bytes: as many as tell everything, or all there are.
+async fn beginning(body: &mut Bytestream) -> Result<Bytes, EgressError> {
+    let mut first = BytesMut::new();
+    while let Some(piece) = body.next().await.transpose()? {
+        if first.is_empty() && piece.len() >= TELLING {
+            return Ok(piece);
+        }
+        first.extend_from_slice(&piece);
+        if first.len() >= TELLING {
+            break;
+        }
+    }
+    Ok(first.freeze())
+}
+
+fn decoder(coding: Coding, beginning: Bytes, rest: Bytestream) -> Pin<Box<dyn AsyncRead>> {
+    // What is called deflate is in zlib's format, but for what some have always sent.
+    let is_zlib = matches!(beginning[..], [method, flags, ..]
+        if method & 0x0f == 8 && u16::from_be_bytes([method, flags]) % 31 == 0);
+    // Later frames are not to need more than what was counted for the first.
+    let window = DParameter::window_log_max(zstd_window(&beginning));
+    let body = stream::once(async { Ok(beginning) }).chain(rest).map_err(io::Error::other);
+    let body = StreamReader::new(body.boxed_local());
+    match coding {
+        Coding::Gzip => {
+            let mut decoder = GzipDecoder::new(body);
+            decoder.multiple_members(true);
+            Box::pin(decoder)
+        }
+        Coding::Deflate if is_zlib => Box::pin(ZlibDecoder::new(body)),
+        Coding::Deflate => Box::pin(DeflateDecoder::new(body)),
+        Coding::Brotli => Box::pin(BrotliDecoder::new(body)),
+        Coding::Zstd => Box::pin(ZstdDecoder::with_params(body, &[window])),
+    }
+}
+
+fn failure(coding: Coding, error: io::Error) -> EgressError {
+    let why = error.to_string();
+    // The body's own failure, which passed through the decoder.
+    match error.into_inner().map(|inner| inner.downcast::<EgressError>()) {
+        Some(Ok(failure)) => *failure,
+        _ => EgressError::Decode { coding: coding.as_str(), why },
+    }
+}
+
+/// Bits of a stream's window (RFC 7932 §9.1).
+fn brotli_window(beginning: &[u8]) -> u32 {
+    let bits = u32::from(beginning.first().copied().unwrap_or_default());
+    match (bits & 1, (bits >> 1) & 7, (bits >> 4) & 7) {
+        (0, ..) => 16,
+        (_, 0, 0) => 17,
+        (_, 0, n) => 8 + n,
+        (_, n, _) => 17 + n,
+    }
+}
+
+/// Bits of a frame's window (RFC 8878 §3.1.1.1): the most that is allowed where it does not begin with one, or wants more.
+fn zstd_window(beginning: &[u8]) -> u32 {
+    zstd_window_bytes(beginning).map_or(ZSTD_WINDOW, |bytes| {
+        let bits = u64::BITS - bytes.saturating_sub(1).leading_zeros();
+        bits.clamp(ZSTD_SMALLEST, ZSTD_WINDOW)
+    })
+}
+
+fn zstd_window_bytes(beginning: &[u8]) -> Option<u64> {
+    let (descriptor, rest) = beginning.strip_prefix(&ZSTD_MAGIC)?.split_first()?;
+    let is_single_segment = descriptor & 0x20 != 0;
+    if !is_single_segment {
+        let window = rest.first()?;
+        let base = 1_u64 << (10 + (window >> 3));
+        return Some(base + base / 8 * u64::from(window & 7));
+    }
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let length = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    let mut size = [0; 8];
+    size[..length].copy_from_slice(rest.get(dictionary..dictionary + length)?);
+    u64::from_le_bytes(size).checked_add(if length == 2 { 256 } else { 0 })
+}
+
+#[cfg(test)]
+mod tests;

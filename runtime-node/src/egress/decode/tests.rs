@@ -1,0 +1,165 @@
+use std::any::Any;
+use std::cell::Cell;
+
+use async_compression::tokio::bufread::{BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
+use http::HeaderValue;
+use tokio::io::AsyncReadExt as _;
+
+use super::*;
+
+/// So many bytes at most, and how many there have been.
+#[derive(Default)]
+struct Room {
+    limit: usize,
+    held: Cell<usize>,
+}
+
+impl Ledger for Room {
+    fn subrequest(&self) -> Result<(), u32> {
+        Ok(())
+    }
+
+    fn hold(&self, bytes: usize) -> Option<Box<dyn Any>> {
+        self.held.set(self.held.get() + bytes);
+        (self.held.get() <= self.limit).then(|| Box::new(()) as Box<dyn Any>)
+    }
+}
+
+fn room(limit: usize) -> Rc<dyn Ledger> {
+    Rc::new(Room { limit, held: Cell::default() })
+}
+
+async fn encode(coding: &str, plain: &[u8]) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    match coding {
+        "gzip" => GzipEncoder::new(plain).read_to_end(&mut encoded).await,
+        "zlib" => ZlibEncoder::new(plain).read_to_end(&mut encoded).await,
+        "deflate" => DeflateEncoder::new(plain).read_to_end(&mut encoded).await,
+        "br" => BrotliEncoder::new(plain).read_to_end(&mut encoded).await,
+        "zstd" => ZstdEncoder::new(plain).read_to_end(&mut encoded).await,
+        _ => unreachable!("there is no other"),
+    }
+    .unwrap();
+    encoded
+}
+
+/// As it comes from the network, in pieces of so many bytes.
+fn body(bytes: Vec<u8>, piece: usize) -> Bytestream {
+    let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    stream::iter(pieces).boxed_local()
+}
+
+async fn read(mut body: Bytestream) -> Result<Vec<u8>, EgressError> {
+    let mut all = Vec::new();
+    while let Some(piece) = body.next().await {
+        all.extend_from_slice(&piece?);
+    }
+    Ok(all)
+}
+
+fn of(header: &str) -> Vec<Coding> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_str(header).unwrap());
+    codings(&headers)
+}
+
+const CASES: [(&str, Coding); 5] = [
+    ("gzip", Coding::Gzip),
+    ("zlib", Coding::Deflate),
+    ("deflate", Coding::Deflate),
+    ("br", Coding::Brotli),
+    ("zstd", Coding::Zstd),
+];
+
+#[tokio::test]
+async fn what_was_coded_is_decoded_however_it_is_cut() {
+    let plain: Vec<u8> = (0..200_000_u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
+    for (name, coding) in CASES {
+        let encoded = encode(name, &plain).await;
+        for piece in [1, 7, 1000, usize::MAX] {
+            let decoded = decode(&[coding], body(encoded.clone(), piece), &room(64 << 20));
+            assert!(read(decoded).await.unwrap() == plain, "{name} in pieces of {piece}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_nothing_is_nothing_and_a_short_one_is_short() {
+    for (name, coding) in CASES {
+        assert!(read(decode(&[coding], body(Vec::new(), 1), &room(64 << 20))).await.unwrap().is_empty(), "{name}");
+        let encoded = encode(name, b"x").await;
+        assert_eq!(read(decode(&[coding], body(encoded, 1), &room(64 << 20))).await.unwrap(), b"x", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn codings_are_undone_from_the_last_to_the_first() {
+    let once = encode("gzip", b"twice").await;
+    let twice = encode("br", &once).await;
+    let decoded = decode(&of("gzip, br"), body(twice, 3), &room(64 << 20));
+    assert_eq!(read(decoded).await.unwrap(), b"twice");
+}
+
+#[tokio::test]
+async fn a_bomb_is_as_large_as_what_is_read_of_it() {
+    let plain = vec![0; 256 << 20];
+    for (name, coding) in [CASES[0], CASES[3], CASES[4]] {
+        let bomb = encode(name, &plain).await;
+        assert!(bomb.len() < 1 << 20, "{name}");
+        let mut decoded = decode(&[coding], body(bomb, usize::MAX), &room(64 << 20));
+        for _ in 0..10 {
+            let piece = decoded.next().await.unwrap().unwrap();
+            assert!(piece.len() <= PIECE, "{name}: {}", piece.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_decoder_that_does_not_fit_is_not_made() {
+    let encoded = encode("br", &[7; 100_000]).await;
+    let decoded = decode(&[Coding::Brotli], body(encoded, 1000), &room(1 << 20));
+    assert!(matches!(read(decoded).await, Err(EgressError::Memory)));
+}
+
+#[tokio::test]
+async fn what_is_not_coded_so_or_broken_off_is_an_error() {
+    for (name, coding) in CASES {
+        let plain: Vec<u8> = (0..50_000_u32).flat_map(u32::to_le_bytes).collect();
+        let mut encoded = encode(name, &plain).await;
+        encoded.truncate(encoded.len() / 2);
+        let error = read(decode(&[coding], body(encoded, 1000), &room(64 << 20))).await.unwrap_err();
+        assert!(matches!(error, EgressError::Decode { .. }), "{name}: {error}");
+    }
+    let error = read(decode(&[Coding::Gzip], body(b"<html>plain text".to_vec(), 1000), &room(1 << 20))).await.unwrap_err();
+    assert!(error.to_string().contains("not gzip"), "{error}");
+}
+
+#[tokio::test]
+async fn the_bodys_own_failure_is_told_as_it_is() {
+    let encoded = encode("gzip", &[1; 1000]).await;
+    let broken = stream::iter([Ok(Bytes::from(encoded[..20].to_vec())), Err(EgressError::Body("gone".into()))]);
+    let error = read(decode(&[Coding::Gzip], broken.boxed_local(), &room(1 << 20))).await.unwrap_err();
+    assert!(matches!(error, EgressError::Body(_)), "{error}");
+}
+
+#[test]
+fn codings_are_known_by_their_names_or_left_to_the_worker() {
+    assert_eq!(of("gzip"), [Coding::Gzip]);
+    assert_eq!(of("X-GZIP"), [Coding::Gzip]);
+    assert_eq!(of("identity"), []);
+    assert_eq!(of("deflate ,\tbr,,identity, zstd"), [Coding::Deflate, Coding::Brotli, Coding::Zstd]);
+    assert_eq!(of("gzip, compress"), []);
+    assert_eq!(of("gzip, gzip, gzip, gzip"), []);
+}
+
+#[tokio::test]
+async fn a_window_is_told_by_a_streams_first_bytes() {
+    assert_eq!(brotli_window(&encode("br", &[0; 10]).await), 22);
+    assert_eq!([0x00, 0x01, 0x21, 0x0f, 0x7f].map(|byte| brotli_window(&[byte])), [16, 17, 10, 24, 24]);
+    // A window of 2^20 bytes, one of 2^27, a single segment of 300 bytes, and what is no frame.
+    assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 10 << 3, 0]), 20);
+    assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 17 << 3, 0]), ZSTD_WINDOW);
+    assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x60, 44, 0, 0]), ZSTD_SMALLEST);
+    assert_eq!(zstd_window(&[0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0]), ZSTD_WINDOW);
+    assert_eq!(zstd_window(&[0x28, 0xb5]), ZSTD_WINDOW);
+}

@@ -1,0 +1,141 @@
+//! How a request from a Worker fails: at which stage, and what can be done about it.
+//!
+//! What is said here is read by tenants. It names what they named themselves, and never an address that only the node's
+//! resolver knows.
+
+use std::fmt;
+use std::io;
+
+use super::policy::Refused;
+
+/// Why there is no response, or no more of its body.
+#[derive(Debug, thiserror::Error)]
+pub enum EgressError {
+    #[error("the URL scheme '{0}:' cannot be fetched; http:, https: and data: can")]
+    Scheme(String),
+    #[error("port {0} belongs to another protocol and cannot be fetched from; serve HTTP on another port")]
+    BadPort(u16),
+    #[error("the Worker's own spec.egress.allow does not list {host}:{port}; add it there")]
+    NotListed { host: String, port: u16 },
+    #[error(
+        "{host} is {}, which this platform does not let Workers reach; whoever runs it can allow it with --egress-allow",
+        .why.as_str()
+    )]
+    RefusedAddress { host: String, why: Refused },
+    #[error(
+        "{host} has no address that this platform lets Workers reach; whoever runs it can allow one with --egress-allow"
+    )]
+    RefusedName { host: String },
+    #[error("the request cannot be sent: {0}")]
+    Request(String),
+    #[error("the invocation has made its {0} subrequests; spec.limits.subrequests sets how many it may")]
+    Subrequests(u32),
+    #[error(
+        "{0} has too many responses whose bodies are neither read nor cancelled; call response.body.cancel() where a \
+         body does not matter"
+    )]
+    TooManyOpen(&'static str),
+    #[error("it does not fit into the Worker's memory; spec.limits.memoryMiB sets how much it has")]
+    Memory,
+    #[error("the name {host} cannot be resolved: {why}")]
+    Name { host: String, why: &'static str },
+    #[error("cannot connect to {host}:{port}: {source}")]
+    Connect { host: String, port: u16, source: io::Error },
+    #[error("no secure connection to {host}:{port}: {source}")]
+    Tls { host: String, port: u16, source: io::Error },
+    #[error("{stage} {host} has taken longer than {seconds} s")]
+    TimedOut { stage: Stage, host: String, seconds: u64 },
+    #[error("the exchange with {host} has failed: {why}")]
+    Exchange { host: String, why: String },
+    #[error("the redirect cannot be followed: {0}")]
+    Redirect(&'static str),
+    #[error("the response's body has broken off: {0}")]
+    Body(String),
+    #[error("the response's body is not {coding} as its Content-Encoding says: {why}")]
+    Decode { coding: &'static str, why: String },
+    #[error("the request's body has broken off: {0}")]
+    Upload(String),
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Policy,
+    Limit,
+    Request,
+    Resolve,
+    Connect,
+    Tls,
+    Exchange,
+    Redirect,
+    Body,
+}
+
+impl Stage {
+    pub const ALL: [Self; 9] = [
+        Self::Policy,
+        Self::Limit,
+        Self::Request,
+        Self::Resolve,
+        Self::Connect,
+        Self::Tls,
+        Self::Exchange,
+        Self::Redirect,
+        Self::Body,
+    ];
+
+    /// As metrics and an error's `stage` see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Limit => "limit",
+            Self::Request => "request",
+            Self::Resolve => "resolve",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Exchange => "exchange",
+            Self::Redirect => "redirect",
+            Self::Body => "body",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    /// As what takes time.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Resolve => "to resolve",
+            Self::Connect => "to connect to",
+            Self::Tls => "to agree on TLS with",
+            _ => "the exchange with",
+        })
+    }
+}
+
+impl EgressError {
+    pub fn stage(&self) -> Stage {
+        match self {
+            Self::BadPort(_) | Self::NotListed { .. } | Self::RefusedAddress { .. } | Self::RefusedName { .. } => {
+                Stage::Policy
+            }
+            Self::Subrequests(_) | Self::TooManyOpen(_) | Self::Memory => Stage::Limit,
+            Self::Scheme(_) | Self::Request(_) | Self::Upload(_) => Stage::Request,
+            Self::Name { .. } => Stage::Resolve,
+            Self::Connect { .. } => Stage::Connect,
+            Self::Tls { .. } => Stage::Tls,
+            Self::TimedOut { stage, .. } => *stage,
+            Self::Exchange { .. } => Stage::Exchange,
+            Self::Redirect(_) => Stage::Redirect,
+            Self::Body(_) | Self::Decode { .. } => Stage::Body,
+        }
+    }
+}
+
+/// What is at the bottom of an error: the libraries' own words for what they did meanwhile help nobody.
+pub(super) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,65 @@
+//! A response's body as it comes: bytes, counted, and an end that lets go of what it took to have them.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use prometheus::IntCounter;
+
+use super::error::root_cause;
+use super::{Bytestream, EgressError};
+
+struct Receiving<T> {
+    body: Incoming,
+    bytes: IntCounter,
+    /// Until the body's end.
+    held: Option<T>,
+}
+
+/// # Arguments
+/// * `bytes` - counts them.
+/// * `held` - what is let go of when the body has ended, or is dropped.
+pub(super) fn receive<T: Unpin + 'static>(body: Incoming, bytes: IntCounter, held: T) -> Bytestream {
+    Receiving { body, bytes, held: Some(held) }.boxed_local()
+}
+
+impl<T: Unpin> Stream for Receiving<T> {
+    type Item = Result<Bytes, EgressError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.held.is_none() {
+            return Poll::Ready(None);
+        }
+        loop {
+            match std::task::ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    // Trailers are for nobody, and a piece without bytes is not one.
+                    let Ok(piece) = frame.into_data() else { continue };
+                    if !piece.is_empty() {
+                        self.bytes.inc_by(piece.len() as u64);
+                        return Poll::Ready(Some(Ok(piece)));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.held = None;
+                    return Poll::Ready(Some(Err(EgressError::Body(said(&error)))));
+                }
+                None => {
+                    self.held = None;
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+}
+
+fn said(error: &hyper::Error) -> String {
+    if error.is_incomplete_message() || error.is_closed() {
+        "the connection was closed before its end".to_owned()
+    } else {
+        root_cause(error)
+    }
+}

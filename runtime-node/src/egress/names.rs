@@ -1,0 +1,175 @@
+//! Names to addresses: what the URL says, `/etc/hosts`, `localhost`, then the name servers.
+//!
+//! A name is taken as it stands, as if it ended with a dot. `/etc/resolv.conf` names search domains, in a cluster three
+//! and more; with these a name would be looked up as the cluster's first, and lead one Worker to where another's does
+//! not. Its name servers and time-outs are heeded.
+//!
+//! Answers are kept for as long as they say, between [`SHORTEST`] and [`LONGEST`], up to [`ANSWERS`] of them. What is kept
+//! are answers to questions; addresses are judged for each connection anew.
+
+use std::cell::OnceCell;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::config::{LookupIpStrategy, ResolveHosts, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::{Hosts, Resolver, TokioResolver};
+use tokio::time::Instant;
+use url::Host;
+
+use super::EgressError;
+use super::error::Stage;
+use super::settings::Settings;
+use crate::admission::Gate;
+
+/// How long to wait for an answer, whatever `/etc/resolv.conf` says of each try.
+const TIME_OUT: Duration = Duration::from_secs(10);
+
+/// What is looked up again and again, because its owner says so, is not to be asked for on every request; and what has
+/// moved is to be found again.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(300);
+/// That there is no such name.
+const LONGEST_NO: Duration = Duration::from_secs(30);
+
+const ANSWERS: u64 = 1024;
+
+/// Questions under way. Each has a socket.
+const QUESTIONS: u32 = 64;
+const QUESTIONS_WAITING: usize = 4096;
+
+pub(super) struct Names {
+    system: Option<(ResolverConfig, ResolverOpts)>,
+    hosts: Arc<Hosts>,
+    /// Made when there is a name to ask for.
+    resolver: OnceCell<TokioResolver>,
+    questions: Gate,
+}
+
+impl Names {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            system: settings.resolver.clone(),
+            hosts: Arc::clone(&settings.hosts),
+            resolver: OnceCell::new(),
+            questions: Gate::new(QUESTIONS, QUESTIONS_WAITING),
+        }
+    }
+
+    /// All addresses of a host; at least one.
+    ///
+    /// # Errors
+    /// When it has none, or nobody can tell.
+    pub(super) async fn addresses(&self, host: &Host<String>) -> Result<Vec<IpAddr>, EgressError> {
+        let name = match host {
+            Host::Ipv4(address) => return Ok(vec![IpAddr::V4(*address)]),
+            Host::Ipv6(address) => return Ok(vec![IpAddr::V6(*address)]),
+            Host::Domain(name) => name,
+        };
+        let failed = |why| EgressError::Name { host: name.clone(), why };
+        let bare = name.strip_suffix('.').unwrap_or(name);
+        if bare == "localhost" || bare.ends_with(".localhost") {
+            return Ok(vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()]);
+        }
+        let question = Name::from_ascii(format!("{bare}.")).map_err(|_| failed("it is not a name of DNS"))?;
+        let listed = self.listed(&question);
+        if !listed.is_empty() {
+            return Ok(listed);
+        }
+        let resolver = self.resolver().ok_or_else(|| failed("this platform has no name server"))?;
+        let timed_out = || EgressError::TimedOut { stage: Stage::Resolve, host: name.clone(), seconds: TIME_OUT.as_secs() };
+        let ask = async {
+            let _place = self.questions.enter(Instant::now()).await;
+            resolver.lookup_ip(question).await
+        };
+        let answer = tokio::time::timeout(TIME_OUT, ask).await.map_err(|_| timed_out())?;
+        let addresses: Vec<_> = answer.map_err(|error| failed(what_went_wrong(&error)))?.iter().collect();
+        if addresses.is_empty() { Err(failed("it has no address")) } else { Ok(addresses) }
+    }
+
+    /// What `/etc/hosts` said of the name when the node started.
+    fn listed(&self, name: &Name) -> Vec<IpAddr> {
+        let of = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
+        let found = [RecordType::AAAA, RecordType::A].into_iter().filter_map(of);
+        found.flat_map(|lookup| lookup.answers().iter().filter_map(|record| record.data.ip_addr()).collect::<Vec<_>>()).collect()
+    }
+
+    fn resolver(&self) -> Option<&TokioResolver> {
+        if self.resolver.get().is_none() {
+            let (config, options) = self.system.as_ref()?;
+            let mut builder = Resolver::builder_with_config(config.clone(), TokioRuntimeProvider::default());
+            let mut options = options.clone();
+            options.cache_size = ANSWERS;
+            options.use_hosts_file = ResolveHosts::Never;
+            options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+            options.positive_min_ttl = Some(SHORTEST);
+            options.positive_max_ttl = Some(LONGEST);
+            options.negative_min_ttl = Some(SHORTEST);
+            options.negative_max_ttl = Some(LONGEST_NO);
+            *builder.options_mut() = options;
+            let resolver = builder
+                .build()
+                .inspect_err(|error| tracing::warn!(%error, "no names can be resolved: there is no resolver"))
+                .ok()?;
+            let _ = self.resolver.set(resolver);
+        }
+        self.resolver.get()
+    }
+}
+
+/// In words that name nobody's servers.
+fn what_went_wrong(error: &NetError) -> &'static str {
+    if error.is_nx_domain() {
+        "there is no such name"
+    } else if error.is_no_records_found() {
+        "it has no address"
+    } else {
+        "the name server does not answer"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::egress::policy::Policy;
+
+    fn names(hosts: &str) -> Names {
+        let mut listed = Hosts::default();
+        listed.read_hosts_conf(hosts.as_bytes()).unwrap();
+        Names::new(&Settings::isolated(Policy::default(), Vec::new(), listed))
+    }
+
+    async fn ask(names: &Names, host: &str) -> Result<Vec<IpAddr>, String> {
+        let host = Host::parse(host).unwrap();
+        names.addresses(&host).await.map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn an_address_is_its_own() {
+        let names = names("");
+        assert_eq!(ask(&names, "10.0.0.1").await.unwrap(), ["10.0.0.1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(ask(&names, "0x7f.1").await.unwrap(), ["127.0.0.1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(ask(&names, "[::1]").await.unwrap(), ["::1".parse::<IpAddr>().unwrap()]);
+    }
+
+    #[tokio::test]
+    async fn names_below_localhost_are_this_machine() {
+        let names = names("");
+        for name in ["localhost", "localhost.", "a.b.localhost"] {
+            assert!(ask(&names, name).await.unwrap().iter().all(IpAddr::is_loopback), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn listed_names_need_no_server_and_others_say_that_there_is_none() {
+        let names = names("192.0.2.7 origin.test other\n2001:db8::7 origin.test");
+        let origin = ["2001:db8::7".parse::<IpAddr>().unwrap(), "192.0.2.7".parse().unwrap()];
+        assert_eq!(ask(&names, "origin.test").await.unwrap(), origin);
+        assert_eq!(ask(&names, "origin.test.").await.unwrap(), origin);
+        assert!(ask(&names, "nowhere.test").await.unwrap_err().contains("no name server"));
+    }
+}

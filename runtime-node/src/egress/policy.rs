@@ -1,0 +1,191 @@
+//! Where Workers' requests may go: the node's decision, made after names have become addresses.
+//!
+//! ```text
+//!  an address ─► what it stands for ─► allowed by the node? ─► refused by the node? ─► public? ─► Allowed
+//!                (IPv4 inside of IPv6)
+//! ```
+//!
+//! A name is worth nothing here: whoever owns it decides what it resolves to, and may decide anew for each question.
+//! So addresses are judged, each time, and [`Allowed`] is what a connection is made to: there is no way from a name to a
+//! connection past this room. Pure: nothing here resolves, connects or reads a clock.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+/// An address that has been judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Allowed(IpAddr);
+
+impl Allowed {
+    pub fn address(self) -> IpAddr {
+        self.0
+    }
+}
+
+/// Why an address is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    Loopback,
+    LinkLocal,
+    /// Of a network that is somebody's own, which is where a cluster's Pods and Services are.
+    Private,
+    Multicast,
+    /// Where a cloud's machines learn their credentials.
+    Metadata,
+    /// Of no network that the Internet leads to.
+    Reserved,
+    /// A tunnel's, behind which there may be any other.
+    Tunnel,
+    /// By the node's own list.
+    Listed,
+}
+
+impl Refused {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Loopback => "a loopback address",
+            Self::LinkLocal => "a link-local address",
+            Self::Private => "an address of a private network",
+            Self::Multicast => "a multicast address",
+            Self::Metadata => "the address of a metadata service",
+            Self::Reserved => "a reserved address",
+            Self::Tunnel => "an address of a tunnel",
+            Self::Listed => "an address that the node refuses",
+        }
+    }
+}
+
+/// What a node lets its Workers reach.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    allow: Vec<IpNet>,
+    refuse: Vec<IpNet>,
+}
+
+impl Policy {
+    /// # Arguments
+    /// * `allow` - networks that would be refused otherwise. A metadata service needs one that names it alone.
+    /// * `refuse` - networks that would be allowed otherwise, by `allow` too.
+    pub fn new(allow: Vec<IpNet>, refuse: Vec<IpNet>) -> Self {
+        Self { allow, refuse }
+    }
+
+    /// # Errors
+    /// What speaks against it.
+    pub fn judge(&self, address: IpAddr) -> Result<Allowed, Refused> {
+        let address = unmapped(address);
+        let target = translated(address);
+        let is_in = |nets: &[IpNet]| nets.iter().any(|net| net.contains(&address) || net.contains(&target));
+        if is_in(&self.refuse) {
+            return Err(Refused::Listed);
+        }
+        if METADATA.contains(&target) {
+            let is_named = |net: &IpNet| net.prefix_len() == net.max_prefix_len() && net.contains(&target);
+            return if self.allow.iter().any(is_named) { Ok(Allowed(address)) } else { Err(Refused::Metadata) };
+        }
+        if is_in(&self.allow) {
+            return Ok(Allowed(address));
+        }
+        let refused = match target {
+            IpAddr::V4(address) => v4(address),
+            IpAddr::V6(address) => v6(address),
+        };
+        refused.map_or(Ok(Allowed(address)), Err)
+    }
+}
+
+/// Those of the large clouds. Most are in ranges that are refused anyway; a node that allows such a range does not mean
+/// these.
+const METADATA: [IpAddr; 7] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    // Amazon's, for tasks and for Pods.
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
+    // Alibaba's, Oracle's, Azure's.
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// The networks that the Internet does not lead to (IANA's registry of special-purpose addresses).
+const V4: [(Ipv4Addr, u8, Refused); 16] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8, Refused::Loopback), // which Linux takes for this machine
+    (Ipv4Addr::new(10, 0, 0, 0), 8, Refused::Private),
+    (Ipv4Addr::new(100, 64, 0, 0), 10, Refused::Private),
+    (Ipv4Addr::new(127, 0, 0, 0), 8, Refused::Loopback),
+    (Ipv4Addr::new(169, 254, 0, 0), 16, Refused::LinkLocal),
+    (Ipv4Addr::new(172, 16, 0, 0), 12, Refused::Private),
+    (Ipv4Addr::new(192, 0, 0, 0), 24, Refused::Reserved),
+    (Ipv4Addr::new(192, 0, 2, 0), 24, Refused::Reserved),
+    (Ipv4Addr::new(192, 88, 99, 0), 24, Refused::Tunnel),
+    (Ipv4Addr::new(192, 168, 0, 0), 16, Refused::Private),
+    (Ipv4Addr::new(198, 18, 0, 0), 15, Refused::Private),
+    (Ipv4Addr::new(198, 51, 100, 0), 24, Refused::Reserved),
+    (Ipv4Addr::new(203, 0, 113, 0), 24, Refused::Reserved),
+    (Ipv4Addr::new(224, 0, 0, 0), 4, Refused::Multicast),
+    (Ipv4Addr::new(240, 0, 0, 0), 4, Refused::Reserved),
+    (Ipv4Addr::new(255, 255, 255, 255), 32, Refused::Reserved),
+];
+
+/// The same of IPv6, first match first; what none names is refused unless it is in 2000::/3.
+const V6: [(Ipv6Addr, u8, Refused); 11] = [
+    (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 127, Refused::Loopback), // :: and ::1
+    (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 96, Refused::Tunnel),    // IPv4-compatible
+    (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, Refused::Tunnel), // a network's own NAT64
+    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, Refused::Private),
+    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, Refused::LinkLocal),
+    (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10, Refused::Private),
+    (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, Refused::Multicast),
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, Refused::Tunnel), // Teredo, ORCHID and the like
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, Refused::Reserved),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, Refused::Tunnel), // 6to4
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, Refused::Reserved),
+];
+
+fn v4(address: Ipv4Addr) -> Option<Refused> {
+    let bits = address.to_bits();
+    let is_in = |net: Ipv4Addr, length: u8| (bits ^ net.to_bits()) >> (32 - u32::from(length)) == 0;
+    V4.iter().find(|(net, length, _)| is_in(*net, *length)).map(|(_, _, refused)| *refused)
+}
+
+fn v6(address: Ipv6Addr) -> Option<Refused> {
+    let bits = address.to_bits();
+    let is_in = |net: Ipv6Addr, length: u8| (bits ^ net.to_bits()) >> (128 - u32::from(length)) == 0;
+    let is_public = bits >> 125 == 1;
+    let listed = V6.iter().find(|(net, length, _)| is_in(*net, *length)).map(|(_, _, refused)| *refused);
+    listed.or((!is_public).then_some(Refused::Reserved))
+}
+
+/// `::ffff:a.b.c.d` is another spelling of `a.b.c.d`: the system would connect to that.
+fn unmapped(address: IpAddr) -> IpAddr {
+    address.to_canonical()
+}
+
+/// Where a network that speaks IPv6 alone takes it: `64:ff9b::a.b.c.d` (RFC 6052) leads to `a.b.c.d`, and is how all of
+/// the IPv4 Internet looks there. An IPv4 address inside of any other is refused for the network that it is in.
+fn translated(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) if v6.to_bits() >> 32 == 0x0064_ff9b_0000_0000_0000_0000 => {
+            IpAddr::V4(Ipv4Addr::from_bits(v6.to_bits() as u32))
+        }
+        other => other,
+    }
+}
+
+/// Whether requests to the port are refused, whatever the address: those of services that might take a request for one
+/// of their own (Fetch §2.10).
+pub fn is_bad_port(port: u16) -> bool {
+    BAD_PORTS.binary_search(&port).is_ok()
+}
+
+const BAD_PORTS: [u16; 83] = [
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+    111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540,
+    548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000,
+    6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+];
+
+#[cfg(test)]
+mod tests;

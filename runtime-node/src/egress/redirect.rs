@@ -1,0 +1,176 @@
+//! Where a redirect leads (Fetch §4.4, "HTTP-redirect fetch"). Pure.
+
+use http::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE, COOKIE, HeaderName,
+    LOCATION, PROXY_AUTHORIZATION,
+};
+use http::{HeaderMap, Method, StatusCode};
+use url::Url;
+
+use super::EgressError;
+
+/// How many are followed.
+pub const MOST: u32 = 20;
+
+/// What speaks for the Worker to the host that it addressed, and is for no other to see.
+const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
+
+/// What describes a body, and goes when that goes.
+const OF_A_BODY: [HeaderName; 5] = [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE];
+
+/// What comes after a response.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: it is no redirect.
+    Stay,
+    Go {
+        url: Url,
+        /// Without a body, by GET.
+        as_get: bool,
+        /// Without what was meant for the host before.
+        elsewhere: bool,
+    },
+}
+
+/// # Arguments
+/// * `redirects` - how many there were before.
+/// * `replayable` - whether there is no body, or it can be sent again.
+///
+/// # Errors
+/// When it leads where nothing can be fetched.
+pub fn next(
+    status: StatusCode,
+    response: &HeaderMap,
+    method: &Method,
+    url: &Url,
+    redirects: u32,
+    replayable: bool,
+) -> Result<Next, EgressError> {
+    if !is_redirect(status) {
+        return Ok(Next::Stay);
+    }
+    let Some(target) = response.get(LOCATION) else { return Ok(Next::Stay) };
+    let target = target.to_str().ok().and_then(|target| url.join(target).ok());
+    let Some(mut target) = target else { return Err(EgressError::Redirect("its Location is not a URL")) };
+    if target.fragment().is_none() {
+        target.set_fragment(url.fragment());
+    }
+    if !matches!(target.scheme(), "http" | "https") {
+        return Err(EgressError::Redirect("its Location is neither an http: nor an https: URL"));
+    }
+    if redirects == MOST {
+        return Err(EgressError::Redirect("it is one too many after 20"));
+    }
+    if !target.username().is_empty() || target.password().is_some() {
+        return Err(EgressError::Redirect("its Location has a user's name in it"));
+    }
+    let as_get = match status {
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => *method == Method::POST,
+        StatusCode::SEE_OTHER => !matches!(*method, Method::GET | Method::HEAD),
+        _ => false,
+    };
+    if !as_get && !replayable {
+        return Err(EgressError::Redirect("it asks for the body again, which was a stream; send a string or a buffer"));
+    }
+    let elsewhere = target.origin() != url.origin();
+    Ok(Next::Go { url: target, as_get, elsewhere })
+}
+
+/// What of a request's headers goes along.
+pub fn trim(headers: &mut HeaderMap, as_get: bool, elsewhere: bool) {
+    let gone = OF_A_BODY.iter().filter(|_| as_get).chain(CREDENTIALS.iter().filter(|_| elsewhere));
+    for name in gone {
+        headers.remove(name);
+    }
+}
+
+pub fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(status: u16, location: &str, method: Method, replayable: bool) -> Result<Next, String> {
+        let mut headers = HeaderMap::new();
+        headers.insert(LOCATION, location.parse().unwrap());
+        let url = Url::parse("https://a.test/dir/page#part").unwrap();
+        let status = StatusCode::from_u16(status).unwrap();
+        next(status, &headers, &method, &url, 0, replayable).map_err(|error| error.to_string())
+    }
+
+    fn go(url: &str, as_get: bool, elsewhere: bool) -> Result<Next, String> {
+        Ok(Next::Go { url: Url::parse(url).unwrap(), as_get, elsewhere })
+    }
+
+    #[test]
+    fn a_location_is_relative_to_the_request_and_keeps_its_fragment() {
+        assert_eq!(after(302, "other", Method::GET, true), go("https://a.test/dir/other#part", false, false));
+        assert_eq!(after(302, "/x#mine", Method::GET, true), go("https://a.test/x#mine", false, false));
+        assert_eq!(after(302, "//b.test/", Method::GET, true), go("https://b.test/#part", false, true));
+        assert_eq!(after(302, "http://a.test/", Method::GET, true), go("http://a.test/#part", false, true));
+    }
+
+    #[test]
+    fn a_post_becomes_a_get_after_301_and_302_and_everything_after_303() {
+        for (status, method, as_get) in [
+            (301, Method::POST, true),
+            (302, Method::POST, true),
+            (301, Method::PUT, false),
+            (303, Method::PUT, true),
+            (303, Method::POST, true),
+            (303, Method::HEAD, false),
+            (303, Method::GET, false),
+            (307, Method::POST, false),
+            (308, Method::POST, false),
+        ] {
+            let next = after(status, "/", method.clone(), true);
+            assert_eq!(next, go("https://a.test/#part", as_get, false), "{status} {method}");
+        }
+    }
+
+    #[test]
+    fn a_stream_is_sent_once() {
+        assert!(after(307, "/", Method::POST, false).is_err_and(|error| error.contains("stream")));
+        assert!(after(303, "/", Method::POST, false).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_an_error() {
+        for bad in ["ftp://a.test/", "data:,x", "http://", "https://user@b.test/", "https://u:p@a.test/"] {
+            assert!(after(302, bad, Method::GET, true).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_statuses_and_those_without_a_location_stay() {
+        assert_eq!(after(304, "/", Method::GET, true), Ok(Next::Stay));
+        assert_eq!(after(201, "/", Method::POST, true), Ok(Next::Stay));
+        let url = Url::parse("https://a.test/").unwrap();
+        let next = next(StatusCode::FOUND, &HeaderMap::new(), &Method::GET, &url, 0, true).unwrap();
+        assert_eq!(next, Next::Stay);
+    }
+
+    #[test]
+    fn no_more_than_twenty_are_followed() {
+        let mut headers = HeaderMap::new();
+        headers.insert(LOCATION, "/".parse().unwrap());
+        let url = Url::parse("https://a.test/").unwrap();
+        let next = |redirects| next(StatusCode::FOUND, &headers, &Method::GET, &url, redirects, true);
+        assert!(next(MOST - 1).is_ok());
+        assert!(next(MOST).is_err());
+    }
+
+    #[test]
+    fn credentials_stay_with_the_host_they_were_for() {
+        let mut headers = HeaderMap::new();
+        for name in ["authorization", "cookie", "content-type", "x-own"] {
+            headers.insert(HeaderName::from_static(name), "v".parse().unwrap());
+        }
+        trim(&mut headers, false, true);
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["content-type", "x-own"]);
+        trim(&mut headers, true, false);
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-own"]);
+    }
+}

@@ -1,0 +1,184 @@
+//! How much may be under way: for a Worker, for its tenant, on a shard.
+//!
+//! A request has a **seat** until the head of its response is there, and waits for one where all are taken; then its
+//! response is **open** until its body has ended or been dropped. Open responses are refused over their bound and not
+//! waited for: a Worker that waits for a hundred heads before it reads any body would wait for itself.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use rustc_hash::FxHashMap;
+use tokio::time::Instant;
+
+use super::EgressError;
+use crate::admission::{Gate, Permit};
+
+/// How much there may be at once on a shard. Each open response is a socket, or a stream of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Far more than a page or an API call needs at once, and little enough that a loop over a long list is no flood for
+    /// whoever is at the other end.
+    pub waiting_of_worker: u32,
+    pub waiting_of_tenant: u32,
+    pub waiting_of_shard: u32,
+    pub open_of_worker: u32,
+    pub open_of_tenant: u32,
+    pub open_of_shard: u32,
+    /// Connections kept for later.
+    pub idle_of_origin: usize,
+    pub idle_of_shard: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            waiting_of_worker: 64,
+            waiting_of_tenant: 256,
+            waiting_of_shard: 1024,
+            open_of_worker: 256,
+            open_of_tenant: 1024,
+            open_of_shard: 4096,
+            idle_of_origin: 8,
+            idle_of_shard: 256,
+        }
+    }
+}
+
+/// One of those that have bounds.
+struct Party {
+    waiting: Gate,
+    open: Gate,
+}
+
+/// Those of a shard.
+pub(super) struct Seats {
+    bounds: Bounds,
+    shard: Rc<Party>,
+    tenants: RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
+    workers: RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
+}
+
+/// The right to wait for a response.
+pub(super) struct Seat {
+    parties: [Rc<Party>; 3],
+    _waiting: [Permit; 3],
+}
+
+/// The right to have a response open.
+pub(super) struct Open {
+    // Before what they are of: a party goes when the last of its permits has.
+    _permits: [Permit; 3],
+    _parties: [Rc<Party>; 3],
+}
+
+/// For the error's sake.
+const PARTIES: [&str; 3] = ["the Worker", "the namespace", "the node"];
+
+impl Seats {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let shard = Party::new(bounds.waiting_of_shard, bounds.open_of_shard);
+        Self { bounds, shard, tenants: RefCell::default(), workers: RefCell::default() }
+    }
+
+    /// Resolves when there is one.
+    pub(super) async fn take(&self, worker: &str, tenant: &str) -> Seat {
+        let Bounds { waiting_of_worker, open_of_worker, waiting_of_tenant, open_of_tenant, .. } = self.bounds;
+        let parties = [
+            party(&self.workers, worker, waiting_of_worker, open_of_worker),
+            party(&self.tenants, tenant, waiting_of_tenant, open_of_tenant),
+            Rc::clone(&self.shard),
+        ];
+        let [of_worker, of_tenant, of_shard] = &parties;
+        // The narrowest first: who waits there has nothing that others wait for.
+        let waiting = [of_worker.enter().await, of_tenant.enter().await, of_shard.enter().await];
+        Seat { parties, _waiting: waiting }
+    }
+}
+
+impl Seat {
+    /// The head of a response is there.
+    ///
+    /// # Errors
+    /// When as many are open as may be.
+    pub(super) fn open(self) -> Result<Open, EgressError> {
+        let [of_worker, of_tenant, of_shard] = &self.parties;
+        let open = |at: usize, party: &Party| party.open.try_enter().ok_or(EgressError::TooManyOpen(PARTIES[at]));
+        let permits = [open(0, of_worker)?, open(1, of_tenant)?, open(2, of_shard)?];
+        Ok(Open { _permits: permits, _parties: self.parties })
+    }
+}
+
+impl Party {
+    fn new(waiting: u32, open: u32) -> Rc<Self> {
+        // Who may wait is bounded by what invocations may have under way.
+        Rc::new(Self { waiting: Gate::new(waiting, usize::MAX), open: Gate::new(open, 0) })
+    }
+
+    /// In the order in which they come.
+    async fn enter(&self) -> Permit {
+        self.waiting.enter(Instant::now()).await.expect("nobody closes the gate, and there is room for all to wait")
+    }
+}
+
+/// The one of that name, made anew if nobody is in it.
+fn party(parties: &RefCell<FxHashMap<Rc<str>, Weak<Party>>>, name: &str, waiting: u32, open: u32) -> Rc<Party> {
+    let mut parties = parties.borrow_mut();
+    if let Some(party) = parties.get(name).and_then(Weak::upgrade) {
+        return party;
+    }
+    // Whenever they have doubled, so that each costs a constant.
+    if parties.len().is_power_of_two() {
+        parties.retain(|_, party| party.strong_count() > 0);
+    }
+    let party = Party::new(waiting, open);
+    parties.insert(name.into(), Rc::downgrade(&party));
+    party
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn seats() -> Seats {
+        Seats::new(Bounds { waiting_of_worker: 2, waiting_of_tenant: 3, open_of_worker: 2, ..Bounds::default() })
+    }
+
+    #[test]
+    fn a_worker_waits_for_its_own_seats_and_its_tenants() {
+        let seats = seats();
+        let mut take = |worker| Box::pin(seats.take(worker, "a"));
+        let first = take("a/1").now_or_never().unwrap();
+        let _second = take("a/1").now_or_never().unwrap();
+        let mut third = take("a/1");
+        assert!(third.as_mut().now_or_never().is_none());
+        let _other = take("a/2").now_or_never().unwrap();
+        let mut more = take("a/3");
+        assert!(more.as_mut().now_or_never().is_none());
+        assert!(Box::pin(seats.take("b/1", "b")).now_or_never().is_some());
+        drop(first);
+        // One seat of the tenant is free, and one of the Worker.
+        assert!(third.now_or_never().is_some() || more.now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_response_leaves_its_seat_and_is_refused_when_too_many_are_open() {
+        let seats = seats();
+        let take = || seats.take("a/1", "a").now_or_never().unwrap();
+        let first = take().open().unwrap();
+        let _second = take().open().unwrap();
+        assert!(matches!(take().open(), Err(EgressError::TooManyOpen("the Worker"))));
+        drop(first);
+        assert!(take().open().is_ok());
+    }
+
+    #[test]
+    fn those_who_have_nothing_under_way_are_forgotten() {
+        let seats = seats();
+        for n in 0..1000 {
+            seats.take(&format!("a/{n}"), &format!("{n}")).now_or_never().unwrap();
+        }
+        assert!(seats.workers.borrow().len() < 600 && seats.tenants.borrow().len() < 600);
+    }
+}

@@ -1,0 +1,97 @@
+//! What the clients of a node's shards have in common: read when the node starts, and never changed. Nothing is read from
+//! a file after that.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hickory_resolver::Hosts;
+use hickory_resolver::config::{ResolverConfig, ResolverOpts};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::policy::Policy;
+use super::seats::Bounds;
+
+/// HTTP/2 first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+#[derive(Clone)]
+pub struct Settings {
+    pub policy: Policy,
+    pub bounds: Bounds,
+    pub(super) tls: Arc<ClientConfig>,
+    /// Whom to ask for names. Where there is nobody, only the names in `hosts` are known.
+    pub(super) resolver: Option<(ResolverConfig, ResolverOpts)>,
+    pub(super) hosts: Arc<Hosts>,
+}
+
+/// Why a node cannot fetch.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("--egress-ca-file {}: {why}; name a file with certificates in PEM", .path.display())]
+    Certificates { path: PathBuf, why: String },
+}
+
+impl Settings {
+    /// By the system's configuration: its certificates, `/etc/resolv.conf` and `/etc/hosts`.
+    ///
+    /// # Arguments
+    /// * `authorities` - files with certificates to trust beside the system's.
+    ///
+    /// # Errors
+    /// When a file cannot be read. A system that has no certificates, or nobody to ask for names, is taken as it is, and
+    /// the log says so.
+    pub fn of_system(policy: Policy, authorities: &[PathBuf]) -> Result<Self, SettingsError> {
+        let native = rustls_native_certs::load_native_certs();
+        let mut roots = native.certs;
+        for path in authorities {
+            let refused = |why: String| SettingsError::Certificates { path: path.clone(), why };
+            let found = CertificateDer::pem_file_iter(path).map_err(|error| refused(error.to_string()))?;
+            let before = roots.len();
+            for certificate in found {
+                roots.push(certificate.map_err(|error| refused(error.to_string()))?);
+            }
+            if roots.len() == before {
+                return Err(refused("there is no certificate in it".to_owned()));
+            }
+        }
+        if roots.is_empty() {
+            tracing::warn!(
+                errors = ?native.errors,
+                "the system has no certificates: no https: URL can be fetched; install them or set --egress-ca-file"
+            );
+        }
+        let resolver = hickory_resolver::system_conf::read_system_conf()
+            .inspect_err(|error| tracing::warn!(%error, "no names can be resolved: /etc/resolv.conf cannot be used"))
+            .ok();
+        let hosts = Hosts::from_system()
+            .inspect_err(|error| tracing::warn!(%error, "/etc/hosts cannot be read"))
+            .unwrap_or_default();
+        Ok(Self { resolver, ..Self::isolated(policy, roots, hosts) })
+    }
+
+    /// With nothing of the system's: no more than these certificates and names.
+    pub fn isolated(policy: Policy, roots: Vec<CertificateDer<'static>>, hosts: Hosts) -> Self {
+        let mut store = RootCertStore::empty();
+        let (_, ignored) = store.add_parsable_certificates(roots);
+        if ignored > 0 {
+            tracing::warn!(ignored, "some certificates to trust cannot be read");
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider has suites for each version")
+            .with_root_certificates(store)
+            .with_no_client_auth();
+        tls.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        Self { policy, bounds: Bounds::default(), tls: Arc::new(tls), resolver: None, hosts: Arc::new(hosts) }
+    }
+}
+
+impl Default for Settings {
+    /// Reaches public addresses, by number and without TLS.
+    fn default() -> Self {
+        Self::isolated(Policy::default(), Vec::new(), Hosts::default())
+    }
+}
