@@ -25,7 +25,7 @@ use tenon_proto::runtime::{INVOKE_PATH, InvokeHead};
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::engine::{FetchRequest, FetchResponse, RequestBody};
+use crate::engine::{Body, FetchRequest, FetchResponse};
 use crate::shard::{Permits, Shard};
 use messages::{Messages, too_large};
 use reply::Reply;
@@ -101,7 +101,7 @@ async fn answer(
     if announced_length(&head) > limit {
         return Err(too_large(limit, Phase::Admission));
     }
-    let body = if head.more_body { messages.body(head.body, limit) } else { RequestBody::Full(head.body) };
+    let body = if head.more_body { messages.body(head.body, limit) } else { Body::Full(head.body) };
     let InvokeHead { request_id, method, url, headers, .. } = head;
     phase.set(Phase::Handler);
     admitted.fetch(FetchRequest { request_id, method, url, headers, body }).await

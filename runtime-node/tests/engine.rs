@@ -13,12 +13,18 @@ mod failures;
 mod harness;
 #[path = "engine/limits.rs"]
 mod limits;
+#[path = "engine/modules.rs"]
+mod modules;
 #[path = "engine/operations.rs"]
 mod operations;
 #[path = "engine/resets.rs"]
 mod resets;
+#[path = "engine/stacks.rs"]
+mod stacks;
 #[path = "engine/starts.rs"]
 mod starts;
+#[path = "engine/streams.rs"]
+mod streams;
 
 fn main() {
     tenon_runtime_node::engine::init();
@@ -27,9 +33,12 @@ fn main() {
         answers::trials(),
         failures::trials(),
         limits::trials(),
+        modules::trials(),
         operations::trials(),
         resets::trials(),
+        stacks::trials(),
         starts::trials(),
+        streams::trials(),
     ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
 }

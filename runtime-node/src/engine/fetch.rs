@@ -11,10 +11,11 @@ use tokio::time::{Instant, Sleep};
 use super::invocation::{Event, Invocation, InvocationId, Outcome};
 use super::isolate::Isolate;
 use super::realm::Hooks;
+use super::streams::Streams;
 use super::string::{from_name, from_octets};
 use super::turn::Stop;
 use super::turnstile::Pass;
-use super::{FetchRequest, RequestBody, report};
+use super::{FetchRequest, report};
 
 /// Runs the invocation's first turn, and waits for its outcome.
 pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
@@ -24,8 +25,8 @@ pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequ
     let cpu = Duration::from_millis(limits.cpu_ms.into());
     let mut invocation = Invocation::new(Event::Fetch, request_id, cpu, report::LOG_BUDGET);
     invocation.headers = headers;
-    invocation.body = Some(body).filter(|body| !matches!(body, RequestBody::Full(bytes) if bytes.is_empty()));
-    let has_body = invocation.body.is_some();
+    invocation.streams = Streams::of_request(body);
+    let has_body = invocation.streams.has_request_body();
     let id = isolate.state.begin_in(realm, invocation);
     let answer = Answer::of(&isolate, id);
     match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id, &method, &url, has_body)) {
@@ -56,7 +57,8 @@ fn call(
     fetch.call(scope, undefined, &args).map(drop)
 }
 
-/// The wait for an invocation's outcome, until its wall limit. Dropping it cancels the invocation.
+/// The wait for an invocation's outcome, until its wall limit. Dropping it cancels the invocation, of which the Worker
+/// hears if it has asked to.
 pub(super) struct Answer {
     isolate: Rc<Isolate>,
     id: InvocationId,
@@ -71,9 +73,10 @@ impl Answer {
     }
 
     fn take(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
-        let outcome = self.isolate.state.invocations.borrow_mut().take(self.id, cx.waker())?;
-        self.taken = true;
         let state = &self.isolate.state;
+        let outcome = state.invocations.borrow_mut().take(self.id, cx.waker())?;
+        self.taken = true;
+        state.sweep(self.id);
         let is_kept = state.invocations.borrow().get(self.id).is_some();
         if is_kept && self.isolate.is_sealed() {
             // Nothing that it waits for can have a turn any more.
@@ -112,8 +115,13 @@ impl Future for Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        if !self.taken {
+        if self.taken {
+            return;
+        }
+        if self.isolate.is_sealed() {
             self.isolate.state.end(self.id);
+        } else {
+            self.isolate.state.abandon(self.id, self.deadline());
         }
     }
 }

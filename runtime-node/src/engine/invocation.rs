@@ -19,7 +19,8 @@ use tenon_proto::failure::Failure;
 use tenon_proto::runtime::Header;
 use tokio::time::Instant;
 
-use super::{FetchResponse, RequestBody};
+use super::FetchResponse;
+use super::streams::Streams;
 
 /// Names one invocation of one isolate, and is never used again within that isolate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,9 +83,10 @@ pub(super) struct Invocation {
     pub(super) cpu_left: Duration,
     /// Bytes that it may still log.
     pub(super) log_left: usize,
-    /// The request's headers and body, until they are asked for.
+    /// The request's headers, until they are asked for.
     pub(super) headers: Vec<Header>,
-    pub(super) body: Option<RequestBody>,
+    /// Its body among them.
+    pub(super) streams: Streams,
     answer: Answer,
     wait_until: u32,
     operations: FxHashMap<OperationId, AbortHandle>,
@@ -104,7 +106,7 @@ impl Invocation {
             cpu_left: cpu + GRACE,
             log_left: log,
             headers: Vec::new(),
-            body: None,
+            streams: Streams::default(),
             answer: Answer::Pending(None),
             wait_until: 0,
             operations: FxHashMap::default(),
@@ -181,7 +183,7 @@ impl Invocations {
         Some(waker)
     }
 
-    /// Takes the outcome, if it is there, and otherwise remembers whom to wake. `None` means wait.
+    /// Takes the outcome, if it is there, and otherwise remembers whom to wake. `None` means wait. Sweep after it.
     ///
     /// # Panics
     /// When there is no such invocation, or its outcome was taken before.
@@ -192,10 +194,7 @@ impl Invocations {
                 invocation.answer = Answer::Pending(Some(waker.clone()));
                 None
             }
-            Answer::Ready(outcome) => {
-                self.sweep(id);
-                Some(outcome)
-            }
+            Answer::Ready(outcome) => Some(outcome),
             Answer::Taken => unreachable!("the outcome of an invocation is taken once"),
         }
     }
@@ -207,23 +206,30 @@ impl Invocations {
         Some(ended)
     }
 
+    /// Its caller has gone before there was an outcome: what becomes of it matters to nobody, but it is not over while
+    /// something keeps it.
+    pub(super) fn abandon(&mut self, id: InvocationId) {
+        if let Some(invocation) = self.in_flight.get_mut(&id) {
+            invocation.answer = Answer::Taken;
+        }
+    }
+
     /// One more promise that the invocation must outlive.
     pub(super) fn wait_until(&mut self, id: InvocationId) -> bool {
         self.in_flight.get_mut(&id).map(|invocation| invocation.wait_until += 1).is_some()
     }
 
-    /// One of those promises has settled.
+    /// One of those promises has settled. Sweep after it.
     pub(super) fn wait_over(&mut self, id: InvocationId) {
         if let Some(invocation) = self.in_flight.get_mut(&id) {
             invocation.wait_until = invocation.wait_until.saturating_sub(1);
-            self.sweep(id);
         }
     }
 
-    fn sweep(&mut self, id: InvocationId) {
-        if self.in_flight.get(&id).is_some_and(Invocation::has_ended) {
-            self.end(id);
-        }
+    /// Ends the invocation if nothing keeps it.
+    pub(super) fn sweep(&mut self, id: InvocationId) -> Option<Invocation> {
+        let has_ended = self.in_flight.get(&id).is_some_and(Invocation::has_ended);
+        if has_ended { self.end(id) } else { None }
     }
 
     /// A name for an operation that is about to begin.

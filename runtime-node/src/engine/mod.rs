@@ -15,16 +15,18 @@
 //! - [`isolate`]: one revision, loaded, and its event loop; [`realm`]: where its [`modules`] are evaluated; [`snapshot`]: what every isolate
 //!   begins from, [`bytecode`]: what need not be compiled again, and [`spare`]: an isolate that waits for a Worker.
 //! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
-//!   that native functions can reach; [`response`]: what they answer with.
+//!   that native functions can reach; [`streams`] and [`pipe`]: bytes that come over time; [`response`] and
+//!   [`sending`]: what they answer with, and [`callers`], who may not wait for it.
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
 //!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it.
-//! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`report`]: what the log gets of it, and
-//!   [`log_rate`]: how much.
+//! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`report`]: what the log gets of it,
+//!   [`source_maps`]: by its author's lines, and [`log_rate`]: how much.
 //!
 //! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
 //! and its isolate is condemned where what is left of it cannot be trusted.
 
 mod bytecode;
+mod callers;
 mod clock;
 mod collection;
 mod exception;
@@ -36,26 +38,26 @@ mod isolate;
 mod log_rate;
 mod modules;
 mod ops;
+mod pipe;
 mod platform;
 mod realm;
 mod report;
 mod response;
+mod sending;
 mod snapshot;
+mod source_maps;
 mod spare;
 mod state;
+mod streams;
 mod string;
 mod turn;
 mod turnstile;
 mod watchdog;
 
 use std::cell::{Cell, RefCell};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::Stream;
-use tenon_proto::failure::Failure;
 use tenon_proto::id::ShardId;
 use tenon_proto::revision::Limits;
 use tenon_proto::runtime::Header;
@@ -65,7 +67,9 @@ use crate::buffers::{self, BufferMetrics, BufferPool};
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
 pub use isolate::Isolate;
 pub use platform::init;
-pub use response::ResponseBody;
+pub use response::{Piece, ResponseBody};
+pub use sending::Sending;
+pub use streams::{Body, Broken, ByteStream};
 pub use turnstile::Pass;
 pub use watchdog::Watchdog;
 
@@ -142,15 +146,7 @@ pub struct FetchRequest {
     pub url: String,
     /// Names in lower case.
     pub headers: Vec<Header>,
-    pub body: RequestBody,
-}
-
-/// The body of a request.
-pub enum RequestBody {
-    /// All of it.
-    Full(Bytes),
-    /// To be read when the handler asks for it.
-    Stream(Pin<Box<dyn Stream<Item = Result<Bytes, Failure>>>>),
+    pub body: Body,
 }
 
 /// What a Worker answered.

@@ -3,14 +3,45 @@
 use std::fmt;
 use std::ops::Deref;
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
+use futures::StreamExt as _;
+use tenon_proto::failure::Failure;
 
 use super::heap::Charge;
+use super::sending::Sending;
 use crate::buffers::Block;
 
-/// What a Worker answered, counted against its budget until it has been sent.
+/// What a Worker answers.
+#[derive(Debug)]
+pub enum ResponseBody {
+    /// All of it.
+    Full(Piece),
+    /// It comes as the Worker makes it, or as it has it from somebody else.
+    Stream(Sending),
+}
+
+impl ResponseBody {
+    /// All of it in one.
+    ///
+    /// # Errors
+    /// When it broke off.
+    pub async fn collect(self) -> Result<Bytes, Failure> {
+        match self {
+            Self::Full(mut piece) => Ok(piece.copy_to_bytes(piece.remaining())),
+            Self::Stream(mut sending) => {
+                let mut all = BytesMut::new();
+                while let Some(bytes) = sending.next().await.transpose()? {
+                    all.extend_from_slice(&bytes);
+                }
+                Ok(all.freeze())
+            }
+        }
+    }
+}
+
+/// Bytes to send, counted against their Worker's budget until they have been sent.
 #[derive(Default)]
-pub struct ResponseBody(Memory);
+pub struct Piece(Memory);
 
 enum Memory {
     Block {
@@ -18,24 +49,33 @@ enum Memory {
         _charge: Charge,
     },
     /// What was too long for a block, or came when none was free.
-    Bytes(Bytes),
+    Bytes {
+        bytes: Bytes,
+        /// For what is sent with them.
+        _charge: Option<Charge>,
+    },
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self::Bytes(Bytes::new())
+        Self::Bytes { bytes: Bytes::new(), _charge: None }
     }
 }
 
-impl From<Bytes> for ResponseBody {
+impl From<Bytes> for Piece {
     fn from(bytes: Bytes) -> Self {
-        Self(Memory::Bytes(bytes))
+        Self(Memory::Bytes { bytes, _charge: None })
     }
 }
 
-impl ResponseBody {
+impl Piece {
     pub(super) fn in_block(block: Block, charge: Charge) -> Self {
         Self(Memory::Block { block, _charge: charge })
+    }
+
+    /// Bytes that are counted where they come from, and what goes with them, which is not.
+    pub(super) fn with(bytes: Bytes, charge: Charge) -> Self {
+        Self(Memory::Bytes { bytes, _charge: Some(charge) })
     }
 
     /// Cuts off the first `len` bytes, or all when there are no more.
@@ -45,7 +85,7 @@ impl ResponseBody {
             return std::mem::take(self);
         }
         // Bytes are shared; of a block, which has one owner, so much is copied.
-        Self(Memory::Bytes(self.copy_to_bytes(len)))
+        Self::from(self.copy_to_bytes(len))
     }
 
     /// Room for `len` bytes before the body, for the caller to write, which thereby come before it. `None` when there
@@ -53,23 +93,23 @@ impl ResponseBody {
     pub fn prepend(&mut self, len: usize) -> Option<&mut [u8]> {
         match &mut self.0 {
             Memory::Block { block, .. } => block.prepend(len),
-            Memory::Bytes(_) => None,
+            Memory::Bytes { .. } => None,
         }
     }
 }
 
-impl Deref for ResponseBody {
+impl Deref for Piece {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Memory::Block { block, .. } => block,
-            Memory::Bytes(bytes) => bytes,
+            Memory::Bytes { bytes, .. } => bytes,
         }
     }
 }
 
-impl Buf for ResponseBody {
+impl Buf for Piece {
     fn remaining(&self) -> usize {
         self.len()
     }
@@ -81,19 +121,19 @@ impl Buf for ResponseBody {
     fn advance(&mut self, count: usize) {
         match &mut self.0 {
             Memory::Block { block, .. } => block.advance(count),
-            Memory::Bytes(bytes) => bytes.advance(count),
+            Memory::Bytes { bytes, .. } => bytes.advance(count),
         }
     }
 
     fn copy_to_bytes(&mut self, len: usize) -> Bytes {
         match &mut self.0 {
             Memory::Block { block, .. } => block.copy_to_bytes(len),
-            Memory::Bytes(bytes) => bytes.copy_to_bytes(len),
+            Memory::Bytes { bytes, .. } => bytes.copy_to_bytes(len),
         }
     }
 }
 
-impl fmt::Debug for ResponseBody {
+impl fmt::Debug for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len())
     }

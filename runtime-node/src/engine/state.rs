@@ -49,6 +49,8 @@ pub(super) struct State {
     pub(super) invocations: RefCell<Invocations>,
     /// Of Workers that reset: the realm of each invocation.
     realms: RefCell<FxHashMap<InvocationId, Rc<Realm>>>,
+    /// What is to be called when the caller of an invocation goes away: functions of ours, which throw nothing.
+    pub(super) callers: RefCell<FxHashMap<InvocationId, Vec<v8::Global<v8::Function>>>>,
     pub(super) rejections: RefCell<Rejections>,
     pub(super) buffers: std::sync::Arc<BufferBudget>,
     pub(super) collections: Cell<CollectionBudget>,
@@ -76,6 +78,7 @@ impl State {
             revision,
             invocations: RefCell::default(),
             realms: RefCell::default(),
+            callers: RefCell::default(),
             rejections: RefCell::default(),
             buffers,
             collections: Cell::default(),
@@ -207,6 +210,19 @@ impl State {
         self.fail(id, code);
     }
 
+    /// A promise that kept the invocation has settled.
+    pub(super) fn wait_over(&self, id: InvocationId) {
+        self.invocations.borrow_mut().wait_over(id);
+        self.sweep(id);
+    }
+
+    /// Ends the invocation if nothing keeps it.
+    pub(super) fn sweep(&self, id: InvocationId) {
+        // Dropped after the borrow, as in `remove`.
+        let ended = self.invocations.borrow_mut().sweep(id);
+        drop(ended);
+    }
+
     /// Ends the invocation and aborts its operations.
     pub(super) fn end(&self, id: InvocationId) {
         self.remove(id);
@@ -228,10 +244,13 @@ impl State {
         }
         let invocations = self.invocations.borrow();
         self.realms.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
+        self.callers.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
         if invocations.len() == 0 {
-            // The caller holds the isolate by a reference of its own.
-            self.kept.borrow_mut().take();
+            drop(invocations);
             self.is_idle.notify_waiters();
+            // It may be the last.
+            let isolate = self.kept.borrow_mut().take();
+            drop(isolate);
         }
     }
 
@@ -323,6 +342,7 @@ impl State {
     pub(super) fn clear(&self) {
         drop(self.begun.take());
         drop(self.realms.take());
+        drop(self.callers.take());
         drop(self.rejections.take());
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::collection::make_room;
 use super::heap::Counted;
-use super::response::ResponseBody;
+use super::response::Piece;
 use crate::buffers::{Block, BufferPool};
 
 /// The first `limit` bytes of `string` as UTF-8, at most: the whole may be as large as the heap.
@@ -44,7 +44,7 @@ pub(super) fn to_body(
     scope: &mut v8::PinScope<'_, '_>,
     value: v8::Local<'_, v8::Value>,
     beside: usize,
-) -> Option<ResponseBody> {
+) -> Option<Piece> {
     if let Ok(string) = value.try_cast::<v8::String>() {
         let block = block(scope, string.length()).and_then(|block| block.fill(|room| write_utf8(scope, string, room)));
         match block {
@@ -58,9 +58,9 @@ pub(super) fn to_body(
             None => long_view(scope, view, beside),
         }
     } else if beside > 0 {
-        make_room(scope, beside)?.lend(beside, Vec::new).map(ResponseBody::from)
+        make_room(scope, beside)?.lend(beside, Vec::new).map(Piece::from)
     } else {
-        Some(ResponseBody::default())
+        Some(Piece::default())
     }
 }
 
@@ -68,10 +68,10 @@ fn block(scope: &v8::PinScope<'_, '_>, len: usize) -> Option<Block> {
     scope.get_slot::<BufferPool>().expect("every isolate gets its shard's when it is made").take(len)
 }
 
-fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block, beside: usize) -> Option<ResponseBody> {
+fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block, beside: usize) -> Option<Piece> {
     let size = block.len() + beside;
     let charge = make_room(scope, size)?.charge(size)?;
-    Some(ResponseBody::in_block(block, charge))
+    Some(Piece::in_block(block, charge))
 }
 
 /// All of the string, and how many bytes that is; `None` when it is too long.
@@ -92,30 +92,26 @@ fn write_utf8(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String
     Some(text.len())
 }
 
-fn long_string(
-    scope: &mut v8::PinScope<'_, '_>,
-    string: v8::Local<'_, v8::String>,
-    beside: usize,
-) -> Option<ResponseBody> {
+fn long_string(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, beside: usize) -> Option<Piece> {
     // First by what it has at least: to know more is to read it, and it may be as large as V8 lets one be.
     make_room(scope, string.length())?;
     let size = string.utf8_length(scope) + beside;
     let buffers = make_room(scope, size)?;
-    buffers.lend(size, || string.to_rust_string_lossy(scope).into_bytes()).map(ResponseBody::from)
+    buffers.lend(size, || string.to_rust_string_lossy(scope).into_bytes()).map(Piece::from)
 }
 
 fn long_view(
     scope: &mut v8::PinScope<'_, '_>,
     view: v8::Local<'_, v8::ArrayBufferView>,
     beside: usize,
-) -> Option<ResponseBody> {
+) -> Option<Piece> {
     let length = view.byte_length();
     let copied = make_room(scope, length + beside)?.lend(length + beside, || {
         let mut bytes = vec![0; length];
         view.copy_contents(&mut bytes);
         bytes
     });
-    copied.map(ResponseBody::from)
+    copied.map(Piece::from)
 }
 
 /// A `Uint8Array` of bytes that are counted already. `None` when it threw.

@@ -1,8 +1,12 @@
 // Bodies (Fetch §5.2, §5.3): what can become one, and how a Request or a Response gives its own away.
 //
-// A body is a record {source, type, used, shared}. The source is a string (well-formed, so that it can be written
-// as UTF-8 by whoever sends it), a Uint8Array, or a function that returns a promise of one when the bytes are still
-// to come. `shared` means that a clone holds the same source, so its buffer must not be handed out.
+// A body is a record {source, type, used, shared, stream}. The source is
+//   - a string, well-formed, so that it can be written as UTF-8 by whoever sends it;
+//   - a Uint8Array;
+//   - a native stream {owner, number}: bytes that arrive in native code, and may be handed on there (`ops.stream…`);
+//   - null, when there is nothing but the ReadableStream `stream`.
+// `stream` is made of the source when somebody asks for it, and while nobody has read of it the source is as good.
+// `shared` means that a clone holds the same source, so its buffer must not be handed out.
 //
 // Later standards plug in here: `internal.body.initialisers` is asked in turn about values that are none of the
 // above, and `internal.body.mixins` lists the classes that have a body, for methods such as `blob`.
@@ -10,15 +14,23 @@
   "use strict";
 
   const {
-    ArrayBufferPrototypeGetByteLength, JSONParse, ObjectDefineProperties, ObjectGetOwnPropertyDescriptors,
-    StringPrototypeSlice, TypeError, TypedArrayPrototypeGetBuffer,
-    TypedArrayPrototypeGetByteLength, Uint8Array,
+    ArrayBufferPrototypeGetByteLength, ArrayBufferIsView, JSONParse, ObjectDefineProperties,
+    ObjectGetOwnPropertyDescriptors, PromisePrototypeThen, StringPrototypeSlice, TypeError, TypedArrayPrototypeGetBuffer,
+    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetSymbolToStringTag, TypedArrayPrototypeSet, Uint8Array,
+    WeakMap, WeakMapPrototypeGet, WeakMapPrototypeSet,
   } = internal.primordials;
   const { USVString, bufferSource } = internal.webidl;
+  const { ops } = internal;
 
-  const body = (source, type) => ({ source, type, used: false, shared: false });
+  const body = (source, type) => ({ source, type, used: false, shared: false, stream: null });
+
+  const native = (owner, number) => ({ __proto__: null, owner, number });
+  const isNative = (source) => typeof source === "object" && source !== null && !ArrayBufferIsView(source);
 
   const initialisers = [];
+
+  // The body that a ReadableStream was made of, so that it can be had back.
+  const origins = new WeakMap();
 
   // The body of a BodyInit that is not null.
   function extract(init) {
@@ -34,28 +46,125 @@
       const view = bufferSource(init);
       // A copy: the tenant may go on writing to theirs.
       if (view !== null) return body(new Uint8Array(view), null);
+      const streams = internal.streams();
+      if (streams.isReadable(init)) {
+        if (streams.isDisturbed(init) || streams.isLocked(init)) {
+          throw new TypeError("A stream that has been read, or is being read, cannot become a body");
+        }
+        const made = body(null, null);
+        made.stream = init;
+        return made;
+      }
     }
     return body(USVString(init), "text/plain;charset=UTF-8");
   }
 
-  // Takes the source out of a body: a body is read once.
+  const isUsed = (body) => body.used || (body.stream !== null && internal.streams().isDisturbed(body.stream));
+
+  // Takes the source out of a body, which is read once. Null means that its stream is what has to be read.
   function take(body) {
+    const { stream } = body;
     if (body.used) throw new TypeError("The body has already been used");
+    if (stream !== null) {
+      const streams = internal.streams();
+      if (streams.isDisturbed(stream)) throw new TypeError("The body has already been used");
+      if (streams.isLocked(stream)) throw new TypeError("The body's stream is locked: somebody reads it");
+      const origin = WeakMapPrototypeGet(origins, stream);
+      // Nobody has read of it, and from here on nobody else can.
+      if (origin !== undefined && !origin.used) {
+        streams.acquire(stream);
+        body.used = origin.used = true;
+        return origin.source;
+      }
+      body.used = true;
+      return null;
+    }
     body.used = true;
     return body.source;
+  }
+
+  // The body moves: the one it came from has none to give any more.
+  function move(from) {
+    const { type, shared } = from;
+    const source = take(from);
+    return { source, type, used: false, shared, stream: source === null ? passed(from.stream) : null };
+  }
+
+  // A stream that gives what this one has, which is locked for all others from now on.
+  function passed(stream) {
+    const streams = internal.streams();
+    const reader = streams.acquire(stream);
+    return streams.newReadable({
+      __proto__: null,
+      highWaterMark: 0,
+      pull(controller) {
+        return PromisePrototypeThen(streams.readChunk(reader), ({ value, done }) => {
+          if (done) streams.close(controller);
+          else streams.enqueue(controller, value);
+        });
+      },
+      cancel(reason) {
+        return streams.cancelBy(reader, reason);
+      },
+    });
+  }
+
+  // The ReadableStream of a body.
+  function streamOf(body) {
+    if (body.stream !== null) return body.stream;
+    const streams = internal.streams();
+    const { source, used } = body;
+    const stream = streams.newReadable({
+      __proto__: null,
+      type: "bytes",
+      highWaterMark: 0,
+      start(controller) {
+        if (used) streams.close(controller);
+      },
+      pull(controller) {
+        if (isNative(source)) return pullNative(streams, controller, source);
+        body.used = true;
+        const bytes = own(source, body.shared);
+        if (TypedArrayPrototypeGetByteLength(bytes) > 0) streams.enqueue(controller, bytes);
+        streams.close(controller);
+      },
+      cancel() {
+        body.used = true;
+        if (isNative(source)) ops.streamCancel(source.owner, source.number);
+      },
+    });
+    body.stream = stream;
+    if (used) streams.acquire(stream);
+    else WeakMapPrototypeSet(origins, stream, body);
+    return stream;
+  }
+
+  function pullNative(streams, controller, { owner, number }) {
+    const give = (piece) => {
+      if (piece === null) streams.close(controller);
+      else streams.enqueue(controller, piece);
+    };
+    const piece = ops.streamPull(owner, number);
+    if (piece === null || ArrayBufferIsView(piece)) return give(piece);
+    return PromisePrototypeThen(piece, give);
   }
 
   // The body of a clone.
   function clone(body) {
     if (body === null) return null;
-    if (body.used) throw new TypeError("A body that has been used cannot be cloned");
-    if (typeof body.source === "function") {
-      const read = body.source;
-      let bytes;
-      body.source = () => (bytes ??= read());
+    if (isUsed(body)) throw new TypeError("A body that has been used cannot be cloned");
+    const { source, type } = body;
+    if (body.stream === null && !isNative(source)) {
+      body.shared = true;
+      return { source, type, used: false, shared: true, stream: null };
     }
-    body.shared = true;
-    return { source: body.source, type: body.type, used: false, shared: true };
+    const streams = internal.streams();
+    const stream = streamOf(body);
+    if (streams.isLocked(stream)) throw new TypeError("A body whose stream is locked cannot be cloned");
+    const { first, second } = streams.tee(stream);
+    body.source = null;
+    body.stream = first;
+    return { source: null, type, used: false, shared: false, stream: second };
   }
 
   // Bytes that belong to the caller alone.
@@ -66,19 +175,59 @@
     return shared || !whole ? new Uint8Array(source) : source;
   }
 
-  async function readBytes(body) {
-    if (body === null) return new Uint8Array(0);
+  // What bytes a ReadableStream gives, in pieces: `each(piece)` may return a promise to wait for.
+  async function drain(stream, each) {
+    const streams = internal.streams();
+    const reader = streams.acquire(stream);
+    for (;;) {
+      const { value, done } = await streams.readChunk(reader);
+      if (done) return;
+      if (TypedArrayPrototypeGetSymbolToStringTag(value) !== "Uint8Array") {
+        const error = new TypeError("A body's stream gave something other than a Uint8Array");
+        streams.cancelBy(reader, error);
+        throw error;
+      }
+      const wait = each(value);
+      if (wait !== undefined) await wait;
+    }
+  }
+
+  async function collect(stream) {
+    const pieces = [];
+    let length = 0;
+    await drain(stream, (piece) => {
+      pieces[pieces.length] = piece;
+      length += TypedArrayPrototypeGetByteLength(piece);
+    });
+    if (pieces.length === 1) return own(pieces[0], false);
+    const all = new Uint8Array(length);
+    let at = 0;
+    for (let i = 0; i < pieces.length; i++) {
+      TypedArrayPrototypeSet(all, pieces[i], at);
+      at += TypedArrayPrototypeGetByteLength(pieces[i]);
+    }
+    return all;
+  }
+
+  // A string, or bytes that belong to the caller alone.
+  async function read(body) {
+    if (body === null) return "";
     const source = take(body);
-    return own(typeof source === "function" ? await source() : source, body.shared);
+    if (source === null) return await collect(body.stream);
+    if (typeof source === "string") return source;
+    if (ArrayBufferIsView(source)) return own(source, body.shared);
+    return await ops.streamRead(source.owner, source.number);
+  }
+
+  async function readBytes(body) {
+    const content = await read(body);
+    return typeof content === "string" ? internal.encodeUtf8(content) : content;
   }
 
   async function readText(body) {
-    if (body === null) return "";
-    const source = take(body);
-    if (typeof source !== "string") {
-      return internal.decodeUtf8(typeof source === "function" ? await source() : source);
-    }
-    return source[0] === "\uFEFF" ? StringPrototypeSlice(source, 1) : source;
+    const content = await read(body);
+    if (typeof content !== "string") return internal.decodeUtf8(content);
+    return content[0] === "\uFEFF" ? StringPrototypeSlice(content, 1) : content;
   }
 
   const mixins = [];
@@ -88,8 +237,13 @@
     mixins[mixins.length] = { constructor, bodyOf };
     // `return await`, because a promise that is returned is resolved by its `then`, which a Worker may replace.
     const members = {
+      get body() {
+        const body = bodyOf(this);
+        return body === null ? null : streamOf(body);
+      },
       get bodyUsed() {
-        return bodyOf(this)?.used ?? false;
+        const body = bodyOf(this);
+        return body !== null && isUsed(body);
       },
       async arrayBuffer() {
         return TypedArrayPrototypeGetBuffer(await readBytes(bodyOf(this)));
@@ -107,5 +261,29 @@
     ObjectDefineProperties(constructor.prototype, ObjectGetOwnPropertyDescriptors(members));
   }
 
-  internal.body = { __proto__: null, of: body, extract, take, clone, mixin, mixins, initialisers };
+  // Makes of a ReadableStream, which gives bytes, a native stream of the invocation `owner`. `over` is a promise of the
+  // end of the writing; `leave(reason)` says that nobody wants the rest.
+  function pipeOf(stream, owner) {
+    const number = ops.pipeOpen(owner);
+    let left = false;
+    const leave = (reason) => {
+      left = true;
+      internal.streams().cancel(stream, reason);
+    };
+    const write = async () => {
+      try {
+        await drain(stream, (piece) => ops.pipeWrite(owner, number, piece));
+        ops.pipeClose(owner, number);
+      } catch (error) {
+        ops.pipeAbort(owner, number);
+        if (!left) throw error;
+      }
+    };
+    return { __proto__: null, owner, number, over: write(), leave };
+  }
+
+  internal.body = {
+    __proto__: null, of: body, native, isNative, isUsed, extract, take, move, clone, streamOf, readBytes, readText, pipeOf, mixin,
+    mixins, initialisers,
+  };
 })

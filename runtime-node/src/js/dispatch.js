@@ -3,26 +3,32 @@
 //   hooks.start(id, evaluation, namespace, variables)   the modules have been evaluated, or will have been when the
 //                                                       promise `evaluation` settles
 //   hooks.fetch(id, method, url, hasBody)               deliver a request
-//   hooks.import(specifier, referrer)                   what `import()` gives
+//   hooks.import(specifier, referrer, attributes)       what `import()` gives
 //
 // and calls back:
 //
 //   ops.started(id)                                     the Worker can take events
 //   ops.respond(id, status, headers, body)              the invocation's answer
+//   ops.respondStream(id, status, headers, owner, number)   the same with a native stream
+//   ops.onCallerLeft(id, callback)                      the client has gone before the end of the answer
 //   ops.fail(id, error)                                 the invocation threw
 //   ops.waitUntil(id), ops.waitOver(id)                 one more, one less promise that the invocation outlives
-//   ops.requestHeaders(id), ops.bodyRead(id)            the parts of a request that many handlers never look at
-//   ops.evaluateModule(specifier, referrer)             [the promise of its evaluation, its namespace]
+//   ops.requestHeaders(id)                              what many handlers never look at
+//   ops.evaluateModule(specifier, referrer, attributes) [the promise of its evaluation, its namespace]
 //
 // `id` names the invocation. All of this runs in turns of that invocation, or of others whose promises it awaits.
 (function (internal) {
   "use strict";
 
   const {
-    ArrayBufferIsView, ObjectFreeze, ObjectDefineProperty, PromisePrototypeThen, PromiseResolve, ReflectApply,
+    ObjectFreeze, ObjectDefineProperty, PromisePrototypeThen, PromiseResolve, ReflectApply,
     SymbolToStringTag, TypeError,
   } = internal.primordials;
   const { hooks, ops } = internal;
+  const bodies = internal.body;
+
+  // The number of the native stream that is an invocation's request's body.
+  const REQUEST_BODY = 0;
 
   // What takes requests: `handler.fetch` of the entrypoint's default export, or nothing for the listeners of the
   // global scope.
@@ -84,27 +90,37 @@
     }
   };
 
-  hooks.import = async (specifier, referrer) => {
+  hooks.import = async (specifier, referrer, attributes) => {
     // Not while another module is being evaluated.
     await undefined;
-    const module = ops.evaluateModule(specifier, referrer);
+    const module = ops.evaluateModule(specifier, referrer, attributes);
     await module[0];
     return module[1];
   };
 
+  function respondStream(id, status, headers, stream) {
+    const pipe = bodies.pipeOf(stream, id);
+    outlive(id, pipe.over);
+    ops.onCallerLeft(id, () => {
+      pipe.leave(new (internal.exceptions().DOMException)("The client has gone away", "AbortError"));
+    });
+    ops.respondStream(id, status, headers, id, pipe.number);
+  }
+
   hooks.fetch = async (id, method, url, hasBody) => {
     try {
       const request = internal.newRequest(
-        method, url, () => ops.requestHeaders(id), hasBody ? () => ops.bodyRead(id) : null,
+        id, method, url, () => ops.requestHeaders(id), hasBody ? bodies.native(id, REQUEST_BODY) : null,
       );
       const answer = fetch !== null
         ? ReflectApply(fetch, handler, [request, env, new ExecutionContext(ops, id)])
         : internal.fetchEvents().dispatch(request, (promise) => outlive(id, promise));
       // A response is not awaited for: that would ask it for a `then`.
       const parts = internal.responseParts(internal.isResponse(answer) ? answer : await answer);
-      let body = parts[2];
-      if (typeof body === "object" && body !== null && !ArrayBufferIsView(body)) body = await body;
-      ops.respond(id, parts[0], parts[1], body);
+      const source = parts[2], stream = parts[3];
+      if (stream !== null) respondStream(id, parts[0], parts[1], stream);
+      else if (bodies.isNative(source)) ops.respondStream(id, parts[0], parts[1], source.owner, source.number);
+      else ops.respond(id, parts[0], parts[1], source);
     } catch (error) {
       ops.fail(id, error);
     }

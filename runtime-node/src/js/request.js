@@ -84,6 +84,7 @@
   // header list when it is first needed.
   const record = (method, url, list, body) => ({
     method, url, parsed: false, list, headers: null, immutable: false, body, signal: null, options: DEFAULTS,
+    invocation: null,
   });
 
   const listOf = (r) => (typeof r.list === "function" ? (r.list = r.list()) : r.list);
@@ -110,7 +111,7 @@
     }
     r.parsed = true;
 
-    const { body, headers, method, signal, window } = init;
+    const { body, duplex, headers, method, signal, window } = init;
     if (window !== undefined && window !== null) throw new TypeError("Request: window can only be null");
     if (isObject(init)) r.options = optionsFrom(init, r.options);
     if (method !== undefined) r.method = normalMethod(method);
@@ -125,15 +126,16 @@
     }
     if (given) {
       r.body = bodies.extract(body);
+      if (r.body.stream !== null && duplex !== "half") {
+        throw new TypeError("Request: a body that is a ReadableStream needs duplex: 'half'");
+      }
       if (r.body.type !== null && lookup(r.list, "content-type") === null) {
         r.list[r.list.length] = "content-type";
         r.list[r.list.length] = r.body.type;
       }
     } else if (from !== null && from.body !== null) {
       // The body moves: the request it came from has none to give any more.
-      const { type, shared } = from.body;
-      r.body = bodies.of(bodies.take(from.body), type);
-      r.body.shared = shared;
+      r.body = bodies.move(from.body);
     }
 
     if (signal !== undefined && signal !== null) r.signal = internal.abort().dependentSignal([signal]);
@@ -141,7 +143,18 @@
     return r;
   }
 
-  const signalOf = (r) => (r.signal ??= internal.abort().newSignal());
+  const signalOf = (r) => {
+    if (r.signal === null) {
+      r.signal = internal.abort().newSignal();
+      if (r.invocation !== null) internal.ops.onCallerLeft(r.invocation, () => left(r.signal));
+    }
+    return r.signal;
+  };
+
+  const left = (signal) => {
+    const { DOMException } = internal.exceptions();
+    internal.abort().abort(signal, new DOMException("The client has gone away", "AbortError"));
+  };
 
   const WRAP = { __proto__: null };
   let isRequest;
@@ -228,16 +241,14 @@
   expose(Request);
   internal.globals({ Request });
 
-  // A request from outside. `url` is absolute; `headers` a header list, or a function that gives one; `body` a
-  // Uint8Array, null, or a function that returns a promise of a Uint8Array.
-  internal.newRequest = (method, url, headers, body) => {
+  // A request from outside, which `invocation` is to answer. `url` is absolute; `headers` a header list, or a function
+  // that gives one; `body` a source of a body, or null.
+  internal.newRequest = (invocation, method, url, headers, body) => {
     const r = record(method, url, headers, body === null ? null : bodies.of(body, null));
     r.immutable = true;
+    r.invocation = invocation;
     return new Request(WRAP, r);
   };
-
-  // The caller of an incoming request has gone away.
-  internal.abortRequest = (request, reason) => internal.abort().abort(signalOf(recordOf(request)), reason);
 
   internal.isRequest = isRequest;
   internal.describe("Request", isRequest, Request, ["method", "url", "headers", "bodyUsed"]);

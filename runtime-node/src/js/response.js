@@ -140,8 +140,8 @@
   expose(Response);
   internal.globals({ Response });
 
-  // Takes apart what a handler answered: [status, header list, body], the body a string, a Uint8Array, null, or a
-  // promise of a Uint8Array. The response is used up. Nothing that a Worker could have replaced is consulted.
+  // Takes apart what a handler answered: [status, header list, source, stream], the last two as a body has them, or both
+  // null. The response is used up. Nothing that a Worker could have replaced is consulted.
   internal.responseParts = (value) => {
     if (!isResponse(value)) {
       const what = value === undefined ? "nothing" : value === null ? "null" : `a value of type ${typeof value}`;
@@ -149,9 +149,9 @@
     }
     const r = recordOf(value);
     if (r.type === "error") throw new TypeError("The handler answered with Response.error()");
-    if (r.body === null) return [r.status, r.list, null];
+    if (r.body === null) return [r.status, r.list, null, null];
     const source = bodies.take(r.body);
-    return [r.status, r.list, typeof source === "function" ? source() : source];
+    return [r.status, r.list, source, source === null ? r.body.stream : null];
   };
   internal.isResponse = isResponse;
   internal.describe("Response", isResponse, Response, [

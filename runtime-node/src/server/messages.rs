@@ -9,7 +9,7 @@ use tenon_proto::frame::{Decoder, FrameError};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request};
 
-use crate::engine::RequestBody;
+use crate::engine::{Body, Broken};
 
 pub(super) struct Messages {
     incoming: Incoming,
@@ -18,7 +18,7 @@ pub(super) struct Messages {
 
 /// Why there is no next message.
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+enum Unread {
     #[error(transparent)]
     Frame(#[from] FrameError),
     #[error("the stream was reset")]
@@ -43,7 +43,7 @@ impl Messages {
 
     /// The request's body: what came with the head, then what follows. It is read no faster than the Worker asks, so
     /// that HTTP/2's flow control is the only buffer.
-    pub(super) fn body(self, first: Bytes, limit: u64) -> RequestBody {
+    pub(super) fn body(self, first: Bytes, limit: u64) -> Body {
         let seen = first.len() as u64;
         let first = stream::iter((!first.is_empty()).then_some(Ok(first)));
         let rest = stream::unfold(Some((self, seen)), move |state| async move {
@@ -53,21 +53,22 @@ impl Messages {
                 Ok(Some(invoke_request::Part::Body(data))) => {
                     let seen = seen + data.len() as u64;
                     if seen > limit {
-                        return Some((Err(too_large(limit, Phase::Handler)), None));
+                        return Some((Err(Broken::Failed(too_large(limit, Phase::Handler))), None));
                     }
                     Some((Ok(data), Some((messages, seen))))
                 }
                 Ok(Some(invoke_request::Part::Head(_))) | Err(_) => {
                     let why = "the request's body ended before it was complete";
-                    Some((Err(Failure::new(FailureCode::BadRequest, Phase::Handler, why)), None))
+                    let failure = Failure::new(FailureCode::BadRequest, Phase::Handler, why);
+                    Some((Err(Broken::Failed(failure)), None))
                 }
             }
         });
-        RequestBody::Stream(Box::pin(stream::StreamExt::chain(first, rest)))
+        Body::Stream(Box::pin(stream::StreamExt::chain(first, rest)))
     }
 
     /// The next message, or `None` at the end of the stream.
-    async fn next(&mut self) -> Result<Option<invoke_request::Part>, Broken> {
+    async fn next(&mut self) -> Result<Option<invoke_request::Part>, Unread> {
         loop {
             if let Some(message) = self.decoder.next::<InvokeRequest>()? {
                 // A part of a newer router that this version does not know is passed over.
@@ -82,7 +83,7 @@ impl Messages {
                         self.decoder.push(data);
                     }
                 }
-                Some(Err(_)) => return Err(Broken::Stream),
+                Some(Err(_)) => return Err(Unread::Stream),
                 None => {
                     self.decoder.finish()?;
                     return Ok(None);

@@ -1,19 +1,22 @@
-//! The body of an answer: messages, then the trailers of success. A failure has neither.
+//! The body of an answer: messages, then trailers. Those of a response that breaks off tell why; a failure from the start
+//! has no messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
+use futures::Stream;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
+use tenon_proto::failure::Failure;
 use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::runtime::ResponseHead;
 
 use super::wire::Prologue;
-use crate::engine::{FetchResponse, ResponseBody};
+use crate::engine::{FetchResponse, Piece, ResponseBody, Sending};
 use crate::shard::Permits;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -22,31 +25,68 @@ const OK: HeaderValue = HeaderValue::from_static("0");
 
 /// A message as it is sent: what comes before the body, unless there was room for that where the body lies, and the
 /// body.
-type Message = Chain<Bytes, ResponseBody>;
+type Message = Chain<Bytes, Piece>;
 
 #[derive(Default)]
 pub struct Reply {
     first: Option<Message>,
     /// What of the response's body is not in a message yet.
-    rest: ResponseBody,
-    trailers: bool,
+    rest: Piece,
+    /// What of it is still to come from the Worker.
+    stream: Option<Sending>,
+    trailers: Option<Trailers>,
     /// Until all of it has been sent, or nobody wants it any more.
     _permits: Option<Permits>,
 }
 
 impl Reply {
     pub(super) fn of(response: FetchResponse, permits: Permits) -> Response<Self> {
-        let FetchResponse { status, headers, body: mut rest } = response;
+        let FetchResponse { status, headers, body } = response;
+        let (mut rest, stream) = match body {
+            ResponseBody::Full(piece) => (piece, None),
+            ResponseBody::Stream(stream) => (Piece::default(), Some(stream)),
+        };
         let inline = rest.split_to(INLINE_BODY);
-        let head = ResponseHead { status: status.into(), headers, body: Bytes::new(), more_body: !rest.is_empty() };
+        let more_body = !rest.is_empty() || stream.is_some();
+        let head = ResponseHead { status: status.into(), headers, body: Bytes::new(), more_body };
         let first = Some(message(&Prologue::of_head(&head, inline.len()), inline));
-        let mut response = Response::new(Self { first, rest, trailers: true, _permits: Some(permits) });
+        let trailers = Some(Trailers::Success);
+        let mut response = Response::new(Self { first, rest, stream, trailers, _permits: Some(permits) });
         response.headers_mut().insert(CONTENT_TYPE, GRPC);
         response
     }
 }
 
-fn message(prologue: &Prologue<'_>, mut body: ResponseBody) -> Message {
+impl Reply {
+    fn end(&mut self, trailers: Trailers) {
+        self.stream = None;
+        self.trailers = Some(trailers);
+    }
+}
+
+/// How an answer whose head has been sent comes out.
+enum Trailers {
+    Success,
+    Failure(Failure),
+}
+
+impl From<Trailers> for HeaderMap {
+    fn from(trailers: Trailers) -> Self {
+        match trailers {
+            Trailers::Success => Self::from_iter([(GRPC_STATUS, OK)]),
+            Trailers::Failure(failure) => {
+                let mut headers = Self::new();
+                // It cannot be written where its message is too large for a header, which none of ours is.
+                if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
+                    headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
+                }
+                headers
+            }
+        }
+    }
+}
+
+fn message(prologue: &Prologue<'_>, mut body: Piece) -> Message {
     match body.prepend(prologue.len()) {
         Some(room) => {
             prologue.write(room);
@@ -60,23 +100,28 @@ impl Body for Reply {
     type Data = Message;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Message>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Message>, Infallible>>> {
         let this = &mut *self;
         if let Some(message) = this.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(message))));
+        }
+        while this.rest.is_empty()
+            && let Some(stream) = &mut this.stream
+        {
+            match ready!(Pin::new(stream).poll_next(cx)) {
+                Some(Ok(bytes)) => this.rest = bytes.into(),
+                Some(Err(failure)) => this.end(Trailers::Failure(failure)),
+                None => this.end(Trailers::Success),
+            }
         }
         if !this.rest.is_empty() {
             let piece = this.rest.split_to(INLINE_BODY);
             return Poll::Ready(Some(Ok(Frame::data(message(&Prologue::of_piece(piece.len()), piece)))));
         }
-        if std::mem::take(&mut this.trailers) {
-            let trailers = HeaderMap::from_iter([(GRPC_STATUS, OK)]);
-            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
-        }
-        Poll::Ready(None)
+        Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(trailers.into()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.rest.is_empty() && !self.trailers
+        self.first.is_none() && self.rest.is_empty() && self.stream.is_none() && self.trailers.is_none()
     }
 }

@@ -41,8 +41,8 @@ async fn bytes_go_through_unchanged(shard: Rc<Shard>) {
     let echo = shard.handler("return new Response(await request.arrayBuffer())").start().await.unwrap();
     let long = |length| (0..=255).cycle().take(length).collect::<Vec<u8>>();
     for body in [vec![], vec![0, 1, 254, 255], long(ROOM), long(ROOM + 1), long(3_000_000)] {
-        let full = tenon_runtime_node::engine::RequestBody::Full(body.clone().into());
-        assert!(echo.post(full).await.unwrap().body[..] == body);
+        let full = tenon_runtime_node::engine::Body::Full(body.clone().into());
+        assert!(echo.post(full).await.unwrap().body.collect().await.unwrap() == body);
     }
 }
 

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use libtest_mimic::Trial;
-use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::egress::Egress;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{Bytecode, Engine, FetchRequest, FetchResponse, Isolate, Body, ResponseBody, Watchdog};
+use tenon_runtime_node::engine::{
+    Body, Bytecode, Engine, FetchRequest, FetchResponse, Isolate, ResponseBody, Watchdog,
+};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -129,6 +131,11 @@ impl Worker {
 
     pub(crate) fn var(mut self, name: &str, value: &str) -> Self {
         self.revision.vars.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub(crate) fn module(mut self, name: &str, content: &'static [u8]) -> Self {
+        self.revision.modules.insert(name.to_owned(), Bytes::from_static(content));
         self
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_runtime_node::engine::RequestBody;
+use tenon_runtime_node::engine::{Body, Broken};
 
 use crate::harness::{Shard, Text as _, await_condition, request, trials};
 
@@ -191,10 +191,10 @@ async fn a_request_that_takes_too_long_is_ended(shard: Rc<Shard>) {
     assert_eq!(worker.0.condemned(), None);
 }
 
-fn stream(parts: impl IntoIterator<Item = Result<Bytes, Failure>, IntoIter: 'static>) -> RequestBody {
-    RequestBody::Stream(Box::pin(futures::stream::iter(parts).then(async |part| {
+fn stream(parts: impl IntoIterator<Item = Result<Bytes, Failure>, IntoIter: 'static>) -> Body {
+    Body::Stream(Box::pin(futures::stream::iter(parts).then(async |part| {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        part
+        part.map_err(Broken::Failed)
     })))
 }
 
@@ -204,7 +204,7 @@ async fn a_body_is_read_as_it_arrives(shard: Rc<Shard>) {
     assert_eq!(worker.post(stream(parts)).await.unwrap().text(), "ONE TWO THREE");
     // A handler that does not ask does not wait.
     let worker = shard.handler("return new Response('uninterested')").start().await.unwrap();
-    let never = RequestBody::Stream(Box::pin(futures::stream::pending()));
+    let never = Body::Stream(Box::pin(futures::stream::pending()));
     assert_eq!(worker.post(never).await.unwrap().text(), "uninterested");
 }
 
@@ -219,7 +219,7 @@ async fn a_body_over_the_limit_is_refused(shard: Rc<Shard>) {
     });
     assert_eq!(worker.post(stream(endless)).await.unwrap_err().code, FailureCode::RequestTooLarge);
     assert_eq!(taken.get(), 17);
-    let full = RequestBody::Full(vec![b'x'; (1 << 20) + 1].into());
+    let full = Body::Full(vec![b'x'; (1 << 20) + 1].into());
     assert_eq!(worker.post(full).await.unwrap_err().code, FailureCode::RequestTooLarge);
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use libtest_mimic::Trial;
 use tenon_proto::failure::{Failure, Phase};
-use tenon_runtime_node::engine::{FetchResponse, RequestBody};
+use tenon_runtime_node::engine::{Body, FetchResponse};
 
 use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
@@ -70,8 +70,7 @@ async fn requests(script: &Script, shard: &Shard, progress: &Progress) -> Vec<Re
                 Err(failure) => return vec![Err(failure)],
             },
         };
-        let text = |response: FetchResponse| String::from_utf8_lossy(&response.body).into_owned();
-        let all = (0..script.at_once).map(|_| async { request(script, &isolate).await.map(text) });
+        let all = (0..script.at_once).map(|_| async { text(request(script, &isolate).await?).await });
         ends.extend(join_all(all).await);
         isolate.0.idle().await;
         running[revision] = Some(isolate);
@@ -79,11 +78,15 @@ async fn requests(script: &Script, shard: &Shard, progress: &Progress) -> Vec<Re
     ends
 }
 
+async fn text(response: FetchResponse) -> Result<String, Failure> {
+    Ok(String::from_utf8_lossy(&response.body.collect().await?).into_owned())
+}
+
 async fn request(script: &Script, isolate: &Loaded) -> Result<FetchResponse, Failure> {
     if script.body.is_empty() {
         isolate.get("/").await
     } else {
-        isolate.post(RequestBody::Full(Bytes::from(script.body.clone()))).await
+        isolate.post(Body::Full(Bytes::from(script.body.clone()))).await
     }
 }
 

@@ -1,4 +1,5 @@
-//! `bodyRead(id)`: a promise of the request's whole body as a `Uint8Array`.
+//! What JavaScript reads of a stream: `streamRead(owner, number)`, all of it, and `streamPull(owner, number)`, piece by
+//! piece; or `streamCancel(owner, number)`, no more.
 //!
 //! ```text
 //!  read ─► arrive ── all of it ──────────────► settle
@@ -6,33 +7,39 @@
 //!            └─────────────────────────────────────── yes ──┘
 //! ```
 //!
-//! The body is collected as fast as its sender allows and up to the Worker's limit, counted against the isolate's
-//! memory part by part. One that nobody reads is not collected: of it there is what came with the request's head, and
-//! what HTTP/2's flow control let the sender send ahead.
+//! What is read whole is collected as fast as its sender allows and up to the Worker's limit, counted against the
+//! isolate's memory part by part. Of what nobody reads there is what came with the head, and what HTTP/2's flow control let
+//! the sender send ahead.
 //!
-//! Where the reading fails the promise is rejected, and whatever the handler makes of that, the caller is told what was
-//! wrong with the body.
+//! Where the reading fails the promise is rejected. Where that is the fault of the request, the caller is told so, whatever
+//! the handler makes of it.
 
 use std::pin::Pin;
+use std::task::Poll;
 
 use bytes::Bytes;
-use futures::future::LocalBoxFuture;
+use futures::future::{LocalBoxFuture, poll_fn};
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use super::invocation;
-use crate::engine::RequestBody;
+use super::promise::{Thrown, out_of_memory, promise};
+use super::stream;
+use crate::engine::Body;
 use crate::engine::collection::make_room;
 use crate::engine::heap::{Charge, Counted};
 use crate::engine::invocation::{InvocationId, OperationId};
 use crate::engine::state::{Settle, State};
+use crate::engine::streams::{Broken, ByteStream, Incoming, StreamId};
 use crate::engine::string::array_of;
+
+/// A pull gives what is there, up to so many bytes.
+const PULL: usize = 64 * 1024;
 
 /// A body that arrives.
 struct Reading {
-    invocation: InvocationId,
+    owner: InvocationId,
     resolver: v8::Global<v8::PromiseResolver>,
-    parts: Pin<Box<dyn Stream<Item = Result<Bytes, Failure>>>>,
+    parts: ByteStream,
     body: Counted,
     limit: usize,
     _charge: Charge,
@@ -40,7 +47,7 @@ struct Reading {
 
 /// Why a body has not arrived.
 enum Halt {
-    Failed(Failure),
+    Broken(Broken),
     /// There must be so many bytes more for the next part.
     NoRoom {
         part: Bytes,
@@ -48,38 +55,53 @@ enum Halt {
     },
 }
 
+/// `streamRead(owner, number)` → a promise of a `Uint8Array`.
 pub(super) fn read(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut rv: v8::ReturnValue<'_>,
 ) {
-    let id = invocation(scope, args.get(0));
+    let (owner, number) = stream(scope, args.get(0), args.get(1));
     let state = State::of(scope);
     let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
     rv.set(resolver.get_promise(scope).into());
-    let body = state.invocations.borrow_mut().get_mut(id).and_then(|invocation| invocation.body.take());
-    let limit = state.revision.limits.request_body_mib as usize * (1 << 20);
-    match body {
-        None => reject(scope, resolver, "The request's body cannot be read any more"),
-        Some(RequestBody::Full(bytes)) => {
+    let limit = match number {
+        StreamId::REQUEST => state.revision.limits.request_body_mib as usize * (1 << 20),
+        _ => usize::MAX,
+    };
+    let parts: ByteStream = match take(&state, owner, number) {
+        None => return reject(scope, resolver, USED),
+        Some(Incoming::Body(Body::Full(bytes))) => {
             let body = if bytes.len() > limit {
                 Err(too_large())
             } else {
                 let room = make_room(scope, bytes.len());
-                room.and_then(|buffers| buffers.count(bytes.into())).ok_or_else(out_of_memory)
+                room.and_then(|buffers| buffers.count(bytes.into())).ok_or_else(no_memory)
             };
-            settle(scope, &state, id, resolver, body);
+            return settle(scope, &state, owner, resolver, body);
         }
-        Some(RequestBody::Stream(parts)) => {
-            let held = v8::Global::new(scope, resolver);
-            let body = state.buffers.count_pieces();
-            let begun = state.operate(scope, id, |operation, charge| {
-                arrive(operation, Reading { invocation: id, resolver: held, parts, body, limit, _charge: charge })
-            });
-            if begun.is_none() {
-                reject(scope, resolver, "The invocation has too much under way");
-            }
-        }
+        Some(Incoming::Body(Body::Stream(parts))) => parts,
+        Some(Incoming::Pipe(reader)) => reader.boxed_local(),
+    };
+    let held = v8::Global::new(scope, resolver);
+    let body = state.buffers.count_pieces();
+    let begun = state.operate(scope, owner, |operation, charge| {
+        arrive(operation, Reading { owner, resolver: held, parts, body, limit, _charge: charge })
+    });
+    if begun.is_none() {
+        reject(scope, resolver, "The invocation has too much under way");
+    }
+}
+
+const USED: &str = "The body cannot be read any more: the invocation that it belongs to has ended";
+
+fn take(state: &State, owner: InvocationId, number: StreamId) -> Option<Incoming> {
+    state.invocations.borrow_mut().get_mut(owner)?.streams.take(number)
+}
+
+fn put_back(state: &State, owner: InvocationId, number: StreamId, rest: Incoming) {
+    if let Some(invocation) = state.invocations.borrow_mut().get_mut(owner) {
+        invocation.streams.put_back(number, rest);
     }
 }
 
@@ -90,17 +112,17 @@ fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'stati
             let state = State::of(scope);
             let body = match arrived {
                 Ok(()) => Ok(reading.body),
-                Err(Halt::Failed(failure)) => Err(failure),
+                Err(Halt::Broken(broken)) => Err(broken),
                 Err(Halt::NoRoom { part, wanted }) => {
                     if make_room(scope, wanted).is_some() && reading.take(part).is_ok() {
-                        state.operate_as(reading.invocation, operation, arrive(operation, reading));
+                        state.operate_as(reading.owner, operation, arrive(operation, reading));
                         return Some(());
                     }
-                    Err(out_of_memory())
+                    Err(no_memory())
                 }
             };
             let resolver = v8::Local::new(scope, &reading.resolver);
-            settle(scope, &state, reading.invocation, resolver, body);
+            settle(scope, &state, reading.owner, resolver, body);
             Some(())
         });
         settle
@@ -111,7 +133,7 @@ fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'stati
 impl Reading {
     /// Takes what is still to come.
     async fn rest(&mut self) -> Result<(), Halt> {
-        while let Some(part) = self.parts.next().await.transpose().map_err(Halt::Failed)? {
+        while let Some(part) = self.parts.next().await.transpose().map_err(Halt::Broken)? {
             self.take(part)?;
         }
         Ok(())
@@ -119,19 +141,20 @@ impl Reading {
 
     fn take(&mut self, part: Bytes) -> Result<(), Halt> {
         if self.body.len() + part.len() > self.limit {
-            return Err(Halt::Failed(too_large()));
+            return Err(Halt::Broken(too_large()));
         }
         self.body.push(&part, self.limit).map_err(|wanted| Halt::NoRoom { part, wanted })
     }
 }
 
-fn out_of_memory() -> Failure {
-    let why = "the request's body does not fit into the Worker's memory";
-    Failure::new(FailureCode::MemoryLimitExceeded, Phase::Handler, why)
+fn no_memory() -> Broken {
+    let why = "the body does not fit into the Worker's memory";
+    Broken::Failed(Failure::new(FailureCode::MemoryLimitExceeded, Phase::Handler, why))
 }
 
-fn too_large() -> Failure {
-    Failure::new(FailureCode::RequestTooLarge, Phase::Handler, "the request's body is over the Worker's limit")
+fn too_large() -> Broken {
+    let why = "the request's body is over the Worker's limit";
+    Broken::Failed(Failure::new(FailureCode::RequestTooLarge, Phase::Handler, why))
 }
 
 fn settle(
@@ -139,13 +162,13 @@ fn settle(
     state: &State,
     id: InvocationId,
     resolver: v8::Local<'_, v8::PromiseResolver>,
-    body: Result<Counted, Failure>,
+    body: Result<Counted, Broken>,
 ) {
     let body = match body {
         Ok(body) => body,
-        Err(failure) => {
-            reject(scope, resolver, &failure.message);
-            return state.answer(id, Err(failure));
+        Err(broken) => {
+            reject(scope, resolver, &broken.to_string());
+            return blame(state, id, broken);
         }
     };
     v8::tc_scope!(let scope, scope);
@@ -162,4 +185,110 @@ fn reject(scope: &mut v8::PinScope<'_, '_>, resolver: v8::Local<'_, v8::PromiseR
         let error = v8::Exception::type_error(scope, message);
         resolver.reject(scope, error);
     }
+}
+
+/// Tells the caller what is wrong with its request, if that is what it is.
+fn blame(state: &State, id: InvocationId, broken: Broken) {
+    if let Broken::Failed(failure) = broken {
+        state.answer(id, Err(failure));
+    }
+}
+
+/// `streamPull(owner, number)` → a `Uint8Array`, or null at the end; a promise of that where it has to be waited for.
+/// Throws where it is broken.
+pub(super) fn pull(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    let (owner, number) = stream(scope, args.get(0), args.get(1));
+    let state = State::of(scope);
+    let Some(mut incoming) = take(&state, owner, number) else {
+        return Thrown::type_error(USED).throw(scope);
+    };
+    match incoming.pull().now_or_never() {
+        Some(pulled) => match pulled_value(scope, (owner, number), incoming, pulled) {
+            Ok(value) => rv.set(value),
+            Err(thrown) => thrown.throw(scope),
+        },
+        None => {
+            let work = async move {
+                let pulled = incoming.pull().await;
+                Ok((incoming, pulled))
+            };
+            promise(scope, rv, work, move |scope, (incoming, pulled)| {
+                pulled_value(scope, (owner, number), incoming, pulled)
+            });
+        }
+    }
+}
+
+fn pulled_value<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    (owner, number): (InvocationId, StreamId),
+    rest: Incoming,
+    pulled: Option<Result<Vec<u8>, Broken>>,
+) -> Result<v8::Local<'s, v8::Value>, Thrown> {
+    let state = State::of(scope);
+    match pulled {
+        None => Ok(v8::null(scope).into()),
+        Some(Ok(bytes)) => {
+            put_back(&state, owner, number, rest);
+            let buffers = make_room(scope, bytes.len()).ok_or_else(out_of_memory)?;
+            let counted = buffers.count(bytes).ok_or_else(out_of_memory)?;
+            array_of(scope, counted).map(v8::Local::from).ok_or_else(out_of_memory)
+        }
+        Some(Err(broken)) => {
+            let thrown = Thrown::type_error(broken.to_string());
+            blame(&state, owner, broken);
+            Err(thrown)
+        }
+    }
+}
+
+impl Incoming {
+    /// The next piece: what there is by now, up to [`PULL`] bytes and as long as the piece that goes over. `None` at the
+    /// end.
+    async fn pull(&mut self) -> Option<Result<Vec<u8>, Broken>> {
+        match self {
+            Self::Body(Body::Full(bytes)) => {
+                let bytes = std::mem::take(bytes);
+                (!bytes.is_empty()).then(|| Ok(bytes.into()))
+            }
+            Self::Body(Body::Stream(parts)) => next(parts).await,
+            Self::Pipe(reader) => next(reader).await,
+        }
+    }
+}
+
+async fn next(parts: &mut (impl Stream<Item = Result<Bytes, Broken>> + Unpin)) -> Option<Result<Vec<u8>, Broken>> {
+    let first = loop {
+        match parts.next().await? {
+            Ok(part) if part.is_empty() => {}
+            Ok(part) => break part,
+            Err(broken) => return Some(Err(broken)),
+        }
+    };
+    let mut bytes = Vec::from(first);
+    while bytes.len() < PULL {
+        // What is broken after this piece will be the next time.
+        let ready = poll_fn(|cx| Poll::Ready(Pin::new(&mut *parts).poll_next(cx))).await;
+        match ready {
+            Poll::Ready(Some(Ok(part))) => bytes.extend_from_slice(&part),
+            _ => break,
+        }
+    }
+    Some(Ok(bytes))
+}
+
+/// `streamCancel(owner, number)`
+pub(super) fn cancel(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    let (owner, number) = stream(scope, args.get(0), args.get(1));
+    // Dropped after the borrow: it may hold anything.
+    let cancelled = take(&State::of(scope), owner, number);
+    drop(cancelled);
 }

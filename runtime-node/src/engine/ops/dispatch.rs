@@ -3,13 +3,16 @@
 use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::Header;
 
-use super::invocation;
+use super::{invocation, stream};
+use crate::engine::collection::make_room;
 use crate::engine::exception::Exception;
+use crate::engine::invocation::InvocationId;
 use crate::engine::modules;
 use crate::engine::report::{self, Severity};
 use crate::engine::state::State;
+use crate::engine::streams::Incoming;
 use crate::engine::string::{from_name, from_octets, to_body, to_octets};
-use crate::engine::{FetchResponse, ResponseBody};
+use crate::engine::{Body, FetchResponse, Piece, ResponseBody, Sending};
 
 /// What a response's headers may come to, counted as HTTP/2 counts them. As much as the largest of common proxies takes,
 /// and far below where the maps that they travel in are full.
@@ -25,7 +28,7 @@ pub(super) fn started(
     _: v8::ReturnValue<'_>,
 ) {
     let id = invocation(scope, args.get(0));
-    let nothing = FetchResponse { status: 0, headers: Vec::new(), body: ResponseBody::default() };
+    let nothing = FetchResponse { status: 0, headers: Vec::new(), body: ResponseBody::Full(Piece::default()) };
     State::of(scope).answer(id, Ok(nothing));
 }
 
@@ -35,30 +38,62 @@ pub(super) fn respond(
     args: v8::FunctionCallbackArguments<'_>,
     _: v8::ReturnValue<'_>,
 ) {
-    let id = invocation(scope, args.get(0));
-    let status = args.get(1).uint32_value(scope).unwrap_or_default() as u16;
-    let headers = headers_of(scope, args.get(2));
-    let state = State::of(scope);
-    let (headers, size) = match headers {
-        Ok(headers) => headers,
-        Err(refused) => {
-            report::log(&state, Some(id), Severity::Error, &refused.to_string());
-            return state.fail(id, FailureCode::WorkerException);
-        }
-    };
-    let Some(body) = to_body(scope, args.get(3), size) else {
-        return state.fail(id, FailureCode::MemoryLimitExceeded);
-    };
-    state.answer(id, Ok(FetchResponse { status, headers, body }));
+    respond_with(scope, &args, |scope, _, size| Ok(to_body(scope, args.get(3), size).map(ResponseBody::Full)));
 }
 
-/// Why a response's headers cannot be sent.
+/// `respondStream(id, status, headers, owner, number)`: the same with a stream of the invocation `owner`.
+pub(super) fn respond_stream(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    respond_with(scope, &args, |scope, id, size| {
+        let state = State::of(scope);
+        let (owner, number) = stream(scope, args.get(3), args.get(4));
+        let taken = state.invocations.borrow_mut().get_mut(owner).and_then(|owner| owner.streams.take(number));
+        let taken = taken.ok_or(Refused::NoBody)?;
+        let Some(head) = make_room(scope, size).and_then(|buffers| buffers.charge(size)) else { return Ok(None) };
+        Ok(Some(match taken {
+            Incoming::Body(Body::Full(bytes)) => ResponseBody::Full(Piece::with(bytes, head)),
+            Incoming::Body(Body::Stream(stream)) => ResponseBody::Stream(Sending::new(&state, id, stream, false, head)),
+            Incoming::Pipe(reader) => ResponseBody::Stream(Sending::new(&state, id, Box::pin(reader), true, head)),
+        }))
+    });
+}
+
+/// # Arguments
+/// * `body` - makes the body, of which `None` means that there is no memory for it; gets what the headers come to, in
+///   bytes, which count with it.
+fn respond_with(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: &v8::FunctionCallbackArguments<'_>,
+    body: impl FnOnce(&mut v8::PinScope<'_, '_>, InvocationId, usize) -> Result<Option<ResponseBody>, Refused>,
+) {
+    let id = invocation(scope, args.get(0));
+    let status = args.get(1).uint32_value(scope).unwrap_or_default() as u16;
+    let made = headers_of(scope, args.get(2)).and_then(|(headers, size)| Ok((headers, body(scope, id, size)?)));
+    let state = State::of(scope);
+    match made {
+        Ok((headers, Some(body))) => state.answer(id, Ok(FetchResponse { status, headers, body })),
+        Ok((_, None)) => state.fail(id, FailureCode::MemoryLimitExceeded),
+        Err(refused) => {
+            report::log(&state, Some(id), Severity::Error, &refused.to_string());
+            state.fail(id, FailureCode::WorkerException);
+        }
+    }
+}
+
+/// Why a response cannot be sent.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("the response has headers that are not HTTP's")]
     Malformed,
     #[error("the response's headers are larger than {HEADERS} bytes")]
     TooLarge,
+    #[error(
+        "the response's body cannot be read any more: somebody else has it, or the invocation it came from has ended"
+    )]
+    NoBody,
 }
 
 /// A response's headers, and how many bytes they come to. Looks at each anew, although `headers.js` has: a Worker that
@@ -124,7 +159,19 @@ pub(super) fn wait_over(
     _: v8::ReturnValue<'_>,
 ) {
     let id = invocation(scope, args.get(0));
-    State::of(scope).invocations.borrow_mut().wait_over(id);
+    State::of(scope).wait_over(id);
+}
+
+/// `onCallerLeft(id, callback)`: has it called when the caller goes away before all of the response has been sent.
+pub(super) fn on_caller_left(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    let id = invocation(scope, args.get(0));
+    let Ok(callback) = args.get(1).try_cast() else { return };
+    let callback = v8::Global::new(scope, callback);
+    State::of(scope).on_caller_left(id, callback);
 }
 
 /// `requestHeaders(id)`: the request's header list; empty when it was had before.
@@ -144,7 +191,7 @@ pub(super) fn request_headers(
     rv.set(v8::Array::new_with_elements(scope, &strings).into());
 }
 
-/// `evaluateModule(specifier, referrer)` → the promise of its evaluation, and its namespace. Throws if there is none.
+/// `evaluateModule(specifier, referrer, attributes)` → the promise of its evaluation, and its namespace. Throws if there is none.
 pub(super) fn evaluate_module<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     args: v8::FunctionCallbackArguments<'s>,
@@ -152,7 +199,7 @@ pub(super) fn evaluate_module<'s>(
 ) {
     let Ok(specifier) = args.get(0).try_cast() else { return };
     let referrer = args.get(1).to_rust_string_lossy(scope);
-    if let Some((evaluation, namespace)) = modules::import(scope, specifier, &referrer) {
+    if let Some((evaluation, namespace)) = modules::import(scope, specifier, &referrer, args.get(2)) {
         rv.set(v8::Array::new_with_elements(scope, &[evaluation, namespace]).into());
     }
 }

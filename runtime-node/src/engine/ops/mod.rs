@@ -8,19 +8,26 @@
 mod base64;
 mod body;
 mod bytes;
+mod clone;
 mod dispatch;
 mod encoding;
+mod find;
 mod inspect;
 mod log;
+mod pipe;
 mod promise;
 mod random;
+mod stack;
+mod task;
 mod timers;
 mod url;
+mod urlpattern;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::invocation::InvocationId;
 use super::state::State;
+use super::streams::StreamId;
 
 macro_rules! ops {
     ($($name:literal => $function:path),+ $(,)?) => {
@@ -53,4 +60,13 @@ pub(super) fn contain<'s, 'i>(scope: &mut v8::PinScope<'s, 'i>, op: impl FnOnce(
 /// The invocation named by an argument.
 fn invocation(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> InvocationId {
     InvocationId::from_number(value.number_value(scope).unwrap_or_default())
+}
+
+/// The stream named by two arguments: its number, and the invocation that has it.
+fn stream(
+    scope: &v8::PinScope<'_, '_>,
+    owner: v8::Local<'_, v8::Value>,
+    number: v8::Local<'_, v8::Value>,
+) -> (InvocationId, StreamId) {
+    (invocation(scope, owner), StreamId::from_number(number.number_value(scope).unwrap_or_default()))
 }

@@ -1,0 +1,54 @@
+//! Callers who go away before all of the response has been sent, and that a Worker hears of it: its request's signal is
+//! aborted, and the stream that it answers with is cancelled.
+
+use std::rc::Rc;
+
+use futures::FutureExt as _;
+use tokio::time::Instant;
+
+use super::invocation::InvocationId;
+use super::state::{Settle, State};
+
+impl State {
+    /// Has `callback` called in a turn when the caller goes away before all of the response has been sent.
+    pub(super) fn on_caller_left(&self, id: InvocationId, callback: v8::Global<v8::Function>) {
+        self.callers.borrow_mut().entry(id).or_default().push(callback);
+    }
+
+    /// The caller has gone before there was a response. The Worker hears of it, if it has asked for that, and only what
+    /// then still keeps the invocation goes on.
+    pub(super) fn abandon(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
+        if !self.callers.borrow().contains_key(&id) {
+            return self.end(id);
+        }
+        self.invocations.borrow_mut().abandon(id);
+        self.end_at(id, deadline);
+        self.caller_left(id);
+        self.sweep(id);
+        self.rest();
+    }
+
+    /// The caller has gone away.
+    pub(super) fn caller_left(self: &Rc<Self>, id: InvocationId) {
+        let Some(callbacks) = self.callers.borrow_mut().remove(&id) else { return };
+        let operation = {
+            let mut invocations = self.invocations.borrow_mut();
+            invocations.wait_until(id).then(|| invocations.next_operation())
+        };
+        let Some(operation) = operation else { return };
+        let state = Rc::downgrade(self);
+        let tell: Settle = Box::new(move |scope| {
+            let undefined = v8::undefined(scope).into();
+            for callback in callbacks {
+                v8::Local::new(scope, callback).call(scope, undefined, &[])?;
+            }
+            if let Some(state) = state.upgrade() {
+                state.wait_over(id);
+            }
+            Some(())
+        });
+        if !self.operate_as(id, operation, async { tell }.boxed_local()) {
+            self.wait_over(id);
+        }
+    }
+}

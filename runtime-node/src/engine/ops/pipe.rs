@@ -1,0 +1,76 @@
+//! What JavaScript writes for somebody else to send: `pipeOpen(owner)`, `pipeWrite(owner, number, bytes)`,
+//! `pipeClose(owner, number)` and `pipeAbort(owner, number)`. The other end of a pipe is a stream of the same number.
+
+use super::promise::{Thrown, out_of_memory, promise};
+use super::{bytes, invocation, stream};
+use crate::engine::collection::make_room;
+use crate::engine::invocation::InvocationId;
+use crate::engine::pipe::{Gone, Writer};
+use crate::engine::state::State;
+use crate::engine::streams::StreamId;
+
+impl From<Gone> for Thrown {
+    fn from(gone: Gone) -> Self {
+        Self::type_error(gone.to_string())
+    }
+}
+
+/// → its number; throws if the invocation has ended.
+pub(super) fn open(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    let owner = invocation(scope, args.get(0));
+    let number =
+        State::of(scope).invocations.borrow_mut().get_mut(owner).map(|invocation| invocation.streams.add_pipe());
+    match number {
+        Some(number) => rv.set_double(number.to_number()),
+        None => Thrown::type_error("The invocation has ended").throw(scope),
+    }
+}
+
+/// → undefined, or a promise where the next piece should wait; throws if nobody reads any more.
+pub(super) fn write(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    rv: v8::ReturnValue<'_>,
+) {
+    let (owner, number) = stream(scope, args.get(0), args.get(1));
+    let Ok(view) = args.get(2).try_cast::<v8::ArrayBufferView>() else { return };
+    let length = view.byte_length();
+    let lent = make_room(scope, length).and_then(|buffers| buffers.lend(length, || bytes::read(view, <[u8]>::to_vec)));
+    let Some(piece) = lent else { return out_of_memory().throw(scope) };
+    let state = State::of(scope);
+    let written = {
+        let invocations = state.invocations.borrow();
+        let writer = invocations.get(owner).and_then(|invocation| invocation.streams.writer(number));
+        writer.ok_or(Gone).and_then(|writer| Ok((writer.write(piece)?, writer.room())))
+    };
+    match written {
+        Ok((true, _)) => {}
+        Ok((false, room)) => {
+            let room = async { room.await.map_err(Thrown::from) };
+            promise(scope, rv, room, |scope, ()| Ok(v8::undefined(scope).into()));
+        }
+        Err(gone) => Thrown::from(gone).throw(scope),
+    }
+}
+
+/// That was all.
+pub(super) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+    let (owner, number) = stream(scope, args.get(0), args.get(1));
+    if let Some(writer) = take(scope, owner, number) {
+        writer.close();
+    }
+}
+
+/// What has been written is not all.
+pub(super) fn abort(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+    let (owner, number) = stream(scope, args.get(0), args.get(1));
+    drop(take(scope, owner, number));
+}
+
+fn take(scope: &v8::PinScope<'_, '_>, owner: InvocationId, number: StreamId) -> Option<Writer> {
+    State::of(scope).invocations.borrow_mut().get_mut(owner)?.streams.take_writer(number)
+}

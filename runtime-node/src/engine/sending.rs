@@ -1,0 +1,112 @@
+//! A response's body that is on its way to the caller while its invocation goes on.
+//!
+//! What comes from outside of the isolate keeps the invocation until all of it has been sent, within its wall limit. What
+//! its own JavaScript writes does not: that JavaScript does. When the caller goes away before the end, the Worker hears of
+//! it.
+
+use std::fmt;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::stream::{AbortHandle, Abortable, Stream};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+
+use super::heap::Charge;
+use super::invocation::{InvocationId, OperationId};
+use super::state::State;
+use super::streams::{Broken, ByteStream};
+
+/// See the module's page.
+pub struct Sending {
+    stream: Abortable<ByteStream>,
+    invocation: InvocationId,
+    /// That it comes from outside, if it does.
+    operation: Option<OperationId>,
+    state: Weak<State>,
+    is_over: bool,
+    /// For what is sent before it.
+    _head: Charge,
+}
+
+impl Sending {
+    /// # Arguments
+    /// * `is_own` - JavaScript of the isolate writes it.
+    pub(super) fn new(
+        state: &Rc<State>,
+        invocation: InvocationId,
+        stream: ByteStream,
+        is_own: bool,
+        head: Charge,
+    ) -> Self {
+        let (abort, registration) = AbortHandle::new_pair();
+        let operation = if is_own { None } else { state.begin_sending(invocation, abort) };
+        let stream = Abortable::new(stream, registration);
+        Self { stream, invocation, operation, state: Rc::downgrade(state), is_over: false, _head: head }
+    }
+
+    fn end(&mut self) {
+        self.is_over = true;
+        if let Some(state) = self.state.upgrade() {
+            state.sent(self.invocation, self.operation);
+        }
+    }
+}
+
+impl Stream for Sending {
+    type Item = Result<Bytes, Failure>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let next = ready!(Pin::new(&mut self.stream).poll_next(cx));
+        let broke_off = || Failure::new(FailureCode::WorkerException, Phase::Response, "the response broke off");
+        let next = match next {
+            Some(Ok(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+            Some(Err(Broken::Failed(failure))) => Some(Err(Failure { phase: Phase::Response, ..failure })),
+            Some(Err(Broken::Lost(_))) => Some(Err(broke_off())),
+            // Its invocation has ended.
+            None if self.stream.is_aborted() => Some(Err(broke_off())),
+            None => None,
+        };
+        self.end();
+        Poll::Ready(next)
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.is_over
+            && let Some(state) = self.state.upgrade()
+        {
+            state.caller_left(self.invocation);
+            state.sent(self.invocation, self.operation);
+        }
+    }
+}
+
+impl fmt::Debug for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a stream")
+    }
+}
+
+impl State {
+    /// A response's body that comes from outside is on its way: it keeps the invocation until it has been sent.
+    fn begin_sending(&self, id: InvocationId, abort: AbortHandle) -> Option<OperationId> {
+        let mut invocations = self.invocations.borrow_mut();
+        let operation = invocations.next_operation();
+        let entered = invocations.enter(id, operation, abort, usize::MAX);
+        (entered && invocations.wait_until(id)).then_some(operation)
+    }
+
+    fn sent(&self, id: InvocationId, operation: Option<OperationId>) {
+        if let Some(operation) = operation {
+            self.complete(id, operation);
+            self.wait_over(id);
+        }
+        self.rest();
+    }
+}

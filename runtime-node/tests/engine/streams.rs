@@ -1,0 +1,229 @@
+//! Bodies as streams, both ways: as fast as their reader, in constant memory, and over when either end is.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use tenon_proto::failure::{FailureCode, Phase};
+use tenon_runtime_node::engine::{Body, FetchResponse, ResponseBody, Sending};
+
+use crate::harness::{Shard, Text as _, await_condition, trials};
+
+trials! {
+    a_response_is_sent_as_it_is_written,
+    a_writer_is_asked_for_no_more_than_is_read,
+    a_request_is_read_piece_by_piece,
+    a_request_passes_to_the_response_in_native_code,
+    a_body_that_was_only_looked_at_passes_as_well,
+    a_request_flows_through_a_transform,
+    a_response_that_fails_on_its_way_breaks_off,
+    a_response_that_will_never_end_breaks_off,
+    a_response_that_takes_too_long_breaks_off,
+    a_reader_who_leaves_is_noticed_by_the_stream,
+    a_caller_who_leaves_is_noticed_by_the_handler,
+    who_does_not_ask_is_just_ended,
+    what_is_kept_goes_on_after_the_caller_has_left,
+    a_thousand_streams_flow_at_once,
+}
+
+fn sending(response: FetchResponse) -> Sending {
+    match response.body {
+        ResponseBody::Stream(sending) => sending,
+        ResponseBody::Full(piece) => panic!("all of it at once: {piece:?}"),
+    }
+}
+
+/// So many pieces of 64 KiB, of which it is counted how many were taken.
+fn pieces(count: usize, taken: &Rc<Cell<usize>>) -> Body {
+    let taken = Rc::clone(taken);
+    Body::Stream(
+        stream::iter((0..count).map(move |_| {
+            taken.set(taken.get() + 1);
+            Ok(Bytes::from(vec![b'x'; 64 * 1024]))
+        }))
+        .boxed_local(),
+    )
+}
+
+async fn a_response_is_sent_as_it_is_written(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "let say;
+         const body = new ReadableStream({ start(controller) { say = (text) => controller.enqueue(new TextEncoder().encode(text));
+           say('one '); setTimeout(() => { say('two '); setTimeout(() => { say('three'); controller.close() }, 20) }, 20) } });
+         return new Response(body, { headers: { 'x-kind': 'stream' } })",
+    );
+    let response = worker.get().await.unwrap();
+    assert!(response.headers.iter().any(|header| header.name == "x-kind"));
+    let read: Vec<_> = sending(response).map(Result::unwrap).collect().await;
+    assert_eq!(read, ["one ", "two ", "three"]);
+}
+
+async fn a_writer_is_asked_for_no_more_than_is_read(shard: Rc<Shard>) {
+    let worker = shard.worker(
+        "let pulls = 0;
+         export default { fetch(request) {
+           if (new URL(request.url).pathname === '/pulls') return new Response(String(pulls));
+           return new Response(new ReadableStream({ pull(controller) { pulls++; controller.enqueue(new Uint8Array(16384)) } }));
+         } }",
+    );
+    let worker = worker.limits(|limits| limits.cpu_ms = 1_000).start().await.unwrap();
+    let mut body = sending(worker.get("/").await.unwrap());
+    let mut pulls = 0;
+    for read in 0..64 {
+        assert!(body.next().await.is_some());
+        pulls = worker.get("/pulls").await.unwrap().text().parse().unwrap();
+        assert!(pulls <= read + 8, "{pulls} pieces after {read} were read");
+    }
+    assert!(pulls >= 60);
+}
+
+async fn a_request_is_read_piece_by_piece(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "let bytes = 0, pieces = 0;
+         for await (const piece of request.body) { bytes += piece.byteLength; pieces++ }
+         return new Response(`${bytes} in more than one: ${pieces > 1}`)",
+    );
+    let worker = worker.limits(|limits| limits.cpu_ms = 1_000).start().await.unwrap();
+    let taken = Rc::new(Cell::new(0));
+    let answer = worker.post(pieces(100, &taken)).await.unwrap();
+    assert_eq!(answer.text(), "6553600 in more than one: true");
+}
+
+async fn a_request_passes_to_the_response_in_native_code(shard: Rc<Shard>) {
+    passes(shard.handler("return new Response(request.body, { status: 201 })").start().await.unwrap()).await;
+}
+
+async fn a_body_that_was_only_looked_at_passes_as_well(shard: Rc<Shard>) {
+    let worker = shard.handler("if (request.body.locked) throw 0; return new Response(new Request(request).body)");
+    passes(worker.start().await.unwrap()).await;
+}
+
+/// 64 MiB of a Worker whose memory and CPU time would not do for them.
+async fn passes(worker: crate::harness::Loaded) {
+    let taken = Rc::new(Cell::new(0));
+    let mut body = sending(worker.post(pieces(1024, &taken)).await.unwrap());
+    let before = worker.0.memory_bytes();
+    let mut bytes = 0;
+    while let Some(piece) = body.next().await {
+        bytes += piece.unwrap().len();
+        assert!(taken.get() <= bytes / (64 * 1024) + 2, "read ahead");
+        assert!(worker.0.memory_bytes() < before + (1 << 20));
+    }
+    assert_eq!(bytes, 64 << 20);
+}
+
+async fn a_request_flows_through_a_transform(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "const upper = new TransformStream({ transform(text, controller) { controller.enqueue(text.toUpperCase()) } });
+         return new Response(request.body.pipeThrough(new TextDecoderStream()).pipeThrough(upper).pipeThrough(new TextEncoderStream()))",
+    );
+    let parts = ["one ", "two ", "th", "ree"].map(|part| Ok(Bytes::from_static(part.as_bytes())));
+    let body = Body::Stream(stream::iter(parts).boxed_local());
+    let response = worker.start().await.unwrap().post(body).await.unwrap();
+    assert_eq!(response.body.collect().await.unwrap(), "ONE TWO THREE");
+}
+
+async fn a_response_that_fails_on_its_way_breaks_off(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "return new Response(new ReadableStream({ start(controller) { controller.enqueue(new Uint8Array(3)) },
+           pull() { throw new Error('no more of it') } }))",
+    );
+    let failure = worker.get().await.unwrap().body.collect().await.unwrap_err();
+    assert_eq!((failure.code, failure.phase), (FailureCode::WorkerException, Phase::Response));
+    await_condition("the log says why", || shard.logged("no more of it")).await;
+    let worker = shard.handler("return new Response(ReadableStream.from(['a string']))");
+    assert!(worker.get().await.unwrap().body.collect().await.is_err());
+    await_condition("the log says why", || shard.logged("Uint8Array")).await;
+}
+
+async fn a_response_that_will_never_end_breaks_off(shard: Rc<Shard>) {
+    let worker = shard.handler("return new Response(new ReadableStream())").start().await.unwrap();
+    assert!(worker.get("/").await.unwrap().body.collect().await.is_err());
+    worker.0.idle().await;
+}
+
+async fn a_response_that_takes_too_long_breaks_off(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "return new Response(new ReadableStream({ async pull(controller) {
+           await new Promise((resolve) => setTimeout(resolve, 10)); controller.enqueue(new Uint8Array(1)) } }))",
+    );
+    let worker = worker.limits(|limits| limits.wall_ms = 200).start().await.unwrap();
+    assert!(worker.get("/").await.unwrap().body.collect().await.is_err());
+    worker.0.idle().await;
+    let never = Body::Stream(stream::pending().boxed_local());
+    let echo = shard.handler("return new Response(request.body)").limits(|limits| limits.wall_ms = 200);
+    let echo = echo.start().await.unwrap();
+    assert!(echo.post(never).await.unwrap().body.collect().await.is_err());
+    echo.0.idle().await;
+}
+
+async fn a_reader_who_leaves_is_noticed_by_the_stream(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "let interval;
+         const body = new ReadableStream({
+           start(controller) { interval = setInterval(() => controller.enqueue(new Uint8Array(1)), 5) },
+           cancel(reason) { clearInterval(interval); console.log('cancelled:', reason.name) } });
+         request.signal.addEventListener('abort', () => console.log('aborted'));
+         return new Response(body)",
+    );
+    let worker = worker.start().await.unwrap();
+    let mut body = sending(worker.get("/").await.unwrap());
+    assert!(body.next().await.is_some());
+    drop(body);
+    await_condition("the stream hears of it", || shard.logged("cancelled: AbortError")).await;
+    await_condition("so does the signal", || shard.logged("aborted")).await;
+    worker.0.idle().await;
+}
+
+async fn a_caller_who_leaves_is_noticed_by_the_handler(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "request.signal.addEventListener('abort', () => console.log('left:', request.signal.reason.name));
+         await new Promise((resolve) => setTimeout(resolve, 10_000)); return new Response()",
+    );
+    let worker = worker.start().await.unwrap();
+    let asked = tokio::time::timeout(Duration::from_millis(20), worker.get("/")).await;
+    assert!(asked.is_err());
+    await_condition("the signal is aborted", || shard.logged("left: AbortError")).await;
+    worker.0.idle().await;
+}
+
+async fn who_does_not_ask_is_just_ended(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "await new Promise((resolve) => setTimeout(resolve, 50)); console.log('too late'); return new Response()",
+    );
+    let worker = worker.start().await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(10), worker.get("/")).await.is_err());
+    worker.0.idle().await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!shard.logged("too late"));
+}
+
+async fn what_is_kept_goes_on_after_the_caller_has_left(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "request.signal.onabort = () => ctx.waitUntil(new Promise((resolve) => setTimeout(() => { console.log('tidied up'); resolve() }, 30)));
+         await new Promise((resolve) => setTimeout(resolve, 10_000)); return new Response()",
+    );
+    let worker = worker.start().await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(20), worker.get("/")).await.is_err());
+    await_condition("it is tidied up", || shard.logged("tidied up")).await;
+    worker.0.idle().await;
+}
+
+async fn a_thousand_streams_flow_at_once(shard: Rc<Shard>) {
+    let worker = shard.handler("return new Response(request.body.pipeThrough(new TransformStream()))");
+    let worker = worker.limits(|limits| limits.cpu_ms = 10_000).start().await.unwrap();
+    let taken = Rc::new(Cell::new(0));
+    let all = (0..1_000).map(|_| {
+        let parts = (0..4).map(|part| Ok(Bytes::from(vec![part; 1_000])));
+        let body = Body::Stream(stream::iter(parts).boxed_local());
+        let (worker, taken) = (worker.clone(), Rc::clone(&taken));
+        async move {
+            let body = worker.post(body).await.unwrap().body.collect().await.unwrap();
+            taken.set(taken.get() + body.len());
+        }
+    });
+    futures::future::join_all(all).await;
+    assert_eq!(taken.get(), 4_000_000);
+}
