@@ -215,6 +215,7 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
     Ok(tenon_router::Config {
         name: "router/dev".to_owned(),
         listen: args.listen,
+        inner_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: catalog.parse()?,
         threads: NonZeroU16::new(lanes).context("at least one thread")?.into(),
         access_log: args.access_log,

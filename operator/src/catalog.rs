@@ -93,6 +93,7 @@ impl Catalog {
             routes,
             wall_ms: revision.limits.wall_ms,
             request_body_bytes: u64::from(revision.limits.request_body_mib) * MIB,
+            services: revision.services.values().map(ToString::to_string).collect(),
         };
         deployed.state.set_worker(revision.worker.clone(), worker);
         self.announce(&deployed);

@@ -26,8 +26,30 @@ pub mod catalog {
 /// `tenon.runtime.v1`: delivering events to Workers.
 #[allow(clippy::all, unreachable_pub)]
 pub mod runtime {
+    use crate::failure::{Failure, FailureCode, Phase};
+
     tonic::include_proto!("tenon.runtime.v1");
 
     /// The HTTP/2 path of [`Runtime.Invoke`](runtime_client::RuntimeClient::invoke).
     pub const INVOKE_PATH: &str = "/tenon.runtime.v1.Runtime/Invoke";
+
+    /// How often Workers may call one another in a row. Nobody builds that many layers on purpose, and sixteen calls are
+    /// soon over.
+    pub const MAX_DEPTH: u32 = 16;
+
+    impl InvokeHead {
+        /// # Errors
+        /// When it is one call of Workers by Workers too many.
+        pub fn check_depth(&self) -> Result<(), Failure> {
+            if self.depth <= MAX_DEPTH {
+                return Ok(());
+            }
+            let Self { worker, caller, .. } = self;
+            let message = format!(
+                "Workers call one another in a loop: {caller} calls {worker} after {MAX_DEPTH} calls in a row. Let one of \
+                 them answer by itself."
+            );
+            Err(Failure::new(FailureCode::LoopDetected, Phase::Admission, message))
+        }
+    }
 }

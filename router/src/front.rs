@@ -1,6 +1,7 @@
-//! The front of a lane: its listener, its client connections, and how they end.
+//! The front of a lane: its doors, the connections that come by them, and how they end.
 //!
-//! Every lane listens on the same address (`SO_REUSEPORT`); the kernel deals connections out. A drain has two
+//! Every lane listens on the same addresses (`SO_REUSEPORT`), one for clients and one for the platform's own processes;
+//! the kernel deals connections out. A drain has two
 //! steps, because a Service goes on sending new connections for a moment after its endpoint is told to leave:
 //!
 //! ```text
@@ -25,6 +26,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
+use crate::inner;
 use crate::lane::Lane;
 use crate::link::Local;
 use crate::path;
@@ -49,6 +51,33 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A pause after a failed accept, which is nearly always a lack of file descriptors that passes.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Processes of ours, each with the requests of many callers on one connection.
+const INNER_STREAMS: u32 = 4096;
+const INNER_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+
+/// A lane's listeners.
+pub(crate) struct Doors<L> {
+    pub(crate) clients: L,
+    pub(crate) inner: L,
+}
+
+/// Who comes by a door.
+#[derive(Clone, Copy)]
+enum Door {
+    Clients,
+    Inner,
+}
+
+impl Doors<TcpListener> {
+    async fn accept(&self) -> io::Result<(Door, TcpStream, SocketAddr)> {
+        let (door, accepted) = tokio::select! {
+            accepted = self.clients.accept() => (Door::Clients, accepted),
+            accepted = self.inner.accept() => (Door::Inner, accepted),
+        };
+        accepted.map(|(stream, peer)| (door, stream, peer))
+    }
+}
 
 /// A listener that shares its address with those of the other lanes.
 ///
@@ -77,25 +106,25 @@ enum Stage {
 /// `linger` is how long new connections are taken after the drain has begun.
 pub(crate) async fn run(
     lane: Rc<Lane>,
-    listener: std::net::TcpListener,
+    doors: Doors<std::net::TcpListener>,
     drain: drain::Watch,
     readiness: Readiness,
     linger: Duration,
 ) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
+    let doors = Doors { clients: TcpListener::from_std(doors.clients)?, inner: TcpListener::from_std(doors.inner)? };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
     let front = Front { lane: lane.clone(), stage_rx };
 
-    front.accept_until(&listener, drain.signaled()).await;
+    front.accept_until(&doors, drain.signaled()).await;
     let leaving = readiness.hold("drain");
     lane.leaving.set(true);
     stage_tx.send_replace(Stage::Leaving);
-    front.accept_until(&listener, tokio::time::sleep(linger)).await;
+    front.accept_until(&doors, tokio::time::sleep(linger)).await;
     // Whoever has been let in by the kernel is served: closing the listener would reset them.
-    while let Some(Ok((stream, peer))) = listener.accept().now_or_never() {
-        front.admit(stream, peer);
+    while let Some(Ok((door, stream, peer))) = doors.accept().now_or_never() {
+        front.admit(door, stream, peer);
     }
-    drop(listener);
+    drop(doors);
     stage_tx.send_replace(Stage::Closing);
     drop(front);
     // Every connection holds a receiver.
@@ -111,16 +140,16 @@ struct Front {
 }
 
 impl Front {
-    async fn accept_until(&self, listener: &TcpListener, end: impl Future<Output = ()>) {
+    async fn accept_until(&self, doors: &Doors<TcpListener>, end: impl Future<Output = ()>) {
         let mut end = pin!(end);
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = &mut end => return,
-                accepted = listener.accept() => accepted,
+                accepted = doors.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => self.admit(stream, peer),
+                Ok((door, stream, peer)) => self.admit(door, stream, peer),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -129,12 +158,16 @@ impl Front {
         }
     }
 
-    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+    fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
         let (lane, stage_rx) = (self.lane.clone(), self.stage_rx.clone());
         spawn_local(async move {
             lane.metrics.connections.inc();
             let gauge = Counted(lane.clone());
-            if let Err(error) = serve(lane, stream, peer.ip(), stage_rx).await {
+            let served = match door {
+                Door::Clients => serve(lane, stream, peer.ip(), stage_rx).await,
+                Door::Inner => serve_inner(lane, stream, peer.ip(), stage_rx).await,
+            };
+            if let Err(error) = served {
                 // Clients hang up, time out and send nonsense all day; hyper has told them what it could.
                 tracing::debug!(%error, %peer, "a client connection broke");
             }
@@ -152,6 +185,18 @@ impl Drop for Counted {
     }
 }
 
+/// Both kinds of connection are driven the same way, but have no trait in common that says so.
+macro_rules! drive {
+    ($stage_rx:ident, $connection:expr, $last_stage:expr) => {{
+        let mut connection = pin!($connection);
+        tokio::select! {
+            ended = connection.as_mut() => return Ok(ended?),
+            _ = $stage_rx.wait_for(|stage| *stage >= $last_stage) => connection.as_mut().graceful_shutdown(),
+        }
+        Ok(connection.await?)
+    }};
+}
+
 async fn serve(
     lane: Rc<Lane>,
     stream: TcpStream,
@@ -165,19 +210,9 @@ async fn serve(
         _ = stage_rx.wait_for(|stage| *stage == Stage::Closing) => return Ok(()),
     };
     let service = service_fn(|request| path::serve(lane.clone(), peer, request));
-    // Both kinds of connection are driven the same way, but have no trait in common that says so.
-    macro_rules! drive {
-        ($connection:expr, $last_stage:expr) => {{
-            let mut connection = pin!($connection);
-            tokio::select! {
-                ended = connection.as_mut() => return Ok(ended?),
-                _ = stage_rx.wait_for(|stage| *stage >= $last_stage) => connection.as_mut().graceful_shutdown(),
-            }
-            Ok(connection.await?)
-        }};
-    }
     match opening.speaks() {
         Speaks::Http1 => drive!(
+            stage_rx,
             http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)
@@ -186,6 +221,7 @@ async fn serve(
             Stage::Closing
         ),
         Speaks::Http2 => drive!(
+            stage_rx,
             http2::Builder::new(Local)
                 .timer(TokioTimer::new())
                 .keep_alive_interval(PING_INTERVAL)
@@ -198,4 +234,26 @@ async fn serve(
             Stage::Leaving
         ),
     }
+}
+
+async fn serve_inner(
+    lane: Rc<Lane>,
+    stream: TcpStream,
+    peer: IpAddr,
+    mut stage_rx: watch::Receiver<Stage>,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    stream.set_nodelay(true)?;
+    let service = service_fn(|request| inner::serve(lane.clone(), peer, request));
+    drive!(
+        stage_rx,
+        http2::Builder::new(Local)
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .max_concurrent_streams(INNER_STREAMS)
+            .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+            .initial_connection_window_size(INNER_CONNECTION_WINDOW)
+            .serve_connection(TokioIo::new(stream), service),
+        Stage::Leaving
+    )
 }

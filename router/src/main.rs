@@ -27,6 +27,10 @@ struct Args {
     #[arg(long, env = "TENON_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
 
+    /// Where nodes and the operator come. Whoever can reach it can call any Worker: keep it inside.
+    #[arg(long, env = "TENON_INNER_LISTEN", default_value = "0.0.0.0:8081")]
+    inner_listen: SocketAddr,
+
     /// The operator's catalog.
     #[arg(long, env = "TENON_CATALOG", value_name = "http://HOST:PORT")]
     catalog: Uri,
@@ -80,6 +84,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
     Ok(Config {
         name: format!("router/{name}"),
         listen: args.listen,
+        inner_listen: args.inner_listen,
         catalog: args.catalog.clone(),
         threads,
         access_log: args.access_log,

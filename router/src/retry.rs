@@ -87,19 +87,33 @@ impl Mishap {
     }
 }
 
+/// Whether what may have run already may run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It is idempotent.
+    Harmless,
+    Never,
+}
+
+impl Again {
+    pub(crate) fn of(method: &Method) -> Self {
+        // RFC 9110, section 9.2.2. Methods we do not know may do anything.
+        if method.is_idempotent() { Self::Harmless } else { Self::Never }
+    }
+}
+
 /// One request's attempts so far.
 #[derive(Debug)]
 pub(crate) struct Attempts {
-    idempotent: bool,
+    again: Again,
     reached: u32,
     unreachable: u32,
     lost: u32,
 }
 
 impl Attempts {
-    pub(crate) fn new(method: &Method) -> Self {
-        // RFC 9110, section 9.2.2. Methods we do not know may do anything.
-        Self { idempotent: method.is_idempotent(), reached: 0, unreachable: 0, lost: 0 }
+    pub(crate) fn new(again: Again) -> Self {
+        Self { again, reached: 0, unreachable: 0, lost: 0 }
     }
 
     /// Whether the request may be sent again after this mishap.
@@ -116,7 +130,7 @@ impl Attempts {
             Mishap::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
             Mishap::Lost => {
                 self.lost += 1;
-                (self.idempotent && self.lost <= MAX_LOST, false)
+                (self.again == Again::Harmless && self.lost <= MAX_LOST, false)
             }
             Mishap::Silent | Mishap::Upload(_) | Mishap::Nonsense(_) => (false, false),
         };
@@ -178,7 +192,7 @@ mod tests {
 
     fn retried(mishap: Mishap, method: Method, replayable: bool) -> bool {
         let now = Instant::now();
-        Attempts::new(&method).may_go_on(&mishap, replayable, &mut Budget::new(now), now)
+        Attempts::new(Again::of(&method)).may_go_on(&mishap, replayable, &mut Budget::new(now), now)
     }
 
     fn said(code: FailureCode) -> Mishap {
@@ -220,7 +234,7 @@ mod tests {
     #[test]
     fn the_third_attempt_that_reaches_a_node_is_the_last() {
         let now = Instant::now();
-        let (mut attempts, mut budget) = (Attempts::new(&Method::GET), Budget::new(now));
+        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
         let mut after = |mishap| attempts.may_go_on(&mishap, true, &mut budget, now);
         assert!(after(Mishap::Lost));
         assert!(after(Mishap::Unreachable));
@@ -231,7 +245,7 @@ mod tests {
     #[test]
     fn a_request_that_has_lost_two_nodes_gets_no_third() {
         let now = Instant::now();
-        let (mut attempts, mut budget) = (Attempts::new(&Method::GET), Budget::new(now));
+        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
         assert!(attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
         assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
     }

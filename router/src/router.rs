@@ -1,7 +1,7 @@
 //! A router as its process sees it: configured, started, asked, and waited for.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -19,7 +19,7 @@ use tokio::task::LocalSet;
 use tonic::transport::Endpoint;
 
 use crate::catalog;
-use crate::front;
+use crate::front::{self, Doors};
 use crate::lane::{Lane, Settings};
 use crate::metrics::Metrics;
 use crate::table::{Pin, Published, Table};
@@ -31,6 +31,8 @@ pub struct Config {
     pub name: String,
     /// Where clients come. Port 0 is any that is free.
     pub listen: SocketAddr,
+    /// Where nodes and the operator come. Port 0 is any that is free.
+    pub inner_listen: SocketAddr,
     /// The operator's catalog: `http://HOST:PORT`.
     pub catalog: Uri,
     /// One lane each.
@@ -56,6 +58,7 @@ pub enum SpawnError {
 /// A running router. It runs until the drain it was given begins and is over, whether or not this is kept.
 pub struct Router {
     addr: SocketAddr,
+    inner_addr: SocketAddr,
     published: Published,
     threads: Vec<JoinHandle<()>>,
 }
@@ -74,21 +77,16 @@ impl Router {
         let metrics = Metrics::new(registry)?;
         let published: Published = Arc::new(ArcSwap::from_pointee(Table::default()));
 
-        // The first listener finds the port, and the others share it.
-        let listen = |addr| front::listen(addr).map_err(|error| SpawnError::Listen(addr, error));
-        let first = listen(config.listen)?;
-        let addr = first.local_addr()?;
-        let mut listeners = vec![first];
-        for _ in 1..config.threads.get() {
-            listeners.push(listen(addr)?);
-        }
+        let threads = config.threads.get();
+        let (addr, clients) = listen(config.listen, threads)?;
+        let (inner_addr, inner) = listen(config.inner_listen, threads)?;
 
         let mut threads = Vec::new();
         // The catalog is watched until no lane is left.
         let (lanes_tx, lanes_rx) = watch::channel(());
-        for (i, listener) in listeners.into_iter().enumerate() {
+        for (i, (clients, inner)) in clients.into_iter().zip(inner).enumerate() {
             let lane = LaneThread {
-                listener,
+                doors: Doors { clients, inner },
                 settings: Settings { access_log: config.access_log, debug_headers: config.debug_headers },
                 published: published.clone(),
                 metrics: metrics.clone(),
@@ -114,13 +112,18 @@ impl Router {
                 }
             });
         })?);
-        tracing::info!(%addr, lanes = config.threads, "the router listens");
-        Ok(Self { addr, published, threads })
+        tracing::info!(%addr, %inner_addr, lanes = config.threads, "the router listens");
+        Ok(Self { addr, inner_addr, published, threads })
     }
 
     /// Where clients come, with the port that was given for port 0.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Where nodes and the operator come.
+    pub fn inner_addr(&self) -> SocketAddr {
+        self.inner_addr
     }
 
     /// Where a Worker is pinned now: the shard its requests go to as long as nothing is in the way. `None` when
@@ -142,7 +145,7 @@ impl Router {
 
 /// What a lane's thread takes with it. The lane itself cannot travel, and is made there.
 struct LaneThread {
-    listener: std::net::TcpListener,
+    doors: Doors<TcpListener>,
     settings: Settings,
     published: Published,
     metrics: Metrics,
@@ -155,11 +158,24 @@ struct LaneThread {
 impl LaneThread {
     fn run(self, runtime: &Runtime) {
         let lane = Lane::new(self.settings, &self.published, self.metrics);
-        let served = front::run(lane, self.listener, self.drain, self.readiness, self.linger);
+        let served = front::run(lane, self.doors, self.drain, self.readiness, self.linger);
         if let Err(error) = LocalSet::new().block_on(runtime, served) {
             tracing::error!(%error, "a lane cannot serve");
         }
     }
+}
+
+/// A listener for each thread, and the address that they share.
+fn listen(addr: SocketAddr, threads: usize) -> Result<(SocketAddr, Vec<TcpListener>), SpawnError> {
+    let listen = |addr| front::listen(addr).map_err(|error| SpawnError::Listen(addr, error));
+    // The first finds the port.
+    let first = listen(addr)?;
+    let addr = first.local_addr()?;
+    let mut listeners = vec![first];
+    for _ in 1..threads {
+        listeners.push(listen(addr)?);
+    }
+    Ok((addr, listeners))
 }
 
 fn runtime() -> io::Result<Runtime> {

@@ -45,6 +45,8 @@ pub struct Worker {
     /// Largest request body, bytes.
     pub body_limit: u64,
     routes: Vec<Route>,
+    /// Those that it may call.
+    services: Vec<WorkerId>,
 }
 
 /// Two are the same only if they are one: a changed Worker is another one.
@@ -151,6 +153,15 @@ impl Table {
         self.routes.find(host, path)
     }
 
+    pub fn worker(&self, id: &WorkerId) -> Option<&Arc<Worker>> {
+        self.workers.get(id)
+    }
+
+    /// Of the Workers that this one may call, those that there are.
+    pub fn services_of(&self, worker: &Worker) -> impl Iterator<Item = &Arc<Worker>> {
+        worker.services.iter().filter_map(|id| self.workers.get(id))
+    }
+
     /// The pool a Worker runs on. `None` when none of its nodes is ready.
     pub fn pool(&self, name: &str) -> Option<&Arc<Pool>> {
         self.pools.get(name)
@@ -217,6 +228,7 @@ impl Worker {
             wall: Duration::from_millis(worker.wall_ms.into()),
             body_limit: worker.request_body_bytes,
             routes: worker.routes.iter().map(|route| Route::new(&route.host, &route.path)).collect(),
+            services: worker.services.iter().map(|id| id.parse()).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -258,6 +270,7 @@ mod tests {
             routes: vec![catalog::Route { host: host.into(), path: "/".into() }],
             wall_ms: 1000,
             request_body_bytes: 1 << 20,
+            services: Vec::new(),
         }
     }
 
@@ -313,6 +326,20 @@ mod tests {
         table.apply(workers(vec![malformed, worker("nonsense", "bad"), worker("a/good", "good")]));
         assert_eq!((table.worker_count(), served_by(&table, "bad")), (1, None));
         assert_eq!(served_by(&table, "good"), Some("a/good".into()));
+    }
+
+    #[test]
+    fn a_service_is_what_serves_now_if_anything_does() {
+        let mut table = Table::default();
+        let calling = catalog::Worker { services: vec!["a/two".into(), "a/none".into()], ..worker("a/one", "x") };
+        table.apply(workers(vec![calling, worker("a/two", "y")]));
+        let of_one = |table: &Table| {
+            let one = table.worker(&WorkerId::new("a", "one")).unwrap().clone();
+            table.services_of(&one).map(|service| (service.id.to_string(), service.digest)).collect::<Vec<_>>()
+        };
+        assert_eq!(of_one(&table), [("a/two".to_owned(), RevisionDigest::new([7; 32]))]);
+        table.apply(workers(vec![catalog::Worker { digest: vec![8; 32], ..worker("a/two", "y") }]));
+        assert_eq!(of_one(&table), [("a/two".to_owned(), RevisionDigest::new([8; 32]))]);
     }
 
     #[test]

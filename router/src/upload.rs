@@ -23,6 +23,7 @@ use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
 
+use crate::messages::Messages;
 use crate::wire;
 
 /// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has taken much.
@@ -51,7 +52,7 @@ pub(crate) async fn admit(mut body: Incoming, limit: u64) -> Result<Admitted, Fa
         return Ok(Admitted::Inline(Bytes::new()));
     }
     if size.exact().is_none_or(|size| size > INLINE_BODY as u64) {
-        return Ok(Admitted::Streaming(Rc::new(Upload::new(body, limit))));
+        return Ok(Admitted::Streaming(Rc::new(Upload::new(Source::Client(body), limit, 0))));
     }
     let mut whole = Bytes::new();
     while !body.is_end_stream() {
@@ -86,13 +87,38 @@ fn broken() -> Failure {
     Failure::new(FailureCode::BadRequest, Phase::Admission, "The request's body broke off.")
 }
 
+/// The rest of a body of which the first `seen` bytes have come within the head.
+pub(crate) fn admit_rest(messages: Messages, limit: u64, seen: usize) -> Rc<Upload> {
+    Rc::new(Upload::new(Source::Caller(messages), limit, seen as u64))
+}
+
+/// Where a streamed body comes from.
+enum Source {
+    Client(Incoming),
+    /// A node, which sends it as messages.
+    Caller(Messages),
+}
+
+impl Source {
+    /// A piece that may be empty.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        match self {
+            // Trailers have no place in a Worker's request.
+            Self::Client(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| Some(frame?.map(|frame| frame.into_data().unwrap_or_default()).map_err(|_| broken()))),
+            Self::Caller(messages) => messages.poll_body(cx).map(|piece| piece.map_err(|_| broken()).transpose()),
+        }
+    }
+}
+
 /// A streamed body.
 pub(crate) struct Upload {
     state: RefCell<State>,
 }
 
 struct State {
-    source: Incoming,
+    source: Source,
     limit: u64,
     seen: u64,
     ended: bool,
@@ -107,11 +133,14 @@ struct State {
 }
 
 impl Upload {
-    fn new(source: Incoming, limit: u64) -> Self {
+    /// # Arguments
+    /// * `limit` - bytes that there may be.
+    /// * `seen` - bytes that have come already.
+    fn new(source: Source, limit: u64, seen: u64) -> Self {
         let state = State {
             source,
             limit,
-            seen: 0,
+            seen,
             ended: false,
             settled: false,
             kept: Some(Vec::new()),
@@ -154,16 +183,15 @@ impl State {
             self.kept = None;
         }
         while !self.ended {
-            let Some(frame) = ready!(Pin::new(&mut self.source).poll_frame(cx)) else {
-                self.ended = true;
-                break;
+            let piece = match ready!(self.source.poll_piece(cx)) {
+                Some(Ok(piece)) if piece.is_empty() => continue,
+                Some(Ok(piece)) => piece,
+                Some(Err(failure)) => return Poll::Ready(Some(Err(self.fail(failure)))),
+                None => {
+                    self.ended = true;
+                    break;
+                }
             };
-            let Ok(frame) = frame else { return Poll::Ready(Some(Err(self.fail(broken())))) };
-            // Trailers have no place in a Worker's request.
-            let Ok(piece) = frame.into_data() else { continue };
-            if piece.is_empty() {
-                continue;
-            }
             self.seen += piece.len() as u64;
             if self.seen > self.limit {
                 return Poll::Ready(Some(Err(self.fail(too_large(self.limit)))));

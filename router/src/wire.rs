@@ -11,7 +11,7 @@ use tenon_proto::frame::HEADER_LEN;
 const PART_HEAD: u32 = 1;
 const PART_BODY: u32 = 2;
 
-/// The fields of `InvokeHead` and of `Header`.
+/// The fields of `InvokeHead`, and of `Header` and `Service`, which have the same numbers.
 const WORKER: u32 = 1;
 const DIGEST: u32 = 2;
 const REQUEST_ID: u32 = 3;
@@ -20,6 +20,7 @@ const URL: u32 = 5;
 const HEADERS: u32 = 6;
 const BODY: u32 = 7;
 const MORE_BODY: u32 = 8;
+const SERVICES: u32 = 12;
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
 
@@ -50,7 +51,16 @@ impl HeadWriter {
     }
 
     pub(crate) fn header(&mut self, name: &str, value: &[u8]) {
-        encode_key(HEADERS, WireType::LengthDelimited, &mut self.buffer);
+        self.pair(HEADERS, name, value);
+    }
+
+    /// What serves a Worker that this one may call.
+    pub(crate) fn service(&mut self, worker: &str, digest: &[u8; 32]) {
+        self.pair(SERVICES, worker, digest);
+    }
+
+    fn pair(&mut self, field: u32, name: &str, value: &[u8]) {
+        encode_key(field, WireType::LengthDelimited, &mut self.buffer);
         encode_varint((field_len(name.len()) + field_len(value.len())) as u64, &mut self.buffer);
         put(&mut self.buffer, NAME, name.as_bytes());
         put(&mut self.buffer, VALUE, value);
@@ -107,7 +117,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use tenon_proto::frame::Decoder;
-    use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, invoke_request::Part};
+    use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, Service, invoke_request::Part};
 
     fn read(stream: impl IntoIterator<Item = Bytes>) -> Option<Part> {
         let mut decoder = Decoder::default();
@@ -122,10 +132,13 @@ mod tests {
         fn a_head_reads_as_the_generated_type(
             worker in ".*", digest in any::<[u8; 32]>(), id in ".*", method in "[A-Z]+", host in ".*", path in ".{0,300}",
             headers in prop::collection::vec((".*", any::<Vec<u8>>()), 0..20),
+            services in prop::collection::vec((".*", any::<[u8; 32]>()), 0..5),
             body in any::<Vec<u8>>(), more: bool,
         ) {
             let mut writer = HeadWriter::new(&worker, &digest, &id, &method, ["http://", &host, &path]);
             headers.iter().for_each(|(name, value)| writer.header(name, value));
+            services.iter().for_each(|(worker, digest)| writer.service(worker, digest));
+            let service = |(worker, digest): (String, [u8; 32])| Service { worker, digest: digest.to_vec().into() };
             let header = |(name, value): (String, Vec<u8>)| Header { name, value: value.into() };
             let expected = InvokeHead {
                 worker,
@@ -136,6 +149,8 @@ mod tests {
                 headers: headers.into_iter().map(header).collect(),
                 body: body.clone().into(),
                 more_body: more,
+                services: services.into_iter().map(service).collect(),
+                ..InvokeHead::default()
             };
             prop_assert_eq!(read([writer.finish(&body, more)]), Some(Part::Head(expected)));
         }

@@ -93,6 +93,7 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change() {
         routes: vec![route()],
         wall_ms: 30_000,
         request_body_bytes: 16 * MIB,
+        services: Vec::new(),
     };
     assert_eq!(snapshot.workers, [expected]);
 

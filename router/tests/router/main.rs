@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod harness;
+mod inner;
 
 mod bodies;
 mod catalog;

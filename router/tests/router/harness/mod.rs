@@ -2,6 +2,7 @@
 
 mod catalog;
 mod client;
+mod inner;
 mod node;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use tenon_router::{Config, Router};
 
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, full, raw, streamed};
+pub(crate) use inner::{Inner, head};
 pub(crate) use node::{Behaviour, Node};
 
 /// Nothing here takes that long unless it is broken.
@@ -75,6 +77,7 @@ impl Scenario {
         let config = Config {
             name: "router/test".into(),
             listen: ([127, 0, 0, 1], 0).into(),
+            inner_listen: ([127, 0, 0, 1], 0).into(),
             catalog: format!("http://{watches}").parse().unwrap(),
             threads: NonZeroUsize::new(2).unwrap(),
             access_log: true,
@@ -129,5 +132,6 @@ pub(crate) fn worker(id: &str, host: &str) -> Worker {
         routes: vec![Route { host: host.into(), path: "/".into() }],
         wall_ms: 10_000,
         request_body_bytes: 64 << 20,
+        services: Vec::new(),
     }
 }

@@ -53,6 +53,7 @@ struct Shard {
     behaviour: Arc<Mutex<Behaviour>>,
     invocations: Arc<AtomicUsize>,
     dropped: Arc<AtomicUsize>,
+    last_head: Arc<Mutex<Option<InvokeHead>>>,
 }
 
 impl Node {
@@ -68,6 +69,7 @@ impl Node {
             behaviour: Arc::new(Mutex::new(behaviour)),
             invocations: Arc::default(),
             dropped: Arc::default(),
+            last_head: Arc::default(),
         };
         let entered = process.enter();
         let socket = TcpSocket::new_v4().unwrap();
@@ -106,6 +108,11 @@ impl Node {
     /// Invocations that have come here.
     pub(crate) fn invocations(&self) -> usize {
         self.shard.invocations.load(Ordering::SeqCst)
+    }
+
+    /// The head of the latest of them.
+    pub(crate) fn last_head(&self) -> InvokeHead {
+        self.shard.last_head.lock().unwrap().clone().unwrap()
     }
 
     /// Invocations whose caller has gone before they ended.
@@ -151,6 +158,7 @@ impl runtime_server::Runtime for Shard {
         let Some(invoke_request::Part::Head(head)) = parts.message().await?.and_then(|message| message.part) else {
             return Err(Status::invalid_argument("the first message is no head"));
         };
+        *self.last_head.lock().unwrap() = Some(head.clone());
         if !has_deadline {
             return Err(Status::invalid_argument("there is no deadline"));
         }
@@ -198,6 +206,7 @@ impl Shard {
             header("told-worker", &head.worker),
             header("told-method", &head.method),
             header("told-url", &head.url),
+            header("told-depth", &head.depth.to_string()),
             header("told-request-id", &head.request_id),
             header("connection", "keep-alive"),
         ];

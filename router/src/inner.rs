@@ -1,0 +1,154 @@
+//! The inner door: `Runtime.Invoke` for processes of the platform, which name a Worker and not what serves it.
+//!
+//! ```text
+//!  node ── a Worker calls another ──┐
+//!  operator ── a schedule is due ───┴─► head ─► look up by name ─► admit ─► forward ─► relay
+//! ```
+//!
+//! From where the Worker is known all is as for a client's request: [`forward`](mod@forward). Whoever can reach this port
+//! can call any Worker, so it is no port for anybody else; that a Worker calls only what its object binds, its node sees to.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Instant;
+
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame;
+use tenon_proto::id::WorkerId;
+use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, InvokeRequest, Service, invoke_request::Part};
+use tonic::Status;
+
+use crate::exchange::Reply;
+use crate::forward::{self, Again};
+use crate::lane::{Lane, Permit};
+use crate::messages::Messages;
+use crate::metrics::Outcome;
+use crate::relay::{self, Relay};
+use crate::trace::{Asked, Trace};
+use crate::upload::{admit_rest, too_large};
+
+/// Serves one call.
+pub(crate) async fn serve(
+    lane: Rc<Lane>,
+    peer: IpAddr,
+    request: Request<Incoming>,
+) -> Result<Response<Relay>, Infallible> {
+    let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|is| is.as_bytes().starts_with(b"application/grpc"));
+    if !is_grpc {
+        let mut response = Response::new(Relay::default());
+        *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Ok(response);
+    }
+    if request.uri().path() != INVOKE_PATH {
+        return Ok(Status::unimplemented(format!("there is no {}", request.uri().path())).into_http());
+    }
+    let mut messages = Messages::new(request.into_body());
+    Ok(match messages.head().await {
+        Ok(head) => answer(&lane, peer, head, messages).await,
+        Err(failure) => relay::failure(&failure),
+    })
+}
+
+async fn answer(lane: &Rc<Lane>, peer: IpAddr, mut head: InvokeHead, messages: Messages) -> Response<Relay> {
+    let started = Instant::now();
+    if head.request_id.is_empty() {
+        head.request_id = lane.request_id();
+    }
+    let mut trace = Trace::for_log(lane);
+    let line = trace.for_log.then(|| Line::of(&head));
+    let result = invoke(lane, head, messages, &mut trace).await;
+    let outcome = match &result {
+        // Nodes answer with statuses that HTTP has.
+        Ok((reply, _)) => Outcome::Answered(status(reply)),
+        Err(failure) => Outcome::Failed(failure.code),
+    };
+    let took = started.elapsed();
+    lane.meters.observe(outcome, took);
+    if let Some(line) = line {
+        trace.log(&line.asked(peer), outcome, took);
+    }
+    match result {
+        Ok((reply, permit)) => relay::reply(reply, permit),
+        Err(failure) => relay::failure(&failure),
+    }
+}
+
+async fn invoke(
+    lane: &Rc<Lane>,
+    mut head: InvokeHead,
+    messages: Messages,
+    trace: &mut Trace,
+) -> Result<(Reply, Permit), Failure> {
+    head.check_depth()?;
+    let view = lane.view();
+    let id: Option<WorkerId> = head.worker.parse().ok();
+    let worker = id.and_then(|id| view.worker(&id)).ok_or_else(|| no_worker(&head.worker))?;
+    trace.worker(&worker.id);
+
+    let permit = forward::admit(lane)?;
+    if head.body.len() as u64 > worker.body_limit {
+        return Err(too_large(worker.body_limit));
+    }
+    let upload = head.more_body.then(|| admit_rest(messages, worker.body_limit, head.body.len()));
+
+    let again = again(&head);
+    let service =
+        |(id, digest): (&WorkerId, &[u8; 32])| Service { worker: id.to_string(), digest: digest.to_vec().into() };
+    head.services = view.services_of(worker).map(|of| service((&of.id, of.digest.as_bytes()))).collect();
+    head.digest = worker.digest.as_bytes().to_vec().into();
+    let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
+    let reply = forward::forward(lane, &view, worker, &message, upload.as_ref(), again, trace).await?;
+    Ok((reply, permit))
+}
+
+/// A schedule's time comes once, whatever becomes of it.
+fn again(head: &InvokeHead) -> Again {
+    match &head.scheduled {
+        Some(_) => Again::Never,
+        None => Method::from_bytes(head.method.as_bytes()).map_or(Again::Never, |method| Again::of(&method)),
+    }
+}
+
+fn status(reply: &Reply) -> StatusCode {
+    let status = u16::try_from(reply.head.status).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn no_worker(id: &str) -> Failure {
+    let message = format!("There is no Worker {id}, or nothing of it serves yet.");
+    Failure::new(FailureCode::WorkerNotFound, Phase::Admission, message)
+}
+
+/// What the log will say of a call whose head has gone on by then.
+struct Line {
+    request_id: String,
+    caller: String,
+    method: String,
+    url: String,
+}
+
+impl Line {
+    fn of(head: &InvokeHead) -> Self {
+        let event = || "SCHEDULED".to_owned();
+        let method = if head.scheduled.is_some() { event() } else { head.method.clone() };
+        Self { request_id: head.request_id.clone(), caller: head.caller.clone(), method, url: head.url.clone() }
+    }
+
+    fn asked(&self, peer: IpAddr) -> Asked<'_> {
+        let after_scheme = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let (host, path) = after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
+        Asked {
+            request_id: &self.request_id,
+            peer,
+            caller: Some(self.caller.as_str()).filter(|caller| !caller.is_empty()),
+            method: &self.method,
+            host: Some(host).filter(|host| !host.is_empty()),
+            path: path.split(['?', '#']).next().unwrap_or_default(),
+            protocol: Version::HTTP_2,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The messages of a caller's stream at the inner door: one head, then the body's pieces.
+//!
+//! Belongs to one thread.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Body as _;
+use hyper::body::Incoming;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame::{Decoder, FrameError};
+use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request::Part};
+
+/// Callers are processes of ours and have the head when they open the stream.
+const STALLED: Duration = Duration::from_secs(5);
+
+pub(crate) struct Messages {
+    incoming: Incoming,
+    decoder: Decoder,
+}
+
+/// Why there is no next message.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unread {
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error("the stream was reset")]
+    Reset,
+    #[error("a message came that has no place there")]
+    Misplaced,
+}
+
+impl Messages {
+    pub(crate) fn new(incoming: Incoming) -> Self {
+        Self { incoming, decoder: Decoder::default() }
+    }
+
+    /// The first message.
+    ///
+    /// # Errors
+    /// When it is no head, or does not come.
+    pub(crate) async fn head(&mut self) -> Result<InvokeHead, Failure> {
+        let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
+        match tokio::time::timeout(STALLED, poll_fn(|cx| self.poll_next(cx))).await {
+            Ok(Ok(Some(Part::Head(head)))) => Ok(head),
+            Ok(Ok(_)) => Err(refused(Unread::Misplaced.to_string())),
+            Ok(Err(unread)) => Err(refused(unread.to_string())),
+            Err(_) => Err(refused("The head did not come.".to_owned())),
+        }
+    }
+
+    /// The next piece of the body; `None` at its end.
+    pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Unread>> {
+        Poll::Ready(match ready!(self.poll_next(cx))? {
+            Some(Part::Body(piece)) => Ok(Some(piece)),
+            Some(Part::Head(_)) => Err(Unread::Misplaced),
+            None => Ok(None),
+        })
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Unread>> {
+        loop {
+            if let Some(message) = self.decoder.next::<InvokeRequest>()? {
+                return Poll::Ready(message.part.map(Some).ok_or(Unread::Misplaced));
+            }
+            match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.decoder.push(data);
+                    }
+                }
+                Some(Err(_)) => return Poll::Ready(Err(Unread::Reset)),
+                None => return Poll::Ready(Ok(self.decoder.finish().map(|()| None)?)),
+            }
+        }
+    }
+}

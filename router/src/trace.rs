@@ -1,0 +1,107 @@
+//! Where a request went: for its caller, who may ask for it, and for the access log.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use tenon_proto::id::WorkerId;
+
+use crate::lane::Lane;
+use crate::metrics::Outcome;
+use crate::table::Shard;
+
+const DEBUG: HeaderName = HeaderName::from_static("tenon-debug");
+const WORKER: HeaderName = HeaderName::from_static("tenon-worker");
+const NODE: HeaderName = HeaderName::from_static("tenon-node");
+const SHARD: HeaderName = HeaderName::from_static("tenon-shard");
+const REQUEST_ID: HeaderName = HeaderName::from_static("tenon-request-id");
+
+/// What was asked, for the log.
+pub(crate) struct Asked<'a> {
+    pub(crate) request_id: &'a str,
+    pub(crate) peer: IpAddr,
+    /// The Worker that calls, where one does.
+    pub(crate) caller: Option<&'a str>,
+    pub(crate) method: &'a str,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) path: &'a str,
+    pub(crate) protocol: Version,
+}
+
+/// Where a request went, for whoever wants to know.
+pub(crate) struct Trace {
+    pub(crate) for_caller: bool,
+    pub(crate) for_log: bool,
+    worker: Option<WorkerId>,
+    shard: Option<Arc<Shard>>,
+    attempts: u32,
+}
+
+impl Trace {
+    pub(crate) fn new(lane: &Lane, headers: &HeaderMap) -> Self {
+        let asked = || headers.get(DEBUG).is_some_and(|value| value == "1");
+        let for_caller = lane.settings.debug_headers || asked();
+        Self { for_caller, ..Self::for_log(lane) }
+    }
+
+    /// Of what no client asked for.
+    pub(crate) fn for_log(lane: &Lane) -> Self {
+        Self { for_caller: false, for_log: lane.settings.access_log, worker: None, shard: None, attempts: 0 }
+    }
+
+    /// The counts of these are shared by all threads, so only who wants them touches them.
+    fn is_wanted(&self) -> bool {
+        self.for_caller || self.for_log
+    }
+
+    pub(crate) fn worker(&mut self, worker: &WorkerId) {
+        self.worker = self.is_wanted().then(|| worker.clone());
+    }
+
+    pub(crate) fn shard(&mut self, shard: &Arc<Shard>) {
+        self.attempts += 1;
+        self.shard = self.is_wanted().then(|| shard.clone());
+    }
+
+    pub(crate) fn write(&self, headers: &mut HeaderMap, request_id: &str) {
+        let mut put = |name, value: &str| {
+            // Names come from Kubernetes and are fit for headers.
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name, value);
+            }
+        };
+        put(REQUEST_ID, request_id);
+        if let Some(worker) = &self.worker {
+            put(WORKER, worker.as_str());
+        }
+        if let Some(shard) = &self.shard {
+            put(NODE, &shard.node);
+            put(SHARD, &shard.id.to_string());
+        }
+    }
+
+    pub(crate) fn log(&self, asked: &Asked<'_>, outcome: Outcome, took: Duration) {
+        let (status, code) = match outcome {
+            Outcome::Answered(status) => (status.as_u16(), None),
+            Outcome::Failed(code) => (code.http_status(), Some(code.as_str())),
+        };
+        tracing::info!(
+            target: "tenon::access",
+            request_id = asked.request_id,
+            peer = %asked.peer,
+            caller = asked.caller,
+            method = asked.method,
+            host = asked.host,
+            path = asked.path,
+            protocol = ?asked.protocol,
+            status,
+            code,
+            duration_us = took.as_micros() as u64,
+            worker = self.worker.as_ref().map(WorkerId::as_str),
+            node = self.shard.as_ref().map(|shard| &*shard.node),
+            shard = self.shard.as_ref().map(|shard| shard.id.0),
+            attempts = self.attempts,
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! A caller at the inner door: tonic's generated client, as anybody could use it.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use tenon_proto::failure::Failure;
+use tenon_proto::runtime::runtime_client::RuntimeClient;
+use tenon_proto::runtime::{InvokeHead, InvokeRequest, ResponseHead, invoke_request, invoke_response};
+use tonic::Status;
+use tonic::transport::{Channel, Endpoint};
+
+use super::DEADLINE;
+
+pub(crate) struct Inner(RuntimeClient<Channel>);
+
+/// A call as a node makes it: no digest.
+pub(crate) fn head(worker: &str) -> InvokeHead {
+    InvokeHead {
+        worker: worker.into(),
+        request_id: "call-1".into(),
+        method: "GET".into(),
+        url: "http://anything/path".into(),
+        caller: "shop/front".into(),
+        depth: 1,
+        ..InvokeHead::default()
+    }
+}
+
+impl Inner {
+    pub(crate) fn of(addr: SocketAddr) -> Self {
+        let endpoint = Endpoint::from_shared(format!("http://{addr}")).unwrap();
+        Self(RuntimeClient::new(endpoint.connect_lazy()))
+    }
+
+    /// The answer's head with all of the body.
+    pub(crate) async fn call(
+        &self,
+        head: InvokeHead,
+        body: impl Stream<Item = Bytes> + Send + 'static,
+    ) -> Result<ResponseHead, Failure> {
+        let parts = stream::iter([invoke_request::Part::Head(head)]).chain(body.map(invoke_request::Part::Body));
+        let messages = parts.map(|part| InvokeRequest { part: Some(part) });
+        let mut runtime = self.0.clone();
+        let whole = async move {
+            let mut messages = runtime.invoke(messages).await?.into_inner();
+            let first = messages.message().await?.and_then(|message| message.part);
+            let Some(invoke_response::Part::Head(mut head)) = first else { return Err(Status::internal("no head")) };
+            let mut body = head.body.to_vec();
+            while let Some(message) = messages.message().await? {
+                let Some(invoke_response::Part::Body(piece)) = message.part else {
+                    return Err(Status::internal("a second head"));
+                };
+                body.extend_from_slice(&piece);
+            }
+            head.body = body.into();
+            Ok(head)
+        };
+        tokio::time::timeout(DEADLINE, whole).await.expect("an answer in time").map_err(|status| Failure::from(&status))
+    }
+}
