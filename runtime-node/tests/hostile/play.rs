@@ -13,12 +13,16 @@ use tenon_runtime_node::engine::{Body, FetchResponse};
 
 use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
-use crate::waits::{self, Waits};
+use crate::waits::{self, TooLong, Waits};
 
 /// A Worker that waits a little, so that its event loop is at work while the hostile one runs.
 const NEIGHBOUR: &str = "
     await new Promise((resolve) => setTimeout(resolve, 1));
     return new Response(`${new URL(request.url).pathname} for ${env.WHO}`)";
+
+/// How often a script is played whose neighbour waits too long. Whatever else a machine does only adds to that: the
+/// shortest of some waits is what the script can bring about.
+const TRIES: usize = 3;
 
 /// How often the neighbour is asked while nobody else is there.
 const ALONE: usize = 50;
@@ -28,14 +32,26 @@ pub(crate) fn trial(script: Script) -> Trial {
 }
 
 async fn play(script: Script, shard: Rc<Shard>) {
-    let neighbour = Neighbour::start(&shard).await;
+    for _ in 1..TRIES {
+        if play_once(&script, &shard).await.is_ok() {
+            return;
+        }
+    }
+    if let Err(waited) = play_once(&script, &shard).await {
+        panic!("{waited}");
+    }
+}
+
+async fn play_once(script: &Script, shard: &Rc<Shard>) -> Result<(), TooLong> {
+    let logged_before = shard.log().len();
+    let neighbour = Neighbour::start(shard).await;
     let mut alone = Waits::default();
     for _ in 0..ALONE {
         alone.during_requests.push(neighbour.wait().await);
     }
     let progress = Progress::default();
     let hostile = async {
-        let ends = requests(&script, &shard, &progress).await;
+        let ends = requests(script, shard, &progress).await;
         progress.over.set(true);
         ends
     };
@@ -46,14 +62,14 @@ async fn play(script: Script, shard: Rc<Shard>) {
     for _ in 0..5 {
         neighbour.ask().await;
     }
-    waits::expect_short(&script, &waits, alone.longest());
     let innocent = shard.handler("return new Response('well')").start().await.unwrap();
     assert_eq!(innocent.get("/").await.unwrap().text(), "well");
     for expected in &script.logs {
         assert!(shard.logged(expected), "no line of the log has {expected:?}: {:#?}", shard.log());
     }
-    let lines = shard.log().len();
+    let lines = shard.log().len() - logged_before;
     assert!(script.lines.is_none_or(|most| lines <= most), "{lines} lines were logged");
+    waits::expect_short(script, &waits, alone.longest())
 }
 
 /// How each request ended.

@@ -27,24 +27,35 @@ impl Waits {
 /// What every script's neighbour waited beyond what the script's limit allows, with the script's name.
 static BEYOND: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
+/// The neighbour waited for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the neighbour waited {why} for {longest:?}, of {allowed:?} allowed")]
+pub(crate) struct TooLong {
+    why: &'static str,
+    longest: Duration,
+    allowed: Duration,
+}
+
 /// That a request made the neighbour wait for its own CPU limit and little more, and a start for its own.
 ///
 /// # Arguments
 /// * `alone` - the longest that the neighbour took with nobody beside it.
-pub(crate) fn expect_short(script: &Script, waits: &Waits, alone: Duration) {
+pub(crate) fn expect_short(script: &Script, waits: &Waits, alone: Duration) -> Result<(), TooLong> {
     // Several may be using up their time in one go.
     let at_once = script.at_once as u32;
     let allowed = (Duration::from_millis(script.limits.cpu_ms.into()) + GRACE) * at_once + alone;
     let longest = waits.longest();
     let name = script.name.clone();
     BEYOND.lock().expect("nothing panics with it").push((longest.saturating_sub(allowed), name));
-    assert!(longest <= allowed + script.beyond, "the neighbour waited for {longest:?}, of {allowed:?} allowed");
+    if longest > allowed + script.beyond {
+        return Err(TooLong { why: "for a request", longest, allowed });
+    }
     let allowed = Duration::from_millis(script.limits.startup_ms.into()) + allowed + START;
     let longest = waits.during_starts.iter().max().copied().unwrap_or_default();
-    assert!(
-        longest <= allowed + script.beyond,
-        "the neighbour waited for a start for {longest:?}, of {allowed:?} allowed"
-    );
+    if longest > allowed + script.beyond {
+        return Err(TooLong { why: "for a start", longest, allowed });
+    }
+    Ok(())
 }
 
 /// A line about all of them.
