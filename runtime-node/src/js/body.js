@@ -15,8 +15,8 @@
 
   const {
     ArrayBufferPrototypeGetByteLength, ArrayBufferIsView, JSONParse, ObjectDefineProperties,
-    ObjectGetOwnPropertyDescriptors, PromisePrototypeThen, StringPrototypeSlice, TypeError, TypedArrayPrototypeGetBuffer,
-    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetSymbolToStringTag, TypedArrayPrototypeSet, Uint8Array,
+    ObjectGetOwnPropertyDescriptors, PromisePrototypeThen, PromiseWithResolvers, StringPrototypeSlice, TypeError,
+    TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetSymbolToStringTag, TypedArrayPrototypeSet, Uint8Array,
     WeakMap, WeakMapPrototypeGet, WeakMapPrototypeSet,
   } = internal.primordials;
   const { USVString, bufferSource } = internal.webidl;
@@ -46,8 +46,8 @@
       const view = bufferSource(init);
       // A copy: the tenant may go on writing to theirs.
       if (view !== null) return body(new Uint8Array(view), null);
-      const streams = internal.streams();
-      if (streams.isReadable(init)) {
+      if (internal.isReadableStream(init)) {
+        const streams = internal.streams();
         if (streams.isDisturbed(init) || streams.isLocked(init)) {
           throw new TypeError("A stream that has been read, or is being read, cannot become a body");
         }
@@ -97,15 +97,12 @@
     return streams.newReadable({
       __proto__: null,
       highWaterMark: 0,
-      pull(controller) {
-        return PromisePrototypeThen(streams.readChunk(reader), ({ value, done }) => {
-          if (done) streams.close(controller);
-          else streams.enqueue(controller, value);
-        });
-      },
-      cancel(reason) {
-        return streams.cancelBy(reader, reason);
-      },
+      pull: (controller) =>
+        PromisePrototypeThen(streams.readChunk(reader), (chunk) => {
+          if (chunk.done) streams.close(controller);
+          else streams.enqueue(controller, chunk.value);
+        }),
+      cancel: (reason) => streams.cancel(stream, reason),
     });
   }
 
@@ -175,21 +172,48 @@
     return shared || !whole ? new Uint8Array(source) : source;
   }
 
-  // What bytes a ReadableStream gives, in pieces: `each(piece)` may return a promise to wait for.
-  async function drain(stream, each) {
+  // Reads the bytes that a ReadableStream gives: `each(piece)` may return a promise to wait for before the next. Returns a
+  // promise of the end.
+  function drain(stream, each) {
     const streams = internal.streams();
     const reader = streams.acquire(stream);
-    for (;;) {
-      const { value, done } = await streams.readChunk(reader);
-      if (done) return;
-      if (TypedArrayPrototypeGetSymbolToStringTag(value) !== "Uint8Array") {
-        const error = new TypeError("A body's stream gave something other than a Uint8Array");
-        streams.cancelBy(reader, error);
-        throw error;
+    const { promise, resolve, reject } = PromiseWithResolvers();
+    const leave = (error) => {
+      PromisePrototypeThen(streams.cancel(stream, error), undefined, () => {});
+      reject(error);
+    };
+    // What is there is given at once, from within `read`, so that the next is asked for from a loop.
+    let reads = false;
+    let wants = false;
+    const next = () => {
+      wants = true;
+      if (reads) return;
+      reads = true;
+      while (wants) {
+        wants = false;
+        streams.read(reader, request);
       }
-      const wait = each(value);
-      if (wait !== undefined) await wait;
-    }
+      reads = false;
+    };
+    const request = {
+      __proto__: null,
+      chunk(piece) {
+        try {
+          if (TypedArrayPrototypeGetSymbolToStringTag(piece) !== "Uint8Array") {
+            throw new TypeError("A body's stream gave something other than a Uint8Array");
+          }
+          const wait = each(piece);
+          if (wait === undefined) next();
+          else PromisePrototypeThen(wait, next, leave);
+        } catch (error) {
+          leave(error);
+        }
+      },
+      close: resolve,
+      error: reject,
+    };
+    next();
+    return promise;
   }
 
   async function collect(stream) {
@@ -283,7 +307,7 @@
   }
 
   internal.body = {
-    __proto__: null, of: body, native, isNative, isUsed, extract, take, move, clone, streamOf, readBytes, readText, pipeOf, mixin,
-    mixins, initialisers,
+    __proto__: null, of: body, native, isNative, isUsed, extract, take, move, clone, streamOf, readBytes, readText, pipeOf,
+    mixin, mixins, initialisers,
   };
 })
