@@ -16,8 +16,8 @@
   const {
     ArrayBufferPrototypeGetByteLength, ArrayBufferIsView, JSONParse, ObjectDefineProperties,
     ObjectGetOwnPropertyDescriptors, PromisePrototypeThen, PromiseWithResolvers, StringPrototypeSlice, TypeError,
-    TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetSymbolToStringTag, TypedArrayPrototypeSet, Uint8Array,
-    WeakMap, WeakMapPrototypeGet, WeakMapPrototypeSet,
+    TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetSymbolToStringTag,
+    TypedArrayPrototypeSet, Uint8Array, WeakMap, WeakMapPrototypeGet, WeakMapPrototypeSet,
   } = internal.primordials;
   const { USVString, bufferSource } = internal.webidl;
   const { ops } = internal;
