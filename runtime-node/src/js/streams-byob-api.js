@@ -1,0 +1,258 @@
+// The classes of byte streams: ReadableByteStreamController, ReadableStreamBYOBReader and ReadableStreamBYOBRequest (Streams
+// §4.5, §4.7, §4.8).
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, ArrayBufferPrototypeGetDetached, ArrayBufferPrototypeGetResizable,
+    BigInt64Array, BigUint64Array, DataView, DataViewPrototypeGetBuffer, DataViewPrototypeGetByteLength,
+    DataViewPrototypeGetByteOffset, Float16Array, Float32Array, Float64Array, Int16Array, Int32Array, Int8Array,
+    NumberMAX_SAFE_INTEGER, PromiseReject, RangeError, TypeError, TypedArrayPrototypeGetBuffer,
+    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetSymbolToStringTag,
+    Uint16Array, Uint32Array, Uint8Array, Uint8ClampedArray,
+  } = internal.primordials;
+  const { dictionary, enforced, expose, isObject, needs } = internal.webidl;
+
+  internal.streamsByobApi = internal.later(
+    ["ReadableByteStreamController", "ReadableStreamBYOBReader", "ReadableStreamBYOBRequest"],
+    () => {
+      const { WRAP } = internal.streamsBase();
+      const { acquire, cancel, release } = internal.streamsReadable();
+      const { readInto } = internal.streamsBytes();
+      const { Read, illegal, released, streamOf } = internal.streamsReadableApi();
+
+      const CLASSES = {
+        __proto__: null,
+        BigInt64Array, BigUint64Array, Float16Array, Float32Array, Float64Array, Int16Array, Int32Array, Int8Array, Uint16Array,
+        Uint32Array, Uint8Array, Uint8ClampedArray,
+      };
+
+      // What an ArrayBufferView shows: {buffer, offset, length, elementSize, View}. Nothing of the tenant's runs.
+      function partsOf(view, what) {
+        if (!ArrayBufferIsView(view)) throw new TypeError(`${what}: the argument is not a view of an ArrayBuffer`);
+        const name = TypedArrayPrototypeGetSymbolToStringTag(view);
+        const parts = name !== undefined
+          ? {
+            __proto__: null,
+            buffer: TypedArrayPrototypeGetBuffer(view),
+            offset: TypedArrayPrototypeGetByteOffset(view),
+            length: TypedArrayPrototypeGetByteLength(view),
+            elementSize: CLASSES[name].BYTES_PER_ELEMENT,
+            View: CLASSES[name],
+          }
+          : dataViewParts(view, what);
+        let resizable = true;
+        try {
+          resizable = ArrayBufferPrototypeGetResizable(parts.buffer);
+        } catch {
+          // Shared memory.
+        }
+        if (resizable) throw new TypeError(`${what}: the view's memory is shared, or may change its size`);
+        return parts;
+      }
+
+      function dataViewParts(view, what) {
+        const buffer = DataViewPrototypeGetBuffer(view);
+        try {
+          const offset = DataViewPrototypeGetByteOffset(view);
+          return { __proto__: null, buffer, offset, length: DataViewPrototypeGetByteLength(view), elementSize: 1, View: DataView };
+        } catch {
+          // What typed arrays say by being empty.
+          throw new TypeError(`${what}: the view's buffer has been detached`);
+        }
+      }
+
+      // Of what a stream is given there must be something.
+      function filledParts(view, what) {
+        const parts = partsOf(view, what);
+        if (ArrayBufferPrototypeGetDetached(parts.buffer)) {
+          throw new TypeError(`${what}: the view's buffer has been detached`);
+        }
+        if (parts.length === 0) throw new TypeError(`${what}: the view is empty`);
+        return parts;
+      }
+
+      let readerOf;
+      let isController;
+      let isRequest;
+
+      class ReadableStreamBYOBReader {
+        #reader;
+
+        static {
+          readerOf = (value) => (isObject(value) && #reader in value ? value.#reader : null);
+        }
+
+        constructor(stream, reader = undefined) {
+          if (stream === WRAP) {
+            this.#reader = reader;
+            return;
+          }
+          needs(arguments.length, 1, "ReadableStreamBYOBReader");
+          const record = streamOf(stream);
+          if (record === null) throw new TypeError("ReadableStreamBYOBReader: the argument is not a ReadableStream");
+          this.#reader = acquire(record, true);
+        }
+
+        get closed() {
+          const reader = readerOf(this);
+          return reader === null ? illegal("ReadableStreamBYOBReader.closed") : reader.closed.promise;
+        }
+
+        cancel(reason = undefined) {
+          const reader = readerOf(this);
+          if (reader === null) return illegal("ReadableStreamBYOBReader.cancel");
+          if (reader.stream === null) return PromiseReject(released("ReadableStreamBYOBReader.cancel"));
+          return cancel(reader.stream, reason);
+        }
+
+        read(view, options = undefined) {
+          const reader = readerOf(this);
+          if (reader === null) return illegal("ReadableStreamBYOBReader.read");
+          const request = new Read();
+          try {
+            needs(arguments.length, 1, "ReadableStreamBYOBReader.read");
+            partsOf(view, "ReadableStreamBYOBReader.read");
+            let { min } = dictionary(options, "ReadableStreamBYOBReader.read");
+            min = min === undefined ? 1 : enforced(min, NumberMAX_SAFE_INTEGER, "ReadableStreamBYOBReader.read: min");
+            // As it is after the options' getters have run.
+            const into = filledParts(view, "ReadableStreamBYOBReader.read");
+            if (min === 0) throw new TypeError("ReadableStreamBYOBReader.read: min must be greater than 0");
+            if (min > into.length / into.elementSize) {
+              throw new RangeError("ReadableStreamBYOBReader.read: the view has no room for min elements");
+            }
+            if (reader.stream === null) throw released("ReadableStreamBYOBReader.read");
+            readInto(reader, into, min, request);
+          } catch (error) {
+            return PromiseReject(error);
+          }
+          return request.promise;
+        }
+
+        releaseLock() {
+          const reader = this.#reader;
+          if (reader.stream !== null) release(reader);
+        }
+      }
+      expose(ReadableStreamBYOBReader);
+
+      // The record of a ReadableStreamBYOBRequest; without a controller once the view has been given back.
+      class Request {
+        controller;
+        view;
+        object = null;
+        constructor(controller, view) {
+          this.controller = controller;
+          this.view = view;
+        }
+      }
+
+      class ReadableStreamBYOBRequest {
+        #request;
+
+        static {
+          isRequest = (value) => isObject(value) && #request in value;
+        }
+
+        constructor(key = undefined, request = undefined) {
+          if (key !== WRAP) {
+            throw new TypeError("Illegal constructor: a ReadableByteStreamController has the byobRequest");
+          }
+          this.#request = request;
+        }
+
+        get view() {
+          return this.#request.view;
+        }
+
+        respond(bytesWritten) {
+          const request = this.#request;
+          needs(arguments.length, 1, "ReadableStreamBYOBRequest.respond");
+          const written = enforced(bytesWritten, NumberMAX_SAFE_INTEGER, "ReadableStreamBYOBRequest.respond");
+          const { controller, view } = request;
+          if (controller === null) throw new TypeError("ReadableStreamBYOBRequest.respond: this request has been answered");
+          if (ArrayBufferPrototypeGetDetached(TypedArrayPrototypeGetBuffer(view))) {
+            throw new TypeError("ReadableStreamBYOBRequest.respond: the view's buffer has been detached");
+          }
+          controller.respond(written);
+        }
+
+        respondWithNewView(view) {
+          const request = this.#request;
+          needs(arguments.length, 1, "ReadableStreamBYOBRequest.respondWithNewView");
+          const parts = partsOf(view, "ReadableStreamBYOBRequest.respondWithNewView");
+          const { controller } = request;
+          if (controller === null) {
+            throw new TypeError("ReadableStreamBYOBRequest.respondWithNewView: this request has been answered");
+          }
+          if (ArrayBufferPrototypeGetDetached(parts.buffer)) {
+            throw new TypeError("ReadableStreamBYOBRequest.respondWithNewView: the view's buffer has been detached");
+          }
+          controller.respondWithNewView(parts);
+        }
+      }
+      expose(ReadableStreamBYOBRequest);
+
+      class ReadableByteStreamController {
+        #controller;
+
+        static {
+          isController = (value) => isObject(value) && #controller in value;
+        }
+
+        constructor(key = undefined, controller = undefined) {
+          if (key !== WRAP) throw new TypeError("Illegal constructor: a ReadableStream gives its source the controller");
+          this.#controller = controller;
+        }
+
+        get byobRequest() {
+          const controller = this.#controller;
+          if (controller.request === null) {
+            const view = controller.vacancy();
+            if (view === null) return null;
+            controller.request = new Request(controller, view);
+          }
+          return (controller.request.object ??= new ReadableStreamBYOBRequest(WRAP, controller.request));
+        }
+
+        get desiredSize() {
+          return this.#controller.desiredSize;
+        }
+
+        close() {
+          const controller = this.#controller;
+          if (!controller.isOpen) throw new TypeError("ReadableByteStreamController.close: the stream is not open any more");
+          controller.close();
+        }
+
+        enqueue(chunk) {
+          const controller = this.#controller;
+          needs(arguments.length, 1, "ReadableByteStreamController.enqueue");
+          const { buffer, offset, length } = filledParts(chunk, "ReadableByteStreamController.enqueue");
+          if (!controller.isOpen) {
+            throw new TypeError("ReadableByteStreamController.enqueue: the stream is not open any more");
+          }
+          controller.give(buffer, offset, length);
+        }
+
+        error(e = undefined) {
+          this.#controller.error(e);
+        }
+      }
+      expose(ReadableByteStreamController);
+
+      internal.describe("ReadableByteStreamController", (value) => isController(value), ReadableByteStreamController,
+        ["byobRequest", "desiredSize"]);
+      internal.describe("ReadableStreamBYOBRequest", (value) => isRequest(value), ReadableStreamBYOBRequest, ["view"]);
+      internal.describeBy("ReadableStreamBYOBReader", (value) => readerOf(value) !== null,
+        (value) => ["stream", readerOf(value).stream?.object ?? null]);
+
+      return {
+        __proto__: null,
+        ReadableByteStreamController, ReadableStreamBYOBReader, ReadableStreamBYOBRequest,
+        wrapController: (controller) => new ReadableByteStreamController(WRAP, controller),
+        wrapReader: (reader) => new ReadableStreamBYOBReader(WRAP, reader),
+      };
+    },
+  );
+})

@@ -1,0 +1,387 @@
+// The controller of a byte stream (Streams §4.7, §4.10.11): a queue of pieces of buffers, and views that readers have brought
+// to be filled.
+//
+// Who gives a buffer away, reader or source, has it no more: buffers are transferred, so that nobody changes bytes that
+// somebody else has seen.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayBuffer, ArrayBufferPrototypeGetByteLength, ArrayBufferPrototypeGetDetached, ArrayBufferPrototypeTransfer,
+    MathMin, RangeError, TypeError, TypedArrayPrototypeGetBuffer,
+    TypedArrayPrototypeSet, Uint8Array,
+  } = internal.primordials;
+
+  internal.streamsBytes = internal.later([], () => {
+    const { CLOSED, Controller, ERRORED, READABLE, Readable, closeStream } = internal.streamsReadable();
+    const { Queue } = internal.streamsBase();
+
+    // Who a view is to be filled for: a reader that brought it; one that brought none; none any more.
+    const BYOB = 0, DEFAULT = 1, NONE = 2;
+
+    // A piece of a buffer, in the queue.
+    class Piece {
+      buffer;
+      offset;
+      length;
+      constructor(buffer, offset, length) {
+        this.buffer = buffer;
+        this.offset = offset;
+        this.length = length;
+      }
+    }
+
+    // A view to be filled: the standard's pull-into descriptor.
+    class PullInto {
+      buffer;
+      bufferLength;
+      offset;
+      length;
+      filled = 0;
+      // So many bytes it must have before it goes back.
+      minimum;
+      elementSize;
+      View;
+      reader;
+      constructor(buffer, offset, length, minimum, elementSize, View, reader) {
+        this.buffer = buffer;
+        this.bufferLength = ArrayBufferPrototypeGetByteLength(buffer);
+        this.offset = offset;
+        this.length = length;
+        this.minimum = minimum;
+        this.elementSize = elementSize;
+        this.View = View;
+        this.reader = reader;
+      }
+
+      // The view, as far as it is filled, of a buffer that only its reader has.
+      view() {
+        const buffer = ArrayBufferPrototypeTransfer(this.buffer);
+        return new this.View(buffer, this.offset, this.filled / this.elementSize);
+      }
+    }
+
+    function copy(into, at, from, offset, length) {
+      TypedArrayPrototypeSet(new Uint8Array(into, at, length), new Uint8Array(from, offset, length));
+    }
+
+    class ByteController extends Controller {
+      bytes = true;
+      pending = new Queue();
+      // What `byobRequest` shows; null until somebody looks.
+      request = null;
+      // How large a view to offer the source where a reader brings none; 0 for no view.
+      allocate;
+
+      constructor(stream, algorithms, self, highWaterMark, allocate) {
+        super(stream, algorithms, self, highWaterMark);
+        this.allocate = allocate;
+      }
+
+      get firstPending() {
+        return this.pending.first === null ? null : this.pending.first.value;
+      }
+
+      // The bytes that the source may fill in place; null if there are none.
+      vacancy() {
+        const first = this.firstPending;
+        return first === null ? null
+          : new Uint8Array(first.buffer, first.offset + first.filled, first.length - first.filled);
+      }
+
+      invalidate() {
+        if (this.request === null) return;
+        this.request.controller = this.request.view = null;
+        this.request = null;
+      }
+
+      reset() {
+        this.invalidate();
+        this.pending.clear();
+        this.queue.clear();
+      }
+
+      // ---- What the source does, while the stream is open
+
+      // With a buffer that a Worker has.
+      give(buffer, offset, length) {
+        this.enqueue(ArrayBufferPrototypeTransfer(buffer), offset, length);
+      }
+
+      // With a buffer that belongs to the stream from now on.
+      enqueue(buffer, offset, length) {
+        const first = this.firstPending;
+        if (first !== null) {
+          if (ArrayBufferPrototypeGetDetached(first.buffer)) {
+            throw new TypeError("The buffer of the view that is to be filled has been detached");
+          }
+          this.invalidate();
+          first.buffer = ArrayBufferPrototypeTransfer(first.buffer);
+          if (first.reader === NONE) this.keepDetached(first);
+        }
+        const { reader } = this.stream;
+        if (reader === null) {
+          this.push(buffer, offset, length);
+        } else if (reader.byob) {
+          this.push(buffer, offset, length);
+          this.commitAll(this.fillPending());
+        } else {
+          while (reader.requests.first !== null && this.queue.total > 0) this.giveFromQueue(reader.requests.shift());
+          if (reader.requests.first === null) {
+            this.push(buffer, offset, length);
+          } else {
+            if (this.pending.first !== null) this.pending.shift();
+            reader.requests.shift().chunk(new Uint8Array(buffer, offset, length));
+          }
+        }
+        this.pullIfNeeded();
+      }
+
+      close() {
+        if (this.queue.total > 0) {
+          this.closing = true;
+          return;
+        }
+        const first = this.firstPending;
+        if (first !== null && first.filled % first.elementSize !== 0) {
+          const error = new TypeError("The stream was closed in the middle of an element of the view to be filled");
+          this.error(error);
+          throw error;
+        }
+        this.forget();
+        closeStream(this.stream);
+      }
+
+      // The source has filled in so many bytes. There is a view to be filled.
+      respond(written) {
+        const first = this.firstPending;
+        if (this.stream.state === CLOSED) {
+          if (written !== 0) throw new TypeError("Into the view of a closed stream 0 bytes must be written");
+        } else if (written === 0) {
+          throw new TypeError("0 bytes have been written, while the stream is not closed: close() it first");
+        } else if (first.filled + written > first.length) {
+          throw new RangeError(`${written} bytes are more than there was room for`);
+        }
+        first.buffer = ArrayBufferPrototypeTransfer(first.buffer);
+        this.responded(first, written);
+      }
+
+      // The same with another buffer in place of the one that the source had.
+      respondWithNewView({ buffer, offset, length }) {
+        const first = this.firstPending;
+        if (this.stream.state === CLOSED) {
+          if (length !== 0) throw new TypeError("Into the view of a closed stream 0 bytes must be written");
+        } else if (length === 0) {
+          throw new TypeError("0 bytes have been written, while the stream is not closed: close() it first");
+        }
+        if (first.offset + first.filled !== offset) throw new RangeError("The view begins at another byte");
+        if (first.bufferLength !== ArrayBufferPrototypeGetByteLength(buffer)) {
+          throw new RangeError("The view's buffer has another size");
+        }
+        if (first.filled + length > first.length) throw new RangeError(`${length} bytes are more than there was room for`);
+        first.buffer = ArrayBufferPrototypeTransfer(buffer);
+        this.responded(first, length);
+      }
+
+      responded(first, written) {
+        this.invalidate();
+        if (this.stream.state === CLOSED) this.respondedClosed(first);
+        else this.respondedReadable(first, written);
+        this.pullIfNeeded();
+      }
+
+      respondedClosed(first) {
+        if (first.reader === NONE) this.pending.shift();
+        const { reader } = this.stream;
+        if (reader === null || !reader.byob) return;
+        const filled = new Queue();
+        for (let i = reader.requests.length; i > 0; i--) filled.push(this.pending.shift(), 0, null);
+        this.commitAll(filled);
+      }
+
+      respondedReadable(first, written) {
+        first.filled += written;
+        if (first.reader === NONE) {
+          this.keepDetached(first);
+          this.commitAll(this.fillPending());
+          return;
+        }
+        if (first.filled < first.minimum) return;
+        this.pending.shift();
+        const rest = first.filled % first.elementSize;
+        if (rest > 0) this.pushClone(first.buffer, first.offset + first.filled - rest, rest);
+        first.filled -= rest;
+        const filled = this.fillPending();
+        this.commit(first);
+        this.commitAll(filled);
+      }
+
+      // ---- What readers do
+
+      // A read of one that brings no view.
+      pull(request) {
+        if (this.queue.total > 0) return this.giveFromQueue(request);
+        if (this.allocate > 0) {
+          let buffer;
+          try {
+            buffer = new ArrayBuffer(this.allocate);
+          } catch (error) {
+            return request.error(error);
+          }
+          this.pending.push(new PullInto(buffer, 0, this.allocate, 1, 1, Uint8Array, DEFAULT), 0, null);
+        }
+        this.stream.reader.requests.push(request, 0, null);
+        this.pullIfNeeded();
+      }
+
+      // A read into a view.
+      //
+      // `into` is what the view was: {buffer, offset, length, elementSize, View}.
+      pullInto(into, minimum, request) {
+        const { elementSize } = into;
+        let buffer;
+        try {
+          buffer = ArrayBufferPrototypeTransfer(into.buffer);
+        } catch (error) {
+          return request.error(error);
+        }
+        const { offset, length, View } = into;
+        const pending = new PullInto(buffer, offset, length, minimum * elementSize, elementSize, View, BYOB);
+        const { requests } = this.stream.reader;
+        if (this.pending.first === null) {
+          if (this.stream.state === CLOSED) return request.close(new View(buffer, offset, 0));
+          if (this.queue.total > 0) {
+            if (this.fill(pending)) {
+              const view = pending.view();
+              this.drained();
+              return request.chunk(view);
+            }
+            if (this.closing) {
+              const error = new TypeError("The stream ended in the middle of an element of the view to be filled");
+              this.error(error);
+              return request.error(error);
+            }
+          }
+          this.pending.push(pending, 0, null);
+          requests.push(request, 0, null);
+          this.pullIfNeeded();
+        } else {
+          this.pending.push(pending, 0, null);
+          requests.push(request, 0, null);
+        }
+      }
+
+      // The reader is released: the source may have the first of its views in hand.
+      release() {
+        const first = this.firstPending;
+        if (first === null) return;
+        first.reader = NONE;
+        this.pending.clear();
+        this.pending.push(first, 0, null);
+      }
+
+      // ---- The queue
+
+      push(buffer, offset, length) {
+        this.queue.push(new Piece(buffer, offset, length), length, null);
+      }
+
+      pushClone(buffer, offset, length) {
+        let clone;
+        try {
+          clone = new Uint8Array(new Uint8Array(buffer, offset, length));
+        } catch (error) {
+          this.error(error);
+          throw error;
+        }
+        this.push(TypedArrayPrototypeGetBuffer(clone), 0, length);
+      }
+
+      // What has been filled in for a reader that is gone.
+      keepDetached(first) {
+        if (first.filled > 0) this.pushClone(first.buffer, first.offset, first.filled);
+        this.pending.shift();
+      }
+
+      giveFromQueue(request) {
+        const { buffer, offset, length } = this.queue.shift();
+        this.drained();
+        request.chunk(new Uint8Array(buffer, offset, length));
+      }
+
+      drained() {
+        if (this.queue.total === 0 && this.closing) {
+          this.forget();
+          closeStream(this.stream);
+        } else {
+          this.pullIfNeeded();
+        }
+      }
+
+      // Fills the view from the queue: whether it has enough.
+      fill(pending) {
+        const { queue } = this;
+        const most = pending.filled + MathMin(queue.total, pending.length - pending.filled);
+        const aligned = most - most % pending.elementSize;
+        const ready = aligned >= pending.minimum;
+        let left = (ready ? aligned : most) - pending.filled;
+        while (left > 0) {
+          const entry = queue.first;
+          const piece = entry.value;
+          const length = MathMin(left, piece.length);
+          copy(pending.buffer, pending.offset + pending.filled, piece.buffer, piece.offset, length);
+          if (length === piece.length) {
+            queue.shift();
+          } else {
+            piece.offset += length;
+            entry.size = piece.length -= length;
+            queue.total -= length;
+          }
+          pending.filled += length;
+          left -= length;
+        }
+        return ready;
+      }
+
+      // Those that have become full enough, in order.
+      fillPending() {
+        const filled = new Queue();
+        while (this.pending.first !== null && this.queue.total > 0 && this.fill(this.firstPending)) {
+          filled.push(this.pending.shift(), 0, null);
+        }
+        return filled;
+      }
+
+      commit(pending) {
+        const { reader, state } = this.stream;
+        // A getter of a Worker's may have run since.
+        if (state === ERRORED || reader === null || reader.requests.first === null) return;
+        const view = pending.view();
+        const request = reader.requests.shift();
+        if (state === CLOSED) request.close(view);
+        else request.chunk(view);
+      }
+
+      commitAll(filled) {
+        for (let entry = filled.first; entry !== null; entry = entry.next) this.commit(entry.value);
+      }
+    }
+
+    // A byte stream of algorithms of our own. What they enqueue belongs to the stream.
+    function make({ start = null, pull = null, cancel = null, highWaterMark = 0, autoAllocateChunkSize = 0 }) {
+      const stream = new Readable();
+      const algorithms = { __proto__: null, pull, cancel };
+      new ByteController(stream, algorithms, undefined, highWaterMark, autoAllocateChunkSize).start(start);
+      return stream;
+    }
+
+    function readInto(reader, into, minimum, request) {
+      const { stream } = reader;
+      stream.disturbed = true;
+      if (stream.state === ERRORED) request.error(stream.error);
+      else stream.controller.pullInto(into, minimum, request);
+    }
+
+    return { __proto__: null, ByteController, READABLE, make, readInto };
+  });
+})

@@ -1,0 +1,295 @@
+// Streams of iterables and iterables of streams: ReadableStream.from() (Streams §4.9.1, ReadableStreamFromIterable) and
+// values() (§4.2.5; asynchronous iterators as Web IDL §3.7.10 has them).
+(function (internal) {
+  "use strict";
+
+  const {
+    AsyncIteratorPrototype, ObjectDefineProperty, ObjectSetPrototypeOf, PromiseReject, PromiseResolve, PromiseWithResolvers,
+    ReflectApply, SymbolAsyncIterator, SymbolIterator, SymbolToStringTag, TypeError,
+  } = internal.primordials;
+  const { isObject } = internal.webidl;
+
+  internal.streamsIterate = internal.later([], () => {
+    const { completion, react } = internal.streamsBase();
+    const { acquire, cancelStream, make, read, release } = internal.streamsReadable();
+
+    // ---- From an iterable
+
+    function methodOf(object, key) {
+      const method = object[key];
+      if (method === undefined || method === null) return null;
+      if (typeof method !== "function") throw new TypeError("ReadableStream.from: the argument's iterator method is not a function");
+      return method;
+    }
+
+    // ECMAScript's GetIterator(iterable, async). A sync iterator's values are awaited, each before the next is asked for.
+    function from(iterable) {
+      if (iterable === undefined || iterable === null) {
+        throw new TypeError("ReadableStream.from: the argument is not iterable");
+      }
+      let sync = false;
+      let method = methodOf(iterable, SymbolAsyncIterator);
+      if (method === null) {
+        method = methodOf(iterable, SymbolIterator);
+        sync = true;
+      }
+      if (method === null) throw new TypeError("ReadableStream.from: the argument is not iterable");
+      const iterator = ReflectApply(method, iterable, []);
+      if (!isObject(iterator)) throw new TypeError("ReadableStream.from: the iterator is not an object");
+      const { next } = iterator;
+      const source = sync ? new SyncSource(iterator, next) : new AsyncSource(iterator, next);
+      return make({
+        __proto__: null,
+        pull: (controller) => source.pull(controller),
+        cancel: (reason) => source.cancel(reason),
+        highWaterMark: 0,
+      });
+    }
+
+    const notObject = (what) => new TypeError(`ReadableStream.from: the iterator's ${what} gave something that is not an object`);
+
+    class AsyncSource {
+      iterator;
+      next;
+      constructor(iterator, next) {
+        this.iterator = iterator;
+        this.next = next;
+      }
+
+      pull(controller) {
+        const step = ReflectApply(this.next, this.iterator, []);
+        const { promise, resolve, reject } = PromiseWithResolvers();
+        whenSettled(step, (result) => {
+          if (!isObject(result)) throw notObject("next()");
+          if (result.done) closeIfOpen(controller);
+          else {
+            const { value } = result;
+            if (controller.isOpen) controller.enqueue(value);
+          }
+        }, resolve, reject);
+        return promise;
+      }
+
+      cancel(reason) {
+        const { return: method } = this.iterator;
+        if (method === undefined || method === null) return undefined;
+        const { promise, resolve, reject } = PromiseWithResolvers();
+        whenSettled(ReflectApply(method, this.iterator, [reason]), (result) => {
+          if (!isObject(result)) throw notObject("return()");
+        }, resolve, reject);
+        return promise;
+      }
+    }
+
+    class SyncSource {
+      iterator;
+      next;
+      constructor(iterator, next) {
+        this.iterator = iterator;
+        this.next = next;
+      }
+
+      pull(controller) {
+        const result = ReflectApply(this.next, this.iterator, []);
+        if (!isObject(result)) throw notObject("next()");
+        const done = !!result.done;
+        const { value } = result;
+        const { promise, resolve, reject } = PromiseWithResolvers();
+        whenSettled(value, (chunk) => {
+          if (done) closeIfOpen(controller);
+          else if (controller.isOpen) controller.enqueue(chunk);
+        }, resolve, (reason) => {
+          // A value that is a rejected promise ends the iteration.
+          if (!done) this.close();
+          reject(reason);
+        });
+        return promise;
+      }
+
+      close() {
+        try {
+          const { return: method } = this.iterator;
+          if (method !== undefined && method !== null) ReflectApply(method, this.iterator, []);
+        } catch {
+          // What ended it says more.
+        }
+      }
+
+      cancel(reason) {
+        const { return: method } = this.iterator;
+        if (method === undefined || method === null) return undefined;
+        const result = ReflectApply(method, this.iterator, [reason]);
+        if (!isObject(result)) throw notObject("return()");
+        result.done;
+        return completion(result.value);
+      }
+    }
+
+    const closeIfOpen = (controller) => {
+      if (controller.isOpen) controller.close();
+    };
+
+    // What `value` comes to goes to `then`, and what that throws, or why there is nothing, to `reject`.
+    async function whenSettled(value, then, resolve, reject) {
+      try {
+        then(await value);
+      } catch (error) {
+        reject(error);
+        return;
+      }
+      resolve();
+    }
+
+    // ---- values()
+
+    // The request of an iterator for its next value, which answers with a promise of a result.
+    class Next {
+      iterator;
+      capability = PromiseWithResolvers();
+      constructor(iterator) {
+        this.iterator = iterator;
+      }
+
+      chunk(value) {
+        const { resolve } = this.capability;
+        // A promise, or something like it, is awaited.
+        if (isObject(value)) this.unwrap(value);
+        else resolve({ value, done: false });
+      }
+
+      async unwrap(chunk) {
+        const { resolve } = this.capability;
+        let value;
+        try {
+          value = await chunk;
+        } catch (error) {
+          this.iterator.finished = true;
+          this.capability.reject(error);
+          return;
+        }
+        resolve({ value, done: false });
+      }
+
+      close() {
+        const { iterator } = this;
+        iterator.finished = true;
+        release(iterator.reader);
+        this.capability.resolve({ value: undefined, done: true });
+      }
+
+      error(reason) {
+        const { iterator } = this;
+        iterator.finished = true;
+        release(iterator.reader);
+        this.capability.reject(reason);
+      }
+    }
+
+    // The record of an iterator.
+    class Iteration {
+      reader;
+      preventCancel;
+      finished = false;
+      // What was asked for last, until it is there.
+      ongoing = null;
+      constructor(reader, preventCancel) {
+        this.reader = reader;
+        this.preventCancel = preventCancel;
+      }
+
+      next() {
+        if (this.finished) return PromiseResolve({ value: undefined, done: true });
+        const request = new Next(this);
+        read(this.reader, request);
+        return request.capability.promise;
+      }
+
+      return(value) {
+        const result = { value, done: true };
+        if (this.finished) return PromiseResolve(result);
+        this.finished = true;
+        const { reader } = this;
+        if (this.preventCancel) {
+          release(reader);
+          return PromiseResolve(result);
+        }
+        const cancelled = cancelStream(reader.stream, value);
+        release(reader);
+        const { promise, resolve, reject } = PromiseWithResolvers();
+        react(cancelled, () => resolve(result), (reason) => reject(reason));
+        return promise;
+      }
+
+      // One after the other.
+      after(step) {
+        const { ongoing } = this;
+        let promise;
+        if (ongoing === null) {
+          promise = step();
+        } else {
+          const capability = PromiseWithResolvers();
+          ({ promise } = capability);
+          const go = () => relay(step(), capability);
+          react(ongoing, go, go);
+        }
+        this.ongoing = promise;
+        const over = () => {
+          if (this.ongoing === promise) this.ongoing = null;
+        };
+        react(promise, over, over);
+        return promise;
+      }
+    }
+
+    async function relay(promise, { resolve, reject }) {
+      let result;
+      try {
+        result = await promise;
+      } catch (error) {
+        reject(error);
+        return;
+      }
+      resolve(result);
+    }
+
+    const illegal = (what) => PromiseReject(new TypeError(`${what} was called on something else`));
+    let iterationOf;
+
+    class ReadableStreamAsyncIterator {
+      #iteration;
+
+      static {
+        iterationOf = (value) => (isObject(value) && #iteration in value ? value.#iteration : null);
+      }
+
+      constructor(iteration) {
+        this.#iteration = iteration;
+      }
+
+      next() {
+        const iteration = iterationOf(this);
+        if (iteration === null) return illegal("ReadableStream AsyncIterator.next");
+        return iteration.after(() => iteration.next());
+      }
+
+      return(value = undefined) {
+        const iteration = iterationOf(this);
+        if (iteration === null) return illegal("ReadableStream AsyncIterator.return");
+        return iteration.after(() => iteration.return(value));
+      }
+    }
+    const { prototype } = ReadableStreamAsyncIterator;
+    delete prototype.constructor;
+    ObjectSetPrototypeOf(prototype, AsyncIteratorPrototype);
+    const members = { __proto__: null, enumerable: true };
+    ObjectDefineProperty(prototype, "next", members);
+    ObjectDefineProperty(prototype, "return", members);
+    const tag = { __proto__: null, value: "ReadableStream AsyncIterator", configurable: true };
+    ObjectDefineProperty(prototype, SymbolToStringTag, tag);
+
+    const iterate = (stream, preventCancel) =>
+      new ReadableStreamAsyncIterator(new Iteration(acquire(stream, false), preventCancel));
+
+    return { __proto__: null, from, iterate };
+  });
+})

@@ -1,0 +1,281 @@
+// ReadableStream without its classes (Streams §4): the record of a stream, its readers, and the default controller.
+//
+// Who reads asks with a *request*, an object with the methods `chunk(value)`, `close(view)` and `error(reason)`, one of which
+// is called once.
+(function (internal) {
+  "use strict";
+
+  const { PromiseReject, ReflectApply, TypeError } = internal.primordials;
+
+  internal.streamsReadable = internal.later([], () => {
+    const { LATER, LazyPromise, Queue, completion, invoke, react, sizeOf } = internal.streamsBase();
+
+    const READABLE = 0, CLOSED = 1, ERRORED = 2;
+
+    class Readable {
+      state = READABLE;
+      error = undefined;
+      // Whether it was ever read from or cancelled.
+      disturbed = false;
+      reader = null;
+      controller = null;
+      // Its public object, if there is one.
+      object = null;
+    }
+
+    class Reader {
+      stream;
+      // Whether it brings views to be filled.
+      byob;
+      closed = new LazyPromise();
+      requests = new Queue();
+      constructor(stream, byob) {
+        this.stream = stream;
+        this.byob = byob;
+      }
+    }
+
+    function acquire(stream, byob) {
+      if (stream.reader !== null) {
+        throw new TypeError("The ReadableStream is locked to a reader: release that first, or tee() the stream");
+      }
+      if (byob && !stream.controller.bytes) {
+        throw new TypeError('Only a ReadableStream of type "bytes" can be read into views of one\'s own');
+      }
+      const reader = (stream.reader = new Reader(stream, byob));
+      if (stream.state === CLOSED) reader.closed.resolve();
+      else if (stream.state === ERRORED) reader.closed.reject(stream.error);
+      return reader;
+    }
+
+    function release(reader) {
+      const { stream } = reader;
+      reader.closed.refuse(new TypeError("The reader has been released"));
+      stream.controller.release();
+      stream.reader = null;
+      reader.stream = null;
+      if (reader.requests.first !== null) {
+        failRequests(reader, new TypeError("The reader was released before it got what it asked for"));
+      }
+    }
+
+    function failRequests(reader, reason) {
+      for (let entry = reader.requests.clear(); entry !== null; entry = entry.next) entry.value.error(reason);
+    }
+
+    // Of a reader that is not released and brings no views.
+    function read(reader, request) {
+      const { stream } = reader;
+      stream.disturbed = true;
+      if (stream.state === READABLE) stream.controller.pull(request);
+      else if (stream.state === CLOSED) request.close(undefined);
+      else request.error(stream.error);
+    }
+
+    function closeStream(stream) {
+      stream.state = CLOSED;
+      const { reader } = stream;
+      if (reader === null) return;
+      reader.closed.resolve();
+      if (reader.byob) return;
+      for (let entry = reader.requests.clear(); entry !== null; entry = entry.next) entry.value.close(undefined);
+    }
+
+    function errorStream(stream, reason) {
+      stream.state = ERRORED;
+      stream.error = reason;
+      const { reader } = stream;
+      if (reader === null) return;
+      reader.closed.reject(reason);
+      failRequests(reader, reason);
+    }
+
+    // What the source's `cancel` returned, or undefined.
+    function cancelStream(stream, reason) {
+      stream.disturbed = true;
+      if (stream.state === CLOSED) return undefined;
+      if (stream.state === ERRORED) return PromiseReject(stream.error);
+      closeStream(stream);
+      const { reader } = stream;
+      if (reader !== null && reader.byob) {
+        for (let entry = reader.requests.clear(); entry !== null; entry = entry.next) entry.value.close(undefined);
+      }
+      return stream.controller.cancel(reason);
+    }
+
+    // A promise of undefined.
+    const cancel = (stream, reason) => completion(cancelStream(stream, reason));
+
+    // What both controllers do: they ask a source for more while there is too little.
+    class Controller {
+      stream;
+      queue = new Queue();
+      started = false;
+      closing = false;
+      pulling = false;
+      pullAgain = false;
+      highWaterMark;
+      // The algorithms, what they are called on, and what they are told is the controller.
+      self;
+      handle = this;
+      puller;
+      canceller;
+
+      constructor(stream, { pull, cancel }, self, highWaterMark) {
+        this.stream = stream;
+        this.puller = pull;
+        this.canceller = cancel;
+        this.self = self;
+        this.highWaterMark = highWaterMark;
+        stream.controller = this;
+      }
+
+      // Once `handle` is set. An exception of `start` goes to the caller.
+      start(algorithm) {
+        const started = algorithm === null ? undefined : ReflectApply(algorithm, this.self, [this.handle]);
+        react(started, () => {
+          this.started = true;
+          this.pullIfNeeded();
+        }, this.error);
+      }
+
+      get desiredSize() {
+        const { state } = this.stream;
+        return state === READABLE ? this.highWaterMark - this.queue.total : state === CLOSED ? 0 : null;
+      }
+
+      get isOpen() {
+        return !this.closing && this.stream.state === READABLE;
+      }
+
+      get wantsMore() {
+        if (!this.started || !this.isOpen) return false;
+        const { reader } = this.stream;
+        return (reader !== null && reader.requests.first !== null) || this.highWaterMark > this.queue.total;
+      }
+
+      pullIfNeeded() {
+        if (this.puller === null || !this.wantsMore) return;
+        if (this.pulling) {
+          this.pullAgain = true;
+          return;
+        }
+        this.pulling = true;
+        let pulled;
+        try {
+          pulled = ReflectApply(this.puller, this.self, [this.handle]);
+        } catch (error) {
+          pulled = PromiseReject(error);
+        }
+        if (pulled !== LATER) react(pulled, this.pulled, this.error);
+      }
+
+      pulled = () => {
+        this.pulling = false;
+        if (!this.pullAgain) return;
+        this.pullAgain = false;
+        this.pullIfNeeded();
+      };
+
+      error = (reason) => {
+        if (this.stream.state !== READABLE) return;
+        this.reset();
+        this.forget();
+        errorStream(this.stream, reason);
+      };
+
+      cancel(reason) {
+        this.reset();
+        const { canceller, self } = this;
+        this.forget();
+        return invoke(canceller, self, [reason]);
+      }
+
+      reset() {
+        this.queue.clear();
+      }
+
+      // What nobody will call any more must not be kept.
+      forget() {
+        this.puller = this.canceller = this.self = null;
+      }
+    }
+
+    class DefaultController extends Controller {
+      bytes = false;
+      // Null where every chunk has a size of one.
+      size;
+
+      constructor(stream, algorithms, self, highWaterMark, size) {
+        super(stream, algorithms, self, highWaterMark);
+        this.size = size;
+      }
+
+      // When it is open.
+      enqueue(chunk) {
+        const { reader } = this.stream;
+        if (reader !== null && reader.requests.first !== null) {
+          reader.requests.shift().chunk(chunk);
+        } else {
+          const { size } = this;
+          let weight = 1;
+          if (size !== null) {
+            try {
+              weight = sizeOf(size, chunk);
+            } catch (error) {
+              this.error(error);
+              throw error;
+            }
+          }
+          this.queue.push(chunk, weight, null);
+        }
+        this.pullIfNeeded();
+      }
+
+      // When it is open.
+      close() {
+        this.closing = true;
+        if (this.queue.first !== null) return;
+        this.forget();
+        closeStream(this.stream);
+      }
+
+      pull(request) {
+        const { queue } = this;
+        if (queue.first === null) {
+          this.stream.reader.requests.push(request, 0, null);
+          this.pullIfNeeded();
+          return;
+        }
+        const chunk = queue.shift();
+        if (this.closing && queue.first === null) {
+          this.forget();
+          closeStream(this.stream);
+        } else {
+          this.pullIfNeeded();
+        }
+        request.chunk(chunk);
+      }
+
+      release() {}
+
+      forget() {
+        super.forget();
+        this.size = null;
+      }
+    }
+
+    // A stream of algorithms of our own: what is left out is null.
+    function make({ start = null, pull = null, cancel = null, highWaterMark = 1, size = null }) {
+      const stream = new Readable();
+      new DefaultController(stream, { __proto__: null, pull, cancel }, undefined, highWaterMark, size).start(start);
+      return stream;
+    }
+
+    return {
+      __proto__: null,
+      CLOSED, Controller, DefaultController, ERRORED, READABLE, Readable, acquire, cancel, cancelStream, closeStream, make,
+      read, release,
+    };
+  });
+})

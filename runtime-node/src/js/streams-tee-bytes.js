@@ -1,0 +1,250 @@
+// tee() of a byte stream (Streams §4.9.1, ReadableByteStreamTee): views that a reader of either branch has brought are
+// filled by the stream itself, and the other branch gets a copy.
+(function (internal) {
+  "use strict";
+
+  const {
+    PromiseWithResolvers, TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset,
+    Uint8Array,
+  } = internal.primordials;
+
+  internal.streamsTeeBytes = internal.later([], () => {
+    const { nothing, react, soon } = internal.streamsBase();
+    const { acquire, cancelStream, read, release } = internal.streamsReadable();
+    const { make, readInto } = internal.streamsBytes();
+
+    // What a branch is given.
+    class Branch {
+      tee;
+      stream;
+      cancelled = false;
+      reason = undefined;
+      // It has pulled since the stream was last read.
+      readAgain = false;
+      other = null;
+      constructor(tee) {
+        this.tee = tee;
+        this.stream = make({ __proto__: null, pull: () => tee.pull(this), cancel: (reason) => tee.cancel(this, reason) });
+      }
+
+      get controller() {
+        return this.stream.controller;
+      }
+
+      enqueue(view) {
+        if (this.controller.isOpen) {
+          this.controller.enqueue(
+            TypedArrayPrototypeGetBuffer(view), TypedArrayPrototypeGetByteOffset(view), TypedArrayPrototypeGetByteLength(view),
+          );
+        }
+      }
+
+      close() {
+        if (this.controller.isOpen) this.controller.close();
+      }
+
+      // A view that waits to be filled at the end will never be.
+      respondZero() {
+        if (this.controller.firstPending !== null) this.controller.respond(0);
+      }
+    }
+
+    class Tee {
+      stream;
+      reader;
+      reading = false;
+      first;
+      second;
+      cancellation = PromiseWithResolvers();
+
+      constructor(stream) {
+        this.stream = stream;
+        this.reader = acquire(stream, false);
+        this.first = new Branch(this);
+        this.second = new Branch(this);
+        this.first.other = this.second;
+        this.second.other = this.first;
+        this.forwardError();
+      }
+
+      // Of the reader that it has now.
+      forwardError() {
+        const { reader } = this;
+        react(reader.closed.promise, nothing, (reason) => {
+          if (reader !== this.reader) return;
+          this.first.controller.error(reason);
+          this.second.controller.error(reason);
+          this.unlessCancelled();
+        });
+      }
+
+      unlessCancelled() {
+        if (!this.first.cancelled || !this.second.cancelled) this.cancellation.resolve();
+      }
+
+      // The reader that the next read needs.
+      readBy(byob) {
+        if (this.reader.byob === byob) return;
+        release(this.reader);
+        this.reader = acquire(this.stream, byob);
+        this.forwardError();
+      }
+
+      pull(branch) {
+        if (this.reading) {
+          branch.readAgain = true;
+          return;
+        }
+        this.reading = true;
+        const { controller } = branch;
+        const view = controller.vacancy();
+        // As if the branch's source had asked for its byobRequest: what it has in hand may not be another's.
+        if (view === null) this.readDefault();
+        else this.readView(branch, view);
+      }
+
+      pullAgain() {
+        this.reading = false;
+        if (this.first.readAgain) this.pull(this.first);
+        else if (this.second.readAgain) this.pull(this.second);
+      }
+
+      readDefault() {
+        this.readBy(false);
+        read(this.reader, new DefaultRequest(this));
+      }
+
+      readView(branch, view) {
+        this.readBy(true);
+        const into = {
+          __proto__: null,
+          buffer: TypedArrayPrototypeGetBuffer(view),
+          offset: TypedArrayPrototypeGetByteOffset(view),
+          length: TypedArrayPrototypeGetByteLength(view),
+          elementSize: 1,
+          View: Uint8Array,
+        };
+        readInto(this.reader, into, 1, new ViewRequest(this, branch));
+      }
+
+      fail(error) {
+        this.first.controller.error(error);
+        this.second.controller.error(error);
+        this.cancelStream(error);
+      }
+
+      cancelStream(reason) {
+        react(cancelStream(this.stream, reason), () => this.cancellation.resolve(), (e) => this.cancellation.reject(e));
+      }
+
+      cancel(branch, reason) {
+        branch.cancelled = true;
+        branch.reason = reason;
+        if (branch.other.cancelled) this.cancelStream([this.first.reason, this.second.reason]);
+        return this.cancellation.promise;
+      }
+    }
+
+    class DefaultRequest {
+      tee;
+      constructor(tee) {
+        this.tee = tee;
+      }
+
+      chunk(view) {
+        const { tee } = this;
+        const { first, second } = tee;
+        soon(() => {
+          first.readAgain = second.readAgain = false;
+          let copy = view;
+          if (!first.cancelled && !second.cancelled) {
+            try {
+              copy = new Uint8Array(view);
+            } catch (error) {
+              return tee.fail(error);
+            }
+          }
+          if (!first.cancelled) first.enqueue(view);
+          if (!second.cancelled) second.enqueue(copy);
+          tee.pullAgain();
+        });
+      }
+
+      close() {
+        const { tee } = this;
+        const { first, second } = tee;
+        tee.reading = false;
+        if (!first.cancelled) first.close();
+        if (!second.cancelled) second.close();
+        first.respondZero();
+        second.respondZero();
+        tee.unlessCancelled();
+      }
+
+      error() {
+        this.tee.reading = false;
+      }
+    }
+
+    class ViewRequest {
+      tee;
+      branch;
+      constructor(tee, branch) {
+        this.tee = tee;
+        this.branch = branch;
+      }
+
+      chunk(view) {
+        const { branch, tee } = this;
+        const { other } = branch;
+        soon(() => {
+          tee.first.readAgain = tee.second.readAgain = false;
+          let copy = null;
+          if (!other.cancelled) {
+            try {
+              copy = new Uint8Array(view);
+            } catch (error) {
+              return tee.fail(error);
+            }
+          }
+          if (!branch.cancelled) this.giveBack(view);
+          if (copy !== null) other.enqueue(copy);
+          tee.pullAgain();
+        });
+      }
+
+      close(view) {
+        const { branch, tee } = this;
+        const { other } = branch;
+        tee.reading = false;
+        if (!branch.cancelled) branch.close();
+        if (!other.cancelled) other.close();
+        if (view !== undefined) {
+          if (!branch.cancelled) this.giveBack(view);
+          if (!other.cancelled) other.respondZero();
+        }
+        tee.unlessCancelled();
+      }
+
+      error() {
+        this.tee.reading = false;
+      }
+
+      giveBack(view) {
+        this.branch.controller.respondWithNewView({
+          __proto__: null,
+          buffer: TypedArrayPrototypeGetBuffer(view),
+          offset: TypedArrayPrototypeGetByteOffset(view),
+          length: TypedArrayPrototypeGetByteLength(view),
+        });
+      }
+    }
+
+    function tee(stream) {
+      const { first, second } = new Tee(stream);
+      return { __proto__: null, first: first.stream, second: second.stream };
+    }
+
+    return { __proto__: null, tee };
+  });
+})

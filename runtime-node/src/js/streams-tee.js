@@ -1,0 +1,122 @@
+// tee() of a default stream (Streams §4.9.1, ReadableStreamDefaultTee).
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayBufferIsView, PromiseWithResolvers, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
+  } = internal.primordials;
+
+  internal.streamsTee = internal.later([], () => {
+    const { nothing, react, soon } = internal.streamsBase();
+    const { acquire, cancelStream, make, read } = internal.streamsReadable();
+
+    // Both branches, and what they have of the stream. It is the request of its reads.
+    class Tee {
+      stream;
+      reader;
+      // Whether the second branch gets copies of bytes.
+      clone;
+      reading = false;
+      readAgain = false;
+      // What has been read and is on its way to the branches.
+      chunkRead = undefined;
+      first;
+      second;
+      cancelled = [false, false];
+      reasons = [undefined, undefined];
+      cancellation = PromiseWithResolvers();
+
+      constructor(stream, clone) {
+        this.stream = stream;
+        this.clone = clone;
+        this.reader = acquire(stream, false);
+        const pull = () => this.pull();
+        const branch = (which) => make({ __proto__: null, pull, cancel: (reason) => this.cancel(which, reason) });
+        this.first = branch(0);
+        this.second = branch(1);
+        react(this.reader.closed.promise, nothing, (reason) => {
+          this.first.controller.error(reason);
+          this.second.controller.error(reason);
+          if (!this.cancelled[0] || !this.cancelled[1]) this.cancellation.resolve();
+        });
+      }
+
+      pull() {
+        if (this.reading) {
+          this.readAgain = true;
+          return;
+        }
+        this.reading = true;
+        read(this.reader, this);
+      }
+
+      // The branches get it in a microtask, so that an error that comes with it overtakes it in neither.
+      chunk(value) {
+        this.chunkRead = value;
+        soon(this.give);
+      }
+
+      give = () => {
+        const value = this.chunkRead;
+        this.chunkRead = undefined;
+        this.readAgain = false;
+        let copy = value;
+        try {
+          if (this.clone) copy = cloned(value);
+        } catch (error) {
+          this.first.controller.error(error);
+          this.second.controller.error(error);
+          react(cancelStream(this.stream, error), () => this.cancellation.resolve(), (e) => this.cancellation.reject(e));
+          return;
+        }
+        if (!this.cancelled[0]) enqueue(this.first, value);
+        if (!this.cancelled[1]) enqueue(this.second, copy);
+        this.reading = false;
+        if (this.readAgain) this.pull();
+      };
+
+      close() {
+        this.reading = false;
+        if (!this.cancelled[0]) close(this.first);
+        if (!this.cancelled[1]) close(this.second);
+        if (!this.cancelled[0] || !this.cancelled[1]) this.cancellation.resolve();
+      }
+
+      error() {
+        this.reading = false;
+      }
+
+      cancel(which, reason) {
+        this.cancelled[which] = true;
+        this.reasons[which] = reason;
+        if (this.cancelled[1 - which]) {
+          // An array of the stream's source's own.
+          const reasons = [this.reasons[0], this.reasons[1]];
+          react(cancelStream(this.stream, reasons), () => this.cancellation.resolve(), (e) => this.cancellation.reject(e));
+        }
+        return this.cancellation.promise;
+      }
+    }
+
+    function enqueue({ controller }, chunk) {
+      if (controller.isOpen) controller.enqueue(chunk);
+    }
+
+    function close({ controller }) {
+      if (controller.isOpen) controller.close();
+    }
+
+    // Bytes, which is what the chunks of a body are, must not be changed by who reads the other branch.
+    function cloned(value) {
+      return ArrayBufferIsView(value) && TypedArrayPrototypeGetSymbolToStringTag(value) === "Uint8Array"
+        ? new Uint8Array(value) : value;
+    }
+
+    function tee(stream, clone) {
+      const { first, second } = new Tee(stream, clone);
+      return { __proto__: null, first, second };
+    }
+
+    return { __proto__: null, tee };
+  });
+})

@@ -1,0 +1,319 @@
+// TransformStream (Streams §6): what is written to its one side comes out at the other as its transformer makes it.
+//
+// The standard's promise of a change of backpressure is two facts here: a write waits for it to go, or the readable side's
+// pull waits for it to come back.
+(function (internal) {
+  "use strict";
+
+  const { PromiseReject, PromiseWithResolvers, RangeError, ReflectApply, TypeError } = internal.primordials;
+  const { expose, isObject } = internal.webidl;
+
+  internal.streamsTransform = internal.later([], () => {
+    const { LATER, invoke, react, soon } = internal.streamsBase();
+    const { DefaultController, ERRORED, Readable } = internal.streamsReadable();
+    const writables = internal.streamsWritable();
+    const { ERRORING, Writable } = writables;
+
+    class Transform {
+      readable = new Readable();
+      writable = new Writable();
+      // Whether the readable side wants no more.
+      backpressure = true;
+      // Called when it does; null when nobody waits.
+      waiting = null;
+      // The readable side has pulled, and not had what it pulled for.
+      pulled = false;
+      // What a write waits with.
+      chunk = undefined;
+      // Of the one algorithm that ends it.
+      finishing = null;
+      // The algorithms, what they are called on, and what they are told is the controller.
+      self;
+      handle = this;
+      transformer;
+      flusher;
+      canceller;
+
+      constructor({ transform, flush, cancel }, self, { writableMark, writableSize, readableMark, readableSize }) {
+        this.self = self;
+        this.transformer = transform;
+        this.flusher = flush;
+        this.canceller = cancel;
+        const sink = {
+          __proto__: null,
+          write: (chunk) => this.write(chunk),
+          close: () => this.close(),
+          abort: (reason) => this.abort(reason),
+        };
+        const source = { __proto__: null, pull: () => this.pull(), cancel: (reason) => this.cancel(reason) };
+        new writables.Controller(this.writable, sink, undefined, writableMark, writableSize);
+        new DefaultController(this.readable, source, undefined, readableMark, readableSize);
+      }
+
+      // Once `handle` is set. An exception of `start` goes to the caller.
+      start(algorithm) {
+        let promise, resolve;
+        if (algorithm !== null) ({ promise, resolve } = PromiseWithResolvers());
+        const started = algorithm === null ? null : () => promise;
+        this.writable.controller.start(started);
+        this.readable.controller.start(started);
+        if (algorithm !== null) resolve(ReflectApply(algorithm, this.self, [this.handle]));
+      }
+
+      // ---- What the transformer does
+
+      get desiredSize() {
+        return this.readable.controller.desiredSize;
+      }
+
+      enqueue(chunk) {
+        const { controller } = this.readable;
+        if (!controller.isOpen) throw new TypeError("TransformStream: the readable side is not open any more");
+        try {
+          controller.enqueue(chunk);
+        } catch (error) {
+          this.errorWritable(error);
+          throw this.readable.error;
+        }
+        if (!controller.wantsMore && !this.backpressure) this.setBackpressure(true);
+      }
+
+      error(reason) {
+        this.readable.controller.error(reason);
+        this.errorWritable(reason);
+      }
+
+      terminate() {
+        const { controller } = this.readable;
+        if (controller.isOpen) controller.close();
+        this.errorWritable(new TypeError("The TransformStream has been terminated"));
+      }
+
+      // ---- Between the sides
+
+      setBackpressure(backpressure) {
+        this.backpressure = backpressure;
+        if (backpressure) {
+          if (this.pulled) soon(this.readable.controller.pulled);
+          this.pulled = false;
+        } else if (this.waiting !== null) {
+          soon(this.waiting);
+          this.waiting = null;
+        }
+      }
+
+      errorWritable(reason) {
+        this.forget();
+        this.writable.controller.error(reason);
+        this.unblock();
+      }
+
+      // A write that waits must find out that it waits in vain.
+      unblock() {
+        if (this.backpressure) this.setBackpressure(false);
+      }
+
+      forget() {
+        this.transformer = this.flusher = this.canceller = this.self = null;
+      }
+
+      // ---- The writable side
+
+      write(chunk) {
+        if (this.backpressure) {
+          this.chunk = chunk;
+          this.waiting = this.resume;
+        } else {
+          this.transform(chunk);
+        }
+        return LATER;
+      }
+
+      resume = () => {
+        const { chunk, writable } = this;
+        this.chunk = undefined;
+        if (writable.state === ERRORING) writable.controller.failed(writable.error);
+        else this.transform(chunk);
+      };
+
+      transform(chunk) {
+        const { transformer } = this;
+        let transformed;
+        try {
+          // Without one, and without a terminated stream's, chunks stay what they are.
+          if (transformer === null) this.enqueue(chunk);
+          else transformed = ReflectApply(transformer, this.self, [chunk, this.handle]);
+        } catch (error) {
+          transformed = PromiseReject(error);
+        }
+        if (transformed !== LATER) react(transformed, this.writable.controller.written, this.failed);
+      }
+
+      failed = (reason) => {
+        this.error(reason);
+        this.writable.controller.failed(reason);
+      };
+
+      abort(reason) {
+        return this.finish(this.canceller, [reason], this.readable, () => this.readable.controller.error(reason), (error) => {
+          this.readable.controller.error(error);
+        });
+      }
+
+      close() {
+        return this.finish(this.flusher, [this.handle], this.readable, () => {
+          const { controller } = this.readable;
+          if (controller.isOpen) controller.close();
+        }, (error) => this.readable.controller.error(error));
+      }
+
+      // ---- The readable side
+
+      pull() {
+        this.pulled = true;
+        this.setBackpressure(false);
+        return LATER;
+      }
+
+      cancel(reason) {
+        const errorWritable = (error) => {
+          this.writable.controller.error(error);
+          this.unblock();
+        };
+        return this.finish(this.canceller, [reason], this.writable, () => errorWritable(reason), errorWritable);
+      }
+
+      // The last algorithm, unless that has been called: then `succeeded()`, if the other side has not failed meanwhile, or
+      // `failed(reason)`.
+      finish(algorithm, args, other, succeeded, failed) {
+        if (this.finishing !== null) return this.finishing.promise;
+        const { promise, resolve, reject } = (this.finishing = PromiseWithResolvers());
+        const result = invoke(algorithm, this.self, args);
+        this.forget();
+        const errored = other === this.readable ? ERRORED : writables.ERRORED;
+        react(result, () => {
+          if (other.state === errored) return void reject(other.error);
+          succeeded();
+          resolve();
+        }, (reason) => {
+          failed(reason);
+          reject(reason);
+        });
+        return promise;
+      }
+    }
+
+    // Of algorithms of our own: what is left out is null. One that returns LATER calls `written()` or `failed(reason)`.
+    function make({ transform = null, flush = null, cancel = null, start = null, writableMark = 1, readableMark = 0 }) {
+      const algorithms = { __proto__: null, transform, flush, cancel };
+      const marks = { __proto__: null, writableMark, writableSize: null, readableMark, readableSize: null };
+      const stream = new Transform(algorithms, undefined, marks);
+      stream.start(start);
+      return stream;
+    }
+
+    return { __proto__: null, Transform, make };
+  });
+
+  internal.streamsTransformApi = internal.later(["TransformStream", "TransformStreamDefaultController"], () => {
+    const { WRAP, callback, highWaterMarkOf, strategy: strategyOf } = internal.streamsBase();
+    const { Transform } = internal.streamsTransform();
+    const { wrap: wrapReadable } = internal.streamsReadableApi();
+    const { wrap: wrapWritable } = internal.streamsWritableApi();
+
+    let recordOf; // null for anything else
+    let isController;
+
+    class TransformStream {
+      #transform;
+
+      static {
+        recordOf = (value) => (isObject(value) && #transform in value ? value.#transform : null);
+      }
+
+      constructor(transformer = undefined, writableStrategy = undefined, readableStrategy = undefined) {
+        if (transformer === WRAP) {
+          this.#transform = writableStrategy;
+          return;
+        }
+        if (transformer !== undefined && !isObject(transformer)) {
+          throw new TypeError("TransformStream: the transformer is not an object");
+        }
+        const writable = strategyOf(writableStrategy, "TransformStream");
+        const readable = strategyOf(readableStrategy, "TransformStream");
+        this.#transform = fromTransformer(transformer, writable, readable);
+      }
+
+      get readable() {
+        return wrapReadable(this.#transform.readable);
+      }
+
+      get writable() {
+        return wrapWritable(this.#transform.writable);
+      }
+    }
+    expose(TransformStream);
+
+    function fromTransformer(transformer, writable, readable) {
+      const algorithms = { __proto__: null, transform: null, flush: null, cancel: null };
+      let start = null;
+      if (transformer !== undefined) {
+        algorithms.cancel = callback(transformer.cancel, "TransformStream: the transformer's cancel");
+        algorithms.flush = callback(transformer.flush, "TransformStream: the transformer's flush");
+        const { readableType } = transformer;
+        start = callback(transformer.start, "TransformStream: the transformer's start");
+        algorithms.transform = callback(transformer.transform, "TransformStream: the transformer's transform");
+        const { writableType } = transformer;
+        if (readableType !== undefined) throw new RangeError("TransformStream: there is no readableType");
+        if (writableType !== undefined) throw new RangeError("TransformStream: there is no writableType");
+      }
+      const readableMark = highWaterMarkOf(readable, 0);
+      const writableMark = highWaterMarkOf(writable, 1);
+      const marks = {
+        __proto__: null, writableMark, writableSize: writable.size, readableMark, readableSize: readable.size,
+      };
+      const transform = new Transform(algorithms, transformer, marks);
+      transform.handle = new TransformStreamDefaultController(WRAP, transform);
+      transform.start(start);
+      return transform;
+    }
+
+    class TransformStreamDefaultController {
+      #transform;
+
+      static {
+        isController = (value) => isObject(value) && #transform in value;
+      }
+
+      constructor(key = undefined, transform = undefined) {
+        if (key !== WRAP) throw new TypeError("Illegal constructor: a TransformStream gives its transformer the controller");
+        this.#transform = transform;
+      }
+
+      get desiredSize() {
+        return this.#transform.desiredSize;
+      }
+
+      enqueue(chunk = undefined) {
+        this.#transform.enqueue(chunk);
+      }
+
+      error(reason = undefined) {
+        this.#transform.error(reason);
+      }
+
+      terminate() {
+        this.#transform.terminate();
+      }
+    }
+    expose(TransformStreamDefaultController);
+
+    internal.describe("TransformStream", (value) => recordOf(value) !== null, TransformStream, ["readable", "writable"]);
+    internal.describe("TransformStreamDefaultController", (value) => isController(value), TransformStreamDefaultController,
+      ["desiredSize"]);
+    return {
+      __proto__: null,
+      TransformStream, TransformStreamDefaultController, recordOf, wrap: (transform) => new TransformStream(WRAP, transform),
+    };
+  });
+})
