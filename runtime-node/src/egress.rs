@@ -49,3 +49,6 @@ pub use error::EgressError;
 pub use message::{Bytestream, Outgoing, RedirectMode, Request, Response};
 pub use policy::Policy;
 pub use settings::{Settings, SettingsError};
+
+#[cfg(test)]
+mod tests;

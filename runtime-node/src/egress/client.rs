@@ -22,7 +22,7 @@ use super::connection::{Origin, WINDOW};
 use super::dial::dial;
 use super::error::Stage;
 use super::incoming::receive;
-use super::message::{Outgoing, RedirectMode, Request, Response, Sending};
+use super::message::{Outgoing, RedirectMode, Request, Response, Sending, UploadFailure};
 use super::names::Names;
 use super::policy::{self, Allowed, Policy};
 use super::pool::{Found, Lease, Pool};
@@ -194,7 +194,8 @@ impl Client {
         let mut lease = self.lease(origin).await?;
         loop {
             let again = body.again();
-            let sending = Sending::new(body, self.metrics.sent.clone());
+            let failure = UploadFailure::default();
+            let sending = Sending::new(body, self.metrics.sent.clone(), Rc::clone(&failure));
             let request = lease.sender.request(hop.method, hop.url, hop.headers, sending);
             let request = request.ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
             let mut unsent = match lease.sender.send(request).await {
@@ -211,7 +212,7 @@ impl Client {
                     body = retried;
                     lease = self.open(origin).await?;
                 }
-                _ => return Err(origin.exchange_failed(&error)),
+                _ => return Err(failure.take().unwrap_or_else(|| origin.exchange_failed(&error))),
             }
         }
     }

@@ -134,11 +134,6 @@ impl Origin {
     }
 
     pub(super) fn exchange_failed(&self, error: &hyper::Error) -> EgressError {
-        // What the Worker was to send has failed, and says so itself.
-        let upload = std::error::Error::source(error).and_then(|source| source.downcast_ref::<EgressError>());
-        if let Some(EgressError::Upload(why)) = upload {
-            return EgressError::Upload(why.clone());
-        }
         EgressError::Exchange { host: self.host(), why: said(error) }
     }
 

@@ -47,7 +47,8 @@ pub(super) enum Coding {
 pub(super) fn codings(headers: &HeaderMap) -> Vec<Coding> {
     let values = headers.get_all(header::CONTENT_ENCODING).into_iter();
     let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    let names = names.map(|name| name.trim_ascii()).filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
+    let names =
+        names.map(|name| name.trim_ascii()).filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
     let codings: Option<Vec<_>> = names.map(Coding::of).collect();
     codings.filter(|codings| codings.len() <= MOST).unwrap_or_default()
 }

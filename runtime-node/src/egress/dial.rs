@@ -88,7 +88,7 @@ mod tests {
         assert!(dial(&allowed(&["127.0.0.9"]), port).await.is_err());
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_address_that_is_silent_does_not_keep_the_next_waiting() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,6 +1,8 @@
 //! Requests on their way out, and the responses to them.
 
+use std::cell::RefCell;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -70,20 +72,24 @@ impl Outgoing {
             Self::Stream { .. } => None,
         }
     }
-
 }
 
 /// A body that is being sent.
 pub(super) struct Sending {
     body: Outgoing,
     bytes: IntCounter,
+    failure: UploadFailure,
 }
+
+/// Why a body could not be sent to its end: what the protocol says then is that we have broken off.
+pub(super) type UploadFailure = Rc<RefCell<Option<EgressError>>>;
 
 impl Sending {
     /// # Arguments
     /// * `bytes` - counts them.
-    pub(super) fn new(body: Outgoing, bytes: IntCounter) -> Self {
-        Self { body, bytes }
+    /// * `failure` - keeps why it breaks off, if it does.
+    pub(super) fn new(body: Outgoing, bytes: IntCounter, failure: UploadFailure) -> Self {
+        Self { body, bytes, failure }
     }
 
     /// What has not been sent.
@@ -92,20 +98,34 @@ impl Sending {
     }
 }
 
+/// For the protocol.
+#[derive(Debug, thiserror::Error)]
+#[error("the request's body has broken off")]
+pub(super) struct BrokeOff;
+
 impl Body for Sending {
     type Data = Bytes;
-    type Error = EgressError;
+    type Error = BrokeOff;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, EgressError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
         let piece = match &mut self.body {
             Outgoing::Empty => None,
-            Outgoing::Full(bytes) => Some(Ok(std::mem::take(bytes))).filter(|piece| !matches!(piece, Ok(b) if b.is_empty())),
+            Outgoing::Full(bytes) => {
+                Some(Ok(std::mem::take(bytes))).filter(|piece| !matches!(piece, Ok(b) if b.is_empty()))
+            }
             Outgoing::Stream { bytes, .. } => std::task::ready!(bytes.as_mut().poll_next(cx)),
         };
-        if let Some(Ok(piece)) = &piece {
-            self.bytes.inc_by(piece.len() as u64);
-        }
-        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
+        Poll::Ready(match piece {
+            Some(Ok(piece)) => {
+                self.bytes.inc_by(piece.len() as u64);
+                Some(Ok(Frame::data(piece)))
+            }
+            Some(Err(error)) => {
+                self.failure.replace(Some(error));
+                Some(Err(BrokeOff))
+            }
+            None => None,
+        })
     }
 
     fn is_end_stream(&self) -> bool {

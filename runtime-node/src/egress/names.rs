@@ -81,7 +81,8 @@ impl Names {
             return Ok(listed);
         }
         let resolver = self.resolver().ok_or_else(|| failed("this platform has no name server"))?;
-        let timed_out = || EgressError::TimedOut { stage: Stage::Resolve, host: name.clone(), seconds: TIME_OUT.as_secs() };
+        let timed_out =
+            || EgressError::TimedOut { stage: Stage::Resolve, host: name.clone(), seconds: TIME_OUT.as_secs() };
         let ask = async {
             let _place = self.questions.enter(Instant::now()).await;
             resolver.lookup_ip(question).await
@@ -95,7 +96,9 @@ impl Names {
     fn listed(&self, name: &Name) -> Vec<IpAddr> {
         let of = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
         let found = [RecordType::AAAA, RecordType::A].into_iter().filter_map(of);
-        found.flat_map(|lookup| lookup.answers().iter().filter_map(|record| record.data.ip_addr()).collect::<Vec<_>>()).collect()
+        found
+            .flat_map(|lookup| lookup.answers().iter().filter_map(|record| record.data.ip_addr()).collect::<Vec<_>>())
+            .collect()
     }
 
     fn resolver(&self) -> Option<&TokioResolver> {

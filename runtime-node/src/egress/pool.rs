@@ -8,7 +8,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
-use std::time::Duration;
 
 use hyper::client::conn::{http1, http2};
 use prometheus::IntGauge;
@@ -20,9 +19,6 @@ use tokio::time::Instant;
 use super::connection::{Origin, STREAMS, Sender};
 use super::message::Sending;
 use super::seats::Bounds;
-
-/// How long a connection is kept that nobody uses. Many origins close theirs after a minute.
-const IDLE: Duration = Duration::from_secs(30);
 
 /// Those of a shard.
 pub(super) struct Pool {
@@ -149,8 +145,8 @@ impl Pool {
     fn prune(&self, now: Instant) -> bool {
         let mut origins = self.origins.borrow_mut();
         origins.retain(|_, kept| {
-            kept.idle.retain(|idle| !idle.sender.is_closed() && now < idle.since + IDLE);
-            kept.shared.retain(|shared| !shared.sender.is_closed() && (!shared.is_idle() || now < shared.used + IDLE));
+            kept.idle.retain(|idle| !idle.sender.is_closed() && now < idle.since + self.bounds.idle);
+            kept.shared.retain(|shared| !shared.sender.is_closed() && (!shared.is_idle() || now < shared.used + self.bounds.idle));
             !kept.idle.is_empty() || !kept.shared.is_empty() || kept.opening.strong_count() > 0
         });
         self.count(&origins);
@@ -159,8 +155,8 @@ impl Pool {
 }
 
 async fn sweep(pool: Weak<Pool>) {
-    loop {
-        tokio::time::sleep(IDLE / 2).await;
+    while let Some(pause) = pool.upgrade().map(|pool| pool.bounds.idle / 2) {
+        tokio::time::sleep(pause).await;
         let Some(pool) = pool.upgrade() else { return };
         if !pool.prune(Instant::now()) {
             pool.is_swept.set(false);

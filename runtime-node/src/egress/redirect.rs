@@ -1,8 +1,8 @@
 //! Where a redirect leads (Fetch §4.4, "HTTP-redirect fetch"). Pure.
 
 use http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE, COOKIE, HeaderName,
-    LOCATION, PROXY_AUTHORIZATION,
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE, COOKIE,
+    HeaderName, LOCATION, PROXY_AUTHORIZATION,
 };
 use http::{HeaderMap, Method, StatusCode};
 use url::Url;
@@ -169,7 +169,7 @@ mod tests {
             headers.insert(HeaderName::from_static(name), "v".parse().unwrap());
         }
         trim(&mut headers, false, true);
-        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["content-type", "x-own"]);
+        assert!(headers.len() == 2 && headers.contains_key("content-type") && headers.contains_key("x-own"));
         trim(&mut headers, true, false);
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-own"]);
     }

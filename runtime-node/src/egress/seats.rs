@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
@@ -27,6 +28,8 @@ pub struct Bounds {
     /// Connections kept for later.
     pub idle_of_origin: usize,
     pub idle_of_shard: usize,
+    /// For so long. Many origins close theirs after a minute.
+    pub idle: Duration,
 }
 
 impl Default for Bounds {
@@ -40,6 +43,7 @@ impl Default for Bounds {
             open_of_shard: 4096,
             idle_of_origin: 8,
             idle_of_shard: 256,
+            idle: Duration::from_secs(30),
         }
     }
 }
@@ -148,7 +152,7 @@ mod tests {
     #[test]
     fn a_worker_waits_for_its_own_seats_and_its_tenants() {
         let seats = seats();
-        let mut take = |worker| Box::pin(seats.take(worker, "a"));
+        let take = |worker| Box::pin(seats.take(worker, "a"));
         let first = take("a/1").now_or_never().unwrap();
         let _second = take("a/1").now_or_never().unwrap();
         let mut third = take("a/1");

@@ -1,6 +1,7 @@
 use std::any::Any;
 use std::cell::Cell;
 
+use async_compression::Level;
 use async_compression::tokio::bufread::{BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
 use http::HeaderValue;
 use tokio::io::AsyncReadExt as _;
@@ -35,7 +36,7 @@ async fn encode(coding: &str, plain: &[u8]) -> Vec<u8> {
         "gzip" => GzipEncoder::new(plain).read_to_end(&mut encoded).await,
         "zlib" => ZlibEncoder::new(plain).read_to_end(&mut encoded).await,
         "deflate" => DeflateEncoder::new(plain).read_to_end(&mut encoded).await,
-        "br" => BrotliEncoder::new(plain).read_to_end(&mut encoded).await,
+        "br" => BrotliEncoder::with_quality(plain, Level::Fastest).read_to_end(&mut encoded).await,
         "zstd" => ZstdEncoder::new(plain).read_to_end(&mut encoded).await,
         _ => unreachable!("there is no other"),
     }
@@ -102,7 +103,7 @@ async fn codings_are_undone_from_the_last_to_the_first() {
 
 #[tokio::test]
 async fn a_bomb_is_as_large_as_what_is_read_of_it() {
-    let plain = vec![0; 256 << 20];
+    let plain = vec![0; 64 << 20];
     for (name, coding) in [CASES[0], CASES[3], CASES[4]] {
         let bomb = encode(name, &plain).await;
         assert!(bomb.len() < 1 << 20, "{name}");
@@ -130,7 +131,8 @@ async fn what_is_not_coded_so_or_broken_off_is_an_error() {
         let error = read(decode(&[coding], body(encoded, 1000), &room(64 << 20))).await.unwrap_err();
         assert!(matches!(error, EgressError::Decode { .. }), "{name}: {error}");
     }
-    let error = read(decode(&[Coding::Gzip], body(b"<html>plain text".to_vec(), 1000), &room(1 << 20))).await.unwrap_err();
+    let error =
+        read(decode(&[Coding::Gzip], body(b"<html>plain text".to_vec(), 1000), &room(1 << 20))).await.unwrap_err();
     assert!(error.to_string().contains("not gzip"), "{error}");
 }
 

@@ -16,8 +16,19 @@ fn judge(text: &str) -> Result<IpAddr, Refused> {
 
 #[test]
 fn the_public_internet_is_open() {
-    for public in ["1.1.1.1", "8.8.8.8", "9.255.255.255", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1",
-        "223.255.255.255", "2606:4700::1111", "2a00:1450::1", "2620:fe::fe"] {
+    for public in [
+        "1.1.1.1",
+        "8.8.8.8",
+        "9.255.255.255",
+        "100.63.255.255",
+        "100.128.0.0",
+        "172.15.0.1",
+        "172.32.0.1",
+        "223.255.255.255",
+        "2606:4700::1111",
+        "2a00:1450::1",
+        "2620:fe::fe",
+    ] {
         assert_eq!(judge(public), Ok(ip(public)), "{public}");
     }
 }
@@ -105,7 +116,8 @@ fn the_ports_of_other_protocols_are_bad() {
 
 /// Any address, special ones more often than they are.
 fn addresses() -> impl Strategy<Value = IpAddr> {
-    let inside = prop::sample::select(vec!["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "100.64.0.0/10"]);
+    let inside =
+        prop::sample::select(vec!["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "100.64.0.0/10"]);
     let special = (inside, any::<u32>()).prop_map(|(inside, host)| {
         let IpNet::V4(net) = inside.parse().unwrap() else { unreachable!("they are of IPv4") };
         Ipv4Addr::from_bits(net.network().to_bits() | (host & net.hostmask().to_bits()))

@@ -1,0 +1,117 @@
+//! The client against origins of this process.
+
+mod bodies;
+mod connections;
+mod names;
+mod origin;
+mod reach;
+mod redirects;
+mod requests;
+
+use std::any::Any;
+use std::cell::Cell;
+use std::rc::Rc;
+
+use futures::StreamExt as _;
+use hickory_resolver::Hosts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use tenon_proto::egress::Egress;
+use tenon_proto::id::WorkerId;
+use tokio::task::LocalSet;
+use url::Url;
+
+use super::{Account, Client, EgressError, Ledger, Outgoing, Policy, RedirectMode, Request, Response, Settings};
+use crate::metrics::EgressMetrics;
+
+/// Runs a test as a shard would.
+async fn on_a_shard(test: impl Future<Output = ()>) {
+    LocalSet::new().run_until(test).await;
+}
+
+/// What an invocation may use, and has used.
+struct Purse {
+    subrequests: Cell<u32>,
+    memory: usize,
+}
+
+impl Ledger for Purse {
+    fn subrequest(&self) -> Result<(), u32> {
+        self.subrequests.set(self.subrequests.get().checked_sub(1).ok_or(100_u32)?);
+        Ok(())
+    }
+
+    fn hold(&self, bytes: usize) -> Option<Box<dyn Any>> {
+        (bytes <= self.memory).then(|| Box::new(()) as Box<dyn Any>)
+    }
+}
+
+fn account(tenant: &str) -> Account {
+    let ledger = Rc::new(Purse { subrequests: Cell::new(100), memory: 64 << 20 });
+    Account { worker: WorkerId::new(tenant, "worker"), egress: Egress::Open, ledger }
+}
+
+/// Of a node that lets its Workers reach this machine, under the name `origin.test` as well.
+fn settings() -> Settings {
+    let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
+    Settings::isolated(policy, Vec::new(), hosts("127.0.0.1 origin.test other.test"))
+}
+
+fn hosts(listed: &str) -> Hosts {
+    let mut hosts = Hosts::default();
+    hosts.read_hosts_conf(listed.as_bytes()).unwrap();
+    hosts
+}
+
+fn client() -> Client {
+    Client::new(&settings(), EgressMetrics::default())
+}
+
+fn get(url: Url) -> Request {
+    let headers = HeaderMap::new();
+    Request { method: Method::GET, url, headers, body: Outgoing::Empty, redirect: RedirectMode::Follow }
+}
+
+fn with(mut request: Request, headers: &[(&str, &str)]) -> Request {
+    for (name, value) in headers {
+        request.headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
+    }
+    request
+}
+
+fn post(url: Url, body: Outgoing) -> Request {
+    Request { method: Method::POST, body, ..get(url) }
+}
+
+async fn fetch(client: &Client, request: Request) -> Result<Response, EgressError> {
+    client.fetch(&account("shop"), request).await
+}
+
+async fn body(response: Response) -> Result<String, EgressError> {
+    let mut all = Vec::new();
+    let mut body = response.body.unwrap_or_else(|| futures::stream::empty().boxed_local());
+    while let Some(piece) = body.next().await {
+        all.extend_from_slice(&piece?);
+    }
+    Ok(String::from_utf8(all).unwrap())
+}
+
+async fn fetch_text(client: &Client, request: Request) -> String {
+    body(fetch(client, request).await.unwrap()).await.unwrap()
+}
+
+async fn failure(client: &Client, request: Request) -> EgressError {
+    match fetch(client, request).await {
+        Ok(response) => panic!("expected a failure, got {}", response.status),
+        Err(error) => error,
+    }
+}
+
+/// Lets others go on until it is so.
+async fn until(is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), wait).await.expect("it never becomes so");
+}
