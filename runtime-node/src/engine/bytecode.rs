@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use tenon_proto::module::ModuleKind;
 use tenon_proto::revision::Revision;
 
 /// Modules of fewer bytes in all are compiled faster than their bytecode is read.
@@ -59,7 +60,8 @@ pub enum MalformedBytecode {
 impl Bytecode {
     /// Whether bytecode of a revision is worth its making.
     pub(super) fn is_worth_while(revision: &Revision) -> bool {
-        (LEAST..=MOST).contains(&revision.modules.values().map(|source| source.len()).sum())
+        let code = revision.modules.iter().filter(|(name, _)| ModuleKind::of(name).is_code());
+        (LEAST..=MOST).contains(&code.map(|(_, source)| source.len()).sum())
     }
 
     pub(super) fn insert(&mut self, module: String, bytecode: Vec<u8>) {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::invocation::InvocationId;
 use super::report;
+use super::source_maps;
 use super::state::State;
 use super::string::beginning;
 
@@ -17,7 +18,7 @@ const REJECTIONS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exception {
     pub(super) message: String,
-    /// `file:line:column`, counted from one.
+    /// `file:line:column`, counted from one, in the author's file.
     pub(super) location: Option<String>,
     /// As JavaScript's `stack`, beginning with the message.
     pub(super) stack: Option<String>,
@@ -49,7 +50,11 @@ impl Exception {
         let location = file.map(|file| beginning(scope, file, TEXT)).zip(message.get_line_number(scope));
         // V8 says -1 where it does not know.
         let column = message.get_start_column().checked_add(1);
-        let location = location.zip(column).map(|((file, line), column)| format!("{file}:{line}:{column}"));
+        let location = location.zip(column).map(|((file, line), column)| {
+            let written = u32::try_from(line).ok().zip(u32::try_from(column).ok());
+            let place = written.and_then(|(line, column)| source_maps::place(scope, &file, line, column));
+            place.map_or_else(|| format!("{file}:{line}:{column}"), |place| place.to_string())
+        });
         let stack =
             stack(scope, value).map(|stack| beginning(scope, stack, TEXT)).filter(|stack| stack.contains("\n    at "));
         Self { message: text.trim_start_matches("Uncaught ").to_owned(), location, stack }

@@ -101,6 +101,11 @@ impl BufferBudget {
         self.reserve(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
+    /// The same for what is no Worker's doing: nothing of it fails for the want of them.
+    pub(super) fn charge_quietly(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
+        self.reserve_quietly(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
+    }
+
     /// Whether so many bytes more would be granted. A no counts as a refusal.
     pub(super) fn has_room(&self, len: usize) -> bool {
         let has_room = self.used().checked_add(len).is_some_and(|used| used <= self.limit);

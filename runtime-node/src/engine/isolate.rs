@@ -35,7 +35,7 @@ use super::spare::Spare;
 use super::state::{Settle, State};
 use super::turn::{Exited, Stop};
 use super::turnstile::{Account, Pass};
-use super::{Engine, FetchRequest, FetchResponse, modules, report};
+use super::{Engine, FetchRequest, FetchResponse, modules, report, source_maps};
 
 /// One revision in a V8 isolate of its own. Belongs to the thread that started it, on which a
 /// [`tokio::task::LocalSet`] must be running.
@@ -281,6 +281,10 @@ impl Drop for Isolate {
 
 fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -> Option<()> {
     let state = State::of(scope);
+    if source_maps::are_in(&state.revision) {
+        let (install, undefined) = (v8::Local::new(scope, &hooks.stacks), v8::undefined(scope).into());
+        install.call(scope, undefined, &[])?;
+    }
     let (evaluation, namespace) = modules::evaluate(scope, &state)?;
     let variables = v8::Object::new(scope);
     for (name, value) in state.revision.vars.iter().chain(&state.revision.secrets) {

@@ -1,7 +1,15 @@
-//! A revision's modules: found by name, compiled on first use, evaluated from the entrypoint.
+//! A revision's modules: found by name, made on first use, evaluated from the entrypoint.
 //!
-//! A specifier that begins with `./` or `../` is resolved against the importing module's name; any other must be
-//! the name of a module. `import()` takes the same way. Nothing outside of the revision can be imported.
+//! ```text
+//!  import x from "./a.json" with { type: "json" }
+//!     └─► find ─► Key: "a.json" as JSON ─► load ─┬─ code: compiled, from bytecode if there is some
+//!                                                └─ a value: a synthetic module (values)
+//! ```
+//!
+//! What a specifier means, and what importing a module gives, is decided in [`tenon_proto::module`]. `import()` takes the
+//! same way. Nothing outside of the revision can be imported.
+
+mod values;
 
 use std::num::NonZeroI32;
 use std::rc::Rc;
@@ -9,31 +17,37 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
+use tenon_proto::module::{Form, ImportRefused, ModuleKind, ORIGIN, resolve, type_attribute};
 use v8::script_compiler::{CachedData, CompileOptions, NoCacheReason, Source, compile_module2};
 
 use super::bytecode::{Bytecode, BytecodeLookup};
 use super::realm::Realm;
 use super::state::State;
+use super::string::beginning;
 
-/// A longer specifier names no module, and is not looked at.
+/// A longer specifier names no module, and is not looked at; no attribute is that long.
 const LONGEST: usize = 4096;
 
 /// Of a module of fewer bytes every function is compiled at once.
 const SHORT: usize = 4 << 10;
 
-/// What `import.meta.url` begins with.
-const ORIGIN: &str = "file:///";
+/// A module in one of the forms in which it can be had: each is a module of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    name: String,
+    form: Form,
+}
 
-/// The compiled modules of an isolate.
+/// The modules of a realm that have been made.
 #[derive(Default)]
 pub(super) struct Modules {
     /// What they need not be compiled from again.
     bytecode: Option<Arc<Bytecode>>,
     /// V8 did not want some of that.
     bytecode_was_rejected: bool,
-    by_name: FxHashMap<String, v8::Global<v8::Module>>,
+    made: FxHashMap<Key, v8::Global<v8::Module>>,
     /// V8's hash of a module is not unique.
-    names: FxHashMap<NonZeroI32, Vec<(v8::Global<v8::Module>, String)>>,
+    keys: FxHashMap<NonZeroI32, Vec<(v8::Global<v8::Module>, Key)>>,
 }
 
 impl Modules {
@@ -54,14 +68,14 @@ impl Modules {
         }
     }
 
-    fn insert(&mut self, hash: NonZeroI32, name: &str, module: v8::Global<v8::Module>) {
-        self.names.entry(hash).or_default().push((module.clone(), name.to_owned()));
-        self.by_name.insert(name.to_owned(), module);
+    fn insert(&mut self, hash: NonZeroI32, key: &Key, module: v8::Global<v8::Module>) {
+        self.keys.entry(hash).or_default().push((module.clone(), key.clone()));
+        self.made.insert(key.clone(), module);
     }
 
-    fn name_of(&self, module: v8::Local<'_, v8::Module>) -> Option<&str> {
-        let same_hash = self.names.get(&module.get_identity_hash())?;
-        same_hash.iter().find(|(known, _)| *known == module).map(|(_, name)| name.as_str())
+    fn key_of(&self, module: v8::Local<'_, v8::Module>) -> Option<&Key> {
+        let same_hash = self.keys.get(&module.get_identity_hash())?;
+        same_hash.iter().find(|(known, _)| *known == module).map(|(_, key)| key)
     }
 }
 
@@ -70,7 +84,15 @@ pub(super) fn evaluate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     state: &State,
 ) -> Option<(v8::Local<'s, v8::Value>, v8::Local<'s, v8::Value>)> {
-    let module = load(scope, state, &state.revision.entrypoint)?;
+    run(scope, state, &Key { name: state.revision.entrypoint.clone(), form: Form::Code })
+}
+
+fn run<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    state: &State,
+    key: &Key,
+) -> Option<(v8::Local<'s, v8::Value>, v8::Local<'s, v8::Value>)> {
+    let module = load(scope, state, key)?;
     module.instantiate_module(scope, resolve_callback)?;
     let evaluation = module.evaluate(scope)?;
     Some((evaluation, module.get_module_namespace()))
@@ -86,10 +108,13 @@ pub(super) unsafe extern "C" fn on_import_meta(
     // SAFETY: V8 is calling back, which is what such a scope is for.
     v8::callback_scope!(unsafe scope, context);
     let Some(realm) = Realm::of(scope) else { return };
-    let url = realm.modules.borrow().name_of(module).map(|name| format!("{ORIGIN}{name}"));
-    let pair = v8::String::new(scope, "url").zip(url.and_then(|url| v8::String::new(scope, &url)));
-    if let Some((key, url)) = pair {
-        meta.create_data_property(scope, key.into(), url.into());
+    let Some(name) = realm.modules.borrow().key_of(module).map(|key| key.name.clone()) else { return };
+    let is_main = v8::Boolean::new(scope, State::of(scope).revision.entrypoint == name);
+    let url = v8::String::new(scope, &format!("{ORIGIN}{name}"));
+    let keys = v8::String::new(scope, "url").zip(v8::String::new(scope, "main"));
+    if let Some((url, (url_key, main_key))) = url.zip(keys) {
+        meta.create_data_property(scope, url_key.into(), url.into());
+        meta.create_data_property(scope, main_key.into(), is_main.into());
     }
 }
 
@@ -102,77 +127,130 @@ pub(super) fn on_dynamic_import<'s, 'i>(
     _options: v8::Local<'s, v8::Data>,
     referrer: v8::Local<'s, v8::Value>,
     specifier: v8::Local<'s, v8::String>,
-    _attributes: v8::Local<'s, v8::FixedArray>,
+    attributes: v8::Local<'s, v8::FixedArray>,
 ) -> Option<v8::Local<'s, v8::Promise>> {
     // V8 ends the process where there is neither a promise nor an exception: an async function gives a promise, its
     // own, or it could not be called, and that threw.
     let realm = realm(scope)?;
     let import = v8::Local::new(scope, &realm.hooks.import);
     let undefined = v8::undefined(scope).into();
-    import.call(scope, undefined, &[specifier.into(), referrer])?.try_into().ok()
+    // Keys and values by turns.
+    let attributes: Vec<v8::Local<'_, v8::Value>> =
+        (0..attributes.length()).filter_map(|i| attributes.get(scope, i)?.try_into().ok()).collect();
+    let attributes = match &attributes[..] {
+        [] => undefined,
+        attributes => v8::Array::new_with_elements(scope, attributes).into(),
+    };
+    import.call(scope, undefined, &[specifier.into(), referrer, attributes])?.try_into().ok()
 }
 
-/// Compiles, links and evaluates the module that `referrer` means by `specifier`. Returns the promise of its evaluation
-/// and its namespace; throws if there is none, or it cannot be compiled or linked. Not to be called while another is
-/// being evaluated.
+/// Makes, links and evaluates the module that `referrer` means by `specifier`. Returns the promise of its evaluation and
+/// its namespace; throws if there is none, or it cannot be compiled or linked. Not to be called while another is being
+/// evaluated.
+///
+/// # Arguments
+/// * `attributes` - keys and values by turns, in an array of our own; `undefined` for none.
 pub(super) fn import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     specifier: v8::Local<'s, v8::String>,
     referrer: &str,
+    attributes: v8::Local<'s, v8::Value>,
 ) -> Option<(v8::Local<'s, v8::Value>, v8::Local<'s, v8::Value>)> {
     let state = State::of(scope);
-    let name = find(scope, &state, specifier, referrer)?;
-    let module = load(scope, &state, &name)?;
-    module.instantiate_module(scope, resolve_callback)?;
-    Some((module.evaluate(scope)?, module.get_module_namespace()))
+    let mut texts = Vec::new();
+    if let Ok(attributes) = attributes.try_cast::<v8::Array>() {
+        for i in 0..attributes.length() {
+            texts.push(attributes.get_index(scope, i)?.try_into().ok()?);
+        }
+    }
+    let attributes = pairs(scope, &texts);
+    let key = find(scope, &state, specifier, referrer, attributes)?;
+    run(scope, &state, &key)
 }
 
 #[allow(unsafe_code)] // The scope of a callback can be had in no other way.
 fn resolve_callback<'s>(
     context: v8::Local<'s, v8::Context>,
     specifier: v8::Local<'s, v8::String>,
-    _attributes: v8::Local<'s, v8::FixedArray>,
+    attributes: v8::Local<'s, v8::FixedArray>,
     referrer: v8::Local<'s, v8::Module>,
 ) -> Option<v8::Local<'s, v8::Module>> {
     // SAFETY: V8 is calling back, which is what such a scope is for.
     v8::callback_scope!(unsafe scope, context);
     let state = State::of(scope);
-    let referrer = Realm::of(scope)?.modules.borrow().name_of(referrer).unwrap_or_default().to_owned();
-    let name = find(scope, &state, specifier, &referrer)?;
-    load(scope, &state, &name)
+    let referrer = Realm::of(scope)?.modules.borrow().key_of(referrer).map(|key| key.name.clone()).unwrap_or_default();
+    // Each has a key, a value, and its place in the source.
+    let texts: Vec<v8::Local<'_, v8::String>> = (0..attributes.length())
+        .filter(|i| i % 3 != 2)
+        .filter_map(|i| v8::Local::<v8::Value>::try_from(attributes.get(scope, i)?).ok()?.try_into().ok())
+        .collect();
+    let attributes = pairs(scope, &texts);
+    let key = find(scope, &state, specifier, &referrer, attributes)?;
+    load(scope, &state, &key)
 }
 
-/// The name of the module that `referrer` means by `specifier`; throws if there is none.
+/// Texts that stand in pairs.
+fn pairs(scope: &v8::PinScope<'_, '_>, texts: &[v8::Local<'_, v8::String>]) -> Vec<(String, String)> {
+    let text = |text: &v8::Local<'_, v8::String>| beginning(scope, *text, LONGEST);
+    texts.chunks_exact(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
+}
+
+/// The module that `referrer` means by `specifier`; throws if there is none.
 fn find(
     scope: &mut v8::PinScope<'_, '_>,
     state: &State,
     specifier: v8::Local<'_, v8::String>,
     referrer: &str,
-) -> Option<String> {
+    attributes: Vec<(String, String)>,
+) -> Option<Key> {
     if specifier.length() > LONGEST {
         throw(scope, "Cannot find module: its specifier is too long");
         return None;
     }
     let specifier = specifier.to_rust_string_lossy(scope);
-    let found = resolve(&specifier, referrer, |name| state.revision.modules.contains_key(name));
-    if found.is_none() {
+    let Some(name) = resolve(referrer, &specifier, |name| state.revision.modules.contains_key(name)) else {
         throw(scope, &format!("Cannot find module \"{specifier}\" imported from \"{referrer}\""));
-    }
-    found
-}
-
-/// The compiled module; throws if it cannot be compiled.
-fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, name: &str) -> Option<v8::Local<'s, v8::Module>> {
-    let realm = realm(scope)?;
-    if let Some(module) = realm.modules.borrow().by_name.get(name) {
-        return Some(v8::Local::new(scope, module));
-    }
-    let Some(source) = state.revision.modules.get(name) else {
-        throw(scope, &format!("There is no module \"{name}\""));
         return None;
     };
-    let length = source.len();
-    let Some(source) = text(scope, source) else {
+    let form = type_attribute(attributes).and_then(|type_| ModuleKind::of(&name).form(type_.as_deref()));
+    match form {
+        Ok(form) => Some(Key { name, form }),
+        Err(refused) => {
+            refuse(scope, &name, referrer, &refused);
+            None
+        }
+    }
+}
+
+fn refuse(scope: &mut v8::PinScope<'_, '_>, name: &str, referrer: &str, refused: &ImportRefused) {
+    throw(scope, &format!("Cannot import module \"{name}\" from \"{referrer}\": {refused}"));
+}
+
+/// The module; throws if it cannot be compiled.
+fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, key: &Key) -> Option<v8::Local<'s, v8::Module>> {
+    let realm = realm(scope)?;
+    if let Some(module) = realm.modules.borrow().made.get(key) {
+        return Some(v8::Local::new(scope, module));
+    }
+    let Some(content) = state.revision.modules.get(&key.name) else {
+        throw(scope, &format!("There is no module \"{}\"", key.name));
+        return None;
+    };
+    let module = match key.form {
+        Form::Code => compile(scope, &realm, &key.name, content)?,
+        Form::Json | Form::Text | Form::Buffer | Form::Bytes => values::module(scope, &key.name)?,
+    };
+    realm.modules.borrow_mut().insert(module.get_identity_hash(), key, v8::Global::new(scope, module));
+    Some(module)
+}
+
+fn compile<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    realm: &Realm,
+    name: &str,
+    code: &Bytes,
+) -> Option<v8::Local<'s, v8::Module>> {
+    let Some(source) = text(scope, code) else {
         throw(scope, &format!("The module \"{name}\" is too large"));
         return None;
     };
@@ -185,37 +263,36 @@ fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, name: &str) -> Opti
             (Source::new_with_cached_data(source, Some(&origin), cached), CompileOptions::ConsumeCodeCache)
         }
         // Of little code most is used, and what is not compiled ahead is parsed twice.
-        None if length < SHORT => (Source::new(source, Some(&origin)), CompileOptions::EagerCompile),
+        None if code.len() < SHORT => (Source::new(source, Some(&origin)), CompileOptions::EagerCompile),
         None => (Source::new(source, Some(&origin)), CompileOptions::NoCompileOptions),
     };
     let module = compile_module2(scope, &mut source, options, NoCacheReason::NoReason)?;
-    let mut modules = realm.modules.borrow_mut();
-    modules.bytecode_was_rejected |= source.get_cached_data().is_some_and(CachedData::rejected);
-    modules.insert(module.get_identity_hash(), name, v8::Global::new(scope, module));
+    realm.modules.borrow_mut().bytecode_was_rejected |= source.get_cached_data().is_some_and(CachedData::rejected);
     Some(module)
 }
 
-/// A module's source for V8. What is ASCII, as nearly all code is, stays where it is, once for all isolates of the node.
+/// A module's text for V8. What is ASCII, as nearly all code is, stays where it is, once for all isolates of the node.
+/// `None` when it is too long for V8.
 #[allow(unsafe_code)] // Says of text that it is there for as long as V8 may look at it.
-fn text<'s>(scope: &mut v8::PinScope<'s, '_>, source: &Bytes) -> Option<v8::Local<'s, v8::String>> {
-    if !source.is_ascii() {
-        return v8::String::new_from_utf8(scope, source, v8::NewStringType::Normal);
+fn text<'s>(scope: &mut v8::PinScope<'s, '_>, text: &[u8]) -> Option<v8::Local<'s, v8::String>> {
+    if !text.is_ascii() {
+        return v8::String::new_from_utf8(scope, text, v8::NewStringType::Normal);
     }
-    // SAFETY: the bytes never move or change, and their revision belongs to the isolate's state, which an `Isolate`
-    // drops after V8's part of it.
-    let source: &'static [u8] = unsafe { std::slice::from_raw_parts(source.as_ptr(), source.len()) };
-    v8::String::new_external_onebyte_static(scope, source)
+    // SAFETY: the bytes are of a module of the isolate's revision; they never move or change, and the revision belongs to
+    // the isolate's state, which an `Isolate` drops after V8's part of it.
+    let text: &'static [u8] = unsafe { std::slice::from_raw_parts(text.as_ptr(), text.len()) };
+    v8::String::new_external_onebyte_static(scope, text)
 }
 
 /// The bytecode of what has been compiled, as far as V8 can tell it.
 pub(super) fn bytecode(scope: &mut v8::PinScope<'_, '_>, realm: &Realm) -> Bytecode {
-    let modules: Vec<_> =
-        realm.modules.borrow().by_name.iter().map(|(name, module)| (name.clone(), module.clone())).collect();
+    let modules = realm.modules.borrow();
+    let code = modules.made.iter().filter(|(key, _)| key.form == Form::Code);
     let mut bytecode = Bytecode::default();
-    for (name, module) in modules {
+    for (key, module) in code {
         let module = v8::Local::new(scope, module);
         if let Some(cache) = module.get_unbound_module_script(scope).create_code_cache() {
-            bytecode.insert(name, cache.to_vec());
+            bytecode.insert(key.name.clone(), cache.to_vec());
         }
     }
     bytecode
@@ -234,58 +311,5 @@ fn throw(scope: &mut v8::PinScope<'_, '_>, message: &str) {
     if let Some(message) = v8::String::new(scope, message) {
         let exception = v8::Exception::type_error(scope, message);
         scope.throw_exception(exception);
-    }
-}
-
-/// The module's name that `specifier` stands for in `referrer`, if `exists` knows it.
-fn resolve(specifier: &str, referrer: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
-    let name = if let Some(absolute) = specifier.strip_prefix('/') {
-        absolute.to_owned()
-    } else if specifier.starts_with("./") || specifier.starts_with("../") {
-        let mut path: Vec<_> = referrer.split('/').collect();
-        path.pop();
-        for step in specifier.split('/') {
-            match step {
-                "." => {}
-                ".." => drop(path.pop()?),
-                step => path.push(step),
-            }
-        }
-        path.join("/")
-    } else {
-        specifier.to_owned()
-    };
-    exists(&name).then_some(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resolved(specifier: &str, referrer: &str) -> Option<String> {
-        let modules = ["main.js", "lib/a.js", "lib/b.js", "lib/deep/c.js"];
-        resolve(specifier, referrer, |name| modules.contains(&name))
-    }
-
-    #[test]
-    fn a_relative_specifier_starts_from_the_importing_module() {
-        assert_eq!(resolved("./lib/a.js", "main.js").as_deref(), Some("lib/a.js"));
-        assert_eq!(resolved("./b.js", "lib/a.js").as_deref(), Some("lib/b.js"));
-        assert_eq!(resolved("../../main.js", "lib/deep/c.js").as_deref(), Some("main.js"));
-        assert_eq!(resolved("./deep/../b.js", "lib/a.js").as_deref(), Some("lib/b.js"));
-    }
-
-    #[test]
-    fn a_bare_specifier_is_a_modules_whole_name() {
-        assert_eq!(resolved("lib/a.js", "lib/deep/c.js").as_deref(), Some("lib/a.js"));
-        assert_eq!(resolved("a.js", "lib/b.js"), None);
-        assert_eq!(resolved("/main.js", "lib/a.js").as_deref(), Some("main.js"));
-    }
-
-    #[test]
-    fn no_specifier_leads_out_of_the_revision() {
-        assert_eq!(resolved("../main.js", "main.js"), None);
-        assert_eq!(resolved("../../../main.js", "lib/a.js"), None);
-        assert_eq!(resolved("https://example.com/main.js", "main.js"), None);
     }
 }

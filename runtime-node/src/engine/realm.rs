@@ -30,12 +30,15 @@ pub(super) struct Realm {
     pub(super) modules: RefCell<Modules>,
 }
 
-/// The functions that native code calls: of `dispatch.js`, `lazy` of `later.js`, and `exception` of `domexception.js`.
+/// The functions that native code calls: of `dispatch.js`, `lazy` of `later.js`, `json` and `stacks` of
+/// `modules.js`, and `exception` of `domexception.js`.
 pub(super) struct Hooks {
     pub(super) start: v8::Global<v8::Function>,
     pub(super) fetch: v8::Global<v8::Function>,
     pub(super) import: v8::Global<v8::Function>,
     pub(super) lazy: v8::Global<v8::Function>,
+    pub(super) json: v8::Global<v8::Function>,
+    pub(super) stacks: v8::Global<v8::Function>,
     pub(super) exception: v8::Global<v8::Function>,
 }
 
@@ -85,7 +88,16 @@ impl Hooks {
             let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
             Some(v8::Global::new(scope, function))
         };
-        let [start, fetch, import, lazy, exception] = ["start", "fetch", "import", "lazy", "exception"].map(hook);
-        Some(Self { start: start?, fetch: fetch?, import: import?, lazy: lazy?, exception: exception? })
+        let names = ["start", "fetch", "import", "lazy", "json", "stacks", "exception"];
+        let [start, fetch, import, lazy, json, stacks, exception] = names.map(hook);
+        Some(Self {
+            start: start?,
+            fetch: fetch?,
+            import: import?,
+            lazy: lazy?,
+            json: json?,
+            stacks: stacks?,
+            exception: exception?,
+        })
     }
 }

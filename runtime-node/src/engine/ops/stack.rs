@@ -1,0 +1,26 @@
+//! What `modules.js` calls to write an error's stack.
+
+use crate::engine::source_maps;
+use crate::engine::string::beginning;
+
+/// A longer frame has the name of a function that nobody wrote, and is shown as it is.
+const LONGEST: usize = 4096;
+
+/// `sourceFrame(frame)`: a frame as V8 writes it, with the place in the author's file.
+pub(super) fn source_frame<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: v8::FunctionCallbackArguments<'s>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    let frame = args.get(0);
+    rv.set(frame);
+    let Ok(text) = frame.try_cast::<v8::String>() else { return };
+    if text.length() > LONGEST {
+        return;
+    }
+    let text = beginning(scope, text, 3 * LONGEST);
+    let mapped = source_maps::frame(scope, &text).and_then(|mapped| v8::String::new(scope, &mapped));
+    if let Some(mapped) = mapped {
+        rv.set(mapped.into());
+    }
+}
