@@ -19,6 +19,8 @@ mod protocol;
 mod reports;
 #[path = "node/starts.rs"]
 mod starts;
+#[path = "node/streams.rs"]
+mod streams;
 #[path = "node/tenants.rs"]
 mod tenants;
 
@@ -32,6 +34,7 @@ fn main() {
         protocol::trials(),
         reports::trials(),
         starts::trials(),
+        streams::trials(),
         tenants::trials(),
     ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()

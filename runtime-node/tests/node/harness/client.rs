@@ -8,12 +8,12 @@ use futures::{Stream, StreamExt, stream};
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::runtime::runtime_client::RuntimeClient;
-use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, invoke_request, invoke_response};
+use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, InvokeResponse, invoke_request, invoke_response};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Status, Streaming};
 
 use super::Deployed;
 
@@ -91,6 +91,16 @@ impl Client {
         Upload { body_tx, answer: tokio::spawn(answer) }
     }
 
+    /// An answer to be read message by message, of which the head has come.
+    pub(crate) async fn open(&self, worker: &Deployed) -> Streaming<InvokeResponse> {
+        let part = Some(invoke_request::Part::Head(head(worker)));
+        let messages = self.runtime.clone().invoke(stream::iter([InvokeRequest { part }])).await;
+        let mut messages = messages.expect("the Worker answers").into_inner();
+        let first = messages.message().await.expect("an answer has a head").and_then(|message| message.part);
+        assert!(matches!(first, Some(invoke_response::Part::Head(_))), "an answer begins with {first:?}");
+        messages
+    }
+
     pub(crate) async fn call(
         &self,
         head: InvokeHead,
@@ -139,8 +149,17 @@ pub(crate) fn head(worker: &Deployed) -> InvokeHead {
     }
 }
 
+/// The next piece of a body; `None` at the end.
+pub(crate) async fn piece(messages: &mut Streaming<InvokeResponse>) -> Result<Option<Bytes>, Failure> {
+    let message = messages.message().await.map_err(|status| Failure::from(&status))?;
+    Ok(message.map(|message| match message.part {
+        Some(invoke_response::Part::Body(piece)) => piece,
+        part => panic!("a body is not {part:?}"),
+    }))
+}
+
 async fn read(
-    response: Result<tonic::Response<tonic::Streaming<tenon_proto::runtime::InvokeResponse>>, Status>,
+    response: Result<tonic::Response<Streaming<InvokeResponse>>, Status>,
 ) -> Result<Answer, Status> {
     let mut messages = response?.into_inner();
     let first = messages.message().await?.and_then(|message| message.part);

@@ -1,0 +1,118 @@
+//! Answers that take their time.
+
+use tenon_proto::failure::{FailureCode, Phase};
+
+use crate::harness::client::piece;
+use crate::harness::{Stand, trials};
+
+trials! {
+    an_answer_comes_as_it_is_written,
+    an_answer_that_breaks_off_says_so,
+    a_caller_who_leaves_while_it_comes_is_noticed,
+    a_caller_who_reads_slowly_holds_the_worker_back,
+    an_answer_has_its_permits_until_it_is_over,
+}
+
+/// Writes what another request says. The timer is something to wait for: without it, it could never go on.
+const PROMPTED: &str = "
+    let write;
+    export default { async fetch(request) {
+      if (request.method === 'POST') { write(await request.text()); return new Response() }
+      return new Response(new ReadableStream({
+        start(controller) {
+          write = (text) => text === '' ? controller.close() : controller.enqueue(new TextEncoder().encode(text));
+          setTimeout(() => {}, 20_000);
+        },
+      }));
+    } }";
+
+async fn an_answer_comes_as_it_is_written(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.worker("prompted", PROMPTED, |_| {});
+    let mut answer = stand.client().open(&worker).await;
+    for text in ["one", "two"] {
+        stand.client().post(&worker, text.into()).await.unwrap();
+        assert_eq!(piece(&mut answer).await.unwrap().unwrap(), text);
+    }
+    stand.client().post(&worker, "".into()).await.unwrap();
+    assert_eq!(piece(&mut answer).await.unwrap(), None);
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+}
+
+async fn an_answer_that_breaks_off_says_so(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.handler(
+        "breaks",
+        "let pieces = 0;
+         return new Response(new ReadableStream({ pull(controller) {
+           if (pieces++ === 2) throw new Error('no more');
+           controller.enqueue(new Uint8Array(3)) } }))",
+    );
+    let mut answer = stand.client().open(&worker).await;
+    let mut read = 0;
+    let failure = loop {
+        match piece(&mut answer).await {
+            Ok(piece) => read += piece.expect("it does not just end").len(),
+            Err(failure) => break failure,
+        }
+    };
+    assert_eq!((read, failure.code, failure.phase), (6, FailureCode::WorkerException, Phase::Response));
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+}
+
+async fn a_caller_who_leaves_while_it_comes_is_noticed(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.handler(
+        "endless",
+        "let ticks;
+         return new Response(new ReadableStream({
+           start(controller) { ticks = setInterval(() => controller.enqueue(new Uint8Array(1)), 5) },
+           cancel() { clearInterval(ticks); console.log('nobody reads any more') } }))",
+    );
+    let mut answer = stand.client().open(&worker).await;
+    assert!(piece(&mut answer).await.unwrap().is_some());
+    drop(answer);
+    crate::harness::await_condition("the Worker hears of it", || stand.logged("nobody reads any more")).await;
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+}
+
+async fn a_caller_who_reads_slowly_holds_the_worker_back(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let source = "
+        let written = 0;
+        export default { fetch(request) {
+          if (request.method === 'POST') return new Response(String(written));
+          return new Response(new ReadableStream({
+            pull(controller) { written += 65536; controller.enqueue(new Uint8Array(65536)) } }));
+        } }";
+    let worker = stand.worker("eager", source, |limits| limits.cpu_ms = 10_000);
+    let mut answer = stand.client().open(&worker).await;
+    let mut read = 0;
+    while read < 64 << 20 {
+        read += piece(&mut answer).await.unwrap().unwrap().len();
+    }
+    let mut written = 0;
+    // It comes to a standstill when all that lies between is full.
+    loop {
+        let now = stand.client().post(&worker, "".into()).await.unwrap().text().parse().unwrap();
+        if now == written {
+            break;
+        }
+        written = now;
+    }
+    assert!(written - read < 4 << 20, "{written} written, {read} read");
+}
+
+async fn an_answer_has_its_permits_until_it_is_over(name: &'static str) {
+    let stand = Stand::without_queues(name).await;
+    let worker = stand.handler_with(
+        "one",
+        "return new Response(new ReadableStream({ start() { setTimeout(() => {}, 20_000) } }))",
+        |limits| limits.concurrency = 1,
+    );
+    let answer = stand.client().open(&worker).await;
+    assert_eq!(stand.client().get(&worker).await.unwrap_err().code, FailureCode::Overloaded);
+    drop(answer);
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    stand.client().open(&worker).await;
+}
