@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::Args as ClapArgs;
+use http::Uri;
 
 /// The command line and environment. The cluster comes from the usual places: a kubeconfig, or the Pod's own account.
 #[derive(ClapArgs, Clone, Debug)]
@@ -22,6 +23,9 @@ pub struct OperatorArgs {
     /// URL at which nodes reach the catalog.
     #[arg(long, env = "TENON_CATALOG_URL", default_value = "http://tenon-operator:7070")]
     pub catalog_url: String,
+    /// URL of the routers' inner door, where schedules' calls go and nodes' calls of one Worker by another.
+    #[arg(long, env = "TENON_ROUTER_URL", default_value = "http://tenon-router:8081")]
+    pub router_url: Uri,
     /// Name of this replica, unique among all: the Pod's.
     #[arg(long, env = "TENON_IDENTITY", default_value_t = hostname())]
     pub identity: String,

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt};
@@ -69,8 +70,18 @@ pub struct Candidate {
 /// What a Worker's source holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceState {
-    Modules(BTreeMap<String, String>),
+    Modules(BTreeMap<String, Bytes>),
     MissingConfigMap(String),
+}
+
+impl SourceState {
+    /// The modules as their author wrote them.
+    pub fn modules(&self) -> Option<&BTreeMap<String, Bytes>> {
+        match self {
+            Self::Modules(modules) => Some(modules),
+            Self::MissingConfigMap(_) => None,
+        }
+    }
 }
 
 /// What serves a Worker now.
@@ -167,6 +178,17 @@ impl Index {
         status.is_some_and(|status| !status.crash_loops.is_empty())
     }
 
+    /// Whether it has schedules, or its status tells of some.
+    pub fn is_scheduled(&self, id: &WorkerId) -> bool {
+        self.workers.get(id).is_some_and(|worker| has_schedules(worker))
+    }
+
+    /// Every Worker of which that is so.
+    pub fn scheduled(&self) -> Vec<WorkerId> {
+        let scheduled = self.workers.iter().filter(|(_, worker)| has_schedules(worker));
+        scheduled.map(|(id, _)| id.clone()).collect()
+    }
+
     /// What the reconciler needs to decide on a Worker, or `None` when it is gone.
     pub fn candidate(&self, id: &WorkerId) -> Option<Candidate> {
         let worker = self.workers.get(id)?.clone();
@@ -175,9 +197,9 @@ impl Index {
         let secrets =
             names.filter_map(|name| Some((name.clone(), self.secrets.get(&in_namespace(name))?.clone()))).collect();
         let source = match &worker.spec.source.config_map_ref {
-            None => SourceState::Modules(worker.spec.source.modules.clone().unwrap_or_default()),
+            None => SourceState::Modules(revision::together(worker.spec.source.modules.iter().flatten(), [])),
             Some(reference) => match self.config_maps.get(&in_namespace(&reference.name)) {
-                Some(config_map) => SourceState::Modules(config_map.data.clone().unwrap_or_default()),
+                Some(config_map) => SourceState::Modules(revision::of_config_map(config_map)),
                 None => SourceState::MissingConfigMap(reference.name.clone()),
             },
         };
@@ -300,6 +322,11 @@ impl Index {
         let nodes = nodes.into_iter().filter(|node| !before.contains(node)).collect();
         Touched { nodes, removed_nodes, ..Touched::default() }
     }
+}
+
+fn has_schedules(worker: &Worker) -> bool {
+    let told = worker.status.as_ref().is_some_and(|status| !status.schedules.is_empty());
+    told || !worker.spec.schedules.is_empty()
 }
 
 /// The text of a Secret's key, if there is such a key and it holds text.

@@ -4,11 +4,12 @@
 //!  API server ──► watches ──► index ──touched──► worker: queue ─► plan ─► apply      (the leader)
 //!                               └──serving──► catalog ──► routers, nodes            (every replica)
 //!                                  health ◄── reports ───────────────┘               (every replica)
+//!                                schedule ──calls──► routers                         (the leader)
 //! ```
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`limits`],
-//!   [`compile`], [`health::verdict`]: decisions, pure.
-//! - [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`]: the edges that carry them out.
+//!   [`compile`], [`health::verdict`], [`schedule::due`]: decisions, pure.
+//! - [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`]: the edges that carry them out.
 
 pub mod catalog;
 pub mod claims;
@@ -22,5 +23,6 @@ pub mod limits;
 pub mod metrics;
 pub mod pool;
 pub mod revision;
+pub mod schedule;
 pub mod watches;
 pub mod worker;

@@ -18,6 +18,8 @@ use tenon_operator::index::Index;
 use tenon_operator::leader::Election;
 use tenon_operator::metrics::Metrics;
 use tenon_operator::pool;
+use tenon_operator::schedule::Scheduler;
+use tenon_operator::schedule::call::Caller;
 use tenon_operator::watches::{SharedIndex, Watches};
 use tenon_operator::worker::{MANAGER, Reconciler, queue};
 use tokio::sync::{mpsc, watch};
@@ -63,11 +65,12 @@ async fn main() -> anyhow::Result<()> {
 
     let (leading_tx, leading_rx) = watch::channel(false);
     let election = Election::new(client.clone(), &args.namespace, args.identity.clone());
-    let electing = tokio::spawn(election.run(leading_tx, drain));
+    let electing = tokio::spawn(election.run(leading_tx, drain.clone()));
 
     let index = SharedIndex::new(Index::new(&args.domain));
     let (touched_tx, touched_rx) = mpsc::unbounded_channel();
     let (ailing_tx, ailing_rx) = mpsc::unbounded_channel();
+    let (scheduled_tx, scheduled_rx) = mpsc::unbounded_channel();
     let watches = Watches {
         client: client.clone(),
         namespace: args.namespace.clone(),
@@ -75,6 +78,7 @@ async fn main() -> anyhow::Result<()> {
         catalog,
         touched_tx,
         ailing_tx,
+        scheduled_tx,
         recorder: recorder.clone(),
         metrics: metrics.clone(),
     };
@@ -83,6 +87,9 @@ async fn main() -> anyhow::Result<()> {
 
     let health = Health::new(client.clone(), recorder.clone(), index.clone(), metrics.clone());
     vital.spawn(health.run(heard_rx, ailing_rx));
+    let caller = Caller::new(args.router_url.clone());
+    let scheduler = Scheduler::new(client.clone(), recorder.clone(), index.clone(), metrics.clone(), caller, drain);
+    vital.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
     let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone());
     let all = {
         let index = index.clone();
@@ -98,7 +105,8 @@ async fn main() -> anyhow::Result<()> {
         }
     };
     vital.spawn(queue::run(touched_rx, leading_rx.clone(), all, reconcile));
-    let settings = pool::plan::Settings { image: args.node_image, catalog: args.catalog_url };
+    let settings =
+        pool::plan::Settings { image: args.node_image, catalog: args.catalog_url, router: args.router_url.to_string() };
     let leader_metrics = metrics.clone();
     let context =
         pool::Context { client, namespace: args.namespace, settings, leading_rx: leading_rx.clone(), metrics };
@@ -115,8 +123,14 @@ async fn main() -> anyhow::Result<()> {
     }
     // Held for good: an operator that drains is not ready again.
     let _draining = readiness.hold("drain");
-    signal.drain().await;
-    electing.await?;
+    // Once this replica does not lead any more nothing begins; the scheduler's calls hold the drain up until they end.
+    let stop = async {
+        let elected = electing.await;
+        vital.shutdown().await;
+        elected
+    };
+    let ((), elected) = tokio::join!(signal.drain(), stop);
+    elected?;
     serving.await??;
     tracing::info!("drained");
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 /// Seconds: a reconcile is a few round trips to the API server.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -16,7 +16,14 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// What nodes said of Workers' health, by what became of it.
     pub reports: IntCounterVec,
+    /// Times of schedules, by what became of them: `ok`, the code of a failure, `passed_over`.
+    pub scheduled: IntCounterVec,
+    /// How much later than its time a Worker was called.
+    pub schedule_delay: Histogram,
 }
+
+/// Seconds: a write to the API server, at a busy minute behind many others, or after another leader was found.
+const DELAY_BUCKETS: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
 
 /// Observes on [`ended`](Self::ended); one that was dropped before has been cancelled and counts for nothing.
 pub struct ReconcileTimer<'a> {
@@ -51,12 +58,22 @@ impl Metrics {
                 Opts::new("tenon_operator_worker_reports_total", "What nodes said of Workers' health, by its outcome."),
                 &["outcome"],
             )?,
+            scheduled: IntCounterVec::new(
+                Opts::new("tenon_operator_scheduled_calls_total", "Times of Workers' schedules, by their outcome."),
+                &["outcome"],
+            )?,
+            schedule_delay: Histogram::with_opts(
+                HistogramOpts::new("tenon_operator_schedule_delay_seconds", "From a schedule's time to the call.")
+                    .buckets(DELAY_BUCKETS.to_vec()),
+            )?,
         };
         registry.register(Box::new(metrics.reconciles.clone()))?;
         registry.register(Box::new(metrics.duration.clone()))?;
         registry.register(Box::new(metrics.malformed.clone()))?;
         registry.register(Box::new(metrics.leader.clone()))?;
         registry.register(Box::new(metrics.reports.clone()))?;
+        registry.register(Box::new(metrics.scheduled.clone()))?;
+        registry.register(Box::new(metrics.schedule_delay.clone()))?;
         Ok(metrics)
     }
 

@@ -6,7 +6,8 @@
 //!  watch RuntimePool ────┤
 //!  watch ConfigMap ──────┼─ Change ─► Index ─► Touched ─┬─► Catalog
 //!  watch Secret ─────────┤                              ├─► queue of the reconciler
-//!  watch EndpointSlice ──┘                              └─► health
+//!  watch EndpointSlice ──┘                              ├─► health
+//!                                                       └─► scheduler
 //! ```
 //!
 //! An object that does not fit its schema is skipped and reported; what was known of it before stays.
@@ -74,6 +75,7 @@ pub struct Watches {
     pub catalog: Catalog,
     pub touched_tx: mpsc::UnboundedSender<WorkerId>,
     pub ailing_tx: mpsc::UnboundedSender<Ailing>,
+    pub scheduled_tx: mpsc::UnboundedSender<WorkerId>,
     pub recorder: Recorder,
     pub metrics: Arc<Metrics>,
 }
@@ -155,6 +157,9 @@ impl Watches {
             // The receivers end with the process.
             if self.index.with(|index| index.is_ailing(&id)) {
                 let _ = self.ailing_tx.send(Ailing { id: id.clone(), redeployed });
+            }
+            if self.index.with(|index| index.is_scheduled(&id)) {
+                let _ = self.scheduled_tx.send(id.clone());
             }
             let _ = self.touched_tx.send(id);
         }

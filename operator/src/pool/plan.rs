@@ -38,6 +38,8 @@ pub struct Settings {
     pub image: String,
     /// URL of the catalog, as nodes reach it.
     pub catalog: String,
+    /// URL of the routers' inner door, as nodes reach it.
+    pub router: String,
 }
 
 /// The objects of one pool.
@@ -100,6 +102,7 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
         .collect();
     let args: Vec<_> = [
         format!("--catalog={}", settings.catalog),
+        format!("--router={}", settings.router),
         format!("--shards={}", spec.shards_per_node),
         format!("--shard-port={FIRST_SHARD_PORT}"),
         format!("--isolates-per-shard={}", spec.isolates_per_shard),
@@ -211,7 +214,11 @@ mod tests {
     }
 
     fn settings() -> Settings {
-        Settings { image: "node:1".to_owned(), catalog: "http://operator:7070".to_owned() }
+        Settings {
+            image: "node:1".to_owned(),
+            catalog: "http://operator:7070".to_owned(),
+            router: "http://router:8081".to_owned(),
+        }
     }
 
     fn planned() -> Children {

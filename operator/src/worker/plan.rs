@@ -17,7 +17,8 @@ use crate::claims::Holder;
 use crate::compile;
 use crate::index::{Candidate, SourceState, secret_value};
 use crate::limits;
-use crate::revision::{self, module_bytes, revision_name};
+use crate::revision::{self, revision_name};
+use crate::schedule::timetable::Timetable;
 
 /// What is to be done for a Worker, in this order.
 #[derive(Default)]
@@ -62,8 +63,10 @@ pub fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
     });
     let programmed = allowed.and_then(|()| programmed(candidate, latest.as_deref(), snapshot.is_some()));
 
-    let compiled =
-        compiled.map(|spec| format!("{}, entered by {}", count(spec.modules.len(), "module"), spec.entrypoint));
+    let compiled = compiled.map(|spec| {
+        let modules = candidate.source.modules().map_or(0, BTreeMap::len);
+        format!("{}, entered by {}", count(modules, "module"), spec.entrypoint)
+    });
     let bound = bound.map(|secrets| count(secrets, "secret"));
     let outcomes = [
         ("Compiled", "Compiled", compiled),
@@ -104,7 +107,7 @@ fn labels(worker: &str) -> BTreeMap<String, String> {
 
 fn compiled(candidate: &Candidate) -> Result<WorkerRevisionSpec, Fault> {
     let modules = match &candidate.source {
-        SourceState::Modules(modules) => modules.clone(),
+        SourceState::Modules(modules) => modules,
         SourceState::MissingConfigMap(name) => {
             let message = format!("spec.source.configMapRef: there is no ConfigMap {name:?}: create it");
             return Err(Fault::new("ConfigMapMissing", message));
@@ -113,13 +116,14 @@ fn compiled(candidate: &Candidate) -> Result<WorkerRevisionSpec, Fault> {
     let spec = revision::snapshot(&candidate.worker, modules)
         .map_err(|error| Fault::new("InvalidSource", error.to_string()))?;
     // A revision that is there has been compiled before.
-    if !has_revision(candidate, &revision_name(&spec)) {
-        compile::check(&module_bytes(&spec.modules), &spec.entrypoint).map_err(|errors| {
-            let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            Fault::new("SyntaxError", messages.join("\n"))
-        })?;
+    if has_revision(candidate, &revision_name(&spec)) {
+        return Ok(spec);
     }
-    Ok(spec)
+    let compiled = compile::compile(modules, &spec.entrypoint).map_err(|errors| {
+        let messages: Vec<_> = errors.iter().map(|error| error.with_source().to_string()).collect();
+        Fault::new("SyntaxError", messages.join("\n"))
+    })?;
+    Ok(revision::with_compiled(spec, &compiled))
 }
 
 /// How many Secrets are bound, if all that the spec names are there.
@@ -163,6 +167,9 @@ fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Res
             ),
         };
         return Err(Fault::new("RouteConflict", message));
+    }
+    if let Some(invalid) = candidate.worker.spec.schedules.iter().find_map(|schedule| Timetable::of(schedule).err()) {
+        return Err(Fault::new("InvalidSchedule", invalid.to_string()));
     }
     match latest {
         None => Err(Fault::new("NoRevision", "there is no revision to serve yet")),

@@ -2,7 +2,7 @@
 //!
 //! All that an object refers to is there, so that whatever is wrong with what comes out, the object alone showed it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
@@ -64,9 +64,9 @@ impl Kind for Worker {
         }
         let plan = plan(&candidate, Timestamp::now());
         let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
-        // What JavaScript is, no schema says.
-        let is_about_code = |reason: &str| ["SyntaxError", "NoRevision"].contains(&reason);
-        let refuses = |c: &&Condition| c.status != ConditionStatus::True && !is_about_code(&c.reason);
+        // What JavaScript is, no schema says; nor which days there are, and which time zones.
+        let is_beyond_schemas = |reason: &str| ["SyntaxError", "NoRevision", "InvalidSchedule"].contains(&reason);
+        let refuses = |c: &&Condition| c.status != ConditionStatus::True && !is_beyond_schemas(&c.reason);
         if let Some(condition) = conditions.iter().find(refuses) {
             bail!("{}: {}", condition.reason, condition.message);
         }
@@ -96,8 +96,10 @@ impl Kind for WorkerRevision {
         let id = WorkerId::new(namespace, &self.spec.worker);
         let revision = resolve(&id, &name, &self.spec, &PoolLimits::default(), |_| Some("value".to_owned()))?;
         ensure!(revision.modules.contains_key(&revision.entrypoint), "there is no {}", revision.entrypoint);
-        let bindings = revision.vars.keys().chain(revision.secrets.keys()).count();
-        ensure!(bindings == self.spec.vars.len() + self.spec.secrets.len(), "a binding hides another");
+        let names = revision.vars.keys().chain(revision.secrets.keys()).chain(revision.services.keys());
+        let (different, spec) = (names.collect::<BTreeSet<_>>().len(), &self.spec);
+        let bindings = spec.vars.len() + spec.secrets.len() + spec.services.len();
+        ensure!(different == bindings, "a binding hides another");
         Ok(Vec::new())
     }
 }
@@ -111,7 +113,11 @@ impl Kind for RuntimePool {
         self.metadata.uid = None;
         // A Worker that says nothing gets what the pool allows.
         limits::check(&self.spec.limits.default, &self.spec.limits, &self.name_any())?;
-        let settings = Settings { image: "node:1".to_owned(), catalog: "http://operator:7070".to_owned() };
+        let settings = Settings {
+            image: "node:1".to_owned(),
+            catalog: "http://operator:7070".to_owned(),
+            router: "http://router:8081".to_owned(),
+        };
         let children = children(&self, namespace, &settings);
         Ok(vec![
             (format!("/apis/apps/v1/namespaces/{namespace}/deployments"), serde_json::to_value(children.deployment)?),

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
-use tenon_crds::{Limits, PoolLimits, Worker};
+use tenon_crds::{Limits, PoolLimits, Schedule, Worker};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::WorkerId;
 
@@ -23,7 +24,7 @@ fn candidate(code: &str) -> Candidate {
     let route = Route { host: "cart.shop.localhost".to_owned(), path: "/".to_owned() };
     Candidate {
         id: WorkerId::new("shop", "cart"),
-        source: SourceState::Modules(worker.spec.source.modules.clone().unwrap()),
+        source: SourceState::Modules(revision::together(worker.spec.source.modules.as_ref().unwrap(), [])),
         worker: Arc::new(worker),
         secrets: BTreeMap::new(),
         revisions: Vec::new(),
@@ -51,7 +52,7 @@ fn carried_out(mut candidate: Candidate, plan: Plan) -> Candidate {
 }
 
 fn with_code(mut candidate: Candidate, code: &str) -> Candidate {
-    candidate.source = SourceState::Modules(BTreeMap::from([("worker.js".to_owned(), code.to_owned())]));
+    candidate.source = SourceState::Modules([("worker.js".to_owned(), Bytes::copy_from_slice(code.as_bytes()))].into());
     candidate
 }
 
@@ -75,6 +76,34 @@ fn nothing_is_left_to_do_the_second_time() {
     let done = plan(&first, now());
     let again = plan(&carried_out(first, done), now());
     assert!(again.apply.is_none() && again.status.is_none() && again.delete.is_empty() && again.events.is_empty());
+}
+
+#[test]
+fn typescript_becomes_javascript_once_and_the_revision_has_it() {
+    let with_modules = |mut candidate: Candidate, code: &str| {
+        let logo = [0xff, 0x00];
+        let modules = [("worker.ts", code.as_bytes()), ("logo.png", &logo)];
+        let modules = modules.map(|(name, content)| (name.to_owned(), Bytes::copy_from_slice(content)));
+        candidate.source = SourceState::Modules(modules.into());
+        candidate
+    };
+    let code = "export default { fetch(request: Request): Response { return new Response() } }";
+    let first = with_modules(candidate(GOOD), code);
+    let done = plan(&first, now());
+    let spec = done.apply.as_ref().unwrap().spec.clone();
+    assert!(!spec.modules["worker.ts"].contains(": Request"), "{spec:?}");
+    assert_eq!(spec.modules.keys().collect::<Vec<_>>(), ["worker.ts", "worker.ts.map"]);
+    assert_eq!(spec.binary_modules["logo.png"], ByteString(vec![0xff, 0x00]));
+    assert_eq!(condition_of(&done, "Compiled").message, "2 modules, entered by worker.ts");
+
+    let deployed = carried_out(first, done);
+    let again = plan(&deployed, now());
+    assert!(again.apply.is_none() && again.status.is_none() && again.events.is_empty());
+
+    let broken = plan(&with_modules(deployed, "let a: string =\n  export"), now());
+    let ready = condition_of(&broken, "Ready");
+    assert_eq!(ready.reason, "SyntaxError");
+    assert!(ready.message.starts_with("worker.ts:2:3: ") && ready.message.contains("\n  2 |   export\n"), "{ready:?}");
 }
 
 #[test]
@@ -113,6 +142,20 @@ fn who_asks_for_more_than_the_pool_allows_is_told_and_the_last_good_revision_ser
 
     greedy.limits = PoolLimits::default();
     assert!(plan(&greedy, now()).apply.is_some());
+}
+
+#[test]
+fn a_schedule_without_a_meaning_is_named_while_the_code_serves() {
+    let mut candidate = candidate(GOOD);
+    let mut worker = (*candidate.worker).clone();
+    let schedule = |cron: &str| Schedule { cron: cron.to_owned(), time_zone: "UTC".to_owned() };
+    worker.spec.schedules = vec![schedule("* * * * *"), schedule("0 0 31 2 *")];
+    candidate.worker = Arc::new(worker);
+    let plan = plan(&candidate, now());
+    let programmed = condition_of(&plan, "Programmed");
+    assert_eq!((programmed.status, programmed.reason.as_str()), (ConditionStatus::False, "InvalidSchedule"));
+    assert!(programmed.message.starts_with("spec.schedules.cron: \"0 0 31 2 *\" is a time that never comes"));
+    assert!(plan.apply.is_some() && plan.status.unwrap().latest_revision.is_some());
 }
 
 #[test]

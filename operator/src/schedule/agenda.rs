@@ -1,0 +1,70 @@
+//! Whose turn is next. Pure.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+
+use jiff::Timestamp;
+
+/// Keys by the time at which there is something to do about them, each once.
+#[derive(Debug)]
+pub struct Agenda<K> {
+    by_time: BTreeSet<(Timestamp, K)>,
+    by_key: HashMap<K, Timestamp>,
+}
+
+impl<K> Default for Agenda<K> {
+    fn default() -> Self {
+        Self { by_time: BTreeSet::new(), by_key: HashMap::new() }
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord> Agenda<K> {
+    /// Puts a key at a time, or at none, instead of where it was.
+    pub fn set(&mut self, key: &K, time: Option<Timestamp>) {
+        if let Some(before) = self.by_key.remove(key) {
+            self.by_time.remove(&(before, key.clone()));
+        }
+        if let Some(time) = time {
+            self.by_key.insert(key.clone(), time);
+            self.by_time.insert((time, key.clone()));
+        }
+    }
+
+    /// The earliest time.
+    pub fn next(&self) -> Option<Timestamp> {
+        self.by_time.first().map(|(time, _)| *time)
+    }
+
+    /// Takes one that is due by `now`.
+    pub fn take(&mut self, now: Timestamp) -> Option<K> {
+        if self.next()? > now {
+            return None;
+        }
+        let (_, key) = self.by_time.pop_first()?;
+        self.by_key.remove(&key);
+        Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Option<Timestamp> {
+        Some(Timestamp::from_second(second).unwrap())
+    }
+
+    #[test]
+    fn the_earliest_goes_first_and_each_once() {
+        let mut agenda = Agenda::default();
+        agenda.set(&"b", at(20));
+        agenda.set(&"a", at(30));
+        agenda.set(&"c", at(40));
+        agenda.set(&"a", at(10));
+        assert_eq!(agenda.next(), at(10));
+        let now = at(20).unwrap();
+        assert_eq!([agenda.take(now), agenda.take(now), agenda.take(now)], [Some("a"), Some("b"), None]);
+        agenda.set(&"c", None);
+        assert_eq!(agenda.next(), None);
+    }
+}

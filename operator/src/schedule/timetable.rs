@@ -1,0 +1,211 @@
+//! When a schedule's times are. Pure.
+
+use croner::errors::CronError;
+use croner::parser::{CronParser, Seconds, Year};
+use croner::{Cron, CronPattern};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tenon_crds::Schedule;
+
+/// A schedule that has been understood.
+///
+/// Clocks that are put forward or back are treated as cron has always done: what is meant for certain hours comes at
+/// once when the clocks skip its time, and once when they show it twice; what is meant for every hour goes on as if
+/// nothing were.
+#[derive(Clone, Debug)]
+pub struct Timetable {
+    cron: Cron,
+    zone: TimeZone,
+}
+
+/// Why a schedule cannot be followed.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum InvalidSchedule {
+    #[error(
+        "spec.schedules.cron: {cron:?} is no cron expression ({why}): write five fields such as */15 9-17 * * MON-FRI"
+    )]
+    Cron { cron: String, why: String },
+    #[error("spec.schedules.cron: {0:?} is a time that never comes: change its day or its month")]
+    Never(String),
+    #[error("spec.schedules.timeZone: {0:?} is not known: set it to a name such as Europe/Berlin or UTC")]
+    TimeZone(String),
+}
+
+impl Timetable {
+    /// # Errors
+    /// When the schedule has a form that the schema takes, and yet no meaning.
+    pub fn of(schedule: &Schedule) -> Result<Self, InvalidSchedule> {
+        let Schedule { cron, time_zone } = schedule;
+        let zone = TimeZone::get(time_zone).map_err(|_| InvalidSchedule::TimeZone(time_zone.clone()))?;
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let invalid = |error: CronError| InvalidSchedule::Cron { cron: cron.clone(), why: reason(&error) };
+        let parsed = parser.parse(cron).map_err(invalid)?;
+        if has_a_day(&parsed.pattern) {
+            Ok(Self { cron: parsed, zone })
+        } else {
+            Err(InvalidSchedule::Never(cron.clone()))
+        }
+    }
+
+    /// The first of its times that is later than this.
+    pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
+        let next = self.cron.find_next_occurrence(&time.to_zoned(self.zone.clone()), false).ok()?;
+        Some(next.timestamp())
+    }
+}
+
+/// Whether there is a day like this in some year. The parser would look for one until the year 5000, which takes
+/// milliseconds of a thread that many share.
+fn has_a_day(pattern: &CronPattern) -> bool {
+    const LONGEST: [u16; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let months = pattern.months.values();
+    let longest = months.iter().filter_map(|month| LONGEST.get(usize::from(month - 1))).max();
+    // With both kinds of day restricted either will do, and every month has all days of the week.
+    !pattern.is_dow_wildcard() || pattern.days.values().first() <= longest
+}
+
+/// Without the names of the parser's own parts.
+fn reason(error: &CronError) -> String {
+    match error {
+        CronError::InvalidPattern(why) | CronError::IllegalCharacters(why) | CronError::ComponentError(why) => {
+            why.trim_end_matches('.').to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn timetable(cron: &str, zone: &str) -> Result<Timetable, InvalidSchedule> {
+        Timetable::of(&Schedule { cron: cron.to_owned(), time_zone: zone.to_owned() })
+    }
+
+    /// The times between two moments, as they are written in RFC 3339.
+    fn times(cron: &str, zone: &str, from: &str, to: &str) -> Vec<String> {
+        let timetable = timetable(cron, zone).unwrap();
+        let next = |time: &Timestamp| timetable.next_after(*time);
+        let (from, to): (Timestamp, Timestamp) = (from.parse().unwrap(), to.parse().unwrap());
+        let all = std::iter::successors(next(&from), next).take_while(|time| *time < to);
+        all.map(|time| time.to_string()).collect()
+    }
+
+    #[test]
+    fn a_schedule_comes_at_its_minutes() {
+        let times = times("*/20 9-10 * * MON-FRI", "UTC", "2026-11-20T09:39:59Z", "2026-11-23T09:21:00Z");
+        let friday = ["2026-11-20T09:40:00Z", "2026-11-20T10:00:00Z", "2026-11-20T10:20:00Z", "2026-11-20T10:40:00Z"];
+        let monday = ["2026-11-23T09:00:00Z", "2026-11-23T09:20:00Z"];
+        assert_eq!(times, [&friday[..], &monday].concat());
+    }
+
+    #[test]
+    fn a_day_of_the_month_or_of_the_week_will_do() {
+        let times = times("0 0 13 * FRI", "UTC", "2026-11-01T00:00:01Z", "2026-11-21T00:00:00Z");
+        assert_eq!(times, ["2026-11-06T00:00:00Z", "2026-11-13T00:00:00Z", "2026-11-20T00:00:00Z"]);
+    }
+
+    #[test]
+    fn hours_are_those_of_its_clocks() {
+        let times = times("30 9 * * *", "America/New_York", "2026-03-07T00:00:00Z", "2026-03-09T23:00:00Z");
+        assert_eq!(times, ["2026-03-07T14:30:00Z", "2026-03-08T13:30:00Z", "2026-03-09T13:30:00Z"]);
+    }
+
+    #[test]
+    fn what_the_clocks_skip_comes_at_once_when_they_are_put_forward() {
+        // In Berlin 02:00 to 03:00 of that day is skipped, at 01:00 UTC.
+        let times = times("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z");
+        assert_eq!(times, ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
+    }
+
+    #[test]
+    fn what_the_clocks_show_twice_comes_once() {
+        // 02:00 to 03:00 is shown twice, from 00:00 to 02:00 UTC.
+        let times = times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
+        assert_eq!(times, ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
+    }
+
+    #[test]
+    fn what_comes_every_hour_goes_on_as_if_nothing_were() {
+        let forward = times("0 * * * *", "Europe/Berlin", "2026-03-28T23:30:00Z", "2026-03-29T03:30:00Z");
+        assert_eq!(forward, [0, 1, 2, 3].map(|hour| format!("2026-03-29T0{hour}:00:00Z")));
+        let back = times("0 * * * *", "Europe/Berlin", "2026-10-24T23:30:00Z", "2026-10-25T03:30:00Z");
+        assert_eq!(back, [0, 1, 2, 3].map(|hour| format!("2026-10-25T0{hour}:00:00Z")));
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_by_the_name_of_its_field_and_of_the_remedy() {
+        let message = |cron: &str, zone: &str| timetable(cron, zone).unwrap_err().to_string();
+        for cron in [
+            "60 * * * *",
+            "* 24 * * *",
+            "* * 0 * *",
+            "* * * 13 *",
+            "* * * * 8",
+            "30-10 * * * *",
+            "* * * ABC *",
+            "*/0 * * * *",
+        ] {
+            let said = message(cron, "UTC");
+            assert!(
+                said.starts_with("spec.schedules.cron: ") && said.contains(": write five fields"),
+                "{cron}: {said}"
+            );
+        }
+        for cron in ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6 *"] {
+            assert!(message(cron, "UTC").contains("never comes: change"), "{cron}");
+        }
+        for zone in ["Mars/Olympus", "Europe/berlinn", "CET+1"] {
+            assert!(message("* * * * *", zone).starts_with("spec.schedules.timeZone: "), "{zone}");
+        }
+    }
+
+    #[test]
+    fn a_day_of_the_week_comes_in_every_month() {
+        for cron in ["0 0 31 2 FRI", "0 0 30 2 */2", "0 0 31 2,3 *"] {
+            assert!(timetable(cron, "UTC").unwrap().next_after(Timestamp::UNIX_EPOCH).is_some(), "{cron}");
+        }
+    }
+
+    #[test]
+    fn a_leap_day_is_waited_for() {
+        assert_eq!(
+            times("0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", "2029-01-01T00:00:00Z"),
+            ["2028-02-29T00:00:00Z"]
+        );
+    }
+
+    fn field(values: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = String> {
+        let (first, last) = (*values.start(), *values.end());
+        prop_oneof![
+            Just("*".to_owned()),
+            values.clone().prop_map(|value| value.to_string()),
+            (1..=last / 2).prop_map(|step| format!("*/{step}")),
+            (values.clone(), values).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))),
+            Just(format!("{first},{last}")),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_time_is_a_whole_minute_after_the_last(
+            minute in field(0..=59), hour in field(0..=23), day in field(1..=28), month in field(1..=12),
+            weekday in field(0..=6), zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Australia/Lord_Howe"]),
+            from in 1_500_000_000_i64..2_000_000_000,
+        ) {
+            let timetable = timetable(&format!("{minute} {hour} {day} {month} {weekday}"), zone).unwrap();
+            let mut last = Timestamp::from_second(from).unwrap();
+            for _ in 0..50 {
+                let Some(next) = timetable.next_after(last) else { break };
+                prop_assert!(next > last);
+                prop_assert_eq!(next.as_millisecond() % 60_000, 0);
+                // Whoever asks in between hears of the same.
+                let between = Timestamp::from_second((last.as_second() + next.as_second()) / 2).unwrap();
+                prop_assert_eq!(timetable.next_after(between), Some(next));
+                last = next;
+            }
+        }
+    }
+}
