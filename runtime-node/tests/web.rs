@@ -1,9 +1,13 @@
-//! Runs the Workers of `tests/web`, each a list of named checks, and makes every check a test.
+//! Conformance: runs the Workers of `tests/web`, each a list of named checks of what a specification says, and makes every
+//! check a test.
 //!
 //! They run in the real engine, on the main thread and before the test harness makes any other; what the harness
 //! then runs are the verdicts.
 
-use std::collections::{BTreeMap, BTreeSet};
+#[path = "web/summary.rs"]
+mod summary;
+
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::rc::Rc;
@@ -12,15 +16,19 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use libtest_mimic::{Arguments, Trial};
 use serde::Deserialize;
+use summary::Summary;
 use tenon_proto::egress::Egress;
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{self, Engine, FetchRequest, Isolate, Body, Watchdog};
+use tenon_runtime_node::engine::{self, Body, Engine, FetchRequest, Isolate, Watchdog};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/web");
+
+/// How the files of modules of Node.js begin, whose Workers have the flag for these.
+const NODE: &str = "node-";
 
 /// What the files share; not a Worker itself.
 const SHARED: &str = "check.js";
@@ -33,25 +41,32 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut trials = Vec::new();
+    let mut verdicts = Vec::new();
     let mut files = std::fs::read_dir(DIRECTORY)?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
         .collect::<Result<Vec<_>, std::io::Error>>()?;
-    files.retain(|file| file != SHARED);
+    files.retain(|file| file.ends_with(".js") && file != SHARED);
     files.sort();
     for file in files {
         match tokio::task::LocalSet::new().block_on(&runtime, checks(&engine, &file)) {
             Ok(checks) => {
                 let mut lines = lines.take().into_iter();
-                trials.extend(checks.into_iter().map(|check| check.into_trial(&file, &mut lines)));
+                verdicts.extend(checks.into_iter().map(|check| check.judged(&file, &mut lines)));
             }
             Err(failure) => {
                 let message = format!("{failure}\n{}", lines.take().join("\n"));
-                trials.push(Trial::test(format!("{file}: the Worker answers"), || Err(message.into())));
+                verdicts.push(Verdict::of(&file, "the Worker answers", Err(message)));
             }
         }
     }
-    libtest_mimic::run(&arguments, trials).exit()
+    let mut summary = Summary::default();
+    verdicts.iter().for_each(|verdict| summary.add(&verdict.group, &verdict.check, &verdict.outcome));
+    let trials = verdicts.into_iter().map(Trial::from).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if !arguments.list {
+        summary.publish()?;
+    }
+    conclusion.exit()
 }
 
 /// One check of a file, and how it went.
@@ -65,18 +80,35 @@ struct Check {
 
 impl Check {
     /// Takes as many lines of the log as the check announced.
-    fn into_trial(self, file: &str, logged: &mut impl Iterator<Item = String>) -> Trial {
+    fn judged(self, file: &str, logged: &mut impl Iterator<Item = String>) -> Verdict {
         let logged: Vec<_> = logged.by_ref().take(self.lines.len()).collect();
-        Trial::test(format!("{}: {}", file.trim_end_matches(".js"), self.name), move || {
-            if let Some(failure) = self.failure {
-                return Err(failure.into());
-            }
-            match self.lines.iter().zip(&logged).find(|(expected, actual)| expected != actual) {
-                Some((expected, actual)) => Err(format!("expected the line\n{expected}\ngot\n{actual}").into()),
-                None if logged.len() < self.lines.len() => Err("fewer lines than expected".into()),
-                None => Ok(()),
-            }
-        })
+        let outcome = match (self.failure, self.lines.iter().zip(&logged).find(|(expected, actual)| expected != actual))
+        {
+            (Some(failure), _) => Err(failure),
+            (None, Some((expected, actual))) => Err(format!("expected the line\n{expected}\ngot\n{actual}")),
+            (None, None) if logged.len() < self.lines.len() => Err("fewer lines than expected".to_owned()),
+            (None, None) => Ok(()),
+        };
+        Verdict::of(file, &self.name, outcome)
+    }
+}
+
+/// What is known of a check once it has run.
+struct Verdict {
+    group: String,
+    check: String,
+    outcome: Result<(), String>,
+}
+
+impl Verdict {
+    fn of(file: &str, check: &str, outcome: Result<(), String>) -> Self {
+        Self { group: file.trim_end_matches(".js").to_owned(), check: check.to_owned(), outcome }
+    }
+}
+
+impl From<Verdict> for Trial {
+    fn from(verdict: Verdict) -> Self {
+        Self::test(format!("{}: {}", verdict.group, verdict.check), || verdict.outcome.map_err(Into::into))
     }
 }
 
@@ -95,7 +127,7 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
         limits: Limits { cpu_ms: 10_000, startup_ms: 10_000, ..Limits::default() },
         state: StatePolicy::default(),
         egress: Egress::default(),
-        compatibility_flags: BTreeSet::new(),
+        compatibility_flags: file.starts_with(NODE).then_some(CompatibilityFlag::NodejsCompat).into_iter().collect(),
     };
     let isolate = Isolate::start(engine, revision.digest(), Rc::new(revision), None).await?;
     let response = isolate
