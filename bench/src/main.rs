@@ -8,6 +8,7 @@
 //!  fleet     thousands of Workers on a node ──► failures, evictions, latencies
 //!  fairness  a tenant that takes all it may on a shard ──► its neighbours' latencies and throughput
 //!  hostile   the suite of hostile Workers ──► how many end as they must, and whether their process survives
+//!  streams   a gibibyte through a Worker ──► throughput, and what the node keeps of it in memory
 //!                                                            └──► the bars, and what became of them
 //! ```
 
@@ -25,6 +26,7 @@ mod peers;
 mod process;
 mod quantile;
 mod report;
+mod streams;
 mod table;
 mod tenon;
 mod traffic;
@@ -45,6 +47,9 @@ use crate::tenon::{NODE, ROUTER, Site};
 
 /// At once, to the fleet.
 const FLEET_CONNECTIONS: usize = 32;
+
+/// Streams at once.
+const STREAMS: usize = 1_000;
 
 /// Measures Tenon beside its peers.
 #[derive(Debug, Parser)]
@@ -90,6 +95,10 @@ struct Args {
     #[arg(long, default_value_t = 2_000)]
     fleet: usize,
 
+    /// MiB of each stream that flows as fast as it can.
+    #[arg(long, default_value_t = 1024)]
+    stream: u64,
+
     /// Requests to the fleet in each run.
     #[arg(long, default_value_t = 40_000)]
     requests: usize,
@@ -113,6 +122,8 @@ enum Part {
     Fairness,
     /// The suite of hostile Workers.
     Hostile,
+    /// Bodies as streams.
+    Streams,
 }
 
 fn default_bin() -> PathBuf {
@@ -124,7 +135,16 @@ fn default_bin() -> PathBuf {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let parts = match args.parts.as_slice() {
-        [] => &[Part::Engine, Part::Contest, Part::Isolates, Part::Fleet, Part::Fairness, Part::Hostile, Part::Apply],
+        [] => &[
+            Part::Engine,
+            Part::Contest,
+            Part::Isolates,
+            Part::Fleet,
+            Part::Fairness,
+            Part::Streams,
+            Part::Hostile,
+            Part::Apply,
+        ],
         chosen => chosen,
     };
     let scratch = tempfile::tempdir()?;
@@ -145,6 +165,7 @@ fn main() -> anyhow::Result<()> {
             Part::Isolates => report.isolates = Some(isolates::run(&peers, &own, args.isolates())?),
             Part::Fleet => report.fleet = Some(fleet::run(&peers, &own, args.fleet())?),
             Part::Fairness => report.fairness = Some(fairness::run(&peers, &own, args.fairness())?),
+            Part::Streams => report.streams = Some(streams::run(&peers, &own, args.streams())?),
             Part::Hostile => report.hostile = Some(hostile::run()?),
         }
     }
@@ -159,6 +180,10 @@ impl Args {
 
     fn fleet(&self) -> fleet::Scale {
         fleet::Scale { workers: self.fleet, requests: self.requests, connections: FLEET_CONNECTIONS }
+    }
+
+    fn streams(&self) -> streams::Scale {
+        streams::Scale { bytes: self.stream << 20, at_once: STREAMS }
     }
 
     fn fairness(&self) -> fairness::Schedule {

@@ -138,12 +138,22 @@ impl Process {
         self.kib("smaps_rollup", "Rss:")
     }
 
-    /// The most that ever were.
+    /// The most that there ever were.
     ///
     /// # Errors
     /// When it has ended.
     pub fn peak(&self) -> anyhow::Result<u64> {
         self.kib("status", "VmHWM:")
+    }
+
+    /// From now on [`Self::peak`] is of what comes.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn forget_peak(&self) -> anyhow::Result<()> {
+        // As proc(5) has it.
+        fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
+            .with_context(|| format!("{} is gone", self.name))
     }
 
     fn kib(&self, file: &str, field: &str) -> anyhow::Result<u64> {

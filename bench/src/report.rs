@@ -7,7 +7,7 @@ use crate::apply::{self, Stage};
 use crate::bar::{self, Bar};
 use crate::table::Table;
 use crate::unit::{human, micros};
-use crate::{contest, engine, fairness, fleet, hostile, isolates};
+use crate::{contest, engine, fairness, fleet, hostile, isolates, streams};
 
 /// Whose CPU time for a request is the bar.
 const REFERENCE: &str = "Envoy + deno";
@@ -23,6 +23,7 @@ pub struct Report {
     pub isolates: Option<isolates::Record>,
     pub fleet: Option<fleet::Record>,
     pub fairness: Option<fairness::Record>,
+    pub streams: Option<streams::Record>,
     pub hostile: Option<hostile::Record>,
 }
 
@@ -48,6 +49,9 @@ impl fmt::Display for Report {
         if let Some(fairness) = &self.fairness {
             writeln!(f, "{fairness}")?;
         }
+        if let Some(streams) = &self.streams {
+            writeln!(f, "{streams}")?;
+        }
         if let Some(hostile) = &self.hostile {
             writeln!(f, "{hostile}")?;
         }
@@ -68,6 +72,7 @@ impl Report {
         bars.extend(isolates::bars(self.isolates.as_ref()));
         bars.extend(fleet::bars(self.fleet.as_ref()));
         bars.extend(fairness::bars(self.fairness.as_ref()));
+        bars.push(streams::bar(self.streams.as_ref()));
         bars.extend(hostile::bars(self.hostile.as_ref()));
         bars
     }

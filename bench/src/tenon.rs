@@ -84,9 +84,14 @@ impl Site {
 
     /// Deploys the Worker that `source` is, and returns the host that it answers to.
     pub fn deploy(&self, name: &str, source: impl Into<Bytes>) -> String {
+        self.deploy_within(name, source, Limits::default())
+    }
+
+    /// The same with limits of its own.
+    pub fn deploy_within(&self, name: &str, source: impl Into<Bytes>, limits: Limits) -> String {
         let host = format!("{name}.bench.localhost");
         let route = Route { host: host.clone(), path: "/".to_owned() };
-        self.catalog.set_worker(Arc::new(revision(name, source.into())), POOL, vec![route]);
+        self.catalog.set_worker(Arc::new(revision(name, source.into(), limits)), POOL, vec![route]);
         host
     }
 
@@ -147,7 +152,7 @@ impl From<Tenon> for Contender {
     }
 }
 
-fn revision(name: &str, source: Bytes) -> Revision {
+fn revision(name: &str, source: Bytes, limits: Limits) -> Revision {
     Revision {
         worker: WorkerId::new("bench", name),
         name: format!("{name}-1"),
@@ -156,7 +161,7 @@ fn revision(name: &str, source: Bytes) -> Revision {
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
         services: BTreeMap::new(),
-        limits: Limits::default(),
+        limits,
         state: StatePolicy::default(),
         egress: Egress::default(),
         compatibility_flags: BTreeSet::new(),

@@ -1,0 +1,198 @@
+//! Streams: a gibibyte through a request, a Worker and its response, and what the node's memory does meanwhile.
+//!
+//! ```text
+//!  writer ──► router ──► node: Worker ──► router ──► reader
+//!             └──── HTTP/1.1, gRPC with flow control ────┘
+//! ```
+//!
+//! Nothing but flow control holds a writer back, so what the node has in hand does not depend on how much comes, nor on who
+//! is slow: that is the promise. What the node's memory was at most is the kernel's word, reset before each stream.
+
+use std::cell::Cell;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::future::try_join_all;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::Frame;
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use tenon_proto::revision::Limits;
+use tokio::net::TcpStream;
+use tokio::task::{LocalSet, spawn_local};
+
+use crate::bar::Bar;
+use crate::peers::Peers;
+use crate::table::Table;
+use crate::tenon::{NODE, ROUTER, Site};
+use crate::unit::{human, mib};
+
+/// What the node may have in memory beyond what it had before.
+const ABOVE_IDLE: u64 = 32 << 20;
+
+/// What is written at once, in bytes.
+const PIECE: usize = 64 << 10;
+
+/// Hands the request's body to the response, unseen.
+const PASSES: &str = "export default { fetch: (request) => new Response(request.body) };";
+
+/// Has each piece of it go through JavaScript.
+const TRANSFORMS: &str =
+    "export default { fetch: (request) => new Response(request.body.pipeThrough(new TransformStream())) };";
+
+/// Of this size each stream is.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Of the streams that flow as fast as they can, in bytes.
+    pub bytes: u64,
+    /// How many flow at once where many do.
+    pub at_once: usize,
+}
+
+/// All that was seen.
+#[derive(Debug)]
+pub struct Record(Vec<Row>);
+
+#[derive(Debug)]
+struct Row {
+    what: &'static str,
+    bytes: u64,
+    took: Duration,
+    cpu: Duration,
+    above_idle: u64,
+    is_promised: bool,
+}
+
+/// What one stream is.
+#[derive(Clone, Copy)]
+struct Flow {
+    bytes: u64,
+    /// Between two pieces.
+    writer_waits: Duration,
+    reader_waits: Duration,
+}
+
+/// # Arguments
+/// * `own` - the directory of Tenon's programs.
+///
+/// # Errors
+/// When something does not start, or a stream does not come out as it went in.
+pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
+    let site = Site::open(1)?;
+    let limits =
+        Limits { cpu_ms: 60_000, wall_ms: 600_000, request_body_mib: 4096, concurrency: 2_000, ..Limits::default() };
+    let passes = site.deploy_within("passes", PASSES, limits);
+    let transforms = site.deploy_within("transforms", TRANSFORMS, limits);
+    let placement = peers.placement;
+    let (node, router) = (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
+    let mut tenon = site.start(&peers.scratch.join("streams"), node, router)?;
+    for host in [&passes, &transforms] {
+        tenon.await_up(host)?;
+    }
+
+    let fast = Flow { bytes: scale.bytes, writer_waits: Duration::ZERO, reader_waits: Duration::ZERO };
+    let pause = Duration::from_millis(4);
+    let slow = Flow { bytes: 32 << 20, ..fast };
+    let slow_reader = Flow { reader_waits: pause, ..slow };
+    let slow_writer = Flow { writer_waits: pause, ..slow };
+    let one_of_many = Flow { bytes: 1 << 20, ..fast };
+    let cases = [
+        ("passed on", &passes, fast, 1, true),
+        ("through a TransformStream", &transforms, fast, 1, true),
+        ("passed on to a slow reader", &passes, slow_reader, 1, true),
+        ("… from a slow writer", &passes, slow_writer, 1, true),
+        ("through a TransformStream to a slow reader", &transforms, slow_reader, 1, true),
+        ("many at once, passed on", &passes, one_of_many, scale.at_once, false),
+        ("many at once, through a TransformStream", &transforms, one_of_many, scale.at_once, false),
+    ];
+    let mut rows = Vec::new();
+    for (what, host, flow, at_once, is_promised) in cases {
+        eprintln!("streams: {what}");
+        let idle = tenon.node.resident()?;
+        tenon.node.forget_peak()?;
+        let (cpu, began) = (tenon.node.cpu()?, Instant::now());
+        let addr = tenon.addr;
+        placement.loading(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let all = try_join_all((0..at_once).map(|_| echo(addr, host, flow)));
+            LocalSet::new().block_on(&runtime, all).map(drop)
+        })?;
+        tenon.ensure_running()?;
+        rows.push(Row {
+            what,
+            bytes: flow.bytes * at_once as u64,
+            took: began.elapsed(),
+            cpu: tenon.node.cpu()?.saturating_sub(cpu),
+            above_idle: tenon.node.peak()?.saturating_sub(idle),
+            is_promised,
+        });
+    }
+    Ok(Record(rows))
+}
+
+/// Sends a stream, and reads what comes back.
+async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Result<()> {
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(TcpStream::connect(addr).await?)).await?;
+    spawn_local(connection);
+    let sent = Rc::new(Cell::new(0));
+    let counter = Rc::clone(&sent);
+    let piece = Bytes::from(vec![b'x'; PIECE]);
+    let pieces = futures::stream::iter(0..flow.bytes / PIECE as u64).then(move |_| {
+        let (piece, counter) = (piece.clone(), Rc::clone(&counter));
+        async move {
+            pause(flow.writer_waits).await;
+            counter.set(counter.get() + PIECE as u64);
+            Ok::<_, std::io::Error>(Frame::data(piece))
+        }
+    });
+    let request = Request::builder().method(Method::POST).uri("/").header("host", host);
+    let response = sender.send_request(request.body(StreamBody::new(Box::pin(pieces)))?).await?;
+    ensure!(response.status() == 200, "{host} answered {}", response.status());
+    let mut body = response.into_body();
+    let mut read = 0;
+    while let Some(frame) = body.frame().await {
+        let data = frame.context("the response broke off")?.into_data().unwrap_or_default();
+        // A slow reader takes as much at a time as a writer gives.
+        pause(flow.reader_waits.mul_f64(data.len() as f64 / PIECE as f64)).await;
+        read += data.len() as u64;
+    }
+    ensure!(read == flow.bytes, "of {} bytes {read} came back", sent.get());
+    Ok(())
+}
+
+async fn pause(duration: Duration) {
+    if !duration.is_zero() {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// The promise.
+pub fn bar(record: Option<&Record>) -> Bar {
+    let promised = |record: &Record| record.0.iter().filter(|row| row.is_promised).map(|row| row.above_idle).max();
+    Bar::bytes("memory of a node above idle while a stream flows", record.and_then(promised), Some(ABOVE_IDLE))
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Streams through a request, a Worker and its response, on one shard\n")?;
+        let mut table = Table::new(["stream", "bytes", "took", "a second", "node's CPU each MiB", "memory above idle"]);
+        for Row { what, bytes, took, cpu, above_idle, .. } in &self.0 {
+            table.row([
+                (*what).to_owned(),
+                mib(*bytes),
+                human(*took),
+                mib((*bytes as f64 / took.as_secs_f64()) as u64),
+                human(cpu.div_f64(*bytes as f64 / f64::from(1 << 20))),
+                mib(*above_idle),
+            ]);
+        }
+        writeln!(f, "{table}")
+    }
+}
