@@ -10,7 +10,7 @@ use tenon_proto::egress::Egress;
 use tenon_proto::id::{ShardId, WorkerId as ProductId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{Engine, FetchRequest, Isolate, RequestBody, Watchdog};
+use tenon_runtime_node::engine::{Body, Engine, FetchRequest, Isolate, Watchdog};
 
 use crate::load::{Load, Server};
 use crate::measurement::Measurement;
@@ -74,10 +74,11 @@ impl Server for Tenon {
             method: request.method.to_owned(),
             url: request.url,
             headers: request.headers.into_iter().map(header).collect(),
-            body: RequestBody::Full(Bytes::new()),
+            body: Body::Full(Bytes::new()),
         };
         let response = isolate.fetch(request).await.expect("the Workers of the benchmark answer");
-        let body = String::from_utf8_lossy(&response.body).into_owned();
+        let body = response.body.collect().await.expect("their answers come whole");
+        let body = String::from_utf8_lossy(&body).into_owned();
         Response { status: response.status, body }
     }
 }
