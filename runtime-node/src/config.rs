@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use ipnet::IpNet;
 use tonic::transport::Endpoint;
 
 /// The command line and environment.
@@ -49,6 +50,16 @@ pub struct NodeArgs {
     /// Memory that the node may use, in MiB. By default its container's limit, or else the machine's memory.
     #[arg(long, env = "TENON_MEMORY_BUDGET", value_parser = at_least_one::<u64>)]
     pub memory_budget: Option<u64>,
+    /// Networks that Workers may reach although they are not public, such as 10.20.0.0/16. What leads to this machine, to
+    /// the cluster and to private networks is refused otherwise; a cloud's metadata service unless it is named alone.
+    #[arg(long, env = "TENON_EGRESS_ALLOW", value_delimiter = ',', value_name = "CIDR")]
+    pub egress_allow: Vec<IpNet>,
+    /// Networks that Workers may not reach although they are public, such as a cluster's own. It outweighs --egress-allow.
+    #[arg(long, env = "TENON_EGRESS_DENY", value_delimiter = ',', value_name = "CIDR")]
+    pub egress_deny: Vec<IpNet>,
+    /// Files with certificates, in PEM, that Workers' connections trust beside the system's.
+    #[arg(long, env = "TENON_EGRESS_CA_FILE", value_delimiter = ',')]
+    pub egress_ca_file: Vec<PathBuf>,
     /// Never pin a shard's thread. Otherwise each has a CPU of its own if there are exactly as many.
     #[arg(long, env = "TENON_NO_PIN")]
     pub no_pin: bool,
@@ -75,6 +86,9 @@ pub struct Config {
     pub memory_budget: Option<u64>,
     /// Of the file system with the kernel's files about memory.
     pub root: PathBuf,
+    pub egress_allow: Vec<IpNet>,
+    pub egress_deny: Vec<IpNet>,
+    pub egress_ca_files: Vec<PathBuf>,
     pub pin: bool,
     pub drain_grace: Duration,
 }
@@ -112,6 +126,9 @@ impl TryFrom<NodeArgs> for Config {
             isolate_idle_timeout: args.isolate_idle_timeout,
             memory_budget: args.memory_budget.map(|mib| mib.saturating_mul(1 << 20)),
             root: PathBuf::from("/"),
+            egress_allow: args.egress_allow,
+            egress_deny: args.egress_deny,
+            egress_ca_files: args.egress_ca_file,
             pin: !args.no_pin && may_pin(shards),
             drain_grace: args.drain_grace,
         })
@@ -189,6 +206,23 @@ mod tests {
     fn the_system_chooses_each_port_if_told_to() {
         let config = config(&["--shards", "2", "--shard-port", "0"]).unwrap();
         assert_eq!((config.shard_address(0).port(), config.shard_address(1).port()), (0, 0));
+    }
+
+    #[test]
+    fn networks_are_listed_with_commas_or_one_by_one() {
+        let line = [
+            "--egress-allow",
+            "10.0.0.0/8,fd00::/8",
+            "--egress-allow",
+            "192.168.0.0/16",
+            "--egress-deny",
+            "1.1.1.1/32",
+        ];
+        let config = config(&line).unwrap();
+        assert_eq!((config.egress_allow.len(), config.egress_deny.len()), (3, 1));
+        let refused =
+            Command::try_parse_from(["node", "--catalog", "http://operator:7070", "--egress-allow", "10.0.0.1"]);
+        assert!(refused.err().is_some_and(|error| error.to_string().contains("--egress-allow")));
     }
 
     #[test]

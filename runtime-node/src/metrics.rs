@@ -317,7 +317,12 @@ mod tests {
         }
         for stage in Stage::ALL {
             shard.egress.ended(Some(stage));
-            assert_eq!(metrics.egress_requests.with_label_values(&["0", stage.as_str()]).get(), 1, "{}", stage.as_str());
+            assert_eq!(
+                metrics.egress_requests.with_label_values(&["0", stage.as_str()]).get(),
+                1,
+                "{}",
+                stage.as_str()
+            );
         }
     }
 

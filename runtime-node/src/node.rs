@@ -17,6 +17,7 @@ use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
 
 use crate::config::Config;
+use crate::egress::{Policy, Settings, SettingsError};
 use crate::engine::Watchdog;
 use crate::memory::{self, Meter, MeterError};
 use crate::metrics::Metrics;
@@ -42,6 +43,8 @@ pub enum SpawnError {
     Source(io::Error),
     #[error("cannot tell how much memory there is: {0}")]
     Memory(#[from] MeterError),
+    #[error(transparent)]
+    Egress(#[from] SettingsError),
     #[error("the metrics are registered already: {0}")]
     Metrics(#[from] prometheus::Error),
 }
@@ -73,6 +76,8 @@ impl Node {
         let loops = metrics.crash_loops.clone();
         let reporter =
             Reporter::spawn(config.name.clone(), config.catalog.clone(), loops).map_err(SpawnError::Thread)?;
+        let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
+        let egress = Settings::of_system(policy, &config.egress_ca_files)?;
         let watchdog = Watchdog::spawn();
         let cores = if config.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
         let mut node = Self { name: config.name.clone(), addresses: Vec::new(), threads: Vec::new() };
@@ -86,6 +91,7 @@ impl Node {
                 reports: reporter.of(ShardId(shard)),
                 metrics: metrics.shard(ShardId(shard)),
                 pressure_rx: pressure_rx.clone(),
+                egress: egress.clone(),
                 config: config.clone(),
                 drain: drain.clone(),
                 ready: readiness.hold("shards"),

@@ -68,7 +68,7 @@ const OF_THE_CONNECTION: [HeaderName; 6] = [
 pub struct Account {
     pub worker: WorkerId,
     /// The hosts that it may connect to, as far as it says so itself.
-    pub egress: Egress,
+    pub egress: Rc<Egress>,
     pub ledger: Rc<dyn Ledger>,
 }
 

@@ -181,9 +181,14 @@ impl Sender {
     ) -> Option<http::Request<Sending>> {
         let target = PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery]).ok()?;
         let authority = &url[Position::BeforeHost..Position::AfterPort];
+        let is_empty = body.is_empty();
         let mut request = http::Request::new(body);
         *request.method_mut() = method.clone();
         *request.headers_mut() = headers.clone();
+        // Of these some servers want to hear that there is none (Fetch §4.6).
+        if is_empty && matches!(*method, Method::POST | Method::PUT) {
+            request.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         *request.uri_mut() = match self {
             Self::Http1(_) => {
                 request.headers_mut().insert(header::HOST, HeaderValue::from_str(authority).ok()?);

@@ -92,6 +92,11 @@ impl Sending {
         Self { body, bytes, failure }
     }
 
+    /// Whether there is none at all.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self.body, Outgoing::Empty)
+    }
+
     /// What has not been sent.
     pub(super) fn into_inner(self) -> Outgoing {
         self.body

@@ -47,7 +47,7 @@ impl Ledger for Purse {
 
 fn account(tenant: &str) -> Account {
     let ledger = Rc::new(Purse { subrequests: Cell::new(100), memory: 64 << 20 });
-    Account { worker: WorkerId::new(tenant, "worker"), egress: Egress::Open, ledger }
+    Account { worker: WorkerId::new(tenant, "worker"), egress: Rc::new(Egress::Open), ledger }
 }
 
 /// Of a node that lets its Workers reach this machine, under the name `origin.test` as well.

@@ -49,18 +49,29 @@ pub(super) fn to_body(
         let block = block(scope, string.length()).and_then(|block| block.fill(|room| write_utf8(scope, string, room)));
         match block {
             Some(block) => charged(scope, block, beside),
-            None => long_string(scope, string, beside),
+            None => long_string(scope, string, beside).map(Piece::from),
         }
     } else if let Ok(view) = value.try_cast::<v8::ArrayBufferView>() {
         let copy = |room: &mut [u8]| Some(view.copy_contents(room)).filter(|copied| *copied == view.byte_length());
         match block(scope, view.byte_length()).and_then(|block| block.fill(copy)) {
             Some(block) => charged(scope, block, beside),
-            None => long_view(scope, view, beside),
+            None => long_view(scope, view, beside).map(Piece::from),
         }
     } else if beside > 0 {
         make_room(scope, beside)?.lend(beside, Vec::new).map(Piece::from)
     } else {
         Some(Piece::default())
+    }
+}
+
+/// The same for somebody who may keep them, and gets none of the shard's blocks.
+pub(super) fn to_bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Bytes> {
+    if let Ok(string) = value.try_cast::<v8::String>() {
+        long_string(scope, string, 0)
+    } else if let Ok(view) = value.try_cast::<v8::ArrayBufferView>() {
+        long_view(scope, view, 0)
+    } else {
+        Some(Bytes::new())
     }
 }
 
@@ -92,26 +103,25 @@ fn write_utf8(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String
     Some(text.len())
 }
 
-fn long_string(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, beside: usize) -> Option<Piece> {
+fn long_string(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, beside: usize) -> Option<Bytes> {
     // First by what it has at least: to know more is to read it, and it may be as large as V8 lets one be.
     make_room(scope, string.length())?;
     let size = string.utf8_length(scope) + beside;
     let buffers = make_room(scope, size)?;
-    buffers.lend(size, || string.to_rust_string_lossy(scope).into_bytes()).map(Piece::from)
+    buffers.lend(size, || string.to_rust_string_lossy(scope).into_bytes())
 }
 
 fn long_view(
     scope: &mut v8::PinScope<'_, '_>,
     view: v8::Local<'_, v8::ArrayBufferView>,
     beside: usize,
-) -> Option<Piece> {
+) -> Option<Bytes> {
     let length = view.byte_length();
-    let copied = make_room(scope, length + beside)?.lend(length + beside, || {
+    make_room(scope, length + beside)?.lend(length + beside, || {
         let mut bytes = vec![0; length];
         view.copy_contents(&mut bytes);
         bytes
-    });
-    copied.map(Piece::from)
+    })
 }
 
 /// A `Uint8Array` of bytes that are counted already. `None` when it threw.

@@ -3,7 +3,8 @@
 // A body is a record {source, type, used, shared, stream}. The source is
 //   - a string, well-formed, so that it can be written as UTF-8 by whoever sends it;
 //   - a Uint8Array;
-//   - a native stream {owner, number}: bytes that arrive in native code, and may be handed on there (`ops.stream…`);
+//   - a native stream {owner, number, signal}: bytes that arrive in native code, and may be handed on there
+//     (`ops.stream…`), until the signal is aborted, if there is one;
 //   - null, when there is nothing but the ReadableStream `stream`.
 // `stream` is made of the source when somebody asks for it, and while nobody has read of it the source is as good.
 // `shared` means that a clone holds the same source, so its buffer must not be handed out.
@@ -24,7 +25,7 @@
 
   const body = (source, type) => ({ source, type, used: false, shared: false, stream: null });
 
-  const native = (owner, number) => ({ __proto__: null, owner, number });
+  const native = (owner, number, signal = null) => ({ __proto__: null, owner, number, signal });
   const isNative = (source) => typeof source === "object" && source !== null && !ArrayBufferIsView(source);
 
   const initialisers = [];
@@ -136,14 +137,28 @@
     return stream;
   }
 
-  function pullNative(streams, controller, { owner, number }) {
+  function pullNative(streams, controller, source) {
     const give = (piece) => {
       if (piece === null) streams.close(controller);
       else streams.enqueue(controller, piece);
     };
-    const piece = ops.streamPull(owner, number);
-    if (piece === null || ArrayBufferIsView(piece)) return give(piece);
-    return PromisePrototypeThen(piece, give);
+    const fail = (error) => {
+      throw whyBroken(source, error);
+    };
+    try {
+      const piece = ops.streamPull(source.owner, source.number);
+      if (piece === null || ArrayBufferIsView(piece)) return give(piece);
+      return PromisePrototypeThen(piece, give, fail);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  // Of a stream that its signal has ended the reason is the signal's.
+  function whyBroken({ signal }, error) {
+    if (signal === null) return error;
+    const { abortReason, isAborted } = internal.abort();
+    return isAborted(signal) ? abortReason(signal) : error;
   }
 
   // The body of a clone.
@@ -240,7 +255,11 @@
     if (source === null) return await collect(body.stream);
     if (typeof source === "string") return source;
     if (ArrayBufferIsView(source)) return own(source, body.shared);
-    return await ops.streamRead(source.owner, source.number);
+    try {
+      return await ops.streamRead(source.owner, source.number);
+    } catch (error) {
+      throw whyBroken(source, error);
+    }
   }
 
   async function readBytes(body) {

@@ -250,6 +250,9 @@
     return new Request(WRAP, r);
   };
 
+  // The record of a Request of these arguments, for somebody who sends it.
+  internal.requestRecord = (input, init) => construct(input, dictionary(init, "fetch"));
+
   internal.isRequest = isRequest;
   internal.describe("Request", isRequest, Request, ["method", "url", "headers", "bodyUsed"]);
 })

@@ -153,6 +153,17 @@
     const source = bodies.take(r.body);
     return [r.status, r.list, source, source === null ? r.body.stream : null];
   };
+  // A response that came from elsewhere, as it came: the fields of a record that say so.
+  internal.newResponse = ({ status, statusText, url, redirected, list, body }) => {
+    const r = record(status, list, body);
+    r.statusText = statusText;
+    r.url = url;
+    r.redirected = redirected;
+    r.type = "basic";
+    r.immutable = true;
+    return new Response(WRAP, r);
+  };
+
   internal.isResponse = isResponse;
   internal.describe("Response", isResponse, Response, [
     "status", "statusText", "headers", "ok", "redirected", "type", "url", "bodyUsed",

@@ -21,6 +21,7 @@ use tokio::task::{JoinSet, LocalSet, spawn_local};
 use super::connection;
 use crate::buffers::{self, BufferPool};
 use crate::config::Config;
+use crate::egress::{Client, Settings};
 use crate::engine::{Engine, Watchdog};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
@@ -41,6 +42,7 @@ pub(super) struct ShardThread {
     pub(super) reports: Reports,
     pub(super) metrics: ShardMetrics,
     pub(super) pressure_rx: watch::Receiver<Pressure>,
+    pub(super) egress: Settings,
     pub(super) config: Config,
     /// Held until the thread has nothing more to do.
     pub(super) drain: drain::Watch,
@@ -62,10 +64,23 @@ impl ShardThread {
     }
 
     async fn serve(self) {
-        let Self { shard: id, listener, watchdog, source, reports, metrics, pressure_rx, config, drain, ready, .. } =
-            self;
+        let Self {
+            shard: id,
+            listener,
+            watchdog,
+            source,
+            reports,
+            metrics,
+            pressure_rx,
+            egress,
+            config,
+            drain,
+            ready,
+            ..
+        } = self;
         let buffers = BufferPool::new(buffers::POOL, metrics.buffers.clone()).touch();
-        let engine = Engine::new(&watchdog, id).with_buffers(buffers);
+        let engine =
+            Engine::new(&watchdog, id).with_buffers(buffers).with_egress(Client::new(&egress, metrics.egress.clone()));
         let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, .. } = config;
         let bounds = Bounds { isolates, in_flight, waiting };
         let shard = Shard::new(engine, source, reports, bounds, metrics);

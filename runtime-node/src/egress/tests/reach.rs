@@ -95,7 +95,10 @@ async fn a_workers_own_list_only_narrows() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("reached")).await;
         let url = |host: &str| Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
-        let only = |pattern: &str| Account { egress: Egress::Only(vec![pattern.parse().unwrap()]), ..account("shop") };
+        let only = |pattern: &str| Account {
+            egress: Rc::new(Egress::Only(vec![pattern.parse().unwrap()])),
+            ..account("shop")
+        };
         let client = client();
         client.fetch(&only("origin.test"), get(url("origin.test"))).await.unwrap();
         client.fetch(&only("*.test"), get(url("origin.test."))).await.unwrap();

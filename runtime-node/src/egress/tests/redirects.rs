@@ -104,7 +104,8 @@ async fn a_redirect_leads_nowhere_that_a_request_does_not() {
         }
         // Nor one that its own list does not have.
         let origin = Origin::plain(|_| redirect(302, "http://other.test/")).await;
-        let account = Account { egress: Egress::Only(vec!["origin.test".parse().unwrap()]), ..account("shop") };
+        let account =
+            Account { egress: Rc::new(Egress::Only(vec!["origin.test".parse().unwrap()])), ..account("shop") };
         let url = Url::parse(&format!("http://origin.test:{}/", origin.port)).unwrap();
         let error = client().fetch(&account, get(url)).await.err().unwrap();
         assert!(matches!(&error, EgressError::NotListed { host, port: 80 } if host == "other.test"), "{error}");

@@ -1,0 +1,260 @@
+//! The native half of `fetch.js`.
+//!
+//! ```text
+//!  fetchSend ─► the shard's client ─► a turn: the head as an array, the body as a stream with a number
+//!      ▲             ▲
+//!  fetchNumber   fetchAbort, at any time: the request, or later the body, is given up
+//! ```
+
+use bytes::Bytes;
+use data_url::DataUrl;
+use futures::StreamExt as _;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use url::{Position, Url};
+
+use super::promise::{Thrown, out_of_memory, promise};
+use super::stream;
+use crate::egress::{EgressError, Outgoing, RedirectMode, Request, Response};
+use crate::engine::collection::make_room;
+use crate::engine::invocation::InvocationId;
+use crate::engine::outbound::{Abortee, Outbound, received};
+use crate::engine::state::State;
+use crate::engine::streams::{Body, ByteStream, Incoming};
+use crate::engine::string::{array_of, from_name, from_octets, to_bytes, to_octets};
+
+/// What a request's headers may come to. What common servers take is less.
+const HEADERS: usize = 64 * 1024;
+
+/// The longest `data:` URL, in characters: some milliseconds to decode.
+const DATA: usize = 2 << 20;
+
+/// What a request came to.
+enum Outcome {
+    Response(Response, Option<Abortee>),
+    Failed(EgressError),
+    /// JavaScript knows why.
+    Aborted,
+}
+
+/// A response for JavaScript, without its headers.
+pub(super) struct Fetched<'a> {
+    pub(super) status: u16,
+    pub(super) reason: Bytes,
+    pub(super) url: &'a str,
+    pub(super) redirected: bool,
+    pub(super) body: Option<Body>,
+}
+
+/// `invocationNow()` → the number of the invocation on whose behalf JavaScript is running; 0 where there is none.
+pub(super) fn invocation_now(
+    scope: &mut v8::PinScope<'_, '_>,
+    _: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    rv.set_double(State::of(scope).current(scope).map_or(0.0, InvocationId::to_number));
+}
+
+/// `fetchNumber()` → by which a request can be given up.
+pub(super) fn number(
+    scope: &mut v8::PinScope<'_, '_>,
+    _: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    rv.set_uint32(Outbound::of(scope).aborts.next());
+}
+
+/// `fetchAbort(number)`
+pub(super) fn abort(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+    let number = args.get(0).uint32_value(scope).unwrap_or_default();
+    Outbound::of(scope).aborts.abort(number);
+}
+
+/// `fetchSend(number, method, url, headers, redirect, body, owner, stream)`: the number 0 where nobody gives it up; the
+/// body a string, a view, null, or `undefined` for a stream of the invocation `owner`.
+///
+/// → a promise of `[status, statusText, url, redirected, headers, owner, stream]`, the last two null where there is no
+/// body, or of `[stage, message]`, or of null where it was given up.
+pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
+    let state = State::of(scope);
+    let outbound = Outbound::of(scope);
+    let Some(invocation) = state.current(scope) else {
+        return Thrown::type_error("fetch belongs to an invocation, and this one has ended").throw(scope);
+    };
+    let request = match request(scope, &args) {
+        Ok(request) => request,
+        Err(thrown) => return thrown.throw(scope),
+    };
+    let number = args.get(0).uint32_value(scope).unwrap_or_default();
+    let abortee = (number != 0).then(|| outbound.aborts.enter(number));
+    let account = outbound.account(&state, invocation);
+    let client = outbound.client.clone();
+    let fetching = async move { client.fetch(&account, request).await };
+    // From here on, before anything has been polled.
+    let fetching = match abortee {
+        Some(abortee) => Ok((abortee.follow(fetching), abortee)),
+        None => Err(fetching),
+    };
+    let work = async move {
+        let (fetched, abortee) = match fetching {
+            Ok((fetching, abortee)) => (fetching.await.ok(), Some(abortee)),
+            Err(fetching) => (Some(fetching.await), None),
+        };
+        Ok(match fetched {
+            Some(Ok(response)) => Outcome::Response(response, abortee),
+            Some(Err(error)) => Outcome::Failed(error),
+            None => Outcome::Aborted,
+        })
+    };
+    promise(scope, rv, work, move |scope, fetched| match fetched {
+        Outcome::Response(response, abortee) => response_head(scope, invocation, response, abortee),
+        Outcome::Failed(error) => failure(scope, error.stage().as_str(), &error.to_string()),
+        Outcome::Aborted => Ok(v8::null(scope).into()),
+    });
+}
+
+fn request(scope: &mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) -> Result<Request, Thrown> {
+    let method = args.get(1).to_rust_string_lossy(scope);
+    let method = Method::from_bytes(method.as_bytes()).map_err(|_| Thrown::type_error("It has no method of HTTP"))?;
+    let url = args.get(2).to_rust_string_lossy(scope);
+    let url = Url::parse(&url).map_err(|_| Thrown::type_error("It has no URL"))?;
+    let headers = headers(scope, args.get(3))?;
+    let redirect = match args.get(4).to_rust_string_lossy(scope).as_str() {
+        "error" => RedirectMode::Error,
+        "manual" => RedirectMode::Manual,
+        _ => RedirectMode::Follow,
+    };
+    let body = args.get(5);
+    let body = if body.is_null() {
+        Outgoing::Empty
+    } else if body.is_undefined() {
+        let (owner, number) = stream(scope, args.get(6), args.get(7));
+        let state = State::of(scope);
+        let taken = state.invocations.borrow_mut().get_mut(owner).and_then(|owner| owner.streams.take(number));
+        let gone = "The body cannot be read any more: the invocation that it belongs to has ended";
+        outgoing(taken.ok_or_else(|| Thrown::type_error(gone))?, &headers)
+    } else {
+        Outgoing::Full(to_bytes(scope, body).ok_or_else(out_of_memory)?)
+    };
+    Ok(Request { method, url, headers, body, redirect })
+}
+
+/// A stream is as long as the request's Content-Length says, if it says so: nothing more is sent, and less breaks it off.
+fn outgoing(incoming: Incoming, headers: &HeaderMap) -> Outgoing {
+    let stream: ByteStream = match incoming {
+        Incoming::Body(Body::Full(bytes)) => return Outgoing::Full(bytes),
+        Incoming::Body(Body::Stream(stream)) => stream,
+        Incoming::Pipe(reader) => reader.boxed_local(),
+    };
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let bytes = stream.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string()))).boxed_local();
+    Outgoing::Stream { bytes, length }
+}
+
+/// Looks at each anew: a Worker can get hold of the list (see `respond`).
+fn headers(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) -> Result<HeaderMap, Thrown> {
+    let malformed = || Thrown::type_error("It has headers that HTTP cannot have");
+    let Ok(list) = list.try_cast::<v8::Array>() else { return Ok(HeaderMap::new()) };
+    let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
+    let mut left = HEADERS;
+    let mut headers = HeaderMap::with_capacity((list.length() / 2).min(16) as usize);
+    for pair in 0..list.length() / 2 {
+        let (name, value) = string(2 * pair).zip(string(2 * pair + 1)).ok_or_else(malformed)?;
+        let too_large = || Thrown::type_error(format!("Its headers are larger than {HEADERS} bytes"));
+        left = left.checked_sub(name.length() + value.length() + 32).ok_or_else(too_large)?;
+        let name = HeaderName::from_bytes(&to_octets(scope, name)).map_err(|_| malformed())?;
+        let value = HeaderValue::from_maybe_shared(to_octets(scope, value)).map_err(|_| malformed())?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+fn response_head<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    invocation: InvocationId,
+    response: Response,
+    abortee: Option<Abortee>,
+) -> Result<v8::Local<'s, v8::Value>, Thrown> {
+    let Response { status, reason, headers, url, redirected, body } = response;
+    let body = body.map(|body| Body::Stream(received(body, abortee)));
+    let reason = reason.chars().map(|character| character as u8).collect();
+    let strings = headers.iter().flat_map(|(name, value)| {
+        [from_name(scope, name.as_str()).map(v8::Local::from), from_octets(scope, value.as_bytes()).map(v8::Local::from)]
+    });
+    let strings = strings.collect();
+    head(scope, invocation, Fetched { status: status.as_u16(), reason, url: url.as_str(), redirected, body }, strings)
+}
+
+/// The response's head for JavaScript, its body among the invocation's streams.
+///
+/// # Arguments
+/// * `headers` - name, value, name, value, …; `None` where there was no memory for them.
+pub(super) fn head<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    invocation: InvocationId,
+    response: Fetched<'_>,
+    headers: Option<Vec<v8::Local<'s, v8::Value>>>,
+) -> Result<v8::Local<'s, v8::Value>, Thrown> {
+    let Fetched { status, reason, url, redirected, body } = response;
+    let stream = body.and_then(|body| {
+        let state = State::of(scope);
+        let mut invocations = state.invocations.borrow_mut();
+        Some(invocations.get_mut(invocation)?.streams.add(body))
+    });
+    let nothing: v8::Local<'_, v8::Value> = v8::null(scope).into();
+    let (owner, number) = match stream {
+        Some(number) => (
+            v8::Number::new(scope, invocation.to_number()).into(),
+            v8::Number::new(scope, number.to_number()).into(),
+        ),
+        None => (nothing, nothing),
+    };
+    let headers = headers.ok_or_else(out_of_memory)?;
+    let list = v8::Array::new_with_elements(scope, &headers);
+    let parts: [v8::Local<'_, v8::Value>; 7] = [
+        v8::Integer::new(scope, status.into()).into(),
+        from_octets(scope, &reason).ok_or_else(out_of_memory)?.into(),
+        from_octets(scope, url.as_bytes()).ok_or_else(out_of_memory)?.into(),
+        v8::Boolean::new(scope, redirected).into(),
+        list.into(),
+        owner,
+        number,
+    ];
+    Ok(v8::Array::new_with_elements(scope, &parts).into())
+}
+
+/// `[stage, message]`
+pub(super) fn failure<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    stage: &str,
+    message: &str,
+) -> Result<v8::Local<'s, v8::Value>, Thrown> {
+    let stage = from_name(scope, stage).ok_or_else(out_of_memory)?;
+    let message = v8::String::new(scope, message).ok_or_else(out_of_memory)?;
+    Ok(v8::Array::new_with_elements(scope, &[stage.into(), message.into()]).into())
+}
+
+/// `dataUrl(url)` → `[type, bytes, url]` of a `data:` URL (Fetch §6), the last without its fragment; null when it is not one.
+pub(super) fn data_url(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    rv.set_null();
+    let Ok(url) = args.get(0).try_cast::<v8::String>() else { return };
+    if url.length() > DATA {
+        let why = format!("A data: URL may have {DATA} characters; fetch what is longer from somewhere");
+        return Thrown::type_error(why).throw(scope);
+    }
+    let url = url.to_rust_string_lossy(scope);
+    let Ok(parsed) = DataUrl::process(&url) else { return };
+    let Ok((bytes, _fragment)) = parsed.decode_to_vec() else { return };
+    let counted = make_room(scope, bytes.len()).and_then(|buffers| buffers.count(bytes));
+    let Some(counted) = counted else { return out_of_memory().throw(scope) };
+    let kind = parsed.mime_type().to_string();
+    let plain = url.split('#').next().unwrap_or_default();
+    let Some(kind) = from_octets(scope, kind.as_bytes()) else { return };
+    let Some(plain) = from_octets(scope, plain.as_bytes()) else { return };
+    if let Some(array) = array_of(scope, counted) {
+        rv.set(v8::Array::new_with_elements(scope, &[kind.into(), array.into(), plain.into()]).into());
+    }
+}

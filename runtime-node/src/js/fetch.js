@@ -1,0 +1,124 @@
+// fetch (Fetch §5.6), as far as there is something behind it on a server: no cache, no cookies, no other origin's
+// permission to ask for.
+//
+// Native code sends the request, follows redirects, undoes content codings and says when the head of a response is there
+// (`ops/fetch.rs`). The body of a request goes there, and that of a response stays there, until somebody looks at it: one
+// that is handed on is never seen by JavaScript.
+(function (internal) {
+  "use strict";
+
+  const {
+    Error, ObjectDefineProperty, PromisePrototypeThen, PromiseWithResolvers, RegExpPrototypeExec, TypeError,
+  } = internal.primordials;
+  const { needs } = internal.webidl;
+  const { ops } = internal;
+  const bodies = internal.body;
+
+  const DATA = /^data:/;
+
+  internal.fetch = internal.later(["fetch"], () => {
+    // What became of it is its message; at which stage, and what to do, is its cause's.
+    function failed(stage, message, cause = undefined) {
+      if (cause === undefined) {
+        cause = new Error(message);
+        ObjectDefineProperty(cause, "stage", { __proto__: null, value: stage, writable: true, configurable: true });
+      }
+      return new TypeError(`fetch failed: ${message}`, { __proto__: null, cause });
+    }
+
+    // A request's body, taken out of it: {content, owner, number, pipe} as `fetchSend` has it, and the pipe that is
+    // written by its stream, if there is one.
+    function outgoing(body) {
+      if (body === null) return { __proto__: null, content: null, owner: 0, number: 0, pipe: null };
+      const source = bodies.take(body);
+      if (source === null) {
+        const pipe = bodies.pipeOf(body.stream, ops.invocationNow());
+        return { __proto__: null, content: undefined, owner: pipe.owner, number: pipe.number, pipe };
+      }
+      if (bodies.isNative(source)) {
+        return { __proto__: null, content: undefined, owner: source.owner, number: source.number, pipe: null };
+      }
+      return { __proto__: null, content: source, owner: 0, number: 0, pipe: null };
+    }
+
+    // The Response to a request's record (`request.js`), of an origin or of the Worker that is bound at the place `service`.
+    async function send(r, service = null) {
+      const { signal } = r;
+      if (signal !== null && internal.abort().isAborted(signal)) throw abandon(r, internal.abort().abortReason(signal));
+      if (service === null && RegExpPrototypeExec(DATA, r.url) !== null) return ofData(r);
+      const sent = outgoing(r.body);
+      const { promise, resolve, reject } = PromiseWithResolvers();
+      let broken = null;
+      if (sent.pipe !== null) {
+        // The request then breaks off, and is told here.
+        PromisePrototypeThen(sent.pipe.over, undefined, (error) => {
+          broken = { __proto__: null, error };
+        });
+      }
+      let source = null;
+      let number = 0;
+      if (signal !== null) {
+        number = ops.fetchNumber();
+        internal.abort().onAbort(signal, (reason) => {
+          ops.fetchAbort(number);
+          if (sent.pipe !== null) sent.pipe.leave(reason);
+          if (source !== null) ops.streamCancel(source.owner, source.number);
+          reject(reason);
+        });
+      }
+      const { redirect } = r.options;
+      const { content, owner, number: stream } = sent;
+      const answered = service === null
+        ? ops.fetchSend(number, r.method, r.url, r.list, redirect, content, owner, stream)
+        : ops.serviceSend(number, r.method, r.url, r.list, redirect, content, owner, stream, service);
+      PromisePrototypeThen(answered, resolve, reject);
+      const parts = await promise;
+      if (parts.length === 2) {
+        if (broken !== null) throw failed(parts[0], "the request's body has broken off", broken.error);
+        throw failed(parts[0], parts[1]);
+      }
+      if (parts[5] !== null) source = bodies.native(parts[5], parts[6], signal);
+      return internal.newResponse({
+        __proto__: null,
+        status: parts[0],
+        statusText: parts[1],
+        url: parts[2],
+        redirected: parts[3],
+        list: parts[4],
+        body: source === null ? null : bodies.of(source, null),
+      });
+    }
+
+    // Nobody will send its body; returns the reason.
+    function abandon(r, reason) {
+      if (r.body !== null && r.body.stream !== null && !bodies.isUsed(r.body)) {
+        const streams = internal.streams();
+        PromisePrototypeThen(streams.cancel(r.body.stream, reason), undefined, () => {});
+      }
+      return reason;
+    }
+
+    function ofData(r) {
+      const parts = ops.dataUrl(r.url);
+      if (parts === null) throw failed("request", "its data: URL is malformed");
+      return internal.newResponse({
+        __proto__: null,
+        status: 200,
+        statusText: "OK",
+        url: parts[2],
+        redirected: false,
+        list: ["content-type", parts[0]],
+        body: bodies.of(parts[1], parts[0]),
+      });
+    }
+
+    const { fetch } = {
+      // `return await`, because a promise that is returned is resolved by its `then`, which a Worker may replace.
+      async fetch(input, init = undefined) {
+        needs(arguments.length, 1, "fetch");
+        return await send(internal.requestRecord(input, init));
+      },
+    };
+    return { __proto__: null, fetch, send, failed };
+  });
+})

@@ -1,0 +1,60 @@
+//! Workers that fetch, from origins of this process, on a node that lets them reach it.
+
+#![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
+
+#[path = "fetch/aborts.rs"]
+mod aborts;
+#[path = "fetch/answers.rs"]
+mod answers;
+#[path = "fetch/bodies.rs"]
+mod bodies;
+#[path = "fetch/failures.rs"]
+mod failures;
+#[path = "engine/harness.rs"]
+#[allow(dead_code)] // The other suites want more of it.
+mod harness;
+#[path = "../src/egress/tests/origin.rs"]
+#[allow(dead_code)] // As the client's own tests do.
+mod origin;
+
+use bytes::Bytes;
+use hickory_resolver::Hosts;
+use tenon_runtime_node::egress::{Client, Policy, Settings};
+use tenon_runtime_node::engine::{Engine, FetchResponse};
+use tenon_runtime_node::metrics::EgressMetrics;
+
+/// A test: a name and an async function of a fresh shard.
+macro_rules! fetching {
+    ($($name:ident),+ $(,)?) => {
+        pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
+            vec![$($crate::harness::trial_with(
+                stringify!($name).to_owned(),
+                $crate::reaching,
+                |shard| Box::pin($name(shard)),
+            )),+]
+        }
+    };
+}
+pub(crate) use fetching;
+
+/// Has an engine's Workers reach this machine, under the name `origin.test` as well, and leaves a name that leads inside.
+fn reaching(engine: Engine) -> Engine {
+    let mut hosts = Hosts::default();
+    hosts.read_hosts_conf(&b"127.0.0.1 origin.test\n10.96.0.1 inside.test"[..]).unwrap();
+    let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
+    let settings = Settings::isolated(policy, Vec::new(), hosts);
+    engine.with_egress(Client::new(&settings, EgressMetrics::default()))
+}
+
+/// All of a response as text.
+async fn text(response: FetchResponse) -> String {
+    let body: Bytes = response.body.collect().await.unwrap();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+fn main() {
+    tenon_runtime_node::engine::init();
+    harness::collect_logs();
+    let rooms = [aborts::trials(), answers::trials(), bodies::trials(), failures::trials()];
+    libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
+}

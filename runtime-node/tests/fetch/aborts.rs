@@ -1,0 +1,132 @@
+//! Requests that are given up.
+
+use std::rc::Rc;
+
+use futures::{StreamExt as _, stream};
+use tokio::io::AsyncReadExt as _;
+
+use crate::fetching;
+use crate::harness::{Shard, await_condition};
+use crate::origin::{Origin, streamed};
+use crate::text;
+
+fetching![
+    a_signal_that_is_aborted_already_sends_nothing,
+    an_abort_ends_the_wait_for_an_answer,
+    an_abort_ends_the_body_for_whoever_reads_it,
+    an_abort_leaves_the_requests_stream,
+    a_timeout_is_an_abort,
+    a_cancelled_body_ends_the_exchange,
+];
+
+async fn silent() -> Origin {
+    Origin::by_hand(|mut stream| async move {
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all).await;
+    })
+    .await
+}
+
+/// One whose bodies begin and never end.
+async fn slow() -> Origin {
+    Origin::plain(|_| streamed(stream::iter(["begun".into()]).chain(stream::pending()))).await
+}
+
+async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
+    let body = format!("const origin = '{}'; {body}", origin.url("/"));
+    text(shard.handler(&body).get().await.unwrap()).await
+}
+
+async fn a_signal_that_is_aborted_already_sends_nothing(shard: Rc<Shard>) {
+    let origin = silent().await;
+    let body = "const reason = { mine: true };
+        let left;
+        const body = new ReadableStream({ cancel(why) { left = why } });
+        const caught = await fetch(origin, { signal: AbortSignal.abort(reason), method: 'POST', body, duplex: 'half' }).catch((e) => e);
+        const plain = await fetch(origin, { signal: AbortSignal.abort() }).catch((e) => e.name);
+        return Response.json([caught === reason, left === reason, plain])";
+    assert_eq!(answer(&shard, &origin, body).await, r#"[true,true,"AbortError"]"#);
+    assert_eq!(origin.connections.get(), 0);
+}
+
+async fn an_abort_ends_the_wait_for_an_answer(shard: Rc<Shard>) {
+    let origin = silent().await;
+    let body = "const controller = new AbortController();
+        setTimeout(() => controller.abort('enough'), 30);
+        const reason = await fetch(origin, { signal: controller.signal }).catch((e) => e);
+        return new Response(reason)";
+    assert_eq!(answer(&shard, &origin, body).await, "enough");
+    await_condition("the end of the connection", || origin.open.get() == 0).await;
+    assert_eq!(origin.connections.get(), 1);
+}
+
+async fn an_abort_ends_the_body_for_whoever_reads_it(shard: Rc<Shard>) {
+    let origin = slow().await;
+    let body = "const ends = [];
+        for (const read of [
+          (r) => r.text(),
+          (r) => r.clone().text(),
+          async (r) => { const reader = r.body.getReader(); await reader.read(); await reader.read() },
+          async (r, abort) => { const reader = r.body.getReader(); await reader.read(); abort(); await reader.read() },
+          async (r, abort) => { abort(); await r.text() },
+          async (r, abort) => { abort(); await r.body.getReader().read() },
+        ]) {
+          const controller = new AbortController();
+          const response = await fetch(origin, { signal: controller.signal });
+          setTimeout(() => controller.abort('enough'), 30);
+          ends.push(await read(response, () => controller.abort('at once')).catch((e) => e));
+        }
+        return Response.json(ends)";
+    let expected = r#"["enough","enough","enough","at once","at once","at once"]"#;
+    assert_eq!(answer(&shard, &origin, body).await, expected);
+    await_condition("the end of the connections", || origin.open.get() == 0).await;
+}
+
+async fn an_abort_leaves_the_requests_stream(shard: Rc<Shard>) {
+    let origin = silent().await;
+    let body = "let left;
+        const body = new ReadableStream({
+          start(c) { c.enqueue(new TextEncoder().encode('begun')) },
+          cancel(why) { left = why },
+        });
+        const signal = AbortSignal.timeout(30);
+        const caught = await fetch(origin, { method: 'POST', body, duplex: 'half', signal }).catch((e) => e);
+        return Response.json([caught.name, caught === left])";
+    assert_eq!(answer(&shard, &origin, body).await, r#"["TimeoutError",true]"#);
+    await_condition("the end of the connection", || origin.open.get() == 0).await;
+}
+
+async fn a_timeout_is_an_abort(shard: Rc<Shard>) {
+    let origin = silent().await;
+    let body = "return new Response(await fetch(origin, { signal: AbortSignal.timeout(20) }).catch((e) => e.name))";
+    assert_eq!(answer(&shard, &origin, body).await, "TimeoutError");
+}
+
+async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
+    let origin = slow().await;
+    let body = "const response = await fetch(origin);
+        await response.body.cancel();
+        const other = await fetch(origin);
+        const reader = other.body.getReader();
+        await reader.read();
+        await reader.cancel();
+        await scheduler.wait(100);
+        return new Response('cancelled')";
+    let answered = answer(&shard, &origin, body);
+    let mut answered = std::pin::pin!(answered);
+    let (mut seen, mut ended) = (0, false);
+    // While the invocation is still there.
+    while !ended {
+        tokio::select! {
+            text = &mut answered => {
+                assert_eq!((text.as_str(), seen), ("cancelled", 2));
+                ended = true;
+            }
+            () = tokio::time::sleep(std::time::Duration::from_millis(5)) => {
+                if origin.open.get() == 0 {
+                    seen = seen.max(origin.connections.get());
+                }
+            }
+        }
+    }
+}

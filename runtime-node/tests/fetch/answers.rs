@@ -1,0 +1,169 @@
+//! What a Worker sees of a response, and an origin of a request.
+
+use std::rc::Rc;
+
+use crate::fetching;
+use crate::harness::{Shard, Worker};
+use crate::origin::{self, Origin, redirect};
+use crate::text;
+
+fetching![
+    a_response_is_what_the_origin_answered,
+    every_kind_of_body_is_sent_with_its_type,
+    a_request_can_be_handed_on_and_its_response_too,
+    a_responses_headers_are_immutable_and_cookies_are_there,
+    redirects_are_followed_handed_out_or_refused,
+    answers_without_a_body_have_null,
+    fetches_run_at_once,
+    a_module_can_fetch_while_it_is_evaluated,
+    a_data_url_is_its_own_answer,
+    fetch_is_what_the_platform_says,
+];
+
+/// A Worker whose handler is this body, where `origin` is the origin's URL.
+fn worker(shard: &Shard, origin: &Origin, body: &str) -> Worker {
+    shard
+        .handler(&format!("const origin = env.ORIGIN; {body}"))
+        .var("ORIGIN", origin.url("").as_str().trim_end_matches('/'))
+}
+
+async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
+    text(worker(shard, origin, body).get().await.unwrap()).await
+}
+
+async fn a_response_is_what_the_origin_answered(shard: Rc<Shard>) {
+    let origin = Origin::plain(|asked| {
+        let mut answer = origin::text("tea");
+        *answer.status_mut() = 418.try_into().unwrap();
+        answer.headers_mut().insert("x-path", asked.uri().to_string().parse().unwrap());
+        answer
+    })
+    .await;
+    let body = "const r = await fetch(`${origin}/a?b#c`);
+        return Response.json([r.status, r.statusText, r.ok, r.type, r.url.endsWith('/a?b'), r.redirected,
+          r.headers.get('X-Path'), r.bodyUsed, await r.text(), r.bodyUsed])";
+    let expected = r#"[418,"I'm a teapot",false,"basic",true,false,"/a?b",false,"tea",true]"#;
+    // Fetch serializes a response's URL without its fragment.
+    assert_eq!(answer(&shard, &origin, body).await, expected);
+}
+
+async fn every_kind_of_body_is_sent_with_its_type(shard: Rc<Shard>) {
+    let origin = Origin::plain(|asked| {
+        let header = |name: &str| asked.headers().get(name).map_or("-", |value| value.to_str().unwrap()).to_owned();
+        let body = String::from_utf8_lossy(asked.body());
+        origin::text(&format!("{} {} {} {body}", asked.method(), header("content-type"), header("content-length")))
+    })
+    .await;
+    let body = "const bodies = ['caf\\u00e9', new Uint8Array([104, 105]), new URLSearchParams({ a: '1 2' }), null,
+          new ReadableStream({ start(c) { c.enqueue(new TextEncoder().encode('str')); c.enqueue(new TextEncoder().encode('eam')); c.close() } })];
+        const answers = [];
+        for (const body of bodies) {
+          const r = await fetch(origin, { method: 'post', body, duplex: 'half' });
+          answers.push(await r.text());
+        }
+        return new Response(answers.join('\\n'))";
+    let expected = [
+        "POST text/plain;charset=UTF-8 5 caf\u{e9}",
+        "POST - 2 hi",
+        "POST application/x-www-form-urlencoded;charset=UTF-8 5 a=1+2",
+        "POST - 0 ",
+        "POST - - stream",
+    ];
+    assert_eq!(answer(&shard, &origin, body).await.lines().collect::<Vec<_>>(), expected);
+}
+
+async fn a_request_can_be_handed_on_and_its_response_too(shard: Rc<Shard>) {
+    let origin = Origin::plain(|asked| {
+        let greeting = asked.headers().get("x-greeting").map_or("", |value| value.to_str().unwrap());
+        origin::text(&format!("{} {greeting} {:?}", asked.uri(), asked.body()))
+    })
+    .await;
+    let proxy = worker(&shard, &origin, "return fetch(new Request(origin + new URL(request.url).pathname, request))");
+    let proxy = proxy.start().await.unwrap();
+    assert_eq!(text(proxy.get("/x").await.unwrap()).await, "/x hello b\"\"");
+    let body = tenon_runtime_node::engine::Body::Full("given".into());
+    assert_eq!(text(proxy.post(body).await.unwrap()).await, "/ hello b\"given\"");
+    let pieces = futures::stream::iter([Ok("in ".into()), Ok("pieces".into())]);
+    let body = tenon_runtime_node::engine::Body::Stream(Box::pin(pieces));
+    assert_eq!(text(proxy.post(body).await.unwrap()).await, "/ hello b\"in pieces\"");
+}
+
+async fn a_responses_headers_are_immutable_and_cookies_are_there(shard: Rc<Shard>) {
+    let origin =
+        Origin::raw(b"HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 0\r\n\r\n").await;
+    let body = "const r = await fetch(origin);
+        let thrown;
+        try { r.headers.set('x', 'y') } catch (error) { thrown = error.name }
+        const copy = new Response(r.body, r);
+        copy.headers.set('x', 'y');
+        return Response.json([r.headers.getSetCookie(), thrown, copy.headers.get('x')])";
+    assert_eq!(answer(&shard, &origin, body).await, r#"[["a=1","b=2"],"TypeError","y"]"#);
+}
+
+async fn redirects_are_followed_handed_out_or_refused(shard: Rc<Shard>) {
+    let origin = Origin::plain(|asked| match asked.uri().path() {
+        "/" => redirect(302, "/end"),
+        _ => origin::text(asked.method().as_str()),
+    })
+    .await;
+    let body = "const followed = await fetch(origin, { method: 'POST', body: 'x' });
+        const manual = await fetch(origin, { redirect: 'manual' });
+        let error;
+        try { await fetch(origin, { redirect: 'error' }) } catch (e) { error = e }
+        return Response.json([followed.redirected, followed.url.endsWith('/end'), await followed.text(),
+          manual.status, manual.headers.get('location'), manual.redirected, error.name, error.cause.stage])";
+    let expected = r#"[true,true,"GET",302,"/end",false,"TypeError","redirect"]"#;
+    assert_eq!(answer(&shard, &origin, body).await, expected);
+}
+
+async fn answers_without_a_body_have_null(shard: Rc<Shard>) {
+    let origin = Origin::raw(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+    let body = "const none = await fetch(origin);
+        return Response.json([none.body, await none.text()])";
+    assert_eq!(answer(&shard, &origin, body).await, r#"[null,""]"#);
+}
+
+async fn fetches_run_at_once(shard: Rc<Shard>) {
+    let origin = Origin::serve(None, |asked| {
+        Box::pin(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            origin::text(asked.uri().path())
+        })
+    })
+    .await;
+    let body = "const all = await Promise.all(Array.from({ length: 40 }, async (_, i) => (await fetch(`${origin}/${i}`)).text()));
+        return Response.json(all.every((path, i) => path === `/${i}`))";
+    let began = std::time::Instant::now();
+    assert_eq!(answer(&shard, &origin, body).await, "true");
+    assert!(began.elapsed() < std::time::Duration::from_millis(1_500), "{:?}", began.elapsed());
+}
+
+async fn a_module_can_fetch_while_it_is_evaluated(shard: Rc<Shard>) {
+    let origin = Origin::plain(|_| origin::text("early")).await;
+    let source = format!(
+        "const early = await (await fetch('{}')).text(); export default {{ fetch: () => new Response(early) }}",
+        origin.url("/")
+    );
+    assert_eq!(text(shard.worker(&source).get().await.unwrap()).await, "early");
+}
+
+async fn a_data_url_is_its_own_answer(shard: Rc<Shard>) {
+    let origin = Origin::plain(|_| origin::text("")).await;
+    let body = "const show = async (url) => { const r = await fetch(url); return [r.status, r.headers.get('content-type'), await r.text()] };
+        let malformed;
+        try { await fetch('data:no-comma') } catch (e) { malformed = e.name }
+        return Response.json([await show('data:,a%20b'), await show('DATA:text/html;base64,PGI+'), (await fetch('data:,x#y')).url, malformed])";
+    let expected = r#"[[200,"text/plain;charset=US-ASCII","a b"],[200,"text/html","<b>"],"data:,x","TypeError"]"#;
+    assert_eq!(answer(&shard, &origin, body).await, expected);
+}
+
+async fn fetch_is_what_the_platform_says(shard: Rc<Shard>) {
+    let origin = Origin::plain(|_| origin::text("")).await;
+    let body = "const none = await fetch().catch((e) => e.name);
+        const bad = await fetch('no url').catch((e) => e.name);
+        const user = await fetch('http://a:b@c/').catch((e) => e.name);
+        const get = await fetch(origin, { body: 'x' }).catch((e) => e.name);
+        return Response.json([typeof fetch, fetch.name, fetch.length, none, bad, user, get, fetch('data:,') instanceof Promise])";
+    let expected = r#"["function","fetch",1,"TypeError","TypeError","TypeError","TypeError",true]"#;
+    assert_eq!(answer(&shard, &origin, body).await, expected);
+}
