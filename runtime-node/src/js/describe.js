@@ -23,6 +23,8 @@
   // The same, by a function that gives a flat list [name, value, …].
   internal.describeBy = (title, is, entries) => {
     const { describers } = internal;
-    describers[describers.length] = (value) => (is(value) ? { title, entries: entries(value) } : null);
+    // First of all: what is made later may be a kind of what there is.
+    for (let i = describers.length; i > 0; i--) describers[i] = describers[i - 1];
+    describers[0] = (value) => (is(value) ? { title, entries: entries(value) } : null);
   };
 })

@@ -78,8 +78,24 @@
   const ESCAPED = /[%+]/;
   const UNSAFE = /[^*\-._0-9A-Za-z]/;
 
+  // What native code, which cannot be terminated, goes through at a time.
+  const STEP = 2 ** 16;
+
+  function parseEscaped(string) {
+    if (string.length <= STEP) return internal.ops.formParse(string);
+    const list = [];
+    for (let from = 0; from < string.length;) {
+      let to = StringPrototypeIndexOf(string, "&", from + STEP);
+      if (to < 0) to = string.length;
+      const some = internal.ops.formParse(StringPrototypeSlice(string, from, to));
+      for (let i = 0; i < some.length; i++) ArrayPrototypePush(list, some[i]);
+      from = to + 1;
+    }
+    return list;
+  }
+
   function parseForm(string) {
-    if (RegExpPrototypeExec(ESCAPED, string) !== null) return internal.ops.formParse(string);
+    if (RegExpPrototypeExec(ESCAPED, string) !== null) return parseEscaped(string);
     const list = [];
     const end = string.length;
     for (let from = 0; from < end;) {
@@ -386,6 +402,7 @@
     const u = parse(input, undefined);
     return u !== null && (u.usernameEnd > u.usernameStart || u.passwordEnd > u.passwordStart);
   };
+  internal.parseForm = parseForm;
   internal.isURLSearchParams = isParams;
   internal.serializeURLSearchParams = (params) => serializeForm(listOf(params));
   internal.searchParamsList = listOf;

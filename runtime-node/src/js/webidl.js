@@ -5,9 +5,10 @@
   "use strict";
 
   const {
-    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, ArrayPrototypeIncludes, DataViewPrototypeGetBuffer,
-    DataViewPrototypeGetByteLength, DataViewPrototypeGetByteOffset, IteratorPrototype, MathTrunc, NumberIsFinite,
-    ObjectDefineProperty, ObjectFreeze, ObjectPrototypePropertyIsEnumerable, ObjectSetPrototypeOf,
+    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, ArrayPrototypeIncludes, BigInt, BigIntAsIntN,
+    DataViewPrototypeGetBuffer, DataViewPrototypeGetByteLength, DataViewPrototypeGetByteOffset, IteratorPrototype,
+    MathAbs, MathFloor, MathMax, MathMin, MathTrunc, Number, NumberIsFinite, NumberIsNaN, ObjectDefineProperty,
+    ObjectFreeze, ObjectPrototypePropertyIsEnumerable, ObjectSetPrototypeOf,
     RegExpPrototypeExec, ReflectApply, RangeError, ReflectOwnKeys, StringPrototypeToWellFormed, SymbolIterator,
     SymbolToStringTag, TypeError, TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength,
     TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
@@ -52,6 +53,31 @@
     return wrapped < 0 ? wrapped + size : wrapped + 0;
   }
 
+  // A `long long`, wrapping likewise; exact below 2⁵³.
+  function longLong(value) {
+    const number = +value;
+    if (!NumberIsFinite(number)) return 0;
+    const integer = MathTrunc(number) + 0;
+    return MathAbs(integer) < 2 ** 63 ? integer : Number(BigIntAsIntN(64, BigInt(integer)));
+  }
+
+  // The same with [Clamp]: the nearest of the integers that a number can say, of two as near the even one.
+  function clamped(value) {
+    const number = +value;
+    if (NumberIsNaN(number)) return 0;
+    const bounded = MathMin(MathMax(number, -(2 ** 53 - 1)), 2 ** 53 - 1);
+    const below = MathFloor(bounded);
+    const over = bounded - below;
+    return (over > 0.5 || (over === 0.5 && below % 2 !== 0) ? below + 1 : below) + 0;
+  }
+
+  // A finite `double`.
+  function finite(value, what) {
+    const number = +value;
+    if (!NumberIsFinite(number)) throw new TypeError(`${what}: ${number} is not a finite number`);
+    return number;
+  }
+
   // With [EnforceRange]: out of range is an error.
   function enforced(value, maximum, what) {
     const number = +value;
@@ -94,6 +120,16 @@
     return string;
   }
 
+  // A `sequence<T>`, each item converted. The tenant's own iterator runs here.
+  function sequence(value, convert, what) {
+    if (!isObject(value) || typeof value[SymbolIterator] !== "function") {
+      throw new TypeError(`${what}: the argument is not a sequence`);
+    }
+    const list = [];
+    for (const item of value) list[list.length] = convert(item);
+    return list;
+  }
+
   // A `sequence<sequence<T>>` of pairs, or a `record<T, T>`, as one flat list [name, value, name, value, …].
   // The tenant's own iterators and getters run here, as the standard has it.
   function pairs(init, convert, what) {
@@ -130,10 +166,15 @@
 
   // ---- Interfaces
 
+  // The prototypes of all interfaces that have been made so far.
+  const interfaces = [];
+  internal.interfaces = interfaces;
+
   // Makes an interface of a class: members enumerable, its name as its tag, and `constants` on the class and its
   // prototype.
   function expose(constructor, constants = NOTHING) {
     const { prototype, name } = constructor;
+    interfaces[interfaces.length] = prototype;
     const enumerable = { __proto__: null, enumerable: true };
     const members = ReflectOwnKeys(prototype);
     for (let i = 0; i < members.length; i++) {
@@ -225,7 +266,7 @@
 
   internal.webidl = ObjectFreeze({
     __proto__: null,
-    isObject, needs, DOMString, USVString, ByteString, unsigned, enforced, bufferSource, dictionary, enumeration, pairs,
-    handler, expose, iterable,
+    isObject, needs, DOMString, USVString, ByteString, unsigned, longLong, clamped, finite, enforced, bufferSource,
+    dictionary, enumeration, sequence, pairs, handler, expose, iterable,
   });
 })
