@@ -15,12 +15,13 @@
 //! - [`isolate`]: one revision, loaded, and its event loop; [`realm`]: where its [`modules`] are evaluated; [`snapshot`]: what every isolate
 //!   begins from, [`bytecode`]: what need not be compiled again, and [`spare`]: an isolate that waits for a Worker.
 //! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
-//!   that native functions can reach; [`streams`] and [`pipe`]: bytes that come over time; [`response`] and
+//!   that native functions can reach, and [`continuation`], whose the running code is; [`streams`] and [`pipe`]: bytes that come over time; [`response`] and
 //!   [`sending`]: what they answer with, and [`callers`], who may not wait for it.
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
 //!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it.
-//! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`report`]: what the log gets of it,
-//!   [`source_maps`]: by its author's lines, and [`log_rate`]: how much.
+//! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`rejections`], [`report`]: what the log gets of it,
+//!   [`source_maps`]: by its author's lines, and [`log_rate`]: how much; [`outbound`]: what it fetches, and [`services`], the
+//!   Workers that it calls.
 //!
 //! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
 //! and its isolate is condemned where what is left of it cannot be trusted.
@@ -29,6 +30,7 @@ mod bytecode;
 mod callers;
 mod clock;
 mod collection;
+mod continuation;
 mod exception;
 mod fetch;
 mod flags;
@@ -37,13 +39,17 @@ mod invocation;
 mod isolate;
 mod log_rate;
 mod modules;
+mod offload;
 mod ops;
+mod outbound;
 mod pipe;
 mod platform;
 mod realm;
+mod rejections;
 mod report;
 mod response;
 mod sending;
+mod services;
 mod snapshot;
 mod source_maps;
 mod spare;
@@ -63,12 +69,15 @@ use tenon_proto::revision::Limits;
 use tenon_proto::runtime::Header;
 
 use crate::buffers::{self, BufferMetrics, BufferPool};
+use crate::egress;
+use crate::metrics::EgressMetrics;
 
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
 pub use isolate::Isolate;
 pub use platform::init;
 pub use response::{Piece, ResponseBody};
 pub use sending::Sending;
+pub use services::{Answered, Call, Origin, Services};
 pub use streams::{Body, Broken, ByteStream};
 pub use turnstile::Pass;
 pub use watchdog::Watchdog;
@@ -82,6 +91,8 @@ pub struct Engine {
     spares: RefCell<Vec<spare::Spare>>,
     turns: Cell<u64>,
     buffers: BufferPool,
+    egress: Rc<egress::Client>,
+    services: Rc<dyn Services>,
 }
 
 impl Engine {
@@ -95,6 +106,8 @@ impl Engine {
             spares: RefCell::default(),
             turns: Cell::new(0),
             buffers: BufferPool::new(buffers::POOL, BufferMetrics::default()),
+            egress: Rc::new(egress::Client::new(&egress::Settings::default(), EgressMetrics::default())),
+            services: Rc::new(services::NoServices),
         }
     }
 
@@ -102,6 +115,18 @@ impl Engine {
     #[must_use]
     pub fn with_buffers(self, buffers: BufferPool) -> Self {
         Self { buffers, ..self }
+    }
+
+    /// The same with a client that is configured.
+    #[must_use]
+    pub fn with_egress(self, client: egress::Client) -> Self {
+        Self { egress: Rc::new(client), ..self }
+    }
+
+    /// The same with somebody who carries calls of other Workers out.
+    #[must_use]
+    pub fn with_services(self, services: Rc<dyn Services>) -> Self {
+        Self { services, ..self }
     }
 
     /// The shard it was made for.
@@ -147,6 +172,18 @@ pub struct FetchRequest {
     /// Names in lower case.
     pub headers: Vec<Header>,
     pub body: Body,
+    pub origin: Origin,
+}
+
+/// A time of a schedule to deliver.
+pub struct ScheduledEvent {
+    /// For the log.
+    pub request_id: String,
+    /// As the Worker has it.
+    pub cron: String,
+    /// In milliseconds since 1970.
+    pub time_ms: i64,
+    pub origin: Origin,
 }
 
 /// What a Worker answered.

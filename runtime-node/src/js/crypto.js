@@ -40,6 +40,11 @@
         this.#brand;
         return internal.ops.randomUuid();
       }
+
+      get subtle() {
+        this.#brand;
+        return internal.subtleCrypto().subtle;
+      }
     }
     expose(Crypto);
     return { Crypto, crypto: new Crypto(CREATE) };

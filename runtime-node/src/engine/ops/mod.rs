@@ -7,16 +7,22 @@
 
 mod base64;
 mod body;
+mod buffer;
 mod bytes;
 mod clone;
+mod compression;
+mod crypto;
 mod dispatch;
 mod encoding;
+mod fetch;
 mod find;
 mod inspect;
 mod log;
+mod node;
 mod pipe;
 mod promise;
 mod random;
+mod service;
 mod stack;
 mod task;
 mod timers;

@@ -1,0 +1,324 @@
+//! Threads for what computes for long: a shard's own thread would keep its other Workers waiting.
+//!
+//! ```text
+//!   shard ── submit ─► parts │ Worker a: ▪▪▪   ─► thread 0: a part of the first of each Worker, in turn
+//!                            │ Worker b: ▪
+//!                      whole │ Worker a: ▪▪    ─► threads 1…n: one of these, or if there is none the same
+//!   shard ◄── a future of what came of it, and of the CPU time that it took
+//! ```
+//!
+//! Workers take turns, however much each of them asks for. Work that can be done in parts gives way after each; work that
+//! cannot be never has all the threads. What nobody waits for any more is not begun, and thrown away in the middle where it
+//! has parts. The threads are made when they are first needed, and give way to those of shards where there are not enough
+//! processors.
+//!
+//! What an invocation has computed here counts against its CPU limit: a [`Meter`] runs for all that it has under way.
+//!
+//! Knows nothing of V8.
+
+#![allow(unsafe_code)] // Tells the operating system how urgent a thread is.
+
+mod fair;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tenon_proto::id::WorkerId;
+use tokio::sync::oneshot;
+
+use super::watchdog::CpuClock;
+use fair::Fair;
+
+/// How long a part may take while others wait.
+const PART: Duration = Duration::from_millis(5);
+
+/// Below the shards' threads: about a third of a processor where one of these wants all of it.
+const NICE: libc::c_int = 5;
+
+/// Where work waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Work that gives way when its slice is over, or is done within some milliseconds.
+    Parts,
+    /// Work that goes on until it is done.
+    Whole,
+}
+
+/// There is too much waiting already, of this Worker or of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too much work is waiting; wait for some of it before you ask for more")]
+pub(super) struct Crowded;
+
+/// What an invocation may still compute, for all that it has under way.
+pub(super) struct Meter(AtomicU64);
+
+impl Meter {
+    pub(super) fn new(left: Duration) -> Arc<Self> {
+        Arc::new(Self(AtomicU64::new(left.as_nanos().try_into().unwrap_or(u64::MAX))))
+    }
+
+    fn left(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn take(&self, cpu: Duration) {
+        let cpu = cpu.as_nanos().try_into().unwrap_or(u64::MAX);
+        let less = |left: u64| Some(left.saturating_sub(cpu));
+        // It never refuses.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
+/// The time that a piece of work has on a thread.
+pub(super) struct Slice<'a> {
+    clock: CpuClock,
+    began: Duration,
+    left: Duration,
+    is_wanted: &'a dyn Fn() -> bool,
+}
+
+impl Slice<'_> {
+    fn used(&self) -> Duration {
+        self.clock.now().saturating_sub(self.began)
+    }
+
+    /// Whether it is somebody else's turn.
+    pub(super) fn is_over(&self) -> bool {
+        self.used() >= PART.min(self.left)
+    }
+
+    /// Whether anybody still waits for what will come of it, and pays.
+    pub(super) fn is_worth_it(&self) -> bool {
+        self.used() < self.left && (self.is_wanted)()
+    }
+}
+
+/// What has come of a piece of work.
+#[derive(Debug)]
+pub(super) struct Done<T> {
+    /// `None` when it was over what the invocation had left, or failed.
+    pub(super) value: Option<T>,
+    /// What it took.
+    pub(super) cpu: Duration,
+}
+
+/// Has `work` done on another thread, and returns a future of what comes of it. Whoever drops the future does without.
+///
+/// # Arguments
+/// * `who` - with whom the Worker's other work stands in line.
+/// * `work` - is called until it returns what has come of it: `None` means that there is more to do. In the lane of whole
+///   work `None` means that it gave up, as it should when it is not worth it any more.
+///
+/// # Errors
+/// When there is too much waiting.
+pub(super) fn submit<T: Send + 'static>(
+    who: &WorkerId,
+    meter: Arc<Meter>,
+    lane: Lane,
+    work: impl FnMut(&Slice<'_>) -> Option<T> + Send + 'static,
+) -> Result<impl Future<Output = Option<Done<T>>> + 'static, Crowded> {
+    let (answer, answered) = oneshot::channel();
+    let task = Task { work, answer: Some(answer), spent: Duration::ZERO, meter, lane };
+    pool().put(who.clone(), lane, Box::new(task))?;
+    // Nobody answers when the work panicked.
+    Ok(async move { answered.await.ok() })
+}
+
+/// A piece of work, whatever comes of it.
+trait Job: Send {
+    /// Goes on for one slice. Whether it is done.
+    fn go_on(&mut self, clock: CpuClock) -> bool;
+    fn is_wanted(&self) -> bool;
+}
+
+struct Task<T, W> {
+    work: W,
+    answer: Option<oneshot::Sender<Done<T>>>,
+    spent: Duration,
+    meter: Arc<Meter>,
+    lane: Lane,
+}
+
+impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
+    fn go_on(&mut self, clock: CpuClock) -> bool {
+        let Some(answer) = self.answer.as_ref() else { return true };
+        let is_wanted = || !answer.is_closed();
+        let slice = Slice { clock, began: clock.now(), left: self.meter.left(), is_wanted: &is_wanted };
+        let value = if slice.left.is_zero() { None } else { (self.work)(&slice) };
+        let used = slice.used();
+        self.meter.take(used);
+        self.spent += used;
+        if value.is_none() && self.lane == Lane::Parts && !self.meter.left().is_zero() {
+            return false;
+        }
+        if let Some(answer) = self.answer.take() {
+            // Whoever does not want it any more has closed the channel.
+            let _ = answer.send(Done { value, cpu: self.spent });
+        }
+        true
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| !answer.is_closed())
+    }
+}
+
+type Queue = Fair<WorkerId, Box<dyn Job>>;
+
+struct Pool {
+    queues: Mutex<Queues>,
+    has_work: Condvar,
+}
+
+#[derive(Default)]
+struct Queues {
+    parts: Queue,
+    whole: Queue,
+}
+
+impl Queues {
+    fn of(&mut self, lane: Lane) -> &mut Queue {
+        match lane {
+            Lane::Parts => &mut self.parts,
+            Lane::Whole => &mut self.whole,
+        }
+    }
+
+    /// The next piece of work for a thread that takes those of the lanes of `order`.
+    fn next(&mut self, order: &[Lane]) -> Option<(WorkerId, Lane, Box<dyn Job>)> {
+        order.iter().find_map(|lane| self.of(*lane).pop().map(|(who, job)| (who, *lane, job)))
+    }
+}
+
+/// One for all shards of the process.
+fn pool() -> &'static Pool {
+    static POOL: Pool = Pool { queues: Mutex::new(Queues { parts: Fair::new(), whole: Fair::new() }), has_work: Condvar::new() };
+    static THREADS: OnceLock<()> = OnceLock::new();
+    THREADS.get_or_init(|| {
+        let shards = std::thread::available_parallelism().map_or(1, usize::from);
+        for number in 0..=(shards / 4).max(1) {
+            let lanes: &[Lane] = if number == 0 { &[Lane::Parts] } else { &[Lane::Whole, Lane::Parts] };
+            let thread = std::thread::Builder::new().name(format!("offload-{number}"));
+            let thread = thread.spawn(move || POOL.work(lanes));
+            thread.expect("a process that has threads for its shards has some for these");
+        }
+    });
+    &POOL
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        // Nothing panics while it holds the lock, and the queues would be whole if it did.
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, who: WorkerId, lane: Lane, job: Box<dyn Job>) -> Result<(), Crowded> {
+        let mut queues = self.lock();
+        let queue = queues.of(lane);
+        let unwanted = if queue.is_full(&who) { queue.remove(|job| !job.is_wanted()) } else { Vec::new() };
+        let put = queue.push(who, job);
+        drop(queues);
+        // What is thrown away may hold much.
+        drop(unwanted);
+        self.has_work.notify_all();
+        put.map_err(|_job| Crowded)
+    }
+
+    fn work(&self, lanes: &[Lane]) {
+        // SAFETY: takes numbers only; a thread may always become less urgent, and 0 is the calling thread.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+        let clock = CpuClock::of_this_thread();
+        let mut queues = self.lock();
+        loop {
+            let Some((who, lane, mut job)) = queues.next(lanes) else {
+                queues = self.has_work.wait(queues).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(queues);
+            let is_done = !job.is_wanted() || catch_unwind(AssertUnwindSafe(|| job.go_on(clock))).unwrap_or(true);
+            let job = (!is_done).then_some(job);
+            queues = self.lock();
+            if let Some(job) = job {
+                queues.of(lane).put_back(who, job);
+                self.has_work.notify_all();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+    use futures::future::join_all;
+
+    use super::*;
+
+    const PLENTY: Duration = Duration::from_secs(60);
+
+    fn worker(name: &str) -> WorkerId {
+        WorkerId::new("offload", name)
+    }
+
+    /// Work of so many slices.
+    fn slices(count: u32) -> impl FnMut(&Slice<'_>) -> Option<u32> + Send + 'static {
+        let mut done = 0;
+        move |slice| {
+            while !slice.is_over() {}
+            done += 1;
+            (done == count).then_some(done)
+        }
+    }
+
+    #[test]
+    fn work_is_done_and_its_time_told() {
+        let done = submit(&worker("a"), Meter::new(PLENTY), Lane::Parts, slices(2)).unwrap();
+        let done = block_on(done).unwrap();
+        assert_eq!(done.value, Some(2));
+        assert!(done.cpu >= 2 * PART && done.cpu < 20 * PART, "{:?}", done.cpu);
+    }
+
+    #[test]
+    fn a_flood_of_one_worker_keeps_another_waiting_for_no_more_than_a_part_each_time() {
+        let flood: Vec<_> = (0..40).map(|_| submit(&worker("flood"), Meter::new(PLENTY), Lane::Parts, slices(20)).unwrap()).collect();
+        let mut other = Box::pin(submit(&worker("other"), Meter::new(PLENTY), Lane::Parts, slices(5)).unwrap());
+        let flood = Box::pin(join_all(flood));
+        match block_on(futures::future::select(flood, &mut other)) {
+            futures::future::Either::Right((done, _flood)) => assert_eq!(done.unwrap().value, Some(5)),
+            futures::future::Either::Left(_) => panic!("eight hundred parts were done before five"),
+        }
+    }
+
+    #[test]
+    fn whole_work_never_has_all_threads() {
+        let endless = || {
+            move |slice: &Slice<'_>| -> Option<()> {
+                while slice.is_worth_it() {}
+                None
+            }
+        };
+        let hogs: Vec<_> = (0..16).map(|n| submit(&worker(&format!("hog-{n}")), Meter::new(PLENTY), Lane::Whole, endless())).collect();
+        let done = submit(&worker("brief"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
+        assert_eq!(block_on(done).unwrap().value, Some(1));
+        drop(hogs);
+    }
+
+    #[test]
+    fn an_invocation_s_work_ends_with_what_it_has_left_all_of_it() {
+        let meter = Meter::new(4 * PART);
+        let work: Vec<_> = (0..8).map(|_| submit(&worker("poor"), Arc::clone(&meter), Lane::Parts, slices(3)).unwrap()).collect();
+        let done = block_on(join_all(work));
+        let finished = done.iter().flatten().filter(|done| done.value.is_some()).count();
+        let cpu: Duration = done.iter().flatten().map(|done| done.cpu).sum();
+        assert!(finished <= 1 && cpu < 10 * PART, "{finished} in {cpu:?}");
+    }
+
+    #[test]
+    fn a_panic_is_an_answer_that_never_comes_and_the_thread_goes_on() {
+        let panics = |_: &Slice<'_>| -> Option<()> { panic!("a defect of the work") };
+        assert!(block_on(submit(&worker("a"), Meter::new(PLENTY), Lane::Parts, panics).unwrap()).is_none());
+        let done = submit(&worker("a"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
+        assert_eq!(block_on(done).unwrap().value, Some(1));
+    }
+}

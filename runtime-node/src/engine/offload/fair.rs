@@ -1,0 +1,160 @@
+//! A queue in which whoever waits has a turn before anybody has a second one. Plain data.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// How much may wait of one.
+const MOST_OF_ONE: usize = 256;
+
+/// How much may wait of all.
+const MOST: usize = 16_384;
+
+pub(super) struct Fair<K, J> {
+    /// Those who have something waiting, each once; the first is next.
+    ring: VecDeque<K>,
+    /// What waits, of each in the ring.
+    waiting: BTreeMap<K, VecDeque<J>>,
+    len: usize,
+}
+
+impl<K, J> Default for Fair<K, J> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, J> Fair<K, J> {
+    pub(super) const fn new() -> Self {
+        Self { ring: VecDeque::new(), waiting: BTreeMap::new(), len: 0 }
+    }
+}
+
+impl<K: Ord + Clone, J> Fair<K, J> {
+    /// Whether nothing more of `who` is taken.
+    pub(super) fn is_full(&self, who: &K) -> bool {
+        self.len >= MOST || self.waiting.get(who).is_some_and(|jobs| jobs.len() >= MOST_OF_ONE)
+    }
+
+    /// Puts `job` behind what waits of `who`.
+    ///
+    /// # Errors
+    /// Gives it back when there is too much.
+    pub(super) fn push(&mut self, who: K, job: J) -> Result<(), J> {
+        if self.is_full(&who) {
+            return Err(job);
+        }
+        self.put(who, |jobs| jobs.push_back(job));
+        Ok(())
+    }
+
+    /// Takes up to the end of the line what has begun: before what else waits of `who`, after everybody else. It has its
+    /// place.
+    pub(super) fn put_back(&mut self, who: K, job: J) {
+        self.put(who, |jobs| jobs.push_front(job));
+    }
+
+    fn put(&mut self, who: K, put: impl FnOnce(&mut VecDeque<J>)) {
+        let jobs = self.waiting.entry(who.clone()).or_default();
+        if jobs.is_empty() {
+            self.ring.push_back(who);
+        }
+        put(jobs);
+        self.len += 1;
+    }
+
+    /// What is next, and whose it is.
+    pub(super) fn pop(&mut self) -> Option<(K, J)> {
+        let who = self.ring.pop_front()?;
+        let jobs = self.waiting.get_mut(&who)?;
+        let job = jobs.pop_front()?;
+        self.len -= 1;
+        if jobs.is_empty() {
+            self.waiting.remove(&who);
+        } else {
+            self.ring.push_back(who.clone());
+        }
+        Some((who, job))
+    }
+
+    /// Removes, and returns, what `is` says yes to.
+    pub(super) fn remove(&mut self, is: impl Fn(&J) -> bool) -> Vec<J> {
+        let mut removed = Vec::new();
+        for jobs in self.waiting.values_mut() {
+            let (gone, kept): (VecDeque<_>, VecDeque<_>) = std::mem::take(jobs).into_iter().partition(&is);
+            removed.extend(gone);
+            *jobs = kept;
+        }
+        self.waiting.retain(|_, jobs| !jobs.is_empty());
+        let waiting = &self.waiting;
+        self.ring.retain(|who| waiting.contains_key(who));
+        self.len -= removed.len();
+        removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_has_a_turn_before_any_has_a_second() {
+        let mut queue = Fair::new();
+        for job in ["a1", "a2", "a3", "b1", "c1"] {
+            queue.push(job.chars().next().unwrap(), job).unwrap();
+        }
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, job)| job).collect();
+        assert_eq!(order, ["a1", "b1", "c1", "a2", "a3"]);
+    }
+
+    #[test]
+    fn what_has_begun_goes_on_before_what_else_its_owner_has_waiting() {
+        let mut queue = Fair::new();
+        for job in ["a1", "a2", "b1"] {
+            queue.push(job.chars().next().unwrap(), job).unwrap();
+        }
+        let (who, job) = queue.pop().unwrap();
+        queue.put_back(who, job);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, job)| job).collect();
+        assert_eq!(order, ["b1", "a1", "a2"]);
+    }
+
+    #[test]
+    fn one_cannot_fill_it_for_another() {
+        let mut queue = Fair::new();
+        for job in 0..MOST_OF_ONE {
+            queue.push("a", job).unwrap();
+        }
+        assert_eq!(queue.push("a", 7), Err(7));
+        queue.push("b", 8).unwrap();
+        let removed = queue.remove(|job| *job < 100);
+        assert_eq!(removed.len(), 100);
+        queue.push("a", 9).unwrap();
+        assert_eq!(std::iter::from_fn(|| queue.pop()).count(), MOST_OF_ONE - 100 + 2);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_nobody_is_passed_over(pushes in prop::collection::vec((0_u8..5, 0_u8..3), 0..200)) {
+            let mut queue = Fair::new();
+            let (mut pushed, mut popped) = (0, 0);
+            let mut passed: BTreeMap<u8, usize> = BTreeMap::new();
+            for (number, (who, pops)) in pushes.into_iter().enumerate() {
+                queue.push(who, number).unwrap();
+                pushed += 1;
+                passed.entry(who).or_default();
+                for _ in 0..pops {
+                    let Some((next, _)) = queue.pop() else { break };
+                    popped += 1;
+                    passed.values_mut().for_each(|times| *times += 1);
+                    passed.remove(&next);
+                    if queue.waiting.contains_key(&next) {
+                        passed.insert(next, 0);
+                    }
+                    prop_assert!(passed.values().all(|times| *times <= 5), "{passed:?}");
+                }
+            }
+            prop_assert_eq!(std::iter::from_fn(|| queue.pop()).count(), pushed - popped);
+        }
+    }
+}

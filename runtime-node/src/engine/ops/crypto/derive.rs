@@ -1,0 +1,212 @@
+//! Secrets of secrets, each as a ticket: `cryptoHkdf(handle, hash, salt, info, bits)` (RFC 5869), `cryptoPbkdf2(handle, hash,
+//! salt, iterations, bits)` (RFC 8018 §5.2), `cryptoAgree(private, public, bits?)` (ECDH and X25519).
+
+use std::time::Duration;
+
+use aws_lc_rs::{hkdf, hmac};
+use zeroize::Zeroizing;
+
+use super::answer::{Effort, Output, answer, failed};
+use super::arguments::{bytes, hash, key, number};
+use super::digest::Hash;
+use super::keys::{Key, Secret};
+use crate::engine::collection::make_room;
+use crate::engine::offload::{Lane, Slice};
+use crate::engine::ops::promise::{Thrown, out_of_memory};
+
+pub(crate) fn hkdf(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let Some(key) = key(scope, args.get(0)) else { return };
+    let Some(hash) = hash(scope, args.get(1)) else { return };
+    let Some(salt) = bytes(scope, args.get(2)) else { return };
+    let Some(info) = bytes(scope, args.get(3)) else { return };
+    let len = number(scope, args.get(4)) as usize / 8;
+    // Each block hashes the info again.
+    let blocks = len.div_ceil(hash.len());
+    if blocks > 255 {
+        let most = 255 * hash.len() * 8;
+        let limit = format!("HKDF with this hash gives {most} bits at most, and not {}", len * 8);
+        return Thrown::dom("OperationError", limit).throw(scope);
+    }
+    let effort = Effort::of_bytes(salt.len() + blocks * (info.len() + hash.len()) + key.secret().map_or(0, <[u8]>::len));
+    answer(scope, result, effort, move |_| Some(expand(hash, key.secret()?, &salt, &info, len)));
+}
+
+fn expand(hash: Hash, secret: &[u8], salt: &[u8], info: &[u8], len: usize) -> Result<Output, Thrown> {
+    let mut out = Zeroizing::new(vec![0; len]);
+    // `aws-lc-rs` does not take nothing for a length.
+    if len > 0 {
+        let algorithm = match hash {
+            Hash::Sha1 => hkdf::HKDF_SHA1_FOR_LEGACY_USE_ONLY,
+            Hash::Sha256 => hkdf::HKDF_SHA256,
+            Hash::Sha384 => hkdf::HKDF_SHA384,
+            Hash::Sha512 => hkdf::HKDF_SHA512,
+        };
+        let prk = hkdf::Salt::new(algorithm, salt).extract(secret);
+        let filled = prk.expand(&[info], Length(len)).and_then(|okm| okm.fill(&mut out));
+        filled.map_err(|_unspecified| failed())?;
+    }
+    Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut out)))))
+}
+
+/// As `aws-lc-rs` wants it.
+struct Length(usize);
+
+impl hkdf::KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+pub(crate) fn pbkdf2(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let Some(key) = key(scope, args.get(0)) else { return };
+    let Some(hash) = hash(scope, args.get(1)) else { return };
+    let Some(salt) = bytes(scope, args.get(2)) else { return };
+    let (iterations, len) = (number(scope, args.get(3)), number(scope, args.get(4)) as usize / 8);
+    let Some(password) = key.secret() else { return };
+    let Some(room) = make_room(scope, len).and_then(|buffers| buffers.charge(len)) else {
+        return out_of_memory().throw(scope);
+    };
+    let at_least = Pbkdf2::at_least(hash, iterations, len);
+    let little = at_least.is_zero() && salt.len() + password.len() <= LITTLE_INPUT;
+    let effort = if little { Effort::Little } else { Effort::Much { lane: Lane::Parts, at_least } };
+    let mut work = Pbkdf2::new(hmac::Key::new(hash.hmac(), password), salt.to_vec(), iterations, len);
+    answer(scope, result, effort, move |slice| {
+        let _charged = &room;
+        work.go_on(slice).then(|| Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut work.out))))))
+    });
+}
+
+/// What is hashed at once, though it be for one iteration.
+const LITTLE_INPUT: usize = 16 << 10;
+
+/// Iterations between two looks at the clock.
+const STRIDE: u32 = 256;
+
+/// A derivation under way. Each block of the output is the sum of a chain of MACs.
+struct Pbkdf2 {
+    key: hmac::Key,
+    salt: Vec<u8>,
+    iterations: u32,
+    out: Vec<u8>,
+    /// Bytes that are there.
+    done: usize,
+    /// Of the block that is being made: its iterations so far, the last of them, and their sum.
+    iteration: u32,
+    last: Zeroizing<Vec<u8>>,
+    sum: Zeroizing<Vec<u8>>,
+}
+
+impl Pbkdf2 {
+    fn new(key: hmac::Key, salt: Vec<u8>, iterations: u32, len: usize) -> Self {
+        let (last, sum) = Default::default();
+        Self { key, salt, iterations, out: vec![0; len], done: 0, iteration: 0, last, sum }
+    }
+
+    /// What it takes on any processor there is: an iteration is two compressions. Nothing when that is nothing to speak of.
+    fn at_least(hash: Hash, iterations: u32, len: usize) -> Duration {
+        const LITTLE: Duration = Duration::from_micros(100);
+        let nanoseconds = match hash {
+            Hash::Sha1 | Hash::Sha256 => 80,
+            Hash::Sha384 | Hash::Sha512 => 200,
+        };
+        let iterations = u64::from(iterations).saturating_mul(len.div_ceil(hash.len()) as u64);
+        let cost = Duration::from_nanos(iterations.saturating_mul(nanoseconds));
+        if cost < LITTLE { Duration::ZERO } else { cost }
+    }
+
+    /// Goes on until the slice is over. Whether all is there.
+    fn go_on(&mut self, slice: Option<&Slice<'_>>) -> bool {
+        while self.done < self.out.len() {
+            if self.iteration == 0 {
+                self.begin();
+            }
+            let until = self.iterations.min(self.iteration.saturating_add(STRIDE));
+            while self.iteration < until {
+                let next = hmac::sign(&self.key, &self.last);
+                self.last.copy_from_slice(next.as_ref());
+                self.sum.iter_mut().zip(&*self.last).for_each(|(sum, byte)| *sum ^= byte);
+                self.iteration += 1;
+            }
+            if self.iteration == self.iterations {
+                self.end();
+            }
+            if self.done < self.out.len() && slice.is_some_and(Slice::is_over) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn begin(&mut self) {
+        let number = self.done / self.key.algorithm().tag_len() + 1;
+        let mut context = hmac::Context::with_key(&self.key);
+        context.update(&self.salt);
+        context.update(&(number as u32).to_be_bytes());
+        self.last = Zeroizing::new(context.sign().as_ref().to_vec());
+        self.sum = self.last.clone();
+        self.iteration = 1;
+    }
+
+    fn end(&mut self) {
+        let rest = &mut self.out[self.done..];
+        let len = rest.len().min(self.sum.len());
+        rest[..len].copy_from_slice(&self.sum[..len]);
+        self.done += len;
+        self.iteration = 0;
+    }
+}
+
+pub(crate) fn agree(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let (Some(private), Some(public)) = (key(scope, args.get(0)), key(scope, args.get(1))) else { return };
+    let bits = (!args.get(2).is_undefined()).then(|| number(scope, args.get(2)) as usize);
+    answer(scope, result, Effort::Little, move |_| Some(shared(&private, &public, bits)));
+}
+
+fn shared(private: &Key, public: &Key, bits: Option<usize>) -> Result<Output, Thrown> {
+    let (Key::Curve(private), Key::Curve(public)) = (private, public) else { return Err(failed()) };
+    let refused = || Thrown::dom("OperationError", "The public key is none that a secret can be shared with");
+    let secret = Zeroizing::new(private.agree(public).ok_or_else(refused)?);
+    let there = secret.len() * 8;
+    let bits = bits.unwrap_or(there);
+    if bits > there {
+        let message = format!("The secret that the keys share has {there} bits, and not {bits}");
+        return Err(Thrown::dom("OperationError", message));
+    }
+    Ok(Output::Secret(Key::Secret(Secret::of_bits(&secret, bits))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_derivation_in_parts_is_that_of_the_library() {
+        for (hash, theirs) in [
+            (Hash::Sha1, aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA1),
+            (Hash::Sha256, aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA256),
+            (Hash::Sha512, aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA512),
+        ] {
+            for (iterations, len) in [(1, 1), (2, 20), (256, 64), (257, 200), (1000, 33)] {
+                let key = hmac::Key::new(hash.hmac(), b"password");
+                let mut ours = Pbkdf2::new(key, b"salt".to_vec(), iterations, len);
+                assert!(ours.go_on(None));
+                let mut expected = vec![0; len];
+                let count = iterations.try_into().unwrap();
+                aws_lc_rs::pbkdf2::derive(theirs, count, b"salt", b"password", &mut expected);
+                assert_eq!(ours.out, expected, "{hash:?} {iterations} {len}");
+            }
+        }
+    }
+}

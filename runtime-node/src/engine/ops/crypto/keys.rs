@@ -1,0 +1,191 @@
+//! Keys, and the handles by which JavaScript has them.
+//!
+//! ```text
+//!   CryptoKey ── private field ─► ArrayBuffer of 8 bytes ─► its memory: Handle { number } ─► table ─► Key
+//! ```
+//!
+//! A handle is an array buffer whose memory is the key's number in the isolate's table, and belongs to what takes the key
+//! out of the table when it is dropped. So V8's collector decides when that is, on whatever thread it does, and the
+//! isolate's end is one more collection. The key's material is never in V8's heap, is counted against the Worker's memory,
+//! and is overwritten when it goes.
+//!
+//! No Worker ever holds a handle, as `crypto-key.js` sees to. One who did could take another of its own keys for it, and
+//! read none.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use zeroize::Zeroizing;
+
+use super::curve::CurveKey;
+use super::rsa::RsaKey;
+use crate::engine::collection::make_room;
+use crate::engine::heap::Charge;
+use crate::engine::ops::promise::{Thrown, out_of_memory};
+use crate::engine::state::slot;
+
+/// The longest secret that is taken. To use a key begins with hashing or expanding all of it.
+pub(super) const LONGEST_SECRET: usize = 1 << 20;
+
+/// What a key takes at least, with its places in the table and in V8's heap.
+const OVERHEAD: usize = 512;
+
+/// A key's material. What it may be used for is known to JavaScript.
+pub(super) enum Key {
+    Secret(Secret),
+    Rsa(RsaKey),
+    Curve(CurveKey),
+}
+
+/// Bytes that are a key, or came of one.
+pub(super) struct Secret {
+    bytes: Zeroizing<Vec<u8>>,
+    /// Of these so many bits; the rest of the last byte is zero.
+    bits: usize,
+}
+
+impl Secret {
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        let bits = bytes.len() * 8;
+        Self { bytes: Zeroizing::new(bytes), bits }
+    }
+
+    /// The first `bits`, of which there are as many.
+    pub(super) fn of_bits(bytes: &[u8], bits: usize) -> Self {
+        let mut bytes = Zeroizing::new(bytes[..bits.div_ceil(8)].to_vec());
+        if let Some(last) = bytes.last_mut().filter(|_| !bits.is_multiple_of(8)) {
+            *last &= !(0xFF >> (bits % 8));
+        }
+        Self { bytes, bits }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn bits(&self) -> usize {
+        self.bits
+    }
+}
+
+impl Key {
+    /// About how many bytes it keeps.
+    fn size(&self) -> usize {
+        OVERHEAD
+            + match self {
+                Self::Secret(secret) => secret.bytes.len(),
+                Self::Rsa(rsa) => rsa.size(),
+                Self::Curve(_) => CurveKey::SIZE,
+            }
+    }
+
+    pub(super) fn secret(&self) -> Option<&[u8]> {
+        match self {
+            Self::Secret(secret) => Some(secret.bytes()),
+            Self::Rsa(_) | Self::Curve(_) => None,
+        }
+    }
+}
+
+/// An isolate's keys by number. A number is not used again.
+type Table = Mutex<FxHashMap<u64, Arc<Key>>>;
+
+#[derive(Default)]
+struct Keys {
+    last: u64,
+    table: Arc<Table>,
+    /// Those that JavaScript has been promised and not taken yet.
+    tickets: FxHashMap<u64, (Key, Charge)>,
+}
+
+/// What a handle's memory belongs to.
+struct Handle {
+    number: [u8; 8],
+    table: Arc<Table>,
+    _charge: Charge,
+}
+
+impl AsMut<[u8]> for Handle {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.number
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let key = lock(&self.table).remove(&u64::from_ne_bytes(self.number));
+        // When nobody uses it any more, this overwrites it, which nobody need wait for.
+        drop(key);
+    }
+}
+
+fn lock(table: &Table) -> MutexGuard<'_, FxHashMap<u64, Arc<Key>>> {
+    // Nothing panics while it holds the lock, and the table would be whole if it did.
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What keeping `key` is charged for.
+fn charge(scope: &mut v8::PinScope<'_, '_>, key: &Key) -> Result<Charge, Thrown> {
+    let size = key.size();
+    make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or_else(out_of_memory)
+}
+
+/// A handle to `key`.
+///
+/// # Errors
+/// When there is no memory for it.
+pub(super) fn hold<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    key: Key,
+) -> Result<v8::Local<'s, v8::ArrayBuffer>, Thrown> {
+    let charge = charge(scope, &key)?;
+    Ok(held(scope, key, charge))
+}
+
+fn held<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key, charge: Charge) -> v8::Local<'s, v8::ArrayBuffer> {
+    let keys = slot::<Keys>(scope);
+    keys.last += 1;
+    let handle = Handle { number: keys.last.to_ne_bytes(), table: Arc::clone(&keys.table), _charge: charge };
+    lock(&keys.table).insert(keys.last, Arc::new(key));
+    let store = v8::ArrayBuffer::new_backing_store_from_bytes(Box::new(handle));
+    v8::ArrayBuffer::with_backing_store(scope, &store.make_shared())
+}
+
+/// The key of a handle.
+pub(super) fn find(scope: &mut v8::PinScope<'_, '_>, handle: v8::Local<'_, v8::ArrayBuffer>) -> Option<Arc<Key>> {
+    let store = handle.get_backing_store();
+    let mut number = [0; 8];
+    for (byte, cell) in number.iter_mut().zip(store.get(..8)?) {
+        *byte = cell.get();
+    }
+    lock(&slot::<Keys>(scope).table).get(&u64::from_ne_bytes(number)).cloned()
+}
+
+/// A number for which [`take`] gives a handle to `key`, once: what a promise can be resolved with, where a handle would be
+/// shown to the Worker.
+pub(super) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<f64, Thrown> {
+    let charge = charge(scope, &key)?;
+    let keys = slot::<Keys>(scope);
+    keys.last += 1;
+    keys.tickets.insert(keys.last, (key, charge));
+    Ok(keys.last as f64)
+}
+
+/// The handle for a ticket.
+pub(super) fn take<'s>(scope: &mut v8::PinScope<'s, '_>, ticket: f64) -> Option<v8::Local<'s, v8::ArrayBuffer>> {
+    let (key, charge) = slot::<Keys>(scope).tickets.remove(&(ticket as u64))?;
+    Some(held(scope, key, charge))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_last_byte_only_those_bits_stay_that_count() {
+        let secret = Secret::of_bits(&[0xFF, 0xFF, 0xFF], 11);
+        assert_eq!((secret.bytes(), secret.bits()), (&[0xFF, 0b1110_0000][..], 11));
+        assert_eq!(Secret::of_bits(&[0xFF, 0xFF], 16).bytes(), [0xFF, 0xFF]);
+        assert!(Secret::of_bits(&[0xFF], 0).bytes().is_empty());
+    }
+}

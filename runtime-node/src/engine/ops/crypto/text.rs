@@ -1,0 +1,42 @@
+//! The text that stands for bytes in a JSON Web Key: base64url without padding (RFC 7515 §2), nothing else in it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::answer::buffer;
+use super::arguments::bytes;
+
+/// The longest text that is taken: longer than any key that is.
+const LONGEST: usize = 2 << 20;
+
+/// `keyText(view)` → the text.
+pub(crate) fn encode(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Some(bytes) = bytes(scope, args.get(0)) else { return };
+    let text = URL_SAFE_NO_PAD.encode(&*bytes);
+    if let Some(text) = v8::String::new_from_one_byte(scope, text.as_bytes(), v8::NewStringType::Normal) {
+        result.set(text.into());
+    }
+}
+
+/// `keyBytes(text)` → an `ArrayBuffer`, or undefined when that is not what the text is.
+pub(crate) fn decode(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Ok(text) = args.get(0).try_cast::<v8::String>() else { return };
+    if text.length() > LONGEST || !text.contains_only_onebyte() {
+        return;
+    }
+    let mut octets = vec![0; text.length()];
+    text.write_one_byte_v2(scope, 0, &mut octets, v8::WriteFlags::empty());
+    let Ok(bytes) = URL_SAFE_NO_PAD.decode(octets) else { return };
+    match buffer(scope, bytes) {
+        Ok(buffer) => result.set(buffer.into()),
+        Err(thrown) => thrown.throw(scope),
+    }
+}

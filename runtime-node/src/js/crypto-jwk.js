@@ -1,0 +1,143 @@
+// JSON Web Keys (RFC 7517) as Web Cryptography reads and writes them.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayIsArray, JSONParse, JSONStringify, ObjectSetPrototypeOf, ReflectGetOwnPropertyDescriptor, TypeError, Uint8Array,
+  } = internal.primordials;
+  const { DOMString, isObject } = internal.webidl;
+
+  internal.cryptoJwk = internal.later([], () => {
+    const { dataError, usageBit, usageList } = internal.cryptoKeys();
+
+    // In the order in which Web IDL reads them.
+    const MEMBERS = [
+      "alg", "crv", "d", "dp", "dq", "e", "ext", "k", "key_ops", "kty", "n", "oth", "p", "q", "qi", "use", "x", "y",
+    ];
+
+    // A `JsonWebKey` of what a Worker gives. Its getters run here, as the standard has it.
+    const toJwk = (value) => {
+      const jwk = { __proto__: null };
+      if (value === undefined || value === null) return jwk;
+      if (!isObject(value)) throw new TypeError("The key is neither an ArrayBuffer, nor a view of one, nor a JsonWebKey");
+      for (let i = 0; i < MEMBERS.length; i++) {
+        const key = MEMBERS[i];
+        const member = value[key];
+        if (member === undefined) continue;
+        jwk[key] = key === "ext" ? !!member : key === "key_ops" ? strings(member) : key === "oth" ? primes(member) : DOMString(member);
+      }
+      return jwk;
+    };
+    const strings = (value) => {
+      if (!isObject(value)) throw new TypeError("JsonWebKey: 'key_ops' is not a sequence");
+      const list = [];
+      for (const item of value) list[list.length] = DOMString(item);
+      return list;
+    };
+    const primes = (value) => {
+      if (!isObject(value)) throw new TypeError("JsonWebKey: 'oth' is not a sequence");
+      for (const item of value) if (!isObject(item)) throw new TypeError("JsonWebKey: 'oth' has something else than objects");
+      return true;
+    };
+
+    // ---- Text, of keys that are wrapped. The standard has this done where nothing of the Worker's can be met: what it has
+    // done to the prototypes of objects and arrays must not tell.
+
+    const LONGEST_TEXT = 2 ** 21;
+
+    const parseJwk = (bytes) => {
+      if (bytes.length > LONGEST_TEXT) throw dataError("What was wrapped is too long to be a JSON Web Key");
+      let parsed;
+      try {
+        parsed = JSONParse(internal.decodeUtf8(bytes));
+      } catch {
+        throw dataError("What was wrapped is not JSON");
+      }
+      if (!isObject(parsed)) throw dataError("What was wrapped is not a JSON Web Key");
+      const jwk = { __proto__: null };
+      for (let i = 0; i < MEMBERS.length; i++) {
+        const key = MEMBERS[i];
+        const own = ReflectGetOwnPropertyDescriptor(parsed, key);
+        if (own === undefined) continue;
+        jwk[key] = key === "ext" ? !!own.value : key === "oth" ? true : key === "key_ops" ? words(own.value) : word(own.value, key);
+      }
+      if (jwk.kty === undefined) throw dataError("What was wrapped is not a JSON Web Key: it has no 'kty'");
+      return jwk;
+    };
+    const word = (value, name) => {
+      if (isObject(value)) throw dataError(`'${name}' of the JSON Web Key is not text`);
+      return DOMString(value);
+    };
+    const words = (value) => {
+      if (!ArrayIsArray(value)) throw dataError("'key_ops' of the JSON Web Key is not a list");
+      const list = [];
+      for (let i = 0; i < value.length; i++) list[i] = word(value[i], "key_ops");
+      return list;
+    };
+
+    // The same object serves the Worker that exports a key, so it is an ordinary one.
+    const writeJwk = (jwk) => {
+      ObjectSetPrototypeOf(jwk, null);
+      ObjectSetPrototypeOf(jwk.key_ops, null);
+      return internal.encodeUtf8(JSONStringify(jwk));
+    };
+
+    // ---- Members
+
+    // The bytes of a member that must be there.
+    const bytesOf = (jwk, name) => {
+      const text = jwk[name];
+      if (text === undefined) throw dataError(`The JSON Web Key has no '${name}'`);
+      const buffer = internal.ops.keyBytes(text);
+      if (buffer === undefined) throw dataError(`'${name}' of the JSON Web Key is not base64url without padding`);
+      return new Uint8Array(buffer);
+    };
+    // Those of a number, which has no zeros before it (RFC 7518 §2).
+    const numberOf = (jwk, name) => {
+      const bytes = bytesOf(jwk, name);
+      if (bytes.length === 0 || (bytes[0] === 0 && bytes.length > 1)) {
+        throw dataError(`'${name}' of the JSON Web Key is not a number in as few bytes as it needs`);
+      }
+      return bytes;
+    };
+    const toText = (buffer) => internal.ops.keyText(new Uint8Array(buffer));
+
+    // ---- Checks
+
+    // There are eight that mean something; each is compared with each.
+    const MOST_OPERATIONS = 64;
+
+    const expectKind = (jwk, kty) => {
+      if (jwk.kty !== kty) throw dataError(`'kty' of the JSON Web Key is '${jwk.kty}', and must be '${kty}'`);
+    };
+    // What the key says it is for, against what it is wanted for.
+    const expectPurpose = (jwk, use, extractable, usages) => {
+      if (usages !== 0 && jwk.use !== undefined && jwk.use !== use) {
+        throw dataError(`'use' of the JSON Web Key is '${jwk.use}', and must be '${use}'`);
+      }
+      const operations = jwk.key_ops;
+      if (operations !== undefined) {
+        if (operations.length > MOST_OPERATIONS) throw dataError("'key_ops' of the JSON Web Key is too long");
+        let bits = 0;
+        for (let i = 0; i < operations.length; i++) {
+          for (let j = 0; j < i; j++) {
+            if (operations[i] === operations[j]) throw dataError(`'key_ops' of the JSON Web Key has '${operations[i]}' twice`);
+          }
+          bits |= usageBit(operations[i]);
+        }
+        const missing = usageList(usages & ~bits);
+        if (missing.length > 0) throw dataError(`'key_ops' of the JSON Web Key has no '${missing[0]}'`);
+      }
+      if (jwk.ext === false && extractable) throw dataError("'ext' of the JSON Web Key forbids to have it extractable");
+    };
+    const expectAlgorithm = (jwk, alg) => {
+      if (jwk.alg !== undefined && jwk.alg !== alg) {
+        throw dataError(`'alg' of the JSON Web Key is '${jwk.alg}', and must be '${alg}'`);
+      }
+    };
+
+    return {
+      __proto__: null, bytesOf, expectAlgorithm, expectKind, expectPurpose, numberOf, parseJwk, toJwk, toText, writeJwk,
+    };
+  });
+})

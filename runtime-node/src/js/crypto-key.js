@@ -1,0 +1,189 @@
+// CryptoKey (Web Cryptography §13), and what every algorithm does with keys.
+//
+// A key's material is native. What JavaScript has of it is a handle: an array buffer that no Worker can reach, with the key's
+// number in it, whose memory belongs to the key, so that the key goes when V8 finds the buffer to be garbage. A handle must
+// never be what a promise is resolved with, nor be awaited: both look for its `then`, and a Worker can be there first.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, ArrayBufferPrototypeGetDetached, DataViewPrototypeGetBuffer,
+    Promise, PromisePrototypeThen, TypeError, TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetSymbolToStringTag,
+    TypedArrayPrototypeSet, Uint8Array,
+  } = internal.primordials;
+  const { bufferSource, enumeration, expose, isObject } = internal.webidl;
+
+  internal.cryptoKeys = internal.later(["CryptoKey"], () => {
+    const { ops } = internal;
+    const CREATE = { __proto__: null };
+
+    // ---- Errors
+
+    const error = (name, message) => new (internal.exceptions().DOMException)(message, name);
+    const dataError = (message) => error("DataError", message);
+    const invalidAccess = (message) => error("InvalidAccessError", message);
+    const notSupported = (message) => error("NotSupportedError", message);
+    const operationError = (message) => error("OperationError", message);
+
+    // ---- Bytes
+
+    const isArrayBuffer = (value) => {
+      try {
+        ArrayBufferPrototypeGetByteLength(value);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    const isBufferSource = (value) => ArrayBufferIsView(value) || isArrayBuffer(value);
+
+    // The bytes of a BufferSource as they are now; none once its buffer has been detached.
+    const bytesOf = (value) => {
+      const buffer = !ArrayBufferIsView(value) ? value
+        : TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined ? TypedArrayPrototypeGetBuffer(value)
+          : DataViewPrototypeGetBuffer(value);
+      return ArrayBufferPrototypeGetDetached(buffer) ? new Uint8Array(0) : bufferSource(value);
+    };
+    const copyOf = (value) => {
+      const bytes = bytesOf(value);
+      const copy = new Uint8Array(bytes.length);
+      TypedArrayPrototypeSet(copy, bytes);
+      return copy;
+    };
+
+    // ---- Usages: bits, in the order in which the standard lists them
+
+    const USAGES = ["encrypt", "decrypt", "sign", "verify", "deriveKey", "deriveBits", "wrapKey", "unwrapKey"];
+    const usage = {
+      __proto__: null,
+      ENCRYPT: 1, DECRYPT: 2, SIGN: 4, VERIFY: 8, DERIVE_KEY: 16, DERIVE_BITS: 32, WRAP: 64, UNWRAP: 128,
+    };
+
+    // Of one name that has been checked; 0 for any other.
+    const usageBit = (name) => {
+      for (let i = 0; i < USAGES.length; i++) if (USAGES[i] === name) return 1 << i;
+      return 0;
+    };
+    // A `sequence<KeyUsage>`. The Worker's own iterator runs here, as the standard has it.
+    const toUsages = (value, what) => {
+      if (!isObject(value)) throw new TypeError(`${what}: the usages are not a sequence`);
+      let bits = 0;
+      for (const name of value) bits |= usageBit(enumeration(name, USAGES, what));
+      return bits;
+    };
+    const usageList = (bits) => {
+      const list = [];
+      for (let i = 0; i < USAGES.length; i++) if ((bits & (1 << i)) !== 0) list[list.length] = USAGES[i];
+      return list;
+    };
+    const only = (bits, allowed, what) => {
+      if ((bits & ~allowed) !== 0) {
+        const wrong = usageList(bits & ~allowed);
+        const right = usageList(allowed);
+        let message = `${what} cannot be used for '${wrong[0]}'`;
+        for (let i = 0; i < right.length; i++) message += i === 0 ? `, only for '${right[i]}'` : ` and '${right[i]}'`;
+        throw error("SyntaxError", message);
+      }
+    };
+
+    const useless = () => error("SyntaxError", "A key that may not be used for anything is of no use: name its usages");
+
+    // ---- The interface
+
+    let isCryptoKey, typeOf, algorithmOf, usagesOf, extractableOf, handleOf;
+
+    class CryptoKey {
+      #type;
+      #extractable;
+      // A null-prototype record: name, and of length, hash (its name), namedCurve, modulusLength, publicExponent what
+      // the algorithm has.
+      #algorithm;
+      #usages;
+      #handle;
+      // What the getters show, which is the Worker's to change, and so never read here.
+      #shownAlgorithm = null;
+      #shownUsages = null;
+
+      static {
+        isCryptoKey = (value) => isObject(value) && #handle in value;
+        typeOf = (key) => key.#type;
+        algorithmOf = (key) => key.#algorithm;
+        usagesOf = (key) => key.#usages;
+        extractableOf = (key) => key.#extractable;
+        handleOf = (key) => key.#handle;
+      }
+
+      constructor(token = undefined, type = undefined, algorithm = undefined, extractable = undefined,
+        usages = undefined, handle = undefined) {
+        if (token !== CREATE) {
+          throw new TypeError("Illegal constructor: keys come from crypto.subtle.generateKey, importKey, deriveKey or unwrapKey");
+        }
+        this.#type = type;
+        this.#algorithm = algorithm;
+        this.#extractable = extractable;
+        this.#usages = usages;
+        this.#handle = handle;
+      }
+
+      get type() {
+        return this.#type;
+      }
+
+      get extractable() {
+        return this.#extractable;
+      }
+
+      get algorithm() {
+        return (this.#shownAlgorithm ??= shown(this.#algorithm));
+      }
+
+      get usages() {
+        return (this.#shownUsages ??= usageList(this.#usages));
+      }
+    }
+    expose(CryptoKey);
+    internal.describe("CryptoKey", isCryptoKey, CryptoKey, ["type", "extractable", "algorithm", "usages"]);
+
+    const shown = ({ name, length, hash, namedCurve, modulusLength, publicExponent }) => {
+      if (modulusLength !== undefined) {
+        return { name, modulusLength, publicExponent: copyOf(publicExponent), hash: { name: hash } };
+      }
+      if (hash !== undefined) return { name, hash: { name: hash }, length };
+      if (namedCurve !== undefined) return { name, namedCurve };
+      return length === undefined ? { name } : { name, length };
+    };
+
+    const newKey = (type, algorithm, extractable, usages, handle) =>
+      new CryptoKey(CREATE, type, algorithm, extractable, usages, handle);
+
+    // Another object for the same key, as structured cloning makes one.
+    const clone = (key) => newKey(typeOf(key), algorithmOf(key), extractableOf(key), usagesOf(key), handleOf(key));
+
+    const expectType = (key, type, what) => {
+      if (typeOf(key) !== type) throw invalidAccess(`${what} takes a ${type} key, and this one is ${typeOf(key)}`);
+    };
+
+    // ---- Native answers
+
+    // What native code makes of secrets comes as a ticket, a number that `keyTake` takes for a handle once, or as a
+    // promise of one. Nothing of a Worker's runs between that and `finish`, whatever has become of its promises.
+    const taken = (given, finish) => {
+      if (typeof given === "number") return finish(ops.keyTake(given));
+      return new Promise((resolve, reject) => {
+        PromisePrototypeThen(given, (ticket) => {
+          try {
+            resolve(finish(ops.keyTake(ticket)));
+          } catch (error) {
+            reject(error);
+          }
+        }, reject);
+      });
+    };
+
+    return {
+      __proto__: null, CryptoKey, algorithmOf, bytesOf, clone, copyOf, dataError, error, expectType, extractableOf, handleOf,
+      invalidAccess, isBufferSource, isCryptoKey, newKey, notSupported, only, operationError, taken, toUsages, typeOf, usage,
+      usageBit, usageList, usagesOf, useless,
+    };
+  });
+})

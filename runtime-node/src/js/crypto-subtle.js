@@ -1,0 +1,246 @@
+// SubtleCrypto (Web Cryptography §14). Here are the steps that all algorithms share, in the standard's order; what is
+// particular to one is in `crypto-secrets.js` and `crypto-pairs.js`.
+//
+// Between the end of an algorithm's normalization and the call of the native function that copies the data nothing of a
+// Worker's runs: that is what the standard means by the copy that it takes there.
+(function (internal) {
+  "use strict";
+
+  const { TypeError, Uint8Array } = internal.primordials;
+  const { enumeration, expose, needs, unsigned } = internal.webidl;
+
+  internal.subtleCrypto = internal.later(["SubtleCrypto"], () => {
+    const { ops } = internal;
+    const {
+      algorithmOf, bytesOf, extractableOf, invalidAccess, isBufferSource, isCryptoKey, notSupported, taken, toUsages,
+      typeOf, usage, usageList, usagesOf, useless,
+    } = internal.cryptoKeys();
+    const { identifier, normalize, supports } = internal.cryptoAlgorithms();
+    const { parseJwk, toJwk, writeJwk } = internal.cryptoJwk();
+    const ALGORITHMS = { __proto__: null, ...internal.cryptoSecrets(), ...internal.cryptoPairs() };
+
+    // ---- Arguments
+
+    const FORMATS = ["raw", "spki", "pkcs8", "jwk"];
+
+    const toKey = (value, what) => {
+      if (!isCryptoKey(value)) throw new TypeError(`${what}: the key is not a CryptoKey`);
+      return value;
+    };
+    const toBuffer = (value, what) => {
+      if (!isBufferSource(value)) throw new TypeError(`${what}: the data is neither an ArrayBuffer nor a view of one`);
+      return value;
+    };
+    const toFormat = (value, what) => enumeration(value, FORMATS, what);
+
+    // ---- Steps
+
+    const expectKey = (key, algorithm, needed) => {
+      const { name } = algorithmOf(key);
+      if (algorithm.name !== name) throw invalidAccess(`The key is one of ${name} and not of ${algorithm.name}`);
+      if ((usagesOf(key) & needed) === 0) {
+        const list = usageList(usagesOf(key));
+        let message = `The key may not be used for '${usageList(needed)[0]}'`;
+        for (let i = 0; i < list.length; i++) message += i === 0 ? `, only for '${list[i]}'` : ` and '${list[i]}'`;
+        throw invalidAccess(message);
+      }
+    };
+
+    const expectUsages = (key) => {
+      if (typeOf(key) !== "public" && usagesOf(key) === 0) throw useless();
+      return key;
+    };
+
+    // With what `wrapKey` and `unwrapKey` do it: the operation of that name, or the one of a cipher.
+    const wrapping = (operation, otherwise, algorithm) => {
+      try {
+        return normalize(operation, algorithm);
+      } catch {
+        return normalize(otherwise, algorithm);
+      }
+    };
+
+    const importKey = (format, data, algorithm, extractable, usages) =>
+      expectUsages(ALGORITHMS[algorithm.name].importKey(format, data, algorithm, extractable, usages));
+
+    // Of what has come as a secret: its handle is all that an algorithm of secrets needs.
+    const importSecret = (format, handle, algorithm, extractable, usages) => {
+      if (format === "raw" && supports("get key length", algorithm.name)) {
+        return importKey(format, handle, algorithm, extractable, usages);
+      }
+      const bytes = new Uint8Array(ops.keyPart(handle, "raw"));
+      return importKey(format, format === "jwk" ? parseJwk(bytes) : bytes, algorithm, extractable, usages);
+    };
+
+    const exportKey = (format, key) => {
+      const { name } = algorithmOf(key);
+      if (!supports("exportKey", name)) throw notSupported(`Keys of ${name} cannot be exported`);
+      if (!extractableOf(key)) throw invalidAccess("The key is not extractable");
+      return ALGORITHMS[name].exportKey(format, key);
+    };
+
+    // ---- The interface
+
+    const CREATE = { __proto__: null };
+
+    class SubtleCrypto {
+      #brand = true;
+
+      constructor(token = undefined) {
+        if (token !== CREATE) throw new TypeError("Illegal constructor: use crypto.subtle");
+      }
+
+      async encrypt(algorithm, key, data) {
+        this.#brand;
+        needs(arguments.length, 3, "crypto.subtle.encrypt");
+        const given = identifier(algorithm);
+        toKey(key, "crypto.subtle.encrypt");
+        toBuffer(data, "crypto.subtle.encrypt");
+        const normalized = normalize("encrypt", given);
+        expectKey(key, normalized, usage.ENCRYPT);
+        return await ALGORITHMS[normalized.name].encrypt(normalized, key, bytesOf(data));
+      }
+
+      async decrypt(algorithm, key, data) {
+        this.#brand;
+        needs(arguments.length, 3, "crypto.subtle.decrypt");
+        const given = identifier(algorithm);
+        toKey(key, "crypto.subtle.decrypt");
+        toBuffer(data, "crypto.subtle.decrypt");
+        const normalized = normalize("decrypt", given);
+        expectKey(key, normalized, usage.DECRYPT);
+        return await ALGORITHMS[normalized.name].decrypt(normalized, key, bytesOf(data));
+      }
+
+      async sign(algorithm, key, data) {
+        this.#brand;
+        needs(arguments.length, 3, "crypto.subtle.sign");
+        const given = identifier(algorithm);
+        toKey(key, "crypto.subtle.sign");
+        toBuffer(data, "crypto.subtle.sign");
+        const normalized = normalize("sign", given);
+        expectKey(key, normalized, usage.SIGN);
+        return await ALGORITHMS[normalized.name].sign(normalized, key, bytesOf(data));
+      }
+
+      async verify(algorithm, key, signature, data) {
+        this.#brand;
+        needs(arguments.length, 4, "crypto.subtle.verify");
+        const given = identifier(algorithm);
+        toKey(key, "crypto.subtle.verify");
+        toBuffer(signature, "crypto.subtle.verify");
+        toBuffer(data, "crypto.subtle.verify");
+        const normalized = normalize("verify", given);
+        expectKey(key, normalized, usage.VERIFY);
+        return await ALGORITHMS[normalized.name].verify(normalized, key, bytesOf(signature), bytesOf(data));
+      }
+
+      async digest(algorithm, data) {
+        this.#brand;
+        needs(arguments.length, 2, "crypto.subtle.digest");
+        const given = identifier(algorithm);
+        toBuffer(data, "crypto.subtle.digest");
+        const { name } = normalize("digest", given);
+        return await ops.cryptoDigest(name, bytesOf(data));
+      }
+
+      async generateKey(algorithm, extractable, keyUsages) {
+        this.#brand;
+        needs(arguments.length, 3, "crypto.subtle.generateKey");
+        const given = identifier(algorithm);
+        const isExtractable = !!extractable;
+        const usages = toUsages(keyUsages, "crypto.subtle.generateKey");
+        const normalized = normalize("generateKey", given);
+        const made = await ALGORITHMS[normalized.name].generateKey(normalized, isExtractable, usages);
+        expectUsages(isCryptoKey(made) ? made : made.privateKey);
+        return made;
+      }
+
+      async deriveKey(algorithm, baseKey, derivedKeyType, extractable, keyUsages) {
+        this.#brand;
+        needs(arguments.length, 5, "crypto.subtle.deriveKey");
+        const given = identifier(algorithm);
+        toKey(baseKey, "crypto.subtle.deriveKey");
+        const type = identifier(derivedKeyType);
+        const isExtractable = !!extractable;
+        const usages = toUsages(keyUsages, "crypto.subtle.deriveKey");
+        const normalized = normalize("deriveBits", given);
+        const toImport = normalize("importKey", type);
+        const toMeasure = normalize("get key length", type);
+        expectKey(baseKey, normalized, usage.DERIVE_KEY);
+        const length = ALGORITHMS[toMeasure.name].keyLength(toMeasure);
+        return await taken(ALGORITHMS[normalized.name].deriveBits(normalized, baseKey, length),
+          (handle) => importKey("raw", handle, toImport, isExtractable, usages));
+      }
+
+      async deriveBits(algorithm, baseKey, length = null) {
+        this.#brand;
+        needs(arguments.length, 2, "crypto.subtle.deriveBits");
+        const given = identifier(algorithm);
+        toKey(baseKey, "crypto.subtle.deriveBits");
+        const bits = length === null ? null : unsigned(length, 32);
+        const normalized = normalize("deriveBits", given);
+        expectKey(baseKey, normalized, usage.DERIVE_BITS);
+        return await taken(ALGORITHMS[normalized.name].deriveBits(normalized, baseKey, bits),
+          (handle) => ops.keyPart(handle, "raw"));
+      }
+
+      async importKey(format, keyData, algorithm, extractable, keyUsages) {
+        this.#brand;
+        needs(arguments.length, 5, "crypto.subtle.importKey");
+        const form = toFormat(format, "crypto.subtle.importKey");
+        const data = isBufferSource(keyData) ? keyData : toJwk(keyData);
+        const given = identifier(algorithm);
+        const isExtractable = !!extractable;
+        const usages = toUsages(keyUsages, "crypto.subtle.importKey");
+        const normalized = normalize("importKey", given);
+        const isBytes = data === keyData;
+        if (isBytes === (form === "jwk")) {
+          throw new TypeError(`crypto.subtle.importKey: the format '${form}' does not take ${isBytes ? "bytes" : "a JsonWebKey"}`);
+        }
+        return importKey(form, isBytes ? bytesOf(data) : data, normalized, isExtractable, usages);
+      }
+
+      async exportKey(format, key) {
+        this.#brand;
+        needs(arguments.length, 2, "crypto.subtle.exportKey");
+        const form = toFormat(format, "crypto.subtle.exportKey");
+        return exportKey(form, toKey(key, "crypto.subtle.exportKey"));
+      }
+
+      async wrapKey(format, key, wrappingKey, wrapAlgorithm) {
+        this.#brand;
+        needs(arguments.length, 4, "crypto.subtle.wrapKey");
+        const form = toFormat(format, "crypto.subtle.wrapKey");
+        toKey(key, "crypto.subtle.wrapKey");
+        toKey(wrappingKey, "crypto.subtle.wrapKey");
+        const normalized = wrapping("wrapKey", "encrypt", identifier(wrapAlgorithm));
+        expectKey(wrappingKey, normalized, usage.WRAP);
+        const plain = exportKey(form, key);
+        const bytes = form === "jwk" ? writeJwk(plain) : new Uint8Array(plain);
+        const { wrapKey, encrypt } = ALGORITHMS[normalized.name];
+        return await (wrapKey ?? encrypt)(normalized, wrappingKey, bytes);
+      }
+
+      async unwrapKey(format, wrappedKey, unwrappingKey, unwrapAlgorithm, unwrappedKeyAlgorithm, extractable, keyUsages) {
+        this.#brand;
+        needs(arguments.length, 7, "crypto.subtle.unwrapKey");
+        const form = toFormat(format, "crypto.subtle.unwrapKey");
+        toBuffer(wrappedKey, "crypto.subtle.unwrapKey");
+        toKey(unwrappingKey, "crypto.subtle.unwrapKey");
+        const given = identifier(unwrapAlgorithm);
+        const type = identifier(unwrappedKeyAlgorithm);
+        const isExtractable = !!extractable;
+        const usages = toUsages(keyUsages, "crypto.subtle.unwrapKey");
+        const normalized = wrapping("unwrapKey", "decrypt", given);
+        const toImport = normalize("importKey", type);
+        expectKey(unwrappingKey, normalized, usage.UNWRAP);
+        const { unwrapKey, decrypt } = ALGORITHMS[normalized.name];
+        return await taken((unwrapKey ?? decrypt)(normalized, unwrappingKey, bytesOf(wrappedKey), true),
+          (handle) => importSecret(form, handle, toImport, isExtractable, usages));
+      }
+    }
+    expose(SubtleCrypto);
+    return { SubtleCrypto, subtle: new SubtleCrypto(CREATE) };
+  });
+})
