@@ -4,7 +4,7 @@
 
   const {
     ArrayBufferIsView, FinalizationRegistry, FinalizationRegistryPrototypeRegister,
-    FinalizationRegistryPrototypeUnregister, MathFloor, RangeError, TypeError,
+    FinalizationRegistryPrototypeUnregister, MathFloor, RangeError, ReflectApply, TypeError,
     TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
   } = internal.primordials;
   const { DOMString, bufferSource, dictionary, expose, needs } = internal.webidl;
@@ -50,6 +50,7 @@
     // A decoder in the middle of a stream lives in native code under a number. One that is dropped there by its
     // TextDecoder being forgotten is taken away by this registry, made on first use: a snapshot cannot hold one.
     let forgotten;
+    let attributesOf; // (decoder)
 
     class TextDecoder {
       #encoding;
@@ -57,6 +58,12 @@
       #ignoreBOM;
       // The number of the native decoder; -1 when no stream is open.
       #stream = -1;
+
+      static {
+        attributesOf = (decoder) => ({
+          __proto__: null, encoding: decoder.#encoding, fatal: decoder.#fatal, ignoreBOM: decoder.#ignoreBOM,
+        });
+      }
 
       constructor(label = "utf-8", options = undefined) {
         if (label === "utf-8") {
@@ -114,7 +121,12 @@
         return text;
       }
     }
+    // As they were made, whatever becomes of the prototype.
+    const { decode } = TextDecoder.prototype;
     expose(TextDecoder);
-    return { TextDecoder, TextEncoder };
+    return {
+      TextDecoder, TextEncoder, attributesOf: (decoder) => attributesOf(decoder),
+      decode: (decoder, bytes, options) => ReflectApply(decode, decoder, [bytes, options]),
+    };
   });
 })

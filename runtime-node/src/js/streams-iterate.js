@@ -24,8 +24,8 @@
 
     // ECMAScript's GetIterator(iterable, async). A sync iterator's values are awaited, each before the next is asked for.
     function from(iterable) {
-      if (iterable === undefined || iterable === null) {
-        throw new TypeError("ReadableStream.from: the argument is not iterable");
+      if (!isObject(iterable)) {
+        throw new TypeError("ReadableStream.from: the argument is not an iterable object; from([text]) makes one chunk of a text");
       }
       let sync = false;
       let method = methodOf(iterable, SymbolAsyncIterator);
@@ -151,23 +151,29 @@
       }
 
       chunk(value) {
-        const { resolve } = this.capability;
+        const { reject, resolve } = this.capability;
+        let then;
+        try {
+          if (isObject(value)) ({ then } = value);
+        } catch (error) {
+          this.iterator.finished = true;
+          return reject(error);
+        }
         // A promise, or something like it, is awaited.
-        if (isObject(value)) this.unwrap(value);
+        if (typeof then === "function") this.unwrap(value, then);
         else resolve({ value, done: false });
       }
 
-      async unwrap(chunk) {
-        const { resolve } = this.capability;
+      async unwrap(promise, method) {
         let value;
         try {
-          value = await chunk;
+          value = await { __proto__: null, then: (resolve, reject) => ReflectApply(method, promise, [resolve, reject]) };
         } catch (error) {
           this.iterator.finished = true;
           this.capability.reject(error);
           return;
         }
-        resolve({ value, done: false });
+        this.capability.resolve({ value, done: false });
       }
 
       close() {
@@ -272,7 +278,7 @@
         return iteration.after(() => iteration.next());
       }
 
-      return(value = undefined) {
+      return(value) {
         const iteration = iterationOf(this);
         if (iteration === null) return illegal("ReadableStream AsyncIterator.return");
         return iteration.after(() => iteration.return(value));

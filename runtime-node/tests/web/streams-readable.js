@@ -440,6 +440,15 @@ check("an iterator answers in order, whatever it is asked", async () => {
   equal(stream.locked, false);
 });
 
+check("an iterator awaits chunks that are promises", async () => {
+  const chunks = [Promise.resolve(1), { then: (resolve) => resolve(2) }, { then: 3 }];
+  const out = await collect(of(...chunks));
+  equal([out[0], out[1], out[2] === chunks[2]], [1, 2, true]);
+  await rejects("one", collect(of(Promise.reject(error1))));
+  await rejects("one", collect(of({ get then() { throw error1; } })));
+  equal((await of(chunks[1]).getReader().read()).value === chunks[1], true);
+});
+
 check("an iterator has finished with the first error", async () => {
   const stream = new ReadableStream({ start: (c) => c.error(error1) });
   const iterator = stream[Symbol.asyncIterator]();
@@ -453,7 +462,7 @@ check("asynchronous iterators have the shape of the platform's", async () => {
   const iterator = new ReadableStream().values();
   const prototype = Object.getPrototypeOf(iterator);
   equal(Object.keys(prototype), ["next", "return"]);
-  equal([prototype.next.length, prototype.return.length], [0, 0]);
+  equal([prototype.next.length, prototype.return.length], [0, 1]);
   equal(prototype[Symbol.toStringTag], "ReadableStream AsyncIterator");
   equal(Object.getPrototypeOf(prototype) === Object.getPrototypeOf(Object.getPrototypeOf(async function* () {}).prototype), true);
   equal(iterator[Symbol.asyncIterator]() === iterator, true);

@@ -28,6 +28,7 @@ mod task;
 mod timers;
 mod url;
 mod urlpattern;
+mod wasm;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

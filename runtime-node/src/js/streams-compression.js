@@ -1,0 +1,214 @@
+// CompressionStream and DecompressionStream (Compression §4, §5).
+//
+// Native code takes and gives a bounded piece at a time. A chunk that becomes far more than it was is given out as far as
+// the readable side wants it, so that it need never be in memory as a whole.
+(function (internal) {
+  "use strict";
+
+  const {
+    FinalizationRegistry, FinalizationRegistryPrototypeRegister, FinalizationRegistryPrototypeUnregister, MathFloor,
+    RangeError, TypeError, TypedArrayPrototypeGetByteLength, Uint8Array,
+  } = internal.primordials;
+  const { bufferSource, enumeration, expose, isObject, needs } = internal.webidl;
+
+  internal.streamsCompression = internal.later(["CompressionStream", "DecompressionStream"], () => {
+    const { LATER } = internal.streamsBase();
+    const { READABLE } = internal.streamsReadable();
+    const { ERRORING } = internal.streamsWritable();
+    const { make } = internal.streamsTransform();
+    const { wrap: wrapReadable } = internal.streamsReadableApi();
+    const { wrap: wrapWritable } = internal.streamsWritableApi();
+
+    const FORMATS = ["brotli", "deflate", "deflate-raw", "gzip"];
+    // What `codecPush` says of the codec: it wants more, has more, is at its end, cannot go on, or finds no memory.
+    const WANTS = 0, HAS = 1, ENDED = 2, WRONG = 3, FULL = 4;
+
+    // How far a chunk's output may get ahead of who reads it, in bytes: a program that reads nothing before it has written
+    // a chunk works as long as that is enough for it.
+    const AHEAD = 2 ** 23;
+
+    const NONE = new Uint8Array(0);
+
+    // Takes away the native half of what is forgotten in the middle; made on first use: a snapshot cannot hold one.
+    let forgotten;
+
+    class Codec {
+      what;
+      decompress;
+      // The number of the native half; 0 when that is gone.
+      id;
+      transform;
+      // What there still is of the chunk, and how much came of it that nobody has read.
+      bytes = NONE;
+      at = 0;
+      ahead = 0;
+      // Whether the native half has more to give without being given more, and whether it is at its end.
+      more = false;
+      ended = false;
+
+      constructor(what, format, decompress) {
+        this.what = what;
+        this.decompress = decompress;
+        this.id = internal.ops.codecOpen(enumeration(format, FORMATS, what), decompress);
+        if (this.id === 0) throw new RangeError(`${what}: it does not fit into the Worker's memory`);
+        forgotten ??= new FinalizationRegistry((id) => internal.ops.codecClose(id));
+        FinalizationRegistryPrototypeRegister(forgotten, this, this.id, this);
+        this.transform = make({
+          __proto__: null,
+          transform: (chunk) => this.write(chunk),
+          flush: () => this.flush(),
+          cancel: () => this.close(),
+        });
+      }
+
+      close() {
+        if (this.id === 0) return;
+        internal.ops.codecClose(this.id);
+        FinalizationRegistryPrototypeUnregister(forgotten, this);
+        this.id = 0;
+      }
+
+      write(chunk) {
+        const bytes = bufferSource(chunk);
+        if (bytes === null) {
+          this.close();
+          throw new TypeError(`${this.what}: a chunk is neither an ArrayBuffer nor a view of one`);
+        }
+        this.bytes = bytes;
+        this.at = this.ahead = 0;
+        return this.go(false);
+      }
+
+      flush() {
+        if (this.decompress && !this.ended) {
+          this.close();
+          throw new TypeError(`${this.what}: the compressed data ends too early`);
+        }
+        if (!this.ended) this.go(true);
+        this.close();
+      }
+
+      // Takes the chunk, unless what comes of it is too much for now.
+      go(last) {
+        const { transform } = this;
+        for (;;) {
+          if (this.ended) {
+            if (this.at < TypedArrayPrototypeGetByteLength(this.bytes)) {
+              throw new TypeError(`${this.what}: something follows the end of the compressed data`);
+            }
+            break;
+          }
+          // A getter of a Worker's may have cancelled the stream.
+          if (this.id === 0) throw new TypeError(`${this.what}: the stream has been cancelled`);
+          if (!last && this.at >= TypedArrayPrototypeGetByteLength(this.bytes) && !this.more) break;
+          const status = this.push(last);
+          if (status === WANTS && last) throw new TypeError(`${this.what}: the compressed data has no end`);
+          if (!last && this.ahead >= AHEAD && transform.backpressure) {
+            transform.waiting = this.resume;
+            return LATER;
+          }
+        }
+        this.bytes = NONE;
+        this.at = 0;
+        return undefined;
+      }
+
+      push(last) {
+        // Status + 8 · (bytes taken + 2²⁰ · bytes made)
+        const done = internal.ops.codecPush(this.id, this.bytes, this.at, last);
+        const status = done % 8;
+        const rest = MathFloor(done / 8);
+        this.at += rest % 2 ** 20;
+        const made = MathFloor(rest / 2 ** 20);
+        if (status === WRONG || status === FULL) {
+          this.close();
+          throw status === WRONG ? new TypeError(`${this.what}: the data is not in this format`)
+            : new RangeError(`${this.what}: it does not fit into the Worker's memory`);
+        }
+        this.more = status === HAS;
+        if (made > 0) {
+          const piece = new Uint8Array(made);
+          internal.ops.codecTake(piece);
+          this.ahead += made;
+          this.transform.enqueue(piece);
+        }
+        if (status === ENDED) {
+          this.ended = true;
+          this.close();
+        }
+        return status;
+      }
+
+      // There is room for more of it, or nobody wants it any more.
+      resume = () => {
+        const { readable, writable } = this.transform;
+        if (writable.state === ERRORING || readable.state !== READABLE) {
+          this.close();
+          this.transform.failed(writable.state === ERRORING ? writable.error : undefined);
+          return;
+        }
+        this.ahead = 0;
+        let going;
+        try {
+          going = this.go(false);
+        } catch (error) {
+          this.close();
+          this.transform.failed(error);
+          return;
+        }
+        if (going !== LATER) writable.controller.written();
+      };
+    }
+
+    let isCompression;
+    let isDecompression;
+
+    class CompressionStream {
+      #transform;
+
+      static {
+        isCompression = (value) => isObject(value) && #transform in value;
+      }
+
+      constructor(format) {
+        needs(arguments.length, 1, "CompressionStream");
+        this.#transform = new Codec("CompressionStream", format, false).transform;
+      }
+
+      get readable() {
+        return wrapReadable(this.#transform.readable);
+      }
+
+      get writable() {
+        return wrapWritable(this.#transform.writable);
+      }
+    }
+    expose(CompressionStream);
+
+    class DecompressionStream {
+      #transform;
+
+      static {
+        isDecompression = (value) => isObject(value) && #transform in value;
+      }
+
+      constructor(format) {
+        needs(arguments.length, 1, "DecompressionStream");
+        this.#transform = new Codec("DecompressionStream", format, true).transform;
+      }
+
+      get readable() {
+        return wrapReadable(this.#transform.readable);
+      }
+
+      get writable() {
+        return wrapWritable(this.#transform.writable);
+      }
+    }
+    expose(DecompressionStream);
+
+    internal.describe("CompressionStream", (value) => isCompression(value), CompressionStream, ["readable", "writable"]);
+    internal.describe("DecompressionStream", (value) => isDecompression(value), DecompressionStream, ["readable", "writable"]);
+    return { CompressionStream, DecompressionStream };
+  });
+})

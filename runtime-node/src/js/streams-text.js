@@ -1,0 +1,128 @@
+// TextEncoderStream and TextDecoderStream (Encoding §7.5, §7.6).
+(function (internal) {
+  "use strict";
+
+  const {
+    MathMin, StringPrototypeCharCodeAt, StringPrototypeSlice, TypeError, TypedArrayPrototypeGetBuffer,
+    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, Uint8Array,
+  } = internal.primordials;
+  const { DOMString, bufferSource, expose, isObject } = internal.webidl;
+
+  internal.streamsText = internal.later(["TextDecoderStream", "TextEncoderStream"], () => {
+    const { make } = internal.streamsTransform();
+    const { wrap: wrapReadable } = internal.streamsReadableApi();
+    const { wrap: wrapWritable } = internal.streamsWritableApi();
+    const { TextDecoder, attributesOf, decode } = internal.encoding();
+
+    let isEncoder;
+    let isDecoder;
+
+    class TextEncoderStream {
+      #transform;
+
+      static {
+        isEncoder = (value) => isObject(value) && #transform in value;
+      }
+
+      constructor() {
+        // The first half of a character whose second half may be in the next chunk.
+        let half = "";
+        this.#transform = make({
+          __proto__: null,
+          transform(chunk, controller) {
+            let text = half + DOMString(chunk);
+            half = "";
+            const last = text.length - 1;
+            if (last < 0) return;
+            const unit = StringPrototypeCharCodeAt(text, last);
+            if (unit >= 0xD800 && unit <= 0xDBFF) {
+              half = text[last];
+              text = StringPrototypeSlice(text, 0, last);
+            }
+            if (text !== "") controller.enqueue(internal.encodeUtf8(text));
+          },
+          flush(controller) {
+            // U+FFFD
+            if (half !== "") controller.enqueue(new Uint8Array([0xEF, 0xBF, 0xBD]));
+          },
+        });
+      }
+
+      get encoding() {
+        this.#transform; // the brand
+        return "utf-8";
+      }
+
+      get readable() {
+        return wrapReadable(this.#transform.readable);
+      }
+
+      get writable() {
+        return wrapWritable(this.#transform.writable);
+      }
+    }
+    expose(TextEncoderStream);
+
+    // Decoded at once, so that native code comes back in time.
+    const PIECE = 2 ** 18;
+    const MORE = { __proto__: null, stream: true };
+
+    class TextDecoderStream {
+      #transform;
+      #decoder;
+
+      static {
+        isDecoder = (value) => isObject(value) && #transform in value;
+      }
+
+      constructor(label = "utf-8", options = undefined) {
+        const decoder = new TextDecoder(label, options);
+        this.#decoder = decoder;
+        this.#transform = make({
+          __proto__: null,
+          transform(chunk, controller) {
+            const bytes = bufferSource(chunk);
+            if (bytes === null) throw new TypeError("TextDecoderStream: a chunk is neither an ArrayBuffer nor a view of one");
+            const buffer = TypedArrayPrototypeGetBuffer(bytes);
+            const end = TypedArrayPrototypeGetByteOffset(bytes) + TypedArrayPrototypeGetByteLength(bytes);
+            let text = "";
+            for (let at = TypedArrayPrototypeGetByteOffset(bytes); at < end; at += PIECE) {
+              text += decode(decoder, new Uint8Array(buffer, at, MathMin(PIECE, end - at)), MORE);
+            }
+            if (text !== "") controller.enqueue(text);
+          },
+          flush(controller) {
+            const text = decode(decoder);
+            if (text !== "") controller.enqueue(text);
+          },
+        });
+      }
+
+      get encoding() {
+        return attributesOf(this.#decoder).encoding;
+      }
+
+      get fatal() {
+        return attributesOf(this.#decoder).fatal;
+      }
+
+      get ignoreBOM() {
+        return attributesOf(this.#decoder).ignoreBOM;
+      }
+
+      get readable() {
+        return wrapReadable(this.#transform.readable);
+      }
+
+      get writable() {
+        return wrapWritable(this.#transform.writable);
+      }
+    }
+    expose(TextDecoderStream);
+
+    internal.describe("TextEncoderStream", (value) => isEncoder(value), TextEncoderStream, ["encoding", "readable", "writable"]);
+    internal.describe("TextDecoderStream", (value) => isDecoder(value), TextDecoderStream,
+      ["encoding", "fatal", "ignoreBOM", "readable", "writable"]);
+    return { TextDecoderStream, TextEncoderStream };
+  });
+})

@@ -1,0 +1,13 @@
+// A chain of very many transforms, built, filled and cancelled.
+// expect: answer cancelled or cpu_limit_exceeded or memory_limit_exceeded
+// limits: cpu_ms=500
+export default {
+  async fetch() {
+    let stream = new ReadableStream({ pull: (c) => c.enqueue('x') });
+    for (let i = 0; i < 2000; i++) stream = stream.pipeThrough(new TransformStream());
+    const reader = stream.getReader();
+    await reader.read();
+    await reader.cancel('enough');
+    return new Response('cancelled');
+  },
+};

@@ -1,0 +1,48 @@
+// A then of all promises, and of all objects, that throws, loops back and leaks what it sees.
+// expect: answer abc ABC abc
+const seen = [];
+export default {
+  async fetch() {
+    const { then } = Promise.prototype;
+    const { prototype } = Object;
+    const collect = (stream) => {
+      const chunks = [];
+      return stream.pipeTo(new WritableStream({ write: (chunk) => void chunks.push(chunk) })).then(() => chunks.join(''));
+    };
+    const source = () => new ReadableStream({
+      start(c) {
+        c.enqueue('a');
+        c.enqueue('b');
+        c.enqueue('c');
+        c.close();
+      },
+    });
+    let results = [];
+    Object.defineProperty(prototype, 'then', {
+      configurable: true,
+      get() {
+        seen.push(this);
+        return undefined;
+      },
+    });
+    Promise.prototype.then = function (a, b) {
+      seen.push(this, a, b);
+      return Reflect.apply(then, this, [a, b]);
+    };
+    try {
+      const [one, other] = source().tee();
+      const upper = source().pipeThrough(new TransformStream({ transform: (x, c) => c.enqueue(x.toUpperCase()) }));
+      results = [collect(one), collect(upper), collect(other)];
+      // What is inside must not have been seen.
+      for (const thing of seen) {
+        if (typeof thing !== 'object' || thing === null || thing instanceof Promise) continue;
+        if ('queue' in thing || 'controller' in thing || 'reader' in thing || 'stream' in thing) return new Response('leaked');
+      }
+    } finally {
+      Promise.prototype.then = then;
+    }
+    const texts = await Promise.all(results);
+    delete prototype.then;
+    return new Response(texts.join(' '));
+  },
+};
