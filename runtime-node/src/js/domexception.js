@@ -67,6 +67,16 @@
     }
     ObjectSetPrototypeOf(DOMException.prototype, ErrorPrototype);
     expose(DOMException, CONSTANTS);
+
+    const { cloners, domExceptionParts } = internal;
+    cloners[cloners.length] = (value) => {
+      const parts = domExceptionParts(value);
+      if (parts === null) return null;
+      const clone = new DOMException(parts.message, parts.name);
+      const stack = { __proto__: null, value: internal.stackOf(value), writable: true, enumerable: false, configurable: true };
+      ObjectDefineProperty(clone, "stack", stack);
+      return clone;
+    };
     return { DOMException };
   });
 

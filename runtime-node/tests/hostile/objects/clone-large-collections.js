@@ -1,0 +1,13 @@
+// Clones a Map and a Set of many, whose contents V8 goes through by itself.
+// expect: cpu_limit_exceeded
+// limits: cpu_ms=50 startup_ms=20000 memory_mib=256
+const map = new Map(), set = new Set();
+for (let i = 0; i < 300_000; i++) {
+  map.set(i, i);
+  set.add(`${i}`);
+}
+export default {
+  async fetch(request, env, ctx) {
+    for (;;) structuredClone([map, set]);
+  },
+};
