@@ -1,0 +1,30 @@
+//! `taskStart(callback)`: calls back in a turn of its own.
+
+use futures::FutureExt as _;
+
+use crate::engine::state::{Settle, State};
+
+/// Returns whether there will be such a turn: not where there is no invocation to have it, or it has too much under way,
+/// or the isolate has no memory for it. The turns come in the order in which they were asked for.
+pub(super) fn start(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    let state = State::of(scope);
+    rv.set_bool(false);
+    let (Ok(callback), Some(invocation)) = (args.get(0).try_cast::<v8::Function>(), state.current(scope)) else {
+        return;
+    };
+    let callback = v8::Global::new(scope, callback);
+    let begun = state.operate(scope, invocation, |_, charge| {
+        let settle: Settle = Box::new(move |scope| {
+            drop(charge);
+            let callback = v8::Local::new(scope, &callback);
+            let undefined = v8::undefined(scope).into();
+            callback.call(scope, undefined, &[]).map(drop)
+        });
+        futures::future::ready(settle).boxed_local()
+    });
+    rv.set_bool(begun.is_some());
+}

@@ -1,0 +1,14 @@
+// More messages at once than an invocation may have under way.
+// expect: answer held
+// limits: cpu_ms=2000
+export default {
+  async fetch(request, env, ctx) {
+    const { port1, port2 } = new MessageChannel();
+    port2.onmessage = () => {};
+    try {
+      for (;;) port1.postMessage('x');
+    } catch (error) {
+      return new Response(error instanceof RangeError ? 'held' : `${error}`);
+    }
+  },
+};
