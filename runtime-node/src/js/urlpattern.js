@@ -1,0 +1,150 @@
+// URLPattern (URL Pattern §1). Native code parses a pattern's text; its expressions V8 compiles and matches, so that one
+// that goes on for ever is ended like any loop.
+(function (internal) {
+  "use strict";
+
+  const { ArrayPrototypePush, ObjectDefineProperty, RegExp, RegExpPrototypeExec, TypeError } = internal.primordials;
+  const { USVString, dictionary, expose, isObject } = internal.webidl;
+  const { ops } = internal;
+
+  internal.urlPatterns = internal.later(["URLPattern"], () => {
+    // As in ops/urlpattern.rs, where the base URL of an init comes after them.
+    const COMPONENTS = ["protocol", "username", "password", "hostname", "port", "pathname", "search", "hash"];
+    // Of these the case may be ignored.
+    const PATHNAME = 5;
+    // In the order in which they are read.
+    const MEMBERS = ["baseURL", "hash", "hostname", "password", "pathname", "port", "protocol", "search", "username"];
+
+    // The longest input that is parsed.
+    const LONGEST = 2 ** 21;
+
+    // A string as it is; an init as what a Worker sees of it, and as native code wants it.
+    function input(value, what) {
+      if (!isObject(value) && value !== undefined && value !== null) {
+        const text = USVString(value);
+        if (text.length > LONGEST) throw new TypeError(`${what}: the input is too long`);
+        return { __proto__: null, shown: text, parts: text };
+      }
+      const given = dictionary(value, what);
+      const shown = {};
+      const read = { __proto__: null };
+      for (let i = 0; i < MEMBERS.length; i++) {
+        const member = given[MEMBERS[i]];
+        if (member === undefined) continue;
+        read[MEMBERS[i]] = USVString(member);
+        if (read[MEMBERS[i]].length > LONGEST) throw new TypeError(`${what}: the input is too long`);
+        define(shown, MEMBERS[i], read[MEMBERS[i]]);
+      }
+      const parts = [];
+      for (let i = 0; i < COMPONENTS.length; i++) ArrayPrototypePush(parts, read[COMPONENTS[i]]);
+      ArrayPrototypePush(parts, read.baseURL);
+      return { __proto__: null, shown, parts };
+    }
+
+    const define = (object, name, value) =>
+      ObjectDefineProperty(object, name, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+
+    let isURLPattern;
+
+    class URLPattern {
+      // Of each component {pattern, expression, names}.
+      #components = [];
+      #hasRegExpGroups;
+
+      static {
+        isURLPattern = (value) => isObject(value) && #components in value;
+      }
+
+      constructor(pattern = {}, baseURL = undefined, options = undefined) {
+        const isBase = baseURL !== undefined && baseURL !== null && !isObject(baseURL);
+        const { parts } = input(pattern, "URLPattern");
+        const base = isBase || arguments.length > 2 ? USVString(baseURL) : undefined;
+        const { ignoreCase } = dictionary(isBase || arguments.length > 2 ? options : baseURL, "URLPattern");
+        const ignores = !!ignoreCase;
+        const found = ops.urlPattern(parts, base, ignores);
+        this.#hasRegExpGroups = found[0];
+        for (let i = 0; i < COMPONENTS.length; i++) {
+          let expression;
+          try {
+            expression = new RegExp(found[3 * i + 2], ignores && i >= PATHNAME ? "vi" : "v");
+          } catch (error) {
+            throw new TypeError(`URLPattern: the ${COMPONENTS[i]} has an expression that is none`, { __proto__: null, cause: error });
+          }
+          ArrayPrototypePush(this.#components, { __proto__: null, pattern: found[3 * i + 1], expression, names: found[3 * i + 3] });
+        }
+      }
+
+      // What there is in the input of each component, and what of it each expression found; null if one found nothing.
+      #match(value, baseURL, what) {
+        const base = baseURL === undefined ? undefined : USVString(baseURL);
+        const components = this.#components;
+        if (base !== undefined && typeof value !== "string") {
+          throw new TypeError(`${what}: an object has its base URL as baseURL`);
+        }
+        const parts = ops.urlPatternInput(value, base);
+        if (parts === null) return null;
+        const matches = [];
+        for (let i = 0; i < COMPONENTS.length; i++) {
+          const match = RegExpPrototypeExec(components[i].expression, parts[i]);
+          if (match === null) return null;
+          ArrayPrototypePush(matches, { __proto__: null, input: parts[i], match, names: components[i].names });
+        }
+        return matches;
+      }
+
+      test(value = {}, baseURL = undefined) {
+        this.#components; // the brand
+        const { parts } = input(value, "URLPattern.test");
+        return this.#match(parts, baseURL, "URLPattern.test") !== null;
+      }
+
+      exec(value = {}, baseURL = undefined) {
+        this.#components; // the brand
+        const { parts, shown } = input(value, "URLPattern.exec");
+        const matches = this.#match(parts, baseURL, "URLPattern.exec");
+        if (matches === null) return null;
+        const inputs = [shown];
+        if (baseURL !== undefined) ArrayPrototypePush(inputs, USVString(baseURL));
+        const result = { inputs };
+        for (let i = 0; i < COMPONENTS.length; i++) {
+          const { match, names } = matches[i];
+          const groups = {};
+          for (let j = 0; j < names.length; j++) define(groups, names[j], match[j + 1]);
+          define(result, COMPONENTS[i], { input: matches[i].input, groups });
+        }
+        return result;
+      }
+
+      get protocol() {
+        return this.#components[0].pattern;
+      }
+      get username() {
+        return this.#components[1].pattern;
+      }
+      get password() {
+        return this.#components[2].pattern;
+      }
+      get hostname() {
+        return this.#components[3].pattern;
+      }
+      get port() {
+        return this.#components[4].pattern;
+      }
+      get pathname() {
+        return this.#components[5].pattern;
+      }
+      get search() {
+        return this.#components[6].pattern;
+      }
+      get hash() {
+        return this.#components[7].pattern;
+      }
+      get hasRegExpGroups() {
+        return this.#hasRegExpGroups;
+      }
+    }
+    expose(URLPattern);
+    internal.describe("URLPattern", isURLPattern, URLPattern, COMPONENTS);
+    return { URLPattern };
+  });
+})
