@@ -1,10 +1,11 @@
-// navigator, performance and queueMicrotask: the small things that every program expects to find.
+// navigator, queueMicrotask and scheduler: the small things that programs expect to find.
 (function (internal) {
   "use strict";
 
-  const { DateNow, PromisePrototypeThen, PromiseResolve, ReflectApply, TypeError } = internal.primordials;
-  const { expose, needs } = internal.webidl;
+  const { ObjectFreeze, Promise, PromisePrototypeThen, PromiseResolve, ReflectApply, TypeError } = internal.primordials;
+  const { dictionary, expose, needs } = internal.webidl;
 
+  const LANGUAGES = ObjectFreeze(["en"]);
   const CREATE = { __proto__: null };
   const illegal = () => new TypeError("Illegal constructor");
 
@@ -17,35 +18,25 @@
       this.#brand;
       return "Tenon";
     }
+    // A Worker has one thread, whatever the machine has.
+    get hardwareConcurrency() {
+      this.#brand;
+      return 1;
+    }
+    get language() {
+      this.#brand;
+      return "en";
+    }
+    get languages() {
+      this.#brand;
+      return LANGUAGES;
+    }
   }
   expose(Navigator);
 
-  class Performance {
-    #brand = true;
-    constructor(key = undefined) {
-      if (key !== CREATE) throw illegal();
-    }
-    // The clock counts from zero, so that nothing can be learnt from when an isolate was made.
-    get timeOrigin() {
-      this.#brand;
-      return 0;
-    }
-    now() {
-      this.#brand;
-      return DateNow();
-    }
-    toJSON() {
-      this.#brand;
-      return { timeOrigin: 0 };
-    }
-  }
-  expose(Performance);
-
   internal.globals({
     Navigator,
-    Performance,
     navigator: new Navigator(CREATE),
-    performance: new Performance(CREATE),
 
     queueMicrotask(callback) {
       needs(arguments.length, 1, "queueMicrotask");
@@ -58,5 +49,41 @@
         }
       });
     },
+  });
+
+  // `scheduler.wait(milliseconds, { signal })`: a promise that a timer resolves.
+  const { clearTimeout, setTimeout } = globalThis;
+  internal.later(["Scheduler", "scheduler"], () => {
+    class Scheduler {
+      #brand = true;
+
+      constructor(key = undefined) {
+        if (key !== CREATE) throw illegal();
+      }
+
+      async wait(delay, options = undefined) {
+        this.#brand;
+        needs(arguments.length, 1, "scheduler.wait");
+        const { signal } = dictionary(options, "scheduler.wait");
+        if (signal === undefined || signal === null) {
+          return await new Promise((resolve) => setTimeout(resolve, delay));
+        }
+        const { abortReason, isAbortSignal, isAborted, onAbort } = internal.abort();
+        if (!isAbortSignal(signal)) throw new TypeError("scheduler.wait: signal is not an AbortSignal");
+        if (isAborted(signal)) throw abortReason(signal);
+        return await new Promise((resolve, reject) => {
+          const timer = setTimeout(() => {
+            forget();
+            resolve();
+          }, delay);
+          const forget = onAbort(signal, (reason) => {
+            clearTimeout(timer);
+            reject(reason);
+          });
+        });
+      }
+    }
+    expose(Scheduler);
+    return { Scheduler, scheduler: new Scheduler(CREATE) };
   });
 })

@@ -1,0 +1,10 @@
+// Marks and measures without end, sorted as often.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    for (let i = 0; ; i++) {
+      performance.mark(`m${i}`, { detail: [i], startTime: -i & 1023 });
+      performance.getEntries();
+    }
+  },
+};
