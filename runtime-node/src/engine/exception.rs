@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::invocation::InvocationId;
 use super::report;
 use super::source_maps;
 use super::state::State;
@@ -10,9 +9,6 @@ use super::string::beginning;
 
 /// The longest text taken from a thrown value, in bytes: it may be as large as the heap.
 const TEXT: usize = 8 * 1024;
-
-/// Rejections remembered per turn. A Worker may make a million of them in one.
-const REJECTIONS: usize = 64;
 
 /// A thrown value, described.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,40 +65,6 @@ fn stack<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) 
     value.to_object(scope)?.get(scope, key.into())?.try_into().ok()
 }
 
-/// The promises rejected in the running turn that nobody handles yet.
-#[derive(Default)]
-pub(super) struct Rejections(Vec<Rejection>);
-
-struct Rejection {
-    promise: v8::Global<v8::Promise>,
-    value: v8::Global<v8::Value>,
-    invocation: Option<InvocationId>,
-}
-
-/// For `Isolate::set_promise_reject_callback`.
-#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
-pub(super) unsafe extern "C" fn on_promise_reject(message: v8::PromiseRejectMessage<'_>) {
-    // SAFETY: V8 is calling back, which is what such a scope is for.
-    v8::callback_scope!(unsafe scope, &message);
-    let state = State::of(scope);
-    let promise = message.get_promise();
-    match message.get_event() {
-        v8::PromiseRejectEvent::PromiseRejectWithNoHandler => {
-            let Some(value) = message.get_value() else { return };
-            let invocation = state.current(scope);
-            let mut rejections = state.rejections.borrow_mut();
-            if rejections.0.len() < REJECTIONS {
-                let (promise, value) = (v8::Global::new(scope, promise), v8::Global::new(scope, value));
-                rejections.0.push(Rejection { promise, value, invocation });
-            }
-        }
-        v8::PromiseRejectEvent::PromiseHandlerAddedAfterReject => {
-            state.rejections.borrow_mut().0.retain(|rejection| rejection.promise != promise);
-        }
-        v8::PromiseRejectEvent::PromiseRejectAfterResolved | v8::PromiseRejectEvent::PromiseResolveAfterResolved => {}
-    }
-}
-
 /// For `Isolate::add_message_listener`: what the callbacks of a `FinalizationRegistry` throw, which V8 runs by itself.
 /// Without a listener V8 prints it.
 #[allow(unsafe_code)] // The scope of a callback can be had in no other way.
@@ -112,17 +74,4 @@ pub(super) unsafe extern "C" fn on_message(message: v8::Local<'_, v8::Message>, 
     let state = State::of(scope);
     let exception = Exception::describe(scope, value);
     report::uncaught(&state, state.current(scope), "uncaught", &exception);
-}
-
-/// Logs the rejections that are still unhandled at the end of a turn.
-pub(super) fn report_rejections(scope: &mut v8::PinScope<'_, '_>, state: &State) {
-    if state.rejections.borrow().0.is_empty() {
-        return;
-    }
-    let rejections = std::mem::take(&mut state.rejections.borrow_mut().0);
-    for rejection in rejections {
-        let value = v8::Local::new(scope, &rejection.value);
-        let exception = Exception::describe(scope, value);
-        report::uncaught(state, rejection.invocation, "unhandled rejection", &exception);
-    }
 }

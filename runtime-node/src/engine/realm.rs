@@ -31,7 +31,7 @@ pub(super) struct Realm {
 }
 
 /// The functions that native code calls: of `dispatch.js`, `lazy` of `later.js`, `json` and `stacks` of
-/// `modules.js`, and `exception` of `domexception.js`.
+/// `modules.js`, `exception` of `domexception.js`, and `rejection` of `errors.js`.
 pub(super) struct Hooks {
     pub(super) start: v8::Global<v8::Function>,
     pub(super) fetch: v8::Global<v8::Function>,
@@ -40,6 +40,7 @@ pub(super) struct Hooks {
     pub(super) json: v8::Global<v8::Function>,
     pub(super) stacks: v8::Global<v8::Function>,
     pub(super) exception: v8::Global<v8::Function>,
+    pub(super) rejection: v8::Global<v8::Function>,
 }
 
 impl Realm {
@@ -88,8 +89,8 @@ impl Hooks {
             let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
             Some(v8::Global::new(scope, function))
         };
-        let names = ["start", "fetch", "import", "lazy", "json", "stacks", "exception"];
-        let [start, fetch, import, lazy, json, stacks, exception] = names.map(hook);
+        let names = ["start", "fetch", "import", "lazy", "json", "stacks", "exception", "rejection"];
+        let [start, fetch, import, lazy, json, stacks, exception, rejection] = names.map(hook);
         Some(Self {
             start: start?,
             fetch: fetch?,
@@ -98,6 +99,7 @@ impl Hooks {
             json: json?,
             stacks: stacks?,
             exception: exception?,
+            rejection: rejection?,
         })
     }
 }

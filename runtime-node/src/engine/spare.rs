@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use tenon_proto::revision::Limits;
 
-use super::exception::{on_message, on_promise_reject};
+use super::exception::on_message;
 use super::heap::{BufferBudget, HeapGuard};
 use super::isolate::Vm;
 use super::platform::{Foreground, Tasks};
 use super::realm::Realm;
+use super::rejections::on_promise_reject;
 use super::turn::Exited;
 use super::{modules, snapshot};
 

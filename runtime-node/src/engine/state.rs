@@ -17,11 +17,12 @@ use tokio::time::Instant;
 
 use super::Isolate;
 use super::collection::{CollectionBudget, make_room};
-use super::exception::{Exception, Rejections};
+use super::exception::Exception;
 use super::heap::{BufferBudget, Charge};
 use super::invocation::{Event, Invocation, InvocationId, Invocations, OperationId, Outcome};
 use super::log_rate::LogRate;
 use super::realm::Realm;
+use super::rejections::Rejections;
 use super::report::{self, Severity};
 
 /// Operations that one invocation may have under way.

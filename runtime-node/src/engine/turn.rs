@@ -21,11 +21,12 @@ use std::rc::Rc;
 use tenon_proto::failure::FailureCode;
 
 use super::clock::Standstill;
-use super::exception::{Exception, report_rejections};
+use super::exception::Exception;
 use super::invocation::{Event, InvocationId};
 use super::isolate::{Isolate, Vm};
 use super::platform::Tasks;
 use super::realm::{Hooks, Realm};
+use super::rejections;
 use super::turnstile::Pass;
 
 /// How often the end of a turn looks for tasks of V8 that its own tasks have posted.
@@ -86,7 +87,7 @@ impl Isolate {
             if !self.engine.post.is_over() {
                 settle(scope, &vm.tasks);
             }
-            report_rejections(scope, state);
+            rejections::report(scope, state);
             let nobody = v8::undefined(scope);
             scope.set_continuation_preserved_embedder_data(nobody.into());
             result

@@ -1,24 +1,33 @@
 // AbortController and AbortSignal (DOM §3).
+//
+// A signal may depend on others (`AbortSignal.any`, the signal of a Request made with one). Those know it weakly, so that
+// one that lives for as long as the Worker does not keep all that was ever made of it; but one that somebody listens to
+// they keep, for it is all that will tell.
 (function (internal) {
   "use strict";
 
-  const { ArrayPrototypePush, ArrayPrototypeShift, ArrayPrototypeSplice, MathMin, TypeError } = internal.primordials;
-  const { enforced, expose, isObject, needs } = internal.webidl;
+  const {
+    ArrayPrototypePush, ArrayPrototypeShift, ArrayPrototypeSplice, MathMin, TypeError, WeakRef, WeakRefPrototypeDeref,
+  } = internal.primordials;
+  const { enforced, expose, isObject, needs, sequence } = internal.webidl;
   const { setTimeout } = globalThis;
 
   internal.abort = internal.later(["AbortController", "AbortSignal"], () => {
     // What a timer can wait for: 24 days.
     const LONGEST = 2 ** 31 - 1;
-    const { Event, EventTarget, deliver, eventHandler } = internal.events();
+    // Dependents that may be forgotten before somebody looks for them.
+    const FEW = 16;
+    const { Event, EventTarget, deliver, eventHandler, onListen } = internal.events();
 
     const CREATE = { __proto__: null };
     let abort; // (signal, reason)
     let abortReason; // (signal)
+    let dependentSignal; // (signals): one that is aborted with the first of them
     let isAbortSignal;
     let isAborted; // (signal)
     let onAbort; // (signal, algorithm)
-    let setHandler;
-    let getHandler;
+
+    const exception = (message, name) => new (internal.exceptions().DOMException)(message, name);
 
     class AbortSignal extends EventTarget {
       #aborted = false;
@@ -26,15 +35,72 @@
       // Called once, in order, before the event is fired; null when nobody waits.
       #algorithms = null;
       #handler = null;
+      // The signals that it depends on, none of which depends on any; null for one that depends on none.
+      #sources = null;
+      // Those that depend on it: a list of {weak, kept}, of which `kept` is the signal itself or null. And when to look
+      // for those that have been forgotten.
+      #dependents = null;
+      #sweepAt = FEW;
 
       static {
         isAbortSignal = (value) => isObject(value) && #aborted in value;
         isAborted = (signal) => signal.#aborted;
         abortReason = (signal) => signal.#reason;
+
+        // Has its sources keep a signal, for somebody waits for it.
+        const keep = (signal) => {
+          const sources = signal.#sources;
+          if (sources === null || signal.#aborted) return;
+          for (let i = 0; i < sources.length; i++) {
+            const dependents = sources[i].#dependents;
+            for (let j = 0; dependents !== null && j < dependents.length; j++) {
+              const dependent = dependents[j];
+              if (dependent.kept === null && WeakRefPrototypeDeref(dependent.weak) === signal) dependent.kept = signal;
+            }
+          }
+        };
+
+        const addDependent = (source, signal) => {
+          const list = (source.#dependents ??= []);
+          if (list.length >= source.#sweepAt) {
+            let left = 0;
+            for (let i = 0; i < list.length; i++) {
+              if (list[i].kept !== null || WeakRefPrototypeDeref(list[i].weak) !== undefined) list[left++] = list[i];
+            }
+            list.length = left;
+            source.#sweepAt = 2 * left + FEW;
+          }
+          ArrayPrototypePush(list, { weak: new WeakRef(signal), kept: null });
+        };
+
+        dependentSignal = (signals) => {
+          const signal = new AbortSignal(CREATE);
+          for (let i = 0; i < signals.length; i++) {
+            if (!signals[i].#aborted) continue;
+            signal.#aborted = true;
+            signal.#reason = signals[i].#reason;
+            return signal;
+          }
+          const sources = (signal.#sources = []);
+          const add = (source) => {
+            for (let i = 0; i < sources.length; i++) if (sources[i] === source) return;
+            ArrayPrototypePush(sources, source);
+            addDependent(source, signal);
+          };
+          for (let i = 0; i < signals.length; i++) {
+            const further = signals[i].#sources;
+            if (further === null) add(signals[i]);
+            else for (let j = 0; j < further.length; j++) add(further[j]);
+          }
+          onListen(signal, () => keep(signal));
+          return signal;
+        };
+
         // Calls `algorithm(reason)` when the signal is aborted; returns what takes it back.
         onAbort = (signal, algorithm) => {
           const list = (signal.#algorithms ??= []);
           ArrayPrototypePush(list, algorithm);
+          keep(signal);
           return () => {
             for (let i = 0; i < list.length; i++) {
               if (list[i] === algorithm) {
@@ -44,20 +110,41 @@
             }
           };
         };
-        abort = (signal, reason) => {
-          if (signal.#aborted) return;
-          signal.#aborted = true;
-          signal.#reason = reason === undefined ? new (internal.exceptions().DOMException)("The operation was aborted", "AbortError") : reason;
+
+        const tell = (signal) => {
           const list = signal.#algorithms;
           signal.#algorithms = null;
           // What is called may take others back.
           while (list !== null && list.length > 0) ArrayPrototypeShift(list)(signal.#reason);
           deliver(signal, new Event("abort"));
         };
-        getHandler = (signal) => signal.#handler;
-        setHandler = (signal, handler) => {
-          signal.#handler = handler;
+
+        abort = (signal, reason) => {
+          if (signal.#aborted) return;
+          signal.#aborted = true;
+          signal.#reason = reason === undefined ? exception("The operation was aborted", "AbortError") : reason;
+          // All are aborted before any is told.
+          const told = [];
+          const dependents = signal.#dependents;
+          signal.#dependents = null;
+          for (let i = 0; dependents !== null && i < dependents.length; i++) {
+            const dependent = WeakRefPrototypeDeref(dependents[i].weak);
+            if (dependent === undefined || dependent.#aborted) continue;
+            dependent.#aborted = true;
+            dependent.#reason = signal.#reason;
+            dependent.#sources = null;
+            ArrayPrototypePush(told, dependent);
+          }
+          tell(signal);
+          for (let i = 0; i < told.length; i++) tell(told[i]);
         };
+
+        eventHandler(AbortSignal, "abort", {
+          get: (signal) => signal.#handler,
+          set: (signal, handler) => {
+            signal.#handler = handler;
+          },
+        });
       }
 
       constructor(key = undefined) {
@@ -75,21 +162,16 @@
         needs(arguments.length, 1, "AbortSignal.timeout");
         const delay = enforced(milliseconds, 2 ** 53 - 1, "AbortSignal.timeout");
         const signal = new AbortSignal(CREATE);
-        setTimeout(() => {
-          abort(signal, new (internal.exceptions().DOMException)("The operation timed out", "TimeoutError"));
-        }, MathMin(delay, LONGEST));
+        setTimeout(() => abort(signal, exception("The operation timed out", "TimeoutError")), MathMin(delay, LONGEST));
         return signal;
       }
 
       static any(signals) {
         needs(arguments.length, 1, "AbortSignal.any");
-        if (!isObject(signals)) throw new TypeError("AbortSignal.any: the argument is not a sequence");
-        const sources = [];
-        for (const signal of signals) {
+        return dependentSignal(sequence(signals, (signal) => {
           if (!isAbortSignal(signal)) throw new TypeError("AbortSignal.any: not an AbortSignal");
-          sources[sources.length] = signal;
-        }
-        return dependentSignal(sources);
+          return signal;
+        }, "AbortSignal.any"));
       }
 
       get aborted() {
@@ -104,31 +186,8 @@
         if (this.#aborted) throw this.#reason;
       }
     }
-    eventHandler(AbortSignal, "abort", {
-      get: (signal) => getHandler(signal),
-      set: (signal, handler) => setHandler(signal, handler),
-    });
     expose(AbortSignal);
     internal.describe("AbortSignal", isAbortSignal, AbortSignal, ["aborted", "reason"]);
-
-    // A signal that is aborted with the first of `sources`.
-    const dependentSignal = (sources) => {
-      const signal = new AbortSignal(CREATE);
-      for (let i = 0; i < sources.length; i++) {
-        if (isAborted(sources[i])) {
-          abort(signal, abortReason(sources[i]));
-          return signal;
-        }
-      }
-      const forget = [];
-      for (let i = 0; i < sources.length; i++) {
-        forget[i] = onAbort(sources[i], (reason) => {
-          for (let j = 0; j < forget.length; j++) forget[j]();
-          abort(signal, reason);
-        });
-      }
-      return signal;
-    };
 
     class AbortController {
       #signal = new AbortSignal(CREATE);

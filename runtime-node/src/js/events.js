@@ -1,5 +1,5 @@
-// Events (DOM §2): Event, CustomEvent, ErrorEvent, PromiseRejectionEvent, EventTarget, and the global scope as an
-// event target. There is no tree, so an event has one target and no path.
+// Events (DOM §2): Event, CustomEvent, EventTarget, and the global scope as an event target. There is no tree, so an event
+// has one target and no path.
 (function (internal) {
   "use strict";
 
@@ -10,21 +10,25 @@
   const { DOMString, dictionary, expose, handler, isObject, needs, unsigned } = internal.webidl;
 
   internal.globals({ self: globalThis });
-  // An error nobody caught. Until there are events, nobody listens for one.
-  internal.reportError = (error) => internal.ops.log("error", `Uncaught ${internal.inspect(error)}`);
+  // How many listen for such events on the global scope. Until there are events, nobody does.
+  internal.scopeListeners = () => 0;
 
   internal.events = internal.later([
-    "CustomEvent", "ErrorEvent", "Event", "EventTarget", "PromiseRejectionEvent", "addEventListener", "dispatchEvent",
-    "removeEventListener", "reportError",
+    "CustomEvent", "Event", "EventTarget", "addEventListener", "dispatchEvent", "removeEventListener",
   ], () => {
     const NONE = 0, AT_TARGET = 2;
 
-    let start; // (event, target): the event is being delivered
+    let start; // (event, target, trusted): the event is being delivered
     let finish; // (event)
-    let stopped; // (event) → whether stopImmediatePropagation was called
+    let stopped; // (event) → whether stopPropagation was called
+    let stoppedNow; // (event) → whether stopImmediatePropagation was called
     let passive; // (event, boolean)
+    let typeOf;
+    let isCanceled;
+    let cancel;
     let isEvent;
-    let busy;
+    let isBusy;
+    let init; // (event, type, bubbles, cancelable)
 
     class Event {
       #type;
@@ -39,12 +43,19 @@
       #stopNow = false;
       #passive = false;
       #dispatching = false;
+      #trusted = false;
 
       static {
         isEvent = (value) => isObject(value) && #type in value;
-        busy = (event) => event.#dispatching;
-        start = (event, target) => {
+        isBusy = (event) => event.#dispatching;
+        typeOf = (event) => event.#type;
+        isCanceled = (event) => event.#canceled;
+        cancel = (event) => {
+          if (event.#cancelable && !event.#passive) event.#canceled = true;
+        };
+        start = (event, target, trusted) => {
           event.#dispatching = true;
+          event.#trusted = trusted;
           event.#target = target;
           event.#phase = AT_TARGET;
         };
@@ -53,9 +64,17 @@
           event.#phase = NONE;
           event.#stop = event.#stopNow = false;
         };
-        stopped = (event) => event.#stopNow;
+        stopped = (event) => event.#stop;
+        stoppedNow = (event) => event.#stopNow;
         passive = (event, value) => {
           event.#passive = value;
+        };
+        init = (event, type, bubbles, cancelable) => {
+          event.#type = type;
+          event.#bubbles = bubbles;
+          event.#cancelable = cancelable;
+          event.#canceled = event.#stop = event.#stopNow = event.#trusted = false;
+          event.#target = null;
         };
       }
 
@@ -109,10 +128,10 @@
         return !this.#canceled;
       }
       set returnValue(value) {
-        if (!value && this.#cancelable && !this.#passive) this.#canceled = true;
+        if (!value) cancel(this);
       }
       preventDefault() {
-        if (this.#cancelable && !this.#passive) this.#canceled = true;
+        cancel(this);
       }
       get defaultPrevented() {
         return this.#canceled;
@@ -121,20 +140,15 @@
         return this.#composed;
       }
       get isTrusted() {
-        this.#type; // the brand
-        return false;
+        return this.#trusted;
       }
       get timeStamp() {
         return this.#time;
       }
       initEvent(type, bubbles = false, cancelable = false) {
         needs(arguments.length, 1, "Event.initEvent");
-        if (this.#dispatching) return;
-        this.#type = DOMString(type);
-        this.#bubbles = !!bubbles;
-        this.#cancelable = !!cancelable;
-        this.#canceled = this.#stop = this.#stopNow = false;
-        this.#target = null;
+        const name = DOMString(type);
+        if (!this.#dispatching) init(this, name, !!bubbles, !!cancelable);
       }
     }
     expose(Event, { NONE: 0, CAPTURING_PHASE: 1, AT_TARGET: 2, BUBBLING_PHASE: 3 });
@@ -150,79 +164,44 @@
       get detail() {
         return this.#detail;
       }
+      initCustomEvent(type, bubbles = false, cancelable = false, detail = null) {
+        this.#detail; // the brand
+        needs(arguments.length, 1, "CustomEvent.initCustomEvent");
+        const name = DOMString(type);
+        if (isBusy(this)) return;
+        init(this, name, !!bubbles, !!cancelable);
+        this.#detail = detail;
+      }
     }
     expose(CustomEvent);
 
-    class ErrorEvent extends Event {
-      #message;
-      #filename;
-      #lineno;
-      #colno;
-      #error;
-      constructor(type, options = undefined) {
-        needs(arguments.length, 1, "ErrorEvent");
-        super(type, options);
-        const { colno, error, filename, lineno, message } = dictionary(options, "ErrorEvent");
-        this.#message = message === undefined ? "" : DOMString(message);
-        this.#filename = filename === undefined ? "" : DOMString(filename);
-        this.#lineno = unsigned(lineno, 32);
-        this.#colno = unsigned(colno, 32);
-        this.#error = error;
-      }
-      get message() {
-        return this.#message;
-      }
-      get filename() {
-        return this.#filename;
-      }
-      get lineno() {
-        return this.#lineno;
-      }
-      get colno() {
-        return this.#colno;
-      }
-      get error() {
-        return this.#error;
-      }
-    }
-    expose(ErrorEvent);
-
-    class PromiseRejectionEvent extends Event {
-      #promise;
-      #reason;
-      constructor(type, options) {
-        needs(arguments.length, 2, "PromiseRejectionEvent");
-        super(type, options);
-        const { promise, reason } = dictionary(options, "PromiseRejectionEvent");
-        if (!isObject(promise)) throw new TypeError("PromiseRejectionEvent: options need a promise");
-        this.#promise = promise;
-        this.#reason = reason;
-      }
-      get promise() {
-        return this.#promise;
-      }
-      get reason() {
-        return this.#reason;
-      }
-    }
-    expose(PromiseRejectionEvent);
-
     // ---- Targets
 
-    let deliver; // (target, event, asWhom) → false if the default was prevented
+    let deliver; // (target, event, asWhom, trusted) → false if the default was prevented
     let listeners; // (target, type) → how many listen
     let install; // (target, type, callback): the place of an `on…` handler, kept when it is replaced
     let listen; // what addEventListener does, for any target
     let unlisten;
+    let onListen; // (target, callback): call when somebody begins to listen there
 
     class EventTarget {
       // From type to a list of listeners; null until the first one, for most targets never have any.
       #types = null;
+      #watch = null;
 
       static {
+        onListen = (target, callback) => {
+          target.#watch = callback;
+        };
+
+        const add = (target, all, listener) => {
+          ArrayPrototypePush(all, listener);
+          if (target.#watch !== null) target.#watch();
+        };
+
         const find = (list, callback, capture) => {
           for (let i = 0; i < list.length; i++) {
-            if (list[i].callback === callback && list[i].capture === capture) return i;
+            if (list[i].callback === callback && list[i].capture === capture && !list[i].handler) return i;
           }
           return -1;
         };
@@ -252,7 +231,7 @@
           if (signal !== undefined && internal.abort().isAborted(signal)) return;
           const all = list(target, type);
           if (find(all, callback, capture) >= 0) return;
-          ArrayPrototypePush(all, { callback, capture, once, passive: isPassive, handler: false, removed: false });
+          add(target, all, { callback, capture, once, passive: isPassive, handler: false, removed: false });
           if (signal !== undefined) internal.abort().onAbort(signal, () => unlisten(target, type, callback, capture));
         };
 
@@ -280,7 +259,7 @@
           }
           if (callback === null) return;
           const entry = { callback, capture: false, once: false, passive: false, handler: true, removed: false };
-          ArrayPrototypePush(all, entry);
+          add(target, all, entry);
         };
 
         listeners = (target, type) => {
@@ -288,38 +267,47 @@
           return MapPrototypeGet(target.#types, type)?.length ?? 0;
         };
 
-        deliver = (target, event, asWhom) => {
-          start(event, asWhom);
-          const all = target.#types === null ? undefined : MapPrototypeGet(target.#types, event.type);
-          if (all !== undefined && all.length > 0) {
-            // What is added during delivery waits for the next event; what is removed is not called any more.
-            const now = [];
-            for (let i = 0; i < all.length; i++) now[i] = all[i];
-            for (let i = 0; i < now.length && !stopped(event); i++) {
-              const listener = now[i];
-              if (listener.removed) continue;
-              if (listener.once) unlisten(target, event.type, listener.callback, listener.capture);
-              passive(event, listener.passive);
-              try {
-                const { callback } = listener;
-                if (typeof callback === "function") {
-                  const result = ReflectApply(callback, asWhom, [event]);
-                  if (listener.handler && result === false) event.preventDefault();
-                } else {
-                  const { handleEvent } = callback;
-                  if (typeof handleEvent !== "function") {
-                    throw new TypeError("the listener has no handleEvent method");
-                  }
-                  ReflectApply(handleEvent, callback, [event]);
-                }
-              } catch (error) {
-                internal.reportError(error);
-              }
-              passive(event, false);
+        // Calls one listener.
+        const call = ({ callback, handler: isHandler }, event, asWhom) => {
+          try {
+            if (typeof callback === "function") {
+              const result = ReflectApply(callback, asWhom, [event]);
+              if (isHandler && result === false) cancel(event);
+            } else {
+              const { handleEvent } = callback;
+              if (typeof handleEvent !== "function") throw new TypeError("the listener has no handleEvent method");
+              ReflectApply(handleEvent, callback, [event]);
             }
+          } catch (error) {
+            internal.reportError(error);
+          }
+        };
+
+        const callAll = (target, all, event, asWhom, capture) => {
+          if (stopped(event)) return;
+          // What is added meanwhile waits for the next event; what is removed is not called any more.
+          const now = [];
+          for (let i = 0; i < all.length; i++) if (all[i].capture === capture) now[now.length] = all[i];
+          for (let i = 0; i < now.length && !stoppedNow(event); i++) {
+            const listener = now[i];
+            if (listener.removed) continue;
+            if (listener.once) unlisten(target, typeOf(event), listener.callback, capture);
+            passive(event, listener.passive);
+            call(listener, event, asWhom);
+            passive(event, false);
+          }
+        };
+
+        deliver = (target, event, asWhom, trusted) => {
+          start(event, asWhom, trusted);
+          const all = target.#types === null ? undefined : MapPrototypeGet(target.#types, typeOf(event));
+          // First those that capture, then the others.
+          if (all !== undefined) {
+            callAll(target, all, event, asWhom, true);
+            callAll(target, all, event, asWhom, false);
           }
           finish(event);
-          return !event.defaultPrevented;
+          return !isCanceled(event);
         };
       }
 
@@ -343,10 +331,10 @@
         target.#types; // the brand
         needs(arguments.length, 1, "dispatchEvent");
         if (!isEvent(event)) throw new TypeError("dispatchEvent: the argument is not an Event");
-        if (busy(event)) {
+        if (isBusy(event)) {
           throw new (internal.exceptions().DOMException)("The event is already being dispatched", "InvalidStateError");
         }
-        return deliver(target, event, isScope ? globalThis : target);
+        return deliver(target, event, isScope ? globalThis : target, false);
       }
     }
     expose(EventTarget);
@@ -355,29 +343,6 @@
     // The global scope listens too: it is an event target in all but its prototype.
     const scope = new EventTarget();
     const { addEventListener, dispatchEvent, removeEventListener } = EventTarget.prototype;
-
-    // An error nobody caught: an `error` event on the global scope, then the log.
-    internal.reportError = (error) => {
-      let shown = true;
-      if (listeners(scope, "error") > 0 && !reporting) {
-        reporting = true;
-        try {
-          const message = internal.inspect(error);
-          const event = new ErrorEvent("error", { __proto__: null, cancelable: true, error, message });
-          shown = deliver(scope, event, globalThis);
-        } finally {
-          reporting = false;
-        }
-      }
-      if (shown) internal.ops.log("error", `Uncaught ${internal.inspect(error)}`);
-    };
-    let reporting = false;
-    const { reportError } = {
-      reportError(error) {
-        needs(arguments.length, 1, "reportError");
-        internal.reportError(error);
-      },
-    };
 
     // Declares the attribute `on<type>` of an interface.
     const eventHandler = (constructor, type, handlers) => {
@@ -396,13 +361,15 @@
       ObjectDefineProperty(constructor.prototype, `on${type}`, descriptor);
     };
 
-    const deliverTo = (target, event) => deliver(target, event, target);
-    // How many listen on the global scope for `type`, and delivery to them.
+    const deliverTo = (target, event) => deliver(target, event, target, true);
+    // How many listen on the global scope for `type`, delivery to them, and its `on…` handlers.
     const scopeListeners = (type) => listeners(scope, type);
-    const deliverToScope = (event) => deliver(scope, event, globalThis);
+    internal.scopeListeners = scopeListeners;
+    const deliverToScope = (event) => deliver(scope, event, globalThis, true);
+    const installOnScope = (type, callback) => install(scope, type, callback);
     return {
-      CustomEvent, ErrorEvent, Event, EventTarget, PromiseRejectionEvent, addEventListener, dispatchEvent,
-      removeEventListener, reportError, deliver: deliverTo, deliverToScope, eventHandler, isEvent, scopeListeners,
+      CustomEvent, Event, EventTarget, addEventListener, dispatchEvent, removeEventListener, cancel, deliver: deliverTo,
+      deliverToScope, eventHandler, init, installOnScope, isBusy, isEvent, onListen, scopeListeners,
     };
   });
 })

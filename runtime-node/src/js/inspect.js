@@ -376,5 +376,6 @@
       return "[value that cannot be shown]";
     }
   };
+  internal.flagsOf = flagsOf;
   internal.stackOf = stackOf;
 })

@@ -161,6 +161,157 @@ check("a signal can time out", async () => {
   throws("TypeError", () => AbortSignal.timeout());
 });
 
+check("listeners that capture come before the others", () => {
+  const target = new EventTarget();
+  const seen = [];
+  target.addEventListener("x", () => seen.push("bubble"));
+  target.addEventListener("x", () => seen.push("capture"), true);
+  target.addEventListener("x", () => seen.push("capture again"), { capture: true });
+  target.dispatchEvent(new Event("x"));
+  equal(seen, ["capture", "capture again", "bubble"]);
+});
+
+check("one that captures and stops an event keeps it from the others, but not from those that capture too", () => {
+  const target = new EventTarget();
+  const seen = [];
+  target.addEventListener("x", () => seen.push("bubble"));
+  target.addEventListener("x", (event) => (seen.push("stop"), event.stopPropagation()), true);
+  target.addEventListener("x", () => seen.push("capture"), true);
+  target.dispatchEvent(new Event("x"));
+  equal(seen, ["stop", "capture"]);
+});
+
+check("an event that was stopped before it is dispatched reaches nobody, and the next time everybody", () => {
+  const target = new EventTarget();
+  let heard = 0;
+  target.addEventListener("x", () => heard++);
+  const event = new Event("x");
+  event.stopPropagation();
+  equal([target.dispatchEvent(event), heard, event.cancelBubble], [true, 0, false]);
+  target.dispatchEvent(event);
+  equal(heard, 1);
+});
+
+check("the same function may be a handler and a listener", () => {
+  const { signal } = new AbortController();
+  let heard = 0;
+  const both = () => heard++;
+  const controller = new AbortController();
+  controller.signal.onabort = both;
+  controller.signal.addEventListener("abort", both);
+  controller.abort();
+  equal([heard, signal.aborted], [2, false]);
+});
+
+check("a passive listener cannot prevent", () => {
+  const target = new EventTarget();
+  target.addEventListener("x", (event) => {
+    event.preventDefault();
+    event.returnValue = false;
+  }, { passive: true });
+  equal(target.dispatchEvent(new Event("x", { cancelable: true })), true);
+  target.addEventListener("x", (event) => event.preventDefault(), { passive: false });
+  equal(target.dispatchEvent(new Event("x", { cancelable: true })), false);
+});
+
+check("a signal takes a listener away", () => {
+  const target = new EventTarget();
+  const controller = new AbortController();
+  let heard = 0;
+  target.addEventListener("x", () => heard++, { signal: controller.signal });
+  target.dispatchEvent(new Event("x"));
+  controller.abort();
+  target.dispatchEvent(new Event("x"));
+  target.addEventListener("x", () => heard++, { signal: AbortSignal.abort() });
+  target.dispatchEvent(new Event("x"));
+  equal(heard, 1);
+  throws("TypeError", () => target.addEventListener("x", () => {}, { signal: null }));
+  throws("TypeError", () => target.addEventListener("x", () => {}, { signal: {} }));
+});
+
+check("what is added while an event is delivered waits, and what is removed is not called", () => {
+  const target = new EventTarget();
+  const seen = [];
+  const second = () => seen.push("second");
+  target.addEventListener("x", () => {
+    seen.push("first");
+    target.removeEventListener("x", second);
+    target.addEventListener("x", () => seen.push("added"), { once: true });
+  }, { once: true });
+  target.addEventListener("x", second);
+  target.dispatchEvent(new Event("x"));
+  equal(seen, ["first"]);
+  target.dispatchEvent(new Event("x"));
+  equal(seen, ["first", "added"]);
+});
+
+check("only what the platform fires is trusted", () => {
+  const controller = new AbortController();
+  let kept;
+  controller.signal.onabort = (event) => { kept = event; };
+  controller.abort();
+  equal([kept.isTrusted, new Event("x").isTrusted], [true, false]);
+  controller.signal.onabort = null;
+  controller.signal.dispatchEvent(kept);
+  equal(kept.isTrusted, false);
+});
+
+check("a custom event can be begun anew, but not while it is dispatched", () => {
+  const event = new CustomEvent("x", { detail: 1 });
+  event.initCustomEvent("y", true, true, 2);
+  equal([event.type, event.bubbles, event.cancelable, event.detail], ["y", true, true, 2]);
+  const target = new EventTarget();
+  target.addEventListener("y", () => event.initCustomEvent("z", false, false, 3));
+  target.dispatchEvent(event);
+  equal([event.type, event.detail, new CustomEvent("x").detail, new CustomEvent("x", { detail: undefined }).detail], ["y", 2, null, null]);
+  throws("TypeError", () => event.initCustomEvent());
+});
+
+check("a signal of signals follows whichever is first, through any others", () => {
+  const [a, b] = [new AbortController(), new AbortController()];
+  const inner = AbortSignal.any([a.signal, a.signal]);
+  const outer = AbortSignal.any([inner, b.signal]);
+  const later = AbortSignal.any([outer]);
+  a.abort("a");
+  b.abort("b");
+  equal([inner.reason, outer.reason, later.reason, AbortSignal.any([b.signal, outer]).reason], ["a", "a", "a", "b"]);
+  throws("TypeError", () => AbortSignal.any());
+  throws("TypeError", () => AbortSignal.any(1));
+  throws("TypeError", () => AbortSignal.any({}));
+});
+
+check("all that depend on a signal are aborted before anybody is told", () => {
+  const controller = new AbortController();
+  const seen = [];
+  const first = AbortSignal.any([controller.signal]);
+  const second = AbortSignal.any([first]);
+  controller.signal.addEventListener("abort", () => seen.push("source", first.aborted, second.aborted));
+  second.addEventListener("abort", () => seen.push("second"));
+  first.addEventListener("abort", () => seen.push("first"));
+  controller.abort();
+  equal(seen, ["source", true, true, "first", "second"]);
+});
+
+check("a signal made of one that is aborted fires nothing", async () => {
+  const signal = AbortSignal.any([AbortSignal.abort("r")]);
+  let fired = false;
+  signal.onabort = () => { fired = true; };
+  await null;
+  equal([signal.aborted, signal.reason, fired], [true, "r", false]);
+});
+
+check("one that depends on another is told although nobody else keeps it", async () => {
+  const controller = new AbortController();
+  let told = 0;
+  for (let i = 0; i < 2000; i++) {
+    const signal = AbortSignal.any([controller.signal]);
+    if (i % 100 === 0) signal.addEventListener("abort", () => told++);
+    if (i % 500 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  controller.abort();
+  equal(told, 20);
+});
+
 check("a handler attribute takes only objects", () => {
   const { signal } = new AbortController();
   const handler = () => {};

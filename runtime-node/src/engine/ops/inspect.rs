@@ -54,3 +54,26 @@ pub(super) fn promise_details(
         result.set(v8::Array::new_with_elements(scope, &[state.into(), value]).into());
     }
 }
+
+/// `whereThrown(error)` → [its message, the file, the line and the column where it comes from, as far as V8 knows].
+/// Reading them may run the Worker's code.
+pub(super) fn where_thrown(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    v8::tc_scope!(let scope, scope);
+    let message = v8::Exception::create_message(scope, args.get(0));
+    let file = message.get_script_resource_name(scope).filter(|name| name.is_string());
+    let file = file.unwrap_or_else(|| v8::String::empty(scope).into());
+    let line = message.get_line_number(scope).unwrap_or_default();
+    // V8 says -1 where it does not know.
+    let column = message.get_start_column().checked_add(1).unwrap_or_default();
+    let parts = [
+        message.get(scope).into(),
+        file,
+        v8::Number::new(scope, line as f64).into(),
+        v8::Number::new(scope, column as f64).into(),
+    ];
+    result.set(v8::Array::new_with_elements(scope, &parts).into());
+}

@@ -1,0 +1,8 @@
+// Blobs of many small parts, over and over.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    const parts = new Array(100_000).fill('x');
+    for (;;) new Blob(parts);
+  },
+};

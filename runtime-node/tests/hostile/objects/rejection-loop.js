@@ -1,0 +1,12 @@
+// A handler of rejections that does not end: its turn is the one that rejected.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    addEventListener('unhandledrejection', () => {
+      for (;;);
+    });
+    Promise.reject(new Error('left alone'));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    return new Response('went on');
+  },
+};

@@ -1,0 +1,21 @@
+// Handlers of rejections and of errors that throw, reject and report in turn.
+// expect: answer held
+// lines: 400
+export default {
+  async fetch(request, env, ctx) {
+    const again = () => {
+      Promise.reject(new Error('again'));
+      reportError(new Error('reported'));
+      throw new Error('thrown');
+    };
+    addEventListener('unhandledrejection', again);
+    addEventListener('rejectionhandled', again);
+    addEventListener('error', again);
+    onerror = onunhandledrejection = onrejectionhandled = again;
+    const late = Promise.reject(new Error('late'));
+    reportError(new Error('first'));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    await late.catch(() => {});
+    return new Response('held');
+  },
+};
