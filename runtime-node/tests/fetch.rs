@@ -8,6 +8,8 @@ mod aborts;
 mod answers;
 #[path = "fetch/bodies.rs"]
 mod bodies;
+#[path = "fetch/events.rs"]
+mod events;
 #[path = "fetch/failures.rs"]
 mod failures;
 #[path = "engine/harness.rs"]
@@ -55,6 +57,6 @@ async fn text(response: FetchResponse) -> String {
 fn main() {
     tenon_runtime_node::engine::init();
     harness::collect_logs();
-    let rooms = [aborts::trials(), answers::trials(), bodies::trials(), failures::trials()];
+    let rooms = [aborts::trials(), answers::trials(), bodies::trials(), events::trials(), failures::trials()];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
 }

@@ -326,7 +326,7 @@
   }
 
   internal.body = {
-    __proto__: null, of: body, native, isNative, isUsed, extract, take, move, clone, streamOf, readBytes, readText, pipeOf,
-    mixin, mixins, initialisers,
+    __proto__: null, of: body, native, isNative, isUsed, extract, take, move, clone, streamOf, readBytes, readText, drain,
+    pipeOf, mixin, mixins, initialisers,
   };
 })

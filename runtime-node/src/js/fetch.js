@@ -41,8 +41,10 @@
       return { __proto__: null, content: source, owner: 0, number: 0, pipe: null };
     }
 
-    // The Response to a request's record (`request.js`), of an origin or of the Worker that is bound at the place `service`.
-    async function send(r, service = null) {
+    const send = async (r, service = null) => internal.newResponse(await receive(r, service));
+
+    // What a response's record is made of (`response.js`): the answer to a request's record (`request.js`), of an origin or of the Worker that is bound at the place `service`.
+    async function receive(r, service = null) {
       const { signal } = r;
       if (signal !== null && internal.abort().isAborted(signal)) throw abandon(r, internal.abort().abortReason(signal));
       if (service === null && RegExpPrototypeExec(DATA, r.url) !== null) return ofData(r);
@@ -78,7 +80,7 @@
         throw failed(parts[0], parts[1]);
       }
       if (parts[5] !== null) source = bodies.native(parts[5], parts[6], signal);
-      return internal.newResponse({
+      return {
         __proto__: null,
         status: parts[0],
         statusText: parts[1],
@@ -86,7 +88,7 @@
         redirected: parts[3],
         list: parts[4],
         body: source === null ? null : bodies.of(source, null),
-      });
+      };
     }
 
     // Nobody will send its body; returns the reason.
@@ -101,7 +103,7 @@
     function ofData(r) {
       const parts = ops.dataUrl(r.url);
       if (parts === null) throw failed("request", "its data: URL is malformed");
-      return internal.newResponse({
+      return {
         __proto__: null,
         status: 200,
         statusText: "OK",
@@ -109,7 +111,7 @@
         redirected: false,
         list: ["content-type", parts[0]],
         body: bodies.of(parts[1], parts[0]),
-      });
+      };
     }
 
     const { fetch } = {
@@ -119,6 +121,6 @@
         return await send(internal.requestRecord(input, init));
       },
     };
-    return { __proto__: null, fetch, send, failed };
+    return { __proto__: null, fetch, receive, send };
   });
 })

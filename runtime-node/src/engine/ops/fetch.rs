@@ -25,6 +25,10 @@ use crate::engine::string::{array_of, from_name, from_octets, to_bytes, to_octet
 /// What a request's headers may come to. What common servers take is less.
 const HEADERS: usize = 64 * 1024;
 
+/// The longest method and the longest URL, in characters. HTTP's are shorter.
+const METHOD: usize = 64;
+const URL: usize = 64 * 1024;
+
 /// The longest `data:` URL, in characters: some milliseconds to decode.
 const DATA: usize = 2 << 20;
 
@@ -112,11 +116,10 @@ pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
     });
 }
 
-fn request(scope: &mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) -> Result<Request, Thrown> {
-    let method = args.get(1).to_rust_string_lossy(scope);
+pub(super) fn request(scope: &mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) -> Result<Request, Thrown> {
+    let method = text(scope, args.get(1), METHOD, "method")?;
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| Thrown::type_error("It has no method of HTTP"))?;
-    let url = args.get(2).to_rust_string_lossy(scope);
-    let url = Url::parse(&url).map_err(|_| Thrown::type_error("It has no URL"))?;
+    let url = Url::parse(&text(scope, args.get(2), URL, "URL")?).map_err(|_| Thrown::type_error("It has no URL"))?;
     let headers = headers(scope, args.get(3))?;
     let redirect = match args.get(4).to_rust_string_lossy(scope).as_str() {
         "error" => RedirectMode::Error,
@@ -138,6 +141,18 @@ fn request(scope: &mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArgument
     Ok(Request { method, url, headers, body, redirect })
 }
 
+/// No longer than it may be.
+fn text(
+    scope: &v8::PinScope<'_, '_>,
+    value: v8::Local<'_, v8::Value>,
+    longest: usize,
+    what: &str,
+) -> Result<String, Thrown> {
+    let string = value.try_cast::<v8::String>().ok().filter(|string| string.length() <= longest);
+    let too_long = || Thrown::type_error(format!("Its {what} is longer than {longest} characters"));
+    string.map(|string| string.to_rust_string_lossy(scope)).ok_or_else(too_long)
+}
+
 /// A stream is as long as the request's Content-Length says, if it says so: nothing more is sent, and less breaks it off.
 fn outgoing(incoming: Incoming, headers: &HeaderMap) -> Outgoing {
     let stream: ByteStream = match incoming {
@@ -151,7 +166,7 @@ fn outgoing(incoming: Incoming, headers: &HeaderMap) -> Outgoing {
 }
 
 /// Looks at each anew: a Worker can get hold of the list (see `respond`).
-fn headers(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) -> Result<HeaderMap, Thrown> {
+pub(super) fn headers(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) -> Result<HeaderMap, Thrown> {
     let malformed = || Thrown::type_error("It has headers that HTTP cannot have");
     let Ok(list) = list.try_cast::<v8::Array>() else { return Ok(HeaderMap::new()) };
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
@@ -181,7 +196,7 @@ fn response_head<'s>(
         [from_name(scope, name.as_str()).map(v8::Local::from), from_octets(scope, value.as_bytes()).map(v8::Local::from)]
     });
     let strings = strings.collect();
-    head(scope, invocation, Fetched { status: status.as_u16(), reason, url: url.as_str(), redirected, body }, strings)
+    head(scope, invocation, Fetched { status: status.as_u16(), reason, url: &url[..Position::AfterQuery], redirected, body }, strings)
 }
 
 /// The response's head for JavaScript, its body among the invocation's streams.
@@ -219,7 +234,18 @@ pub(super) fn head<'s>(
         owner,
         number,
     ];
-    Ok(v8::Array::new_with_elements(scope, &parts).into())
+    Ok(plain_array(scope, &parts))
+}
+
+/// An array without a prototype: a promise that is resolved with one asks no Worker for its `then`.
+fn plain_array<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    elements: &[v8::Local<'s, v8::Value>],
+) -> v8::Local<'s, v8::Value> {
+    let array = v8::Array::new_with_elements(scope, elements);
+    let nothing = v8::null(scope).into();
+    array.set_prototype(scope, nothing);
+    array.into()
 }
 
 /// `[stage, message]`
@@ -230,7 +256,7 @@ pub(super) fn failure<'s>(
 ) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     let stage = from_name(scope, stage).ok_or_else(out_of_memory)?;
     let message = v8::String::new(scope, message).ok_or_else(out_of_memory)?;
-    Ok(v8::Array::new_with_elements(scope, &[stage.into(), message.into()]).into())
+    Ok(plain_array(scope, &[stage.into(), message.into()]))
 }
 
 /// `dataUrl(url)` → `[type, bytes, url]` of a `data:` URL (Fetch §6), the last without its fragment; null when it is not one.

@@ -1,0 +1,227 @@
+// EventSource (HTML §9.2): a stream of events from an origin, which is connected to again when it breaks off.
+//
+// It belongs to the invocation that makes it, and ends with that: what it connects with is a fetch and a timer of that
+// invocation, and counts as one.
+(function (internal) {
+  "use strict";
+
+  const {
+    NumberParseInt, PromisePrototypeThen, RangeError, RegExpPrototypeExec, StringFromCharCode, StringPrototypeCharCodeAt,
+    StringPrototypeIndexOf, StringPrototypeSlice, TypedArrayPrototypeGetByteLength,
+  } = internal.primordials;
+  const { USVString, dictionary, expose, isObject, needs } = internal.webidl;
+  const { clearTimeout, setTimeout } = globalThis;
+  const bodies = internal.body;
+
+  internal.later(["EventSource"], () => {
+    const { Event, EventTarget, deliver, eventHandler } = internal.events();
+    const { abort, newSignal } = internal.abort();
+    const { MessageEvent } = internal.messageEvents();
+    const { TextDecoder, decode } = internal.encoding();
+    const CONNECTING = 0, OPEN = 1, CLOSED = 2;
+
+    // Before it connects again, in milliseconds: at first, and as the origin or its failures may have it.
+    const PAUSE = 3000, SHORTEST = 100, LONGEST = 60_000;
+    // What of an event may lie here before its end.
+    const LARGEST = 2 ** 24;
+
+    const EVENT_STREAM = /^[\t\n\r ]*text\/event-stream[\t\n\r ]*(?:;|$)/i;
+    const ORIGIN = /^[^/]*\/\/[^/?#]*/;
+    const DIGITS = /^[0-9]+$/;
+    const ASCII = /^[\x00-\x7f]*$/;
+    const MORE = { __proto__: null, stream: true };
+
+    // Calls `event(type, data, id)` for each event of the text that it is fed piece by piece, and `retry(milliseconds)`.
+    function parser(id, event, retry) {
+      let line = "";
+      let skipsFeed = false;
+      let data = "";
+      let type = "";
+
+      function field(name, value) {
+        if (name === "event") type = value;
+        else if (name === "data") data += `${value}\n`;
+        else if (name === "id" && StringPrototypeIndexOf(value, "\0") < 0) id = value;
+        else if (name === "retry" && RegExpPrototypeExec(DIGITS, value) !== null) retry(NumberParseInt(value, 10));
+      }
+
+      function end() {
+        const given = data;
+        const of = type;
+        data = type = "";
+        event(of, given === "" ? null : StringPrototypeSlice(given, 0, -1), id);
+      }
+
+      function take(line) {
+        if (line === "") return end();
+        const colon = StringPrototypeIndexOf(line, ":");
+        if (colon === 0) return;
+        if (colon < 0) return field(line, "");
+        const from = line[colon + 1] === " " ? colon + 2 : colon + 1;
+        field(StringPrototypeSlice(line, 0, colon), StringPrototypeSlice(line, from));
+      }
+
+      return (text) => {
+        let start = 0;
+        for (let i = 0; i < text.length; i++) {
+          const c = StringPrototypeCharCodeAt(text, i);
+          if (c !== 10 && c !== 13) {
+            skipsFeed = false;
+            continue;
+          }
+          // The second half of a line's end.
+          if (c === 13 || !skipsFeed) {
+            const whole = line + StringPrototypeSlice(text, start, i);
+            line = "";
+            take(whole);
+          }
+          skipsFeed = c === 13;
+          start = i + 1;
+        }
+        line += StringPrototypeSlice(text, start);
+        if (line.length + data.length > LARGEST) throw new RangeError(`EventSource: an event is longer than ${LARGEST}`);
+      };
+    }
+
+    // As a header has it: one character for each byte of its UTF-8 form.
+    function octets(text) {
+      if (RegExpPrototypeExec(ASCII, text) !== null) return text;
+      const bytes = internal.encodeUtf8(text);
+      let out = "";
+      for (let i = 0; i < TypedArrayPrototypeGetByteLength(bytes); i++) out += StringFromCharCode(bytes[i]);
+      return out;
+    }
+
+    let isEventSource;
+
+    class EventSource extends EventTarget {
+      #url;
+      #withCredentials;
+      #state = CONNECTING;
+      #handlers = { __proto__: null, open: null, message: null, error: null };
+      #lastEventId = "";
+      #pause = PAUSE;
+      // Connections that have failed in a row.
+      #failures = 0;
+      #signal = null;
+      #timer = 0;
+
+      static {
+        isEventSource = (value) => isObject(value) && #url in value;
+        const handle = (type) => {
+          eventHandler(EventSource, type, {
+            get: (source) => source.#handlers[type],
+            set: (source, handler) => {
+              source.#handlers[type] = handler;
+            },
+          });
+        };
+        handle("open");
+        handle("message");
+        handle("error");
+      }
+
+      constructor(url, init = undefined) {
+        needs(arguments.length, 1, "EventSource");
+        const input = USVString(url);
+        const { withCredentials } = dictionary(init, "EventSource");
+        const href = internal.parseUrl(input);
+        if (href === null) {
+          const { DOMException } = internal.exceptions();
+          throw new DOMException(`EventSource: '${input}' is not an absolute URL`, "SyntaxError");
+        }
+        super();
+        this.#url = href;
+        this.#withCredentials = !!withCredentials;
+        this.#connect();
+      }
+
+      get url() {
+        return this.#url;
+      }
+      get withCredentials() {
+        return this.#withCredentials;
+      }
+      get readyState() {
+        return this.#state;
+      }
+
+      close() {
+        this.#state = CLOSED;
+        if (this.#timer !== 0) clearTimeout(this.#timer);
+        if (this.#signal !== null) abort(this.#signal, undefined);
+      }
+
+      #connect() {
+        this.#timer = 0;
+        PromisePrototypeThen(this.#stream(), undefined, (error) => {
+          // Nothing will be different the next time.
+          const stage = error?.cause?.stage;
+          if (stage === "policy" || stage === "limit" || stage === "request") this.#fail();
+          else this.#again();
+        });
+      }
+
+      // Reads the events of one connection. Returns a promise of its end.
+      async #stream() {
+        const signal = (this.#signal = newSignal());
+        const headers = { __proto__: null, accept: "text/event-stream", "cache-control": "no-cache" };
+        if (this.#lastEventId !== "") headers["last-event-id"] = octets(this.#lastEventId);
+        const request = internal.requestRecord(this.#url, { __proto__: null, headers, signal, cache: "no-store" });
+        const { status, list, url, body } = await internal.fetch().receive(request);
+        const type = internal.headers.lookup(list, "content-type");
+        if (this.#state === CLOSED) return;
+        if (status !== 200 || type === null || RegExpPrototypeExec(EVENT_STREAM, type) === null) {
+          abort(signal, undefined);
+          return this.#fail();
+        }
+        this.#state = OPEN;
+        this.#failures = 0;
+        deliver(this, new Event("open"));
+        const origin = RegExpPrototypeExec(ORIGIN, url)?.[0] ?? "";
+        const decoder = new TextDecoder();
+        const feed = parser(
+          this.#lastEventId,
+          (type, data, id) => this.#event(type, data, id, origin),
+          (milliseconds) => {
+            this.#pause = milliseconds < SHORTEST ? SHORTEST : milliseconds > LONGEST ? LONGEST : milliseconds;
+          },
+        );
+        await bodies.drain(bodies.streamOf(body), (piece) => feed(decode(decoder, piece, MORE)));
+        this.#again();
+      }
+
+      // Without data there is no event, and the id counts all the same.
+      #event(type, data, lastEventId, origin) {
+        if (this.#state === CLOSED) return;
+        this.#lastEventId = lastEventId;
+        if (data === null) return;
+        deliver(this, new MessageEvent(type || "message", { __proto__: null, data, origin, lastEventId }));
+      }
+
+      #again() {
+        if (this.#state === CLOSED) return;
+        this.#state = CONNECTING;
+        deliver(this, new Event("error"));
+        if (this.#state === CLOSED) return;
+        const pause = this.#pause * 2 ** this.#failures;
+        if (pause < LONGEST) this.#failures++;
+        try {
+          this.#timer = setTimeout(() => this.#connect(), pause < LONGEST ? pause : LONGEST);
+        } catch {
+          // The invocation has ended, or has too much under way.
+          this.#fail();
+        }
+      }
+
+      #fail() {
+        if (this.#state === CLOSED) return;
+        this.#state = CLOSED;
+        deliver(this, new Event("error"));
+      }
+    }
+    expose(EventSource, { __proto__: null, CONNECTING, OPEN, CLOSED });
+    internal.describe("EventSource", isEventSource, EventSource, ["url", "withCredentials", "readyState"]);
+    return { EventSource };
+  });
+})

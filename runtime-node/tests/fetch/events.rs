@@ -1,0 +1,136 @@
+//! EventSource, from an origin that streams events.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+
+use crate::fetching;
+use crate::harness::Shard;
+use crate::origin::{self, Answer, Asked, Origin, streamed};
+use crate::text;
+
+fetching![
+    events_come_with_their_fields,
+    lines_end_in_three_ways_wherever_they_are_cut,
+    a_source_connects_again_and_says_where_it_was,
+    a_source_gives_up_when_the_answer_is_no_stream_of_events,
+    a_closed_source_is_closed,
+    an_event_source_is_what_the_platform_says,
+];
+
+fn events(pieces: Vec<&'static str>) -> Answer {
+    let mut answer = streamed(stream::iter(pieces).map(|piece| Bytes::from(piece)));
+    answer.headers_mut().insert("content-type", "text/event-stream; charset=utf-8".parse().unwrap());
+    answer
+}
+
+async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
+    let body = format!("const origin = '{}'; {body}", origin.url("").as_str().trim_end_matches('/'));
+    text(shard.handler(&body).get().await.unwrap()).await
+}
+
+/// A Worker's function that collects events until there are so many.
+const COLLECT: &str = "const collect = (source, n, types = ['message']) => new Promise((resolve) => {
+    const seen = [];
+    for (const type of types) source.addEventListener(type, (e) => {
+      seen.push([e.type, e.data, e.lastEventId, e.origin === origin, e.isTrusted]);
+      if (seen.length === n) { source.close(); resolve(seen) }
+    });
+  });";
+
+async fn events_come_with_their_fields(shard: Rc<Shard>) {
+    let stream = "\u{feff}: a comment\n\ndata: one\ndata:two\nid: 7\n\nevent: own\ndata\n\nid\ndata:  x\nignored: y\n\nid: 8\n\ndata: last\n\ndata: unfinished";
+    let origin = Origin::plain(move |_| events(vec![stream])).await;
+    let body = format!("{COLLECT} return Response.json(await collect(new EventSource(origin), 4, ['message', 'own']))");
+    let expected = r#"[["message","one\ntwo","7",true,true],["own","","7",true,true],["message"," x","",true,true],["message","last","8",true,true]]"#;
+    assert_eq!(answer(&shard, &origin, &body).await, expected);
+    let asked = &origin.asked.borrow()[0];
+    assert_eq!(asked.headers()["accept"], "text/event-stream");
+    assert!(!asked.headers().contains_key("last-event-id"));
+}
+
+async fn lines_end_in_three_ways_wherever_they_are_cut(shard: Rc<Shard>) {
+    for pieces in [
+        vec!["data: a\r\n\r\ndata: b\r\rdata: c\n\n"],
+        vec!["data: a\r", "\n\r", "\ndata: b\r", "\rdata", ": c\n", "\n"],
+        vec!["d", "a", "ta: ", "a", "\r\n", "\r\n", "data: b", "\r", "\r", "data: c\n\n"],
+    ] {
+        let origin = Origin::plain(move |_| events(pieces.clone())).await;
+        let body = format!("{COLLECT} const all = await collect(new EventSource(origin), 3); return Response.json(all.map((e) => e[1]))");
+        assert_eq!(answer(&shard, &origin, &body).await, r#"["a","b","c"]"#);
+    }
+}
+
+async fn a_source_connects_again_and_says_where_it_was(shard: Rc<Shard>) {
+    let times = Rc::<Cell<usize>>::default();
+    let origin = Origin::plain(move |_: &Asked| {
+        times.set(times.get() + 1);
+        match times.get() {
+            1 => events(vec!["retry: 1\nid: \u{fc}\ndata: first\n\n"]),
+            _ => events(vec!["data: second\n\n"]),
+        }
+    })
+    .await;
+    let body = format!(
+        "{COLLECT} const source = new EventSource(origin);
+         const log = [];
+         source.onopen = () => log.push(['open', source.readyState]);
+         source.onerror = () => log.push(['error', source.readyState]);
+         const all = await collect(source, 2);
+         return Response.json([all.map((e) => [e[1], e[2]]), log])"
+    );
+    let expected = r#"[[["first","ü"],["second","ü"]],[["open",1],["error",0],["open",1]]]"#;
+    assert_eq!(answer(&shard, &origin, &body).await, expected);
+    assert_eq!(origin.asked.borrow()[1].headers()["last-event-id"].as_bytes(), "\u{fc}".as_bytes());
+}
+
+async fn a_source_gives_up_when_the_answer_is_no_stream_of_events(shard: Rc<Shard>) {
+    let origin = Origin::plain(|asked| match asked.uri().path() {
+        "/none" => {
+            let mut answer = events(vec![]);
+            *answer.status_mut() = 204.try_into().unwrap();
+            answer
+        }
+        _ => origin::text("data: x\n\n"),
+    })
+    .await;
+    let body = "const end = (url) => new Promise((resolve) => {
+          const source = new EventSource(url);
+          source.onerror = () => resolve(source.readyState);
+        });
+        return Response.json([await end(origin), await end(origin + '/none'), await end('http://inside.test/')])";
+    assert_eq!(answer(&shard, &origin, body).await, "[2,2,2]");
+}
+
+async fn a_closed_source_is_closed(shard: Rc<Shard>) {
+    let origin = Origin::plain(|_| {
+        let mut answer = streamed(stream::iter([Bytes::from("data: x\n\n")]).chain(stream::pending()));
+        answer.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
+        answer
+    })
+    .await;
+    let body = "const source = new EventSource(origin);
+        let errors = 0;
+        source.onerror = () => errors++;
+        await new Promise((resolve) => (source.onmessage = resolve));
+        source.close();
+        await scheduler.wait(50);
+        return Response.json([source.readyState, errors])";
+    assert_eq!(answer(&shard, &origin, body).await, "[2,0]");
+    assert_eq!(origin.open.get(), 0);
+}
+
+async fn an_event_source_is_what_the_platform_says(shard: Rc<Shard>) {
+    let origin = Origin::plain(|_| events(vec![])).await;
+    let body = "const source = new EventSource(origin + '/x', { withCredentials: 1 });
+        const { url, withCredentials, readyState } = source;
+        source.close();
+        let error;
+        try { new EventSource('no url') } catch (e) { error = [e.name, e instanceof DOMException] }
+        return Response.json([url === origin + '/x', withCredentials, readyState, EventSource.OPEN, source.CLOSED, error,
+          source instanceof EventTarget, Object.prototype.toString.call(source)])";
+    let expected = r#"[true,true,0,1,2,["SyntaxError",true],true,"[object EventSource]"]"#;
+    assert_eq!(answer(&shard, &origin, body).await, expected);
+}
