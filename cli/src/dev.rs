@@ -4,6 +4,7 @@
 //!  probe the port ─► watch the files ─► look ─► catalog ─► node ─► router ─► ready ─► print
 //!                                        ▲                                     │
 //!                                        └────────── a file was saved ◄────────┤
+//!                                                     a schedule's time ◄──────┤
 //!                                  router drains ─► node drains ─► catalog ◄───┘ Ctrl-C
 //! ```
 //!
@@ -11,6 +12,7 @@
 //! order in which requests come through them, so a request that was taken is answered.
 
 mod print;
+mod schedules;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroU16;
@@ -32,6 +34,7 @@ use crate::manifest;
 use crate::site::Site;
 use crate::source::SourceArgs;
 use crate::watch::Changes;
+use schedules::Schedules;
 
 /// The one node's name and pool. Every Worker runs on it, whatever pool it names.
 const NODE: &str = "dev";
@@ -43,6 +46,8 @@ const DRAIN_GRACE: Duration = Duration::from_secs(10);
 /// Isolates that a shard keeps, and invocations at once on it: those of a node by default.
 const ISOLATES_PER_SHARD: usize = 200;
 const SPARE_ISOLATES: usize = 2;
+/// Bytes.
+const RESPONSE_CACHE: u64 = 64 << 20;
 const MAX_INFLIGHT: u32 = 1024;
 const MAX_WAITING: usize = 100;
 const ISOLATE_IDLE: Duration = Duration::from_secs(600);
@@ -103,6 +108,7 @@ struct Dev {
     settings: Settings,
     site: Site,
     files: Changes,
+    schedules: Schedules,
     catalog: Catalog,
     catalog_signal: drain::Signal,
     node: Node,
@@ -125,9 +131,11 @@ impl Dev {
         let catalog_url = format!("http://{}", listener.local_addr()?);
         tokio::spawn(catalog::serve(listener, catalog.clone(), catalog_drain));
 
-        let node = Node::spawn(node_config(&catalog_url, shards)?, node_drain, &registry, &readiness)?;
-        catalog.set_node(node_entry(&node));
+        // The router is there first: the node is told where its Workers' calls of one another go.
         let router = Router::spawn(router_config(&args, &catalog_url, shards)?, router_drain, &registry, &readiness)?;
+        let config = node_config(&catalog_url, router.inner_addr(), shards)?;
+        let node = Node::spawn(config, node_drain, &registry, &readiness)?;
+        catalog.set_node(node_entry(&node));
 
         let paths = args.source.paths;
         let mut dev = Self {
@@ -135,6 +143,7 @@ impl Dev {
             settings,
             site: Site::default(),
             files,
+            schedules: Schedules::new(router.inner_addr()),
             catalog,
             catalog_signal,
             node,
@@ -153,7 +162,8 @@ impl Dev {
     /// Serves what the files hold now, as far as it is good.
     fn look(&mut self) {
         let manifests = manifest::read(&self.paths);
-        let load = load::load(manifests, &self.settings, |id, digest| self.site.serves_revision(id, digest));
+        self.files.follow(&manifests.folders);
+        let load = load::load(manifests, &self.settings, |id| self.site.served(id));
         let changes = self.site.update(load);
         for id in &changes.removed {
             self.catalog.remove_worker(id);
@@ -161,6 +171,7 @@ impl Dev {
         for loaded in &changes.served {
             self.catalog.set_worker(loaded.revision.clone(), POOL, loaded.routes.clone());
         }
+        self.schedules.set(self.site.schedules());
         let nodes = self.catalog.nodes();
         let printer = print::Printer::new(self.router.addr(), POOL, &nodes);
         printer.changes(&changes, &self.site);
@@ -174,6 +185,7 @@ impl Dev {
             tokio::select! {
                 () = &mut termination => return,
                 () = self.files.next() => self.look(),
+                () = self.schedules.next() => {}
             }
         }
     }
@@ -191,18 +203,24 @@ fn cpus() -> u16 {
     std::thread::available_parallelism().ok().and_then(|cpus| u16::try_from(cpus.get()).ok()).unwrap_or(1)
 }
 
-fn node_config(catalog: &str, shards: u16) -> anyhow::Result<tenon_runtime_node::config::Config> {
+fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result<tenon_runtime_node::config::Config> {
     Ok(tenon_runtime_node::config::Config {
         name: NODE.to_owned(),
         listen_ip: Ipv4Addr::LOCALHOST.into(),
         shard_port: 0,
         shards,
         catalog: catalog.parse()?,
+        router: Some(format!("http://{router}").parse()?),
         isolates_per_shard: ISOLATES_PER_SHARD,
         spare_isolates: SPARE_ISOLATES,
+        response_cache: RESPONSE_CACHE,
         code_cache_dir: None,
         isolate_idle_timeout: ISOLATE_IDLE,
         memory_budget: None,
+        // What is run here is the developer's own, and reaches what they do.
+        egress_allow: vec!["0.0.0.0/0".parse()?, "::/0".parse()?],
+        egress_deny: Vec::new(),
+        egress_ca_files: Vec::new(),
         root: "/".into(),
         max_inflight: MAX_INFLIGHT,
         max_waiting: MAX_WAITING,

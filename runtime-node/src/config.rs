@@ -9,6 +9,8 @@ use clap::Args as ClapArgs;
 use ipnet::IpNet;
 use tonic::transport::Endpoint;
 
+use crate::services::{InvalidRouter, RouterUrl};
+
 /// The command line and environment.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct NodeArgs {
@@ -27,6 +29,10 @@ pub struct NodeArgs {
     /// URL of the operator's catalog.
     #[arg(long, env = "TENON_CATALOG")]
     pub catalog: String,
+    /// URL of the routers' inner door, by which Workers call one another. Without it they reach those that their own shard
+    /// runs.
+    #[arg(long, env = "TENON_ROUTER")]
+    pub router: Option<String>,
     /// Isolates that a shard keeps. One namespace has half of them at most, or seven eighths while nobody else asks for any.
     #[arg(long, env = "TENON_ISOLATES_PER_SHARD", default_value_t = 200, value_parser = at_least_one::<usize>)]
     pub isolates_per_shard: usize,
@@ -60,6 +66,9 @@ pub struct NodeArgs {
     /// Files with certificates, in PEM, that Workers' connections trust beside the system's.
     #[arg(long, env = "TENON_EGRESS_CA_FILE", value_delimiter = ',')]
     pub egress_ca_file: Vec<PathBuf>,
+    /// Memory for responses that Workers keep (`caches`), in MiB; each namespace may have half of it.
+    #[arg(long, env = "TENON_RESPONSE_CACHE", default_value_t = 64)]
+    pub response_cache: u64,
     /// Never pin a shard's thread. Otherwise each has a CPU of its own if there are exactly as many.
     #[arg(long, env = "TENON_NO_PIN")]
     pub no_pin: bool,
@@ -76,6 +85,8 @@ pub struct Config {
     pub shard_port: u16,
     pub shards: u16,
     pub catalog: Endpoint,
+    /// The routers' inner door.
+    pub router: Option<RouterUrl>,
     pub isolates_per_shard: usize,
     pub spare_isolates: usize,
     pub code_cache_dir: Option<PathBuf>,
@@ -89,6 +100,8 @@ pub struct Config {
     pub egress_allow: Vec<IpNet>,
     pub egress_deny: Vec<IpNet>,
     pub egress_ca_files: Vec<PathBuf>,
+    /// For responses that Workers keep, in bytes.
+    pub response_cache: u64,
     pub pin: bool,
     pub drain_grace: Duration,
 }
@@ -98,6 +111,8 @@ pub struct Config {
 pub enum ConfigError {
     #[error("--catalog {url:?} is not a URL such as http://tenon-operator:7070: {source}")]
     Catalog { url: String, source: tonic::transport::Error },
+    #[error("--router {0}")]
+    Router(#[from] InvalidRouter),
     #[error("--shard-port {port} leaves no room for {shards} shards: the last port is 65535")]
     Ports { port: u16, shards: u16 },
 }
@@ -112,7 +127,9 @@ impl TryFrom<NodeArgs> for Config {
         }
         let catalog = Endpoint::from_shared(args.catalog.clone())
             .map_err(|source| ConfigError::Catalog { url: args.catalog, source })?;
+        let router = args.router.map(|url| url.parse()).transpose()?;
         Ok(Self {
+            router,
             name: args.name,
             listen_ip: args.listen_ip,
             shard_port: args.shard_port,
@@ -126,6 +143,7 @@ impl TryFrom<NodeArgs> for Config {
             isolate_idle_timeout: args.isolate_idle_timeout,
             memory_budget: args.memory_budget.map(|mib| mib.saturating_mul(1 << 20)),
             root: PathBuf::from("/"),
+            response_cache: args.response_cache.saturating_mul(1 << 20),
             egress_allow: args.egress_allow,
             egress_deny: args.egress_deny,
             egress_ca_files: args.egress_ca_file,
@@ -196,6 +214,7 @@ mod tests {
     fn what_cannot_work_is_named() {
         assert!(matches!(config(&["--shards", "2", "--shard-port", "65535"]), Err(ConfigError::Ports { .. })));
         assert!(matches!(config(&["--catalog", "no url at all"]), Err(ConfigError::Catalog { .. })));
+        assert!(matches!(config(&["--router", "tenon-router:8081"]), Err(ConfigError::Router(_))));
         for flag in ["--shards", "--isolates-per-shard", "--max-inflight", "--memory-budget"] {
             let refused = Command::try_parse_from(["node", "--catalog", "http://operator:7070", flag, "0"]);
             assert!(refused.err().is_some_and(|error| error.to_string().contains(flag)), "{flag} 0");

@@ -8,7 +8,7 @@
 //! - [`engine`]: everything V8.
 //! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
 //! - [`pool`], [`admission`], [`tenants`], [`spares`] and [`upkeep`]: policy, without V8 or sockets.
-//! - [`egress`]: what Workers fetch.
+//! - [`egress`]: what Workers fetch; [`services`]: how they call one another; [`response_cache`]: what they keep.
 //! - [`buffers`]: what answers are written into.
 //! - [`memory`]: the node's budget and how much of it is used.
 //! - [`source`]: revisions from the catalog, by digest; [`reports`]: what the operator is told of them.
@@ -23,7 +23,9 @@ pub mod metrics;
 pub mod node;
 pub mod pool;
 pub mod reports;
+pub mod response_cache;
 pub mod server;
+pub mod services;
 pub mod shard;
 pub mod source;
 pub mod spares;

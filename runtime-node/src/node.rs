@@ -7,8 +7,11 @@
 mod connection;
 mod thread;
 
+pub(crate) use connection::Local;
+
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use prometheus::Registry;
@@ -22,6 +25,7 @@ use crate::engine::Watchdog;
 use crate::memory::{self, Meter, MeterError};
 use crate::metrics::Metrics;
 use crate::reports::Reporter;
+use crate::response_cache::ResponseCache;
 use crate::source::Source;
 use thread::ShardThread;
 
@@ -78,6 +82,7 @@ impl Node {
             Reporter::spawn(config.name.clone(), config.catalog.clone(), loops).map_err(SpawnError::Thread)?;
         let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
         let egress = Settings::of_system(policy, &config.egress_ca_files)?;
+        let responses = ResponseCache::new(config.response_cache);
         let watchdog = Watchdog::spawn();
         let cores = if config.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
         let mut node = Self { name: config.name.clone(), addresses: Vec::new(), threads: Vec::new() };
@@ -92,6 +97,7 @@ impl Node {
                 metrics: metrics.shard(ShardId(shard)),
                 pressure_rx: pressure_rx.clone(),
                 egress: egress.clone(),
+                responses: Arc::clone(&responses),
                 config: config.clone(),
                 drain: drain.clone(),
                 ready: readiness.hold("shards"),

@@ -21,7 +21,8 @@ use tenon_proto::egress::Egress;
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{self, Body, Engine, FetchRequest, Isolate, Watchdog};
+use tenon_runtime_node::engine::{self, Body, Engine, FetchRequest, Isolate, Origin, Watchdog};
+use tenon_runtime_node::response_cache::ResponseCache;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -33,13 +34,16 @@ const NODE: &str = "node-";
 /// What the files share; not a Worker itself.
 const SHARED: &str = "check.js";
 
+/// What those share that are about WebAssembly, and others with it.
+const ASSEMBLER: (&str, &[u8]) = ("assembler.js", include_bytes!("assembler.js"));
+
 fn main() -> Result<(), Box<dyn Error>> {
     engine::init();
     let arguments = Arguments::from_args();
     let lines = Lines::default();
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines.clone()))?;
 
-    let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0)));
+    let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0)).with_responses(ResponseCache::new(64 << 20)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut verdicts = Vec::new();
     let mut files = std::fs::read_dir(DIRECTORY)?
@@ -119,7 +123,7 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
         worker: WorkerId::new("web", file.trim_end_matches(".js")),
         name: "test".to_owned(),
         entrypoint: file.to_owned(),
-        modules: [module(file), module(SHARED)].into_iter().collect::<Result<BTreeMap<_, _>, std::io::Error>>()?,
+        modules: [module(file), module(SHARED), Ok((ASSEMBLER.0.to_owned(), Bytes::from_static(ASSEMBLER.1)))].into_iter().collect::<Result<BTreeMap<_, _>, std::io::Error>>()?,
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
         services: BTreeMap::new(),
@@ -137,6 +141,7 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
             url: "https://web.test/path?a=1".to_owned(),
             headers: vec![Header { name: "x-test".to_owned(), value: Bytes::from_static(b"yes") }],
             body: Body::Full(Bytes::from_static(b"the body")),
+            origin: Origin::default(),
         })
         .await?;
     isolate.idle().await;

@@ -25,17 +25,18 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::bytecode::{Bytecode, BytecodeLookup};
-use super::fetch::{Answer, deliver};
+use super::fetch::{Answer, deliver, deliver_scheduled};
 use super::heap::HeapGuard;
 use super::invocation::{Event, Invocation, InvocationId};
 use super::modules::Modules;
+use super::outbound::Outbound;
 use super::platform::{Foreground, Tasks};
 use super::realm::{Hooks, Realm};
 use super::spare::Spare;
 use super::state::{Settle, State};
 use super::turn::{Exited, Stop};
 use super::turnstile::{Account, Pass};
-use super::{Engine, FetchRequest, FetchResponse, modules, report, source_maps};
+use super::{Engine, FetchRequest, FetchResponse, ScheduledEvent, modules, report, source_maps, wasm};
 
 /// One revision in a V8 isolate of its own. Belongs to the thread that started it, on which a
 /// [`tokio::task::LocalSet`] must be running.
@@ -61,6 +62,7 @@ pub(super) struct Vm {
     pub(super) isolate: Exited,
     pub(super) handle: v8::IsolateHandle,
     pub(super) guard: Box<HeapGuard>,
+    pub(super) memories: Arc<wasm::pages::Account>,
     pub(super) tasks: Tasks,
 }
 
@@ -116,6 +118,20 @@ impl Isolate {
         request: FetchRequest,
     ) -> impl Future<Output = Result<FetchResponse, Failure>> + use<> {
         deliver(Rc::clone(self), pass, request)
+    }
+
+    /// Delivers a time of a schedule, and resolves when the handler and what it has given to `waitUntil` have ended. As
+    /// [`Isolate::deliver`] otherwise.
+    ///
+    /// # Errors
+    /// When the Worker throws, never comes to an end or goes over a limit.
+    pub fn deliver_scheduled(
+        self: &Rc<Self>,
+        pass: Pass,
+        event: ScheduledEvent,
+    ) -> impl Future<Output = Result<(), Failure>> + use<> {
+        let outcome = deliver_scheduled(Rc::clone(self), pass, event);
+        async move { outcome.await.map(drop) }
     }
 
     /// Invocations that have begun and not ended, those kept by `waitUntil` included.
@@ -243,6 +259,9 @@ impl Isolate {
         *vm.realm.modules.borrow_mut() = modules;
         vm.isolate.set_slot(Rc::clone(&state));
         vm.isolate.set_slot(engine.buffers.clone());
+        vm.isolate.set_slot(engine.compiled.clone());
+        vm.isolate.set_slot(Arc::clone(&engine.responses));
+        vm.isolate.set_slot(Outbound::new(engine, &state.revision));
         let isolate = Rc::new(Self {
             engine: Rc::clone(engine),
             vm: RefCell::new(vm),
@@ -285,6 +304,7 @@ fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -
         let (install, undefined) = (v8::Local::new(scope, &hooks.stacks), v8::undefined(scope).into());
         install.call(scope, undefined, &[])?;
     }
+    modules::builtin::furnish(scope, &state)?;
     let (evaluation, namespace) = modules::evaluate(scope, &state)?;
     let variables = v8::Object::new(scope);
     for (name, value) in state.revision.vars.iter().chain(&state.revision.secrets) {
@@ -294,7 +314,15 @@ fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -
     let start = v8::Local::new(scope, &hooks.start);
     let undefined = v8::undefined(scope).into();
     let id = v8::Number::new(scope, id.to_number()).into();
-    start.call(scope, undefined, &[id, evaluation, namespace, variables.into()]).map(drop)
+    let services = services(scope, &state.revision)?;
+    start.call(scope, undefined, &[id, evaluation, namespace, variables.into(), services.into()]).map(drop)
+}
+
+/// The names of the bindings that are other Workers.
+fn services<'s>(scope: &mut v8::PinScope<'s, '_>, revision: &Revision) -> Option<v8::Local<'s, v8::Array>> {
+    let names = revision.services.keys().map(|name| Some(v8::String::new(scope, name)?.into()));
+    let names: Option<Vec<v8::Local<'_, v8::Value>>> = names.collect();
+    Some(v8::Array::new_with_elements(scope, &names?))
 }
 
 /// Has a realm ready for the next invocation of a Worker that resets, once those that are ready to run have run.

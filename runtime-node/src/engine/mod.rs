@@ -19,6 +19,7 @@
 //!   [`sending`]: what they answer with, and [`callers`], who may not wait for it.
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
 //!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it.
+//! - [`wasm`]: the same limits for WebAssembly.
 //! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`rejections`], [`report`]: what the log gets of it,
 //!   [`source_maps`]: by its author's lines, and [`log_rate`]: how much; [`outbound`]: what it fetches, and [`services`], the
 //!   Workers that it calls.
@@ -58,6 +59,7 @@ mod streams;
 mod string;
 mod turn;
 mod turnstile;
+mod wasm;
 mod watchdog;
 
 use std::cell::{Cell, RefCell};
@@ -71,6 +73,7 @@ use tenon_proto::runtime::Header;
 use crate::buffers::{self, BufferMetrics, BufferPool};
 use crate::egress;
 use crate::metrics::EgressMetrics;
+use crate::response_cache::ResponseCache;
 
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
 pub use isolate::Isolate;
@@ -91,8 +94,10 @@ pub struct Engine {
     spares: RefCell<Vec<spare::Spare>>,
     turns: Cell<u64>,
     buffers: BufferPool,
+    compiled: wasm::compiled::Compiled,
     egress: Rc<egress::Client>,
     services: Rc<dyn Services>,
+    responses: Arc<ResponseCache>,
 }
 
 impl Engine {
@@ -106,8 +111,10 @@ impl Engine {
             spares: RefCell::default(),
             turns: Cell::new(0),
             buffers: BufferPool::new(buffers::POOL, BufferMetrics::default()),
+            compiled: wasm::compiled::Compiled::default(),
             egress: Rc::new(egress::Client::new(&egress::Settings::default(), EgressMetrics::default())),
             services: Rc::new(services::NoServices),
+            responses: ResponseCache::new(0),
         }
     }
 
@@ -121,6 +128,12 @@ impl Engine {
     #[must_use]
     pub fn with_egress(self, client: egress::Client) -> Self {
         Self { egress: Rc::new(client), ..self }
+    }
+
+    /// The same with room for responses that Workers keep.
+    #[must_use]
+    pub fn with_responses(self, responses: Arc<ResponseCache>) -> Self {
+        Self { responses, ..self }
     }
 
     /// The same with somebody who carries calls of other Workers out.
@@ -155,8 +168,9 @@ impl Engine {
         self.spares.borrow_mut().push(spare);
     }
 
-    /// Ends one, if there is one.
+    /// Ends one, if there is one, and lets go of what else is only there for the next start.
     pub fn drop_spare(&self) {
+        self.compiled.clear();
         let spare = self.spares.borrow_mut().pop();
         drop(spare);
     }

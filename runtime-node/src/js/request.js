@@ -253,6 +253,12 @@
   // The record of a Request of these arguments, for somebody who sends it.
   internal.requestRecord = (input, init) => construct(input, dictionary(init, "fetch"));
 
+  // What somebody needs to know who only looks at a Request, or at what could become one: {method, url, list}.
+  internal.requestHead = (input) => {
+    const r = isRequest(input) ? recordOf(input) : construct(input, dictionary(undefined, "Request"));
+    return { __proto__: null, method: r.method, url: hrefOf(r), list: listOf(r) };
+  };
+
   internal.isRequest = isRequest;
   internal.describe("Request", isRequest, Request, ["method", "url", "headers", "bodyUsed"]);
 })

@@ -164,6 +164,9 @@
     return new Response(WRAP, r);
   };
 
+  // {status, statusText, list, …} of what `isResponse` is true of.
+  internal.responseRecord = recordOf;
+
   internal.isResponse = isResponse;
   internal.describe("Response", isResponse, Response, [
     "status", "statusText", "headers", "ok", "redirected", "type", "url", "bodyUsed",

@@ -8,6 +8,7 @@
 use std::net::TcpListener;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use core_affinity::CoreId;
@@ -26,6 +27,8 @@ use crate::engine::{Engine, Watchdog};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::reports::Reports;
+use crate::response_cache::ResponseCache;
+use crate::services::{Calls, Router};
 use crate::shard::{Bounds, Shard};
 use crate::source::Source;
 
@@ -43,6 +46,7 @@ pub(super) struct ShardThread {
     pub(super) metrics: ShardMetrics,
     pub(super) pressure_rx: watch::Receiver<Pressure>,
     pub(super) egress: Settings,
+    pub(super) responses: Arc<ResponseCache>,
     pub(super) config: Config,
     /// Held until the thread has nothing more to do.
     pub(super) drain: drain::Watch,
@@ -73,17 +77,23 @@ impl ShardThread {
             metrics,
             pressure_rx,
             egress,
+            responses,
             config,
             drain,
             ready,
             ..
         } = self;
         let buffers = BufferPool::new(buffers::POOL, metrics.buffers.clone()).touch();
-        let engine =
-            Engine::new(&watchdog, id).with_buffers(buffers).with_egress(Client::new(&egress, metrics.egress.clone()));
+        let calls = Calls::new(config.router.clone().map(Router::at));
+        let engine = Engine::new(&watchdog, id)
+            .with_buffers(buffers)
+            .with_responses(responses)
+            .with_egress(Client::new(&egress, metrics.egress.clone()))
+            .with_services(calls.clone());
         let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, .. } = config;
         let bounds = Bounds { isolates, in_flight, waiting };
         let shard = Shard::new(engine, source, reports, bounds, metrics);
+        calls.belong_to(&shard);
         let chores = shard.clone();
         spawn_local(vital::task("tend", chores.clone().tend(pressure_rx, config.isolate_idle_timeout)));
         spawn_local(vital::task("keep_spares", chores.clone().keep_spares(config.spare_isolates)));

@@ -15,7 +15,7 @@ use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
 use tenon_runtime_node::engine::{
-    Body, Bytecode, Engine, FetchRequest, FetchResponse, Isolate, ResponseBody, Watchdog,
+    Body, Bytecode, Engine, FetchRequest, FetchResponse, Isolate, Origin, Services, ResponseBody, Watchdog,
 };
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
@@ -38,11 +38,22 @@ pub(crate) use trials;
 pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 pub(crate) fn trial(name: String, test: impl FnOnce(Rc<Shard>) -> Running + Send + 'static) -> Trial {
+    trial_with(name, |engine| engine, test)
+}
+
+/// # Arguments
+/// * `equip` - makes of an engine what the test wants.
+pub(crate) fn trial_with(
+    name: String,
+    equip: fn(Engine) -> Engine,
+    test: impl FnOnce(Rc<Shard>) -> Running + Send + 'static,
+) -> Trial {
     static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
     Trial::test(name.clone(), move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let watchdog = WATCHDOG.get_or_init(Watchdog::spawn);
-        let shard = Rc::new(Shard { name, engine: Rc::new(Engine::new(watchdog, ShardId(0))) });
+        let engine = equip(Engine::new(watchdog, ShardId(0)));
+        let shard = Rc::new(Shard { name, engine: Rc::new(engine) });
         let test = async { tokio::time::timeout(PATIENCE, test(shard)).await };
         tokio::task::LocalSet::new().block_on(&runtime, test).map_err(|_| "it never came to an end".into())
     })
@@ -86,6 +97,14 @@ impl Shard {
         }
     }
 
+    /// The same with somebody who carries their calls of others out.
+    #[allow(dead_code)]
+    pub(crate) fn with_services(&self, services: Rc<dyn Services>) -> Rc<Self> {
+        static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
+        let engine = Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0)).with_services(services);
+        Rc::new(Self { name: self.name.clone(), engine: Rc::new(engine) })
+    }
+
     /// What the test's Workers have logged so far, as `LEVEL text`.
     pub(crate) fn log(&self) -> Vec<String> {
         let lines = LOG.lines();
@@ -126,6 +145,13 @@ impl Worker {
 
     pub(crate) fn state(mut self, policy: StatePolicy) -> Self {
         self.revision.state = policy;
+        self
+    }
+
+    /// Another Worker of the namespace as a binding.
+    #[allow(dead_code)] // Not every suite has use for it.
+    pub(crate) fn service(mut self, name: &str, worker: &str) -> Self {
+        self.revision.services.insert(name.to_owned(), WorkerId::new("test", worker));
         self
     }
 
@@ -186,6 +212,7 @@ pub(crate) fn request(path: &str) -> FetchRequest {
         url: format!("https://worker.test{path}"),
         headers: vec![Header { name: "x-greeting".to_owned(), value: Bytes::from_static(b"hello") }],
         body: Body::Full(Bytes::new()),
+        origin: Origin::default(),
     }
 }
 

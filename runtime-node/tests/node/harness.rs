@@ -6,6 +6,8 @@ pub(crate) mod catalog;
 pub(crate) mod client;
 #[path = "harness/log.rs"]
 pub(crate) mod log;
+#[path = "harness/router.rs"]
+pub(crate) mod router;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -82,8 +84,10 @@ impl Stand {
             shard_port: 0,
             shards: 1,
             catalog: catalog.url().parse().unwrap(),
+            router: None,
             isolates_per_shard: 20,
             spare_isolates: 2,
+            response_cache: 16 << 20,
             max_inflight: 1024,
             max_waiting: 100,
             code_cache_dir: None,
@@ -126,6 +130,14 @@ impl Stand {
         self.worker_of(self.name, name, source, limits)
     }
 
+    /// The same of a Worker whose binding `OTHER` is that other Worker of the test.
+    pub(crate) fn caller(&self, name: &str, body: &str, other: &str) -> Deployed {
+        let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
+        let limits = Limits { cpu_ms: 500, startup_ms: 5_000, ..Limits::default() };
+        let services = BTreeMap::from([("OTHER".to_owned(), WorkerId::new(self.name, other))]);
+        self.deploy(WorkerId::new(self.name, name), &source, limits, services)
+    }
+
     /// A Worker of another tenant.
     pub(crate) fn handler_of(&self, namespace: &str, name: &str, body: &str) -> Deployed {
         let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
@@ -133,16 +145,25 @@ impl Stand {
     }
 
     fn worker_of(&self, namespace: &str, name: &str, source: &str, limits: Limits) -> Deployed {
-        let worker = WorkerId::new(namespace, name);
+        self.deploy(WorkerId::new(namespace, name), source, limits, BTreeMap::new())
+    }
+
+    fn deploy(
+        &self,
+        worker: WorkerId,
+        source: &str,
+        limits: Limits,
+        services: BTreeMap<String, WorkerId>,
+    ) -> Deployed {
         let modules = BTreeMap::from([("worker.js".to_owned(), Bytes::from(source.to_owned()))]);
         let digest = self.catalog.put(Revision {
             worker: worker.clone(),
-            name: format!("{name}-1"),
+            name: format!("{}-1", worker.name()),
             entrypoint: "worker.js".to_owned(),
             modules,
             vars: BTreeMap::new(),
             secrets: BTreeMap::new(),
-            services: BTreeMap::new(),
+            services,
             limits,
             state: StatePolicy::default(),
             egress: Egress::default(),

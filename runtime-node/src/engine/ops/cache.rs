@@ -1,0 +1,149 @@
+//! The native half of `cache.js`.
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::StatusCode;
+
+use super::fetch::{Fetched, head, headers};
+use super::promise::{Thrown, out_of_memory, promise};
+use super::stream;
+use crate::engine::heap::Counted;
+use crate::engine::state::State;
+use crate::engine::streams::{Body, ByteStream, Incoming};
+use crate::engine::string::{from_name, from_octets, to_bytes, to_octets};
+use crate::response_cache::{Answer, Asked, Key, LARGEST, ResponseCache};
+
+type Shared = std::sync::Arc<ResponseCache>;
+
+/// The longest name of a cache, and the longest URL, in characters.
+const NAME: usize = 256;
+const URL: usize = 64 * 1024;
+
+fn cache(scope: &v8::PinScope<'_, '_>) -> Shared {
+    Shared::clone(scope.get_slot::<Shared>().expect("every isolate gets its node's when it is made"))
+}
+
+/// By its name and a URL.
+fn key(
+    scope: &v8::PinScope<'_, '_>,
+    name: v8::Local<'_, v8::Value>,
+    url: v8::Local<'_, v8::Value>,
+) -> Result<Key, Thrown> {
+    let text = |value: v8::Local<'_, v8::Value>, longest| {
+        let string = value.try_cast::<v8::String>().ok().filter(|string| string.length() <= longest);
+        string.map(|string| string.to_rust_string_lossy(scope))
+    };
+    let name =
+        text(name, NAME).ok_or_else(|| Thrown::type_error(format!("A cache's name has at most {NAME} characters")))?;
+    let url = text(url, URL)
+        .ok_or_else(|| Thrown::type_error(format!("What is cached has a URL of at most {URL} characters")))?;
+    Ok(Key::new(&State::of(scope).revision.worker, &name, &url))
+}
+
+/// `cacheMatch(name, url, headers)` → null, or as `fetchSend` answers.
+pub(super) fn look_up(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    match found(scope, &args) {
+        Ok(value) => rv.set(value),
+        Err(thrown) => thrown.throw(scope),
+    }
+}
+
+fn found<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    args: &v8::FunctionCallbackArguments<'_>,
+) -> Result<v8::Local<'s, v8::Value>, Thrown> {
+    let key = key(scope, args.get(0), args.get(1))?;
+    let asked = Asked { headers: headers(scope, args.get(2))? };
+    let Some((answer, body)) = cache(scope).look_up(&key, &asked) else { return Ok(v8::null(scope).into()) };
+    let invocation = State::of(scope).current(scope).ok_or_else(|| Thrown::type_error("The invocation has ended"))?;
+    let strings = answer.headers.iter().flat_map(|(name, value)| {
+        [
+            from_name(scope, name.as_str()).map(v8::Local::from),
+            from_octets(scope, value.as_bytes()).map(v8::Local::from),
+        ]
+    });
+    let strings = strings.collect();
+    let body = (!body.is_empty()).then_some(Body::Full(body));
+    let (status, reason) = (answer.status.as_u16(), answer.reason);
+    head(scope, invocation, Fetched { status, reason, url: "", redirected: false, body }, strings)
+}
+
+/// `cacheDelete(name, url)` → whether there was one.
+pub(super) fn delete(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    match key(scope, args.get(0), args.get(1)) {
+        Ok(key) => rv.set_bool(cache(scope).remove(&key)),
+        Err(thrown) => thrown.throw(scope),
+    }
+}
+
+/// `cachePut(name, url, requestHeaders, status, statusText, headers, body, owner, stream)`: the body a string, a view,
+/// null, or `undefined` for a stream. → a promise of undefined, once there is nothing more to come of it.
+pub(super) fn put(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
+    let (key, asked, answer) = match parts(scope, &args) {
+        Ok(parts) => parts,
+        Err(thrown) => return thrown.throw(scope),
+    };
+    let body = args.get(6);
+    let body = if body.is_undefined() {
+        let (owner, number) = stream(scope, args.get(7), args.get(8));
+        let state = State::of(scope);
+        let taken = state.invocations.borrow_mut().get_mut(owner).and_then(|owner| owner.streams.take(number));
+        match taken {
+            Some(Incoming::Body(body)) => body,
+            Some(Incoming::Pipe(reader)) => Body::Stream(reader.boxed_local()),
+            None => return Thrown::type_error("The response's body cannot be read any more").throw(scope),
+        }
+    } else if body.is_null() {
+        Body::Full(Bytes::new())
+    } else {
+        match to_bytes(scope, body) {
+            // Of its own: it outlives the isolate, against whose memory these are counted.
+            Some(bytes) => Body::Full(Bytes::copy_from_slice(&bytes)),
+            None => return out_of_memory().throw(scope),
+        }
+    };
+    let (cache, held) = (cache(scope), State::of(scope).buffers.count_pieces());
+    let keep = async move {
+        let body = match body {
+            Body::Full(bytes) => Some(bytes),
+            Body::Stream(pieces) => collect(pieces, held).await?,
+        };
+        if let Some(body) = body {
+            cache.put(key, &asked, answer, body);
+        }
+        Ok(())
+    };
+    promise(scope, rv, keep, |scope, ()| Ok(v8::undefined(scope).into()));
+}
+
+fn parts(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: &v8::FunctionCallbackArguments<'_>,
+) -> Result<(Key, Asked, Answer), Thrown> {
+    let key = key(scope, args.get(0), args.get(1))?;
+    let asked = Asked { headers: headers(scope, args.get(2))? };
+    let status = args.get(3).uint32_value(scope).and_then(|status| StatusCode::from_u16(status as u16).ok());
+    let status = status.ok_or_else(|| Thrown::type_error("The response has no status of HTTP"))?;
+    let reason = args.get(4).try_cast::<v8::String>().map(|reason| to_octets(scope, reason)).unwrap_or_default();
+    Ok((key, asked, Answer { status, reason, headers: headers(scope, args.get(5))? }))
+}
+
+/// All of it; `None` when it is too large to be kept.
+async fn collect(mut pieces: ByteStream, mut held: Counted) -> Result<Option<Bytes>, Thrown> {
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|broken| Thrown::type_error(broken.to_string()))?;
+        if held.len() + piece.len() > LARGEST {
+            return Ok(None);
+        }
+        held.push(&piece, LARGEST).map_err(|_| out_of_memory())?;
+    }
+    Ok(Some(Bytes::copy_from_slice(held.as_ref())))
+}

@@ -1,0 +1,247 @@
+//! Responses that Workers keep (`caches`): in this node's memory, and for as long as HTTP's rules allow (RFC 9111).
+//!
+//! ```text
+//!  put ─► storable? fresh? ─► room for the tenant? ─► entries (Worker, cache, URL) ─► match: fresh for this request?
+//!                                                        └─ too old, or too much of it all: the least used go ─┘
+//! ```
+//!
+//! All shards of a node share it, so that what one has fetched serves the others. Each Worker sees its own entries only. A
+//! cache promises nothing: what it does not keep, or has let go of, is fetched again.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use http::header::{
+    CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, SET_COOKIE, TRANSFER_ENCODING,
+};
+use http::{HeaderValue, Method, StatusCode, Uri};
+use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy, RequestLike, ResponseLike};
+use moka::Expiry;
+use moka::notification::RemovalCause;
+use moka::sync::Cache;
+use rustc_hash::FxHashMap;
+use tenon_proto::id::WorkerId;
+
+/// The largest body that is kept, in bytes.
+pub const LARGEST: usize = 8 << 20;
+
+/// What an entry costs beside its body and its headers, in bytes.
+const ENTRY: usize = 1024;
+
+/// What part of all one namespace may have.
+const SHARE: u64 = 2;
+
+/// See the module's page.
+pub struct ResponseCache {
+    entries: Cache<Key, Arc<Entry>>,
+    tenants: Arc<Tenants>,
+    bound: u64,
+}
+
+/// Where a response is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    worker: WorkerId,
+    cache: Box<str>,
+    url: Box<str>,
+}
+
+/// A request that asks for one, or that one was the answer to.
+#[derive(Debug)]
+pub struct Asked {
+    pub headers: HeaderMap,
+}
+
+/// A response to be kept, without its body.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub reason: Bytes,
+    pub headers: HeaderMap,
+}
+
+struct Entry {
+    policy: CachePolicy,
+    status: StatusCode,
+    reason: Bytes,
+    body: Bytes,
+    size: u32,
+}
+
+/// Bytes by namespace.
+#[derive(Default)]
+struct Tenants(Mutex<FxHashMap<Box<str>, u64>>);
+
+impl Key {
+    /// # Arguments
+    /// * `url` - absolute; its fragment does not count.
+    pub fn new(worker: &WorkerId, cache: &str, url: &str) -> Self {
+        let url = url.split_once('#').map_or(url, |(url, _)| url);
+        Self { worker: worker.clone(), cache: cache.into(), url: url.into() }
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.worker.as_str().hash(state);
+        self.cache.hash(state);
+        self.url.hash(state);
+    }
+}
+
+impl ResponseCache {
+    /// # Arguments
+    /// * `bound` - of all entries, bytes.
+    pub fn new(bound: u64) -> Arc<Self> {
+        let tenants = Arc::<Tenants>::default();
+        let counted = Arc::clone(&tenants);
+        let gone = move |key: Arc<Key>, entry: Arc<Entry>, _: RemovalCause| counted.give_back(&key, entry.size);
+        let entries = Cache::builder()
+            .max_capacity(bound)
+            .weigher(|_, entry: &Arc<Entry>| entry.size)
+            .expire_after(Freshness)
+            .eviction_listener(gone)
+            .build();
+        Arc::new(Self { entries, tenants, bound })
+    }
+
+    /// Keeps a response, unless HTTP's rules forbid it or there is no room. Whether it is kept.
+    pub fn put(&self, key: Key, asked: &Asked, answer: Answer, body: Bytes) -> bool {
+        let Answer { status, reason, mut headers } = answer;
+        // Of the transfer that brought it.
+        headers.remove(TRANSFER_ENCODING);
+        let length = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
+        let size = body.len() + length + key.url.len() + ENTRY;
+        let has_cookies = headers.contains_key(SET_COOKIE);
+        let response = Head { status, headers: &headers };
+        let policy = CachePolicy::new_options(asked, &response, SystemTime::now(), CacheOptions::default());
+        if body.len() > LARGEST || has_cookies || !policy.is_storable() || policy.is_stale(SystemTime::now()) {
+            return false;
+        }
+        let Ok(size) = u32::try_from(size) else { return false };
+        if !self.tenants.take(&key, size, self.bound / SHARE) {
+            return false;
+        }
+        self.entries.insert(key, Arc::new(Entry { policy, status, reason, body, size }));
+        true
+    }
+
+    /// The response that is kept for the request, if it is fresh; 304 where the request has the same already.
+    pub fn look_up(&self, key: &Key, asked: &Asked) -> Option<(Answer, Bytes)> {
+        let entry = self.entries.get(key)?;
+        let BeforeRequest::Fresh(head) = entry.policy.before_request(asked, SystemTime::now()) else { return None };
+        let mut headers = head.headers;
+        if has_it(&asked.headers, &headers) {
+            headers.remove(CONTENT_LENGTH);
+            let reason = Bytes::from_static(b"Not Modified");
+            return Some((Answer { status: StatusCode::NOT_MODIFIED, reason, headers }, Bytes::new()));
+        }
+        let answer = Answer { status: entry.status, reason: entry.reason.clone(), headers };
+        Some((answer, entry.body.clone()))
+    }
+
+    /// Whether there was one.
+    pub fn remove(&self, key: &Key) -> bool {
+        self.entries.remove(key).is_some()
+    }
+}
+
+/// Whether who asks has the response already (RFC 9110 §13.1).
+fn has_it(asked: &HeaderMap, answer: &HeaderMap) -> bool {
+    fn text<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> {
+        headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok())
+    }
+    if let Some(tags) = text(asked, &IF_NONE_MATCH) {
+        let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+        let tag = text(answer, &ETAG).map(opaque);
+        return tags.trim() == "*" || tags.split(',').any(|candidate| Some(opaque(candidate)) == tag);
+    }
+    let date = |headers, name| text(headers, name).and_then(|date| httpdate::parse_http_date(date).ok());
+    date(asked, &IF_MODIFIED_SINCE).zip(date(answer, &LAST_MODIFIED)).is_some_and(|(since, last)| last <= since)
+}
+
+impl Tenants {
+    fn take(&self, key: &Key, size: u32, share: u64) -> bool {
+        let mut tenants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = tenants.entry(key.namespace().into()).or_default();
+        let has_room = *used + u64::from(size) <= share;
+        if has_room {
+            *used += u64::from(size);
+        }
+        has_room
+    }
+
+    fn give_back(&self, key: &Key, size: u32) {
+        let mut tenants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(used) = tenants.get_mut(key.namespace()) {
+            *used = used.saturating_sub(size.into());
+            if *used == 0 {
+                tenants.remove(key.namespace());
+            }
+        }
+    }
+}
+
+impl Key {
+    fn namespace(&self) -> &str {
+        self.worker.as_str().split_once('/').map_or("", |(namespace, _)| namespace)
+    }
+}
+
+/// An entry goes when it is fresh no more.
+struct Freshness;
+
+impl Expiry<Key, Arc<Entry>> for Freshness {
+    fn expire_after_create(&self, _: &Key, entry: &Arc<Entry>, _: Instant) -> Option<Duration> {
+        Some(entry.policy.time_to_live(SystemTime::now()))
+    }
+
+    fn expire_after_update(
+        &self,
+        key: &Key,
+        entry: &Arc<Entry>,
+        now: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
+        self.expire_after_create(key, entry, now)
+    }
+}
+
+impl RequestLike for Asked {
+    fn uri(&self) -> Uri {
+        // That it is the same one is the key's business, and not every URL of the Web is one of this type.
+        Uri::default()
+    }
+
+    fn is_same_uri(&self, other: &Uri) -> bool {
+        *other == Uri::default()
+    }
+
+    fn method(&self) -> &Method {
+        &Method::GET
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+}
+
+struct Head<'a> {
+    status: StatusCode,
+    headers: &'a HeaderMap,
+}
+
+impl ResponseLike for Head<'_> {
+    fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        self.headers
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use http::HeaderName;
+
+use super::*;
+
+const URL: &str = "https://origin.test/thing";
+
+fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    pairs.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect()
+}
+
+fn asked(pairs: &[(&str, &str)]) -> Asked {
+    Asked { headers: headers(pairs) }
+}
+
+fn answer(pairs: &[(&str, &str)]) -> Answer {
+    Answer { status: StatusCode::OK, reason: Bytes::new(), headers: headers(pairs) }
+}
+
+fn key(worker: &str) -> Key {
+    Key::new(&WorkerId::new("shop", worker), "default", URL)
+}
+
+fn puts(cache: &ResponseCache, pairs: &[(&str, &str)]) -> bool {
+    cache.put(key("a"), &asked(&[]), answer(pairs), Bytes::from_static(b"body"))
+}
+
+fn finds(cache: &ResponseCache, key: &Key, pairs: &[(&str, &str)]) -> Option<(StatusCode, Bytes)> {
+    cache.look_up(key, &asked(pairs)).map(|(answer, body)| (answer.status, body))
+}
+
+const KEPT: (&str, &str) = ("cache-control", "max-age=60");
+
+#[test]
+fn what_is_fresh_is_found_by_the_worker_that_put_it() {
+    let cache = ResponseCache::new(1 << 20);
+    assert!(puts(&cache, &[KEPT, ("etag", "\"1\"")]));
+    assert_eq!(finds(&cache, &key("a"), &[]), Some((StatusCode::OK, Bytes::from_static(b"body"))));
+    assert_eq!(finds(&cache, &key("b"), &[]), None);
+    assert_eq!(finds(&cache, &Key::new(&WorkerId::new("shop", "a"), "other", URL), &[]), None);
+    let same = Key::new(&WorkerId::new("shop", "a"), "default", "https://origin.test/thing#there");
+    assert!(finds(&cache, &same, &[]).is_some());
+    assert!(cache.remove(&key("a")));
+    assert!(!cache.remove(&key("a")));
+    assert_eq!(finds(&cache, &key("a"), &[]), None);
+}
+
+#[test]
+fn what_the_rules_of_http_forbid_is_not_kept() {
+    let cache = ResponseCache::new(1 << 20);
+    for refused in [
+        &[("cache-control", "no-store")][..],
+        &[("cache-control", "private, max-age=60")],
+        &[("cache-control", "max-age=0")],
+        &[("expires", "Thu, 01 Jan 1970 00:00:00 GMT")],
+        &[KEPT, ("age", "60")],
+        &[],
+        &[KEPT, ("set-cookie", "a=1")],
+    ] {
+        assert!(!puts(&cache, refused), "{refused:?}");
+    }
+    assert!(puts(&cache, &[("cache-control", "max-age=0, s-maxage=9")]), "it is shared");
+}
+
+#[test]
+fn a_request_that_varies_is_another() {
+    let cache = ResponseCache::new(1 << 20);
+    let language = |value| asked(&[("accept-language", value)]);
+    let varies = answer(&[KEPT, ("vary", "accept-language")]);
+    assert!(cache.put(key("a"), &language("de"), varies, Bytes::from_static(b"Guten Tag")));
+    assert!(cache.look_up(&key("a"), &language("de")).is_some());
+    assert!(cache.look_up(&key("a"), &language("en")).is_none());
+}
+
+#[test]
+fn who_asks_not_to_be_given_what_is_kept_is_not() {
+    let cache = ResponseCache::new(1 << 20);
+    assert!(puts(&cache, &[KEPT]));
+    assert_eq!(finds(&cache, &key("a"), &[("cache-control", "no-cache")]), None);
+}
+
+#[test]
+fn who_has_it_already_is_told_so() {
+    let cache = ResponseCache::new(1 << 20);
+    assert!(puts(&cache, &[KEPT, ("etag", "\"1\""), ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT")]));
+    let status = |pairs: &[(&str, &str)]| finds(&cache, &key("a"), pairs).unwrap().0;
+    assert_eq!(status(&[("if-none-match", "\"0\", W/\"1\"")]), StatusCode::NOT_MODIFIED);
+    assert_eq!(status(&[("if-none-match", "\"2\"")]), StatusCode::OK);
+    assert_eq!(status(&[("if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT")]), StatusCode::NOT_MODIFIED);
+    assert_eq!(status(&[("if-modified-since", "Sun, 06 Nov 1994 08:49:36 GMT")]), StatusCode::OK);
+}
+
+#[test]
+fn a_tenant_has_half_of_it_and_gets_back_what_it_lets_go_of() {
+    let cache = ResponseCache::new(256 << 10);
+    let put = |name: &str| {
+        let key = Key::new(&WorkerId::new("greedy", "a"), name, URL);
+        cache.put(key, &asked(&[]), answer(&[KEPT]), Bytes::from(vec![0; 60 << 10]))
+    };
+    assert_eq!(["1", "2", "3"].map(put), [true, true, false]);
+    assert!(puts(&cache, &[KEPT]), "there is room for another");
+    assert!(cache.remove(&Key::new(&WorkerId::new("greedy", "a"), "1", URL)));
+    cache.entries.run_pending_tasks();
+    assert!(put("3"));
+}
+
+#[test]
+fn what_is_put_again_counts_once() {
+    let cache = ResponseCache::new(256 << 10);
+    for _ in 0..100 {
+        let body = Bytes::from(vec![0; 60 << 10]);
+        assert!(cache.put(key("a"), &asked(&[]), answer(&[KEPT]), body));
+        cache.entries.run_pending_tasks();
+    }
+}
