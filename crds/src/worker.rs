@@ -43,8 +43,8 @@ use crate::{Condition, name};
         "!has(self.source.modules) || !has(self.entrypoint) || self.entrypoint in self.source.modules"
     ).message("spec.entrypoint: must be the name of one of spec.source.modules"),
     validation = Rule::new(
-        "!has(self.source.modules) || has(self.entrypoint) || size(self.source.modules) == 1 || 'worker.js' in self.source.modules"
-    ).message("spec.entrypoint: is required where spec.source.modules has several modules and none is named worker.js"),
+        "!has(self.source.modules) || has(self.entrypoint) || size(self.source.modules) == 1 || 'worker.js' in self.source.modules || 'worker.ts' in self.source.modules"
+    ).message("spec.entrypoint: is required where spec.source.modules has several modules and none is named worker.js or worker.ts"),
     validation = Rule::new(
         "!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))"
     ).message("spec.secrets: a name is also in spec.vars; a binding's name must be used once"),
@@ -55,7 +55,7 @@ pub struct WorkerSpec {
     /// Where the code is.
     pub source: Source,
 
-    /// Name of the module whose default export handles events. By default the only module, or `worker.js`.
+    /// Name of the module whose default export handles events. By default the only module, `worker.js`, or `worker.ts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = name::MODULE))]
     pub entrypoint: Option<String>,
@@ -133,14 +133,16 @@ pub struct WorkerSpec {
 #[x_kube(validation = Rule::new("has(self.modules) != has(self.configMapRef)")
     .message("spec.source: set exactly one of modules and configMapRef"))]
 pub struct Source {
-    /// Source text by module name: a relative path such as `worker.js` or `lib/greet.js`.
+    /// Source text by module name: a relative path such as `worker.js`, `lib/greet.ts` or `menu.json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::inline_modules")]
     #[x_kube(validation = Rule::new(format!("self.all(name, size(name) <= 253 && name.matches('{}'))", name::MODULE))
         .message("spec.source.modules: a name must be a relative path of at most 253 letters, digits, dots, dashes and underscores, without . or .. segments"))]
+    #[x_kube(validation = Rule::new("self.all(name, !name.matches('[.](wasm|bin|cjs|cts)$'))")
+        .message("spec.source.modules: a module here is text; put .wasm and .bin modules into the binaryData of a ConfigMap, and bundle .cjs modules"))]
     pub modules: Option<BTreeMap<String, String>>,
 
-    /// A ConfigMap of the same namespace whose keys are the modules.
+    /// A ConfigMap of the same namespace whose keys are the modules, in its data or, what is not text, its binaryData.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_ref: Option<ConfigMapRef>,
 }
@@ -275,7 +277,8 @@ pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 30_000))]
     pub cpu_ms: Option<i32>,
-    /// Wall-clock time of one invocation with its `waitUntil`, milliseconds.
+    /// Wall-clock time of one invocation with its `waitUntil`, milliseconds. While a response streams it begins anew with
+    /// each piece that is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 900_000))]
     pub wall_ms: Option<i32>,
@@ -443,6 +446,16 @@ pub(crate) mod schema {
         up_to(1_000)
     }
 
+    /// The same for those that are not text, in Base64.
+    pub(crate) fn binary_modules(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The modules that are not text.",
+            "type": "object",
+            "maxProperties": 1_000,
+            "additionalProperties": { "type": "string", "format": "byte", "maxLength": MODULES_BYTES / 3 * 4 + 4 },
+        })
+    }
+
     pub(crate) fn inline_modules(_: &mut SchemaGenerator) -> Schema {
         let mut schema = up_to(256);
         schema.insert("nullable".to_owned(), true.into());
@@ -451,7 +464,7 @@ pub(crate) mod schema {
 
     fn up_to(modules: u32) -> Schema {
         json_schema!({
-            "description": "Source text by module name: a relative path such as `worker.js` or `lib/greet.js`.",
+            "description": "Source text by module name: a relative path such as `worker.js`, `lib/greet.ts` or `menu.json`.",
             "type": "object",
             "minProperties": 1,
             "maxProperties": modules,

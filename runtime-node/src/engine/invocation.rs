@@ -20,6 +20,7 @@ use tenon_proto::runtime::Header;
 use tokio::time::Instant;
 
 use super::FetchResponse;
+use super::services::Origin;
 use super::streams::Streams;
 
 /// Names one invocation of one isolate, and is never used again within that isolate.
@@ -57,6 +58,8 @@ pub(super) enum Event {
     /// The evaluation of the modules.
     Start,
     Fetch,
+    /// A time of a schedule.
+    Scheduled,
 }
 
 /// How an invocation came out, as its future will see it.
@@ -79,10 +82,15 @@ pub(super) struct Invocation {
     /// For logs.
     pub(super) request_id: Rc<str>,
     pub(super) begun: Instant,
+    /// When a piece of its response was sent last, if that comes in pieces.
+    pub(super) moved: Option<Instant>,
     /// CPU time that its turns may still use before it is stopped.
     pub(super) cpu_left: Duration,
     /// Bytes that it may still log.
     pub(super) log_left: usize,
+    /// How often it has called out.
+    pub(super) subrequests: u32,
+    pub(super) origin: Origin,
     /// The request's headers, until they are asked for.
     pub(super) headers: Vec<Header>,
     /// Its body among them.
@@ -103,8 +111,11 @@ impl Invocation {
             event,
             request_id: request_id.into(),
             begun: Instant::now(),
+            moved: None,
             cpu_left: cpu + GRACE,
             log_left: log,
+            subrequests: 0,
+            origin: Origin::default(),
             headers: Vec::new(),
             streams: Streams::default(),
             answer: Answer::Pending(None),

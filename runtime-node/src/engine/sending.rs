@@ -1,8 +1,8 @@
 //! A response's body that is on its way to the caller while its invocation goes on.
 //!
-//! What comes from outside of the isolate keeps the invocation until all of it has been sent, within its wall limit. What
-//! its own JavaScript writes does not: that JavaScript does. When the caller goes away before the end, the Worker hears of
-//! it.
+//! What comes from outside of the isolate keeps the invocation until all of it has been sent, within its wall limit, which
+//! begins anew with each piece. What its own JavaScript writes does not: that JavaScript does. When the caller goes away
+//! before the end, the Worker hears of it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,6 +12,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures::stream::{AbortHandle, Abortable, Stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tokio::time::Instant;
 
 use super::heap::Charge;
 use super::invocation::{InvocationId, OperationId};
@@ -46,6 +47,15 @@ impl Sending {
         Self { stream, invocation, operation, state: Rc::downgrade(state), is_over: false, _head: head }
     }
 
+    /// A piece has been sent.
+    fn move_on(&self) {
+        if let Some(state) = self.state.upgrade()
+            && let Some(invocation) = state.invocations.borrow_mut().get_mut(self.invocation)
+        {
+            invocation.moved = Some(Instant::now());
+        }
+    }
+
     fn end(&mut self) {
         self.is_over = true;
         if let Some(state) = self.state.upgrade() {
@@ -64,7 +74,10 @@ impl Stream for Sending {
         let next = ready!(Pin::new(&mut self.stream).poll_next(cx));
         let broke_off = || Failure::new(FailureCode::WorkerException, Phase::Response, "the response broke off");
         let next = match next {
-            Some(Ok(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+            Some(Ok(bytes)) => {
+                self.move_on();
+                return Poll::Ready(Some(Ok(bytes)));
+            }
             Some(Err(Broken::Failed(failure))) => Some(Err(Failure { phase: Phase::Response, ..failure })),
             Some(Err(Broken::Lost(_))) => Some(Err(broke_off())),
             // Its invocation has ended.

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::Isolate;
 use super::collection::{CollectionBudget, make_room};
+use super::continuation;
 use super::exception::Exception;
 use super::heap::{BufferBudget, Charge};
 use super::invocation::{Event, Invocation, InvocationId, Invocations, OperationId, Outcome};
@@ -106,7 +107,7 @@ impl State {
 
     /// The invocation on whose behalf JavaScript is running, if it is still in flight.
     pub(super) fn current(&self, scope: &v8::PinScope<'_, '_>) -> Option<InvocationId> {
-        let id = InvocationId::from_number(scope.get_continuation_preserved_embedder_data().number_value(scope)?);
+        let id = continuation::owner(scope)?;
         self.invocations.borrow().get(id).map(|_| id)
     }
 
@@ -179,6 +180,18 @@ impl State {
         // An empty line costs something too.
         *left = before.saturating_sub(length.max(1));
         (before > 0).then_some(before.min(length))
+    }
+
+    /// Counts a call by the invocation to somebody outside of it.
+    ///
+    /// # Errors
+    /// When it has made as many as it may, which is how many.
+    pub(super) fn subrequest(&self, id: InvocationId) -> Result<(), u32> {
+        let most = self.revision.limits.subrequests;
+        let mut invocations = self.invocations.borrow_mut();
+        let invocation = invocations.get_mut(id).filter(|invocation| invocation.subrequests < most).ok_or(most)?;
+        invocation.subrequests += 1;
+        Ok(())
     }
 
     /// Fails the invocation, unless it has an outcome. One that only `waitUntil` keeps is ended.
@@ -269,7 +282,8 @@ impl State {
     ) -> Option<OperationId> {
         let charge = make_room(scope, OPERATION)?.charge(OPERATION)?;
         let operation = self.invocations.borrow_mut().next_operation();
-        self.operate_as(invocation, operation, make(operation, charge)).then_some(operation)
+        let work = continuation::keep(scope, invocation, make(operation, charge));
+        self.operate_as(invocation, operation, work).then_some(operation)
     }
 
     /// The same for an operation that goes on under its old name.
@@ -295,14 +309,24 @@ impl State {
         self.invocations.borrow_mut().complete(id, operation)
     }
 
-    /// Ends an invocation that only `waitUntil` keeps, at `deadline`.
+    /// Ends an invocation whose outcome has been taken, at `deadline`, or later if by then its response has gone on: when
+    /// that has stood still for as long as its wall limit.
     pub(super) fn end_at(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
         let state = Rc::downgrade(self);
         let work = async move {
-            tokio::time::sleep_until(deadline).await;
-            if let Some(state) = state.upgrade() {
-                state.fail(id, FailureCode::WallLimitExceeded);
-                state.rest();
+            let mut deadline = deadline;
+            loop {
+                tokio::time::sleep_until(deadline).await;
+                let Some(state) = state.upgrade() else { return };
+                let moved = state.invocations.borrow().get(id).and_then(|invocation| invocation.moved);
+                let later = moved.map(|moved| moved + Duration::from_millis(state.revision.limits.wall_ms.into()));
+                match later.filter(|later| *later > Instant::now()) {
+                    Some(later) => deadline = later,
+                    None => {
+                        state.fail(id, FailureCode::WallLimitExceeded);
+                        return state.rest();
+                    }
+                }
             }
         };
         let (abort, registration) = AbortHandle::new_pair();
@@ -360,7 +384,7 @@ pub(super) fn slot<T: Default + 'static>(isolate: &mut v8::Isolate) -> &mut T {
 fn failure(code: FailureCode, event: Event) -> Failure {
     let phase = match event {
         Event::Start => Phase::Start,
-        Event::Fetch => Phase::Handler,
+        Event::Fetch | Event::Scheduled => Phase::Handler,
     };
     // What goes wrong while a Worker starts is a failed start, except for the limits, which say more.
     let code = match (code, event) {
