@@ -110,6 +110,10 @@ fn snapshot(sources: &[Source]) -> Result<v8::StartupData, Box<dyn Error>> {
         let key = v8::String::new(scope, "ops").expect("a short string can be made");
         let ops = ops(scope);
         internal.set(scope, key.into(), ops.into());
+        // Functions of V8's own: what it carries along with promises (`engine::continuation`) is theirs to read and write.
+        let key = v8::String::new(scope, "extras").expect("a short string can be made");
+        let extras = context.get_extras_binding_object(scope);
+        internal.set(scope, key.into(), extras.into());
         let evaluated = sources.iter().try_for_each(|source| evaluate(scope, internal, source));
         define_lazies(scope, internal).expect("there is room for some properties");
         forget(scope, internal);
@@ -169,7 +173,7 @@ fn define_lazies(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::O
 /// Takes from `internal` what only the evaluation of the files needs. Of the hundreds of primordials those stay that a
 /// file has taken for itself.
 fn forget(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
-    for name in ["primordials", "globals", "later", "lazies"] {
+    for name in ["primordials", "globals", "later", "lazies", "extras", "builtin", "builtinWithin"] {
         let key = v8::String::new(scope, name).expect("a short string can be made");
         let gone = v8::undefined(scope).into();
         internal.set(scope, key.into(), gone);

@@ -1,125 +1,73 @@
-//! Whether a Worker's modules will compile, before any node tries. Pure.
+//! From a Worker's modules as they were written to those that a node runs, or to what is wrong with them. Pure.
 //!
 //! ```text
-//!  bounds ─► syntax and early errors, module by module ─► imports, between them ─► an entrypoint that handles
+//!  bounds ─► module by module: code ─ syntax, early errors ─► JavaScript of TypeScript, with a source map
+//!                              data ─ whether it is what its name says
+//!         ─► imports, between them ─► an entrypoint that handles ─► source maps, as far as there is room
 //! ```
 //!
-//! What ECMAScript calls early errors is found here, with the place in the source; what only shows when code
-//! runs is not. Tenant code is hostile: see [`BYTES_PER_LEVEL`].
+//! What ECMAScript calls early errors is found here, with the place in the author's source; what only shows when code runs
+//! is not. What a module is goes by its name ([`tenon_proto::module`]); the JavaScript that is made of TypeScript has the
+//! name of the TypeScript, so that every import finds it, and a source map is the module `NAME.map`.
+//!
+//! Types are not checked: that is what an author's editor and `tsc --noEmit` are for. Each module is compiled by itself, as
+//! TypeScript's `isolatedModules` has it.
+//!
+//! - [`code`]: one module of code; [`typescript`]: what becomes of TypeScript; [`data`]: one of anything else.
+//! - [`links`]: what modules ask of each other; [`maps`]: the source maps that there are and that authors bring.
+//! - [`error`], [`position`]: what is wrong, and where.
+//!
+//! Tenant code is hostile: see [`code::on_a_stack`].
 
+mod code;
+mod data;
+mod error;
 mod links;
+mod maps;
 mod position;
+mod typescript;
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::thread;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use oxc_allocator::Allocator;
-use oxc_diagnostics::OxcDiagnostic;
-use oxc_parser::{ParseOptions, Parser};
-use oxc_semantic::SemanticBuilder;
-use oxc_span::SourceType;
+use tenon_proto::module::{ModuleKind, resolve};
+use tenon_proto::revision::CompatibilityFlag;
 use tenon_proto::revision::{MAX_MODULE_BYTES, MAX_MODULES, MAX_SOURCE_BYTES};
 
-use links::{Links, ModuleLinks};
-use position::Position;
+use code::Code;
+pub use error::CompileError;
+use links::Links;
+use typescript::Jsx;
 
-/// How deep brackets may nest. Nothing that people or bundlers write comes near; it keeps most of what is written
-/// to exhaust memory from the parser.
-const MAX_NESTING: usize = 10_000;
+/// How deep brackets may nest. Nothing that people or bundlers write comes near. Where it cannot be known what a bracket
+/// begins, an arrow function or the arguments of a type, the parser tries one and then the other, so that what it takes goes
+/// by the square of this: some tenths of a second for each run of so many.
+const MAX_NESTING: usize = 1_000;
 
 /// How many errors are reported. Later ones are mostly the echo of the first.
 const MAX_ERRORS: usize = 20;
 
-/// The parser recurses for every level of nesting, and a level takes at least one byte of source (`[[[[…`).
-/// With so much stack for each byte no source can overflow it. It is address space: pages that an ordinary
-/// module never reaches are never touched.
-const BYTES_PER_LEVEL: usize = 4 * 1024;
-
-/// What the parser needs for a source without any nesting.
-const BASE_STACK: usize = 1024 * 1024;
-
-/// One reason why the modules do not compile. Displayed as `worker.js:3:14: message`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompileError {
-    /// Name of the module.
-    pub file: String,
-    /// From 1.
-    pub line: u32,
-    /// In characters, from 1.
-    pub column: u32,
-    pub message: String,
-    /// The line without its end; empty when the error is about the module as a whole.
-    pub source_line: String,
-}
-
-impl fmt::Display for CompileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for CompileError {}
-
-impl CompileError {
-    /// For people: the error, and below it the source line with a caret under the column.
-    pub fn with_source(&self) -> impl fmt::Display + '_ {
-        fmt::from_fn(|f| {
-            fmt::Display::fmt(self, f)?;
-            if self.source_line.is_empty() {
-                return Ok(());
-            }
-            // Tabs stay tabs, so that the caret stands where the terminal puts the column.
-            let before = self.source_line.chars().take(self.column as usize - 1);
-            let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-            let gutter = self.line.to_string();
-            write!(f, "\n  {gutter} | {}\n  {:width$} | {indent}^", self.source_line, "", width = gutter.len())
-        })
-    }
-
-    /// About a place in a module.
-    fn at(file: &str, source: &str, offset: usize, message: impl Into<String>) -> Self {
-        let Position { line, column, text } = Position::of(source, offset);
-        Self { file: file.to_owned(), line, column, message: message.into(), source_line: text.to_owned() }
-    }
-
-    /// About a module as a whole.
-    fn of_module(file: &str, message: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line: 1, column: 1, message: message.into(), source_line: String::new() }
-    }
-}
-
-/// Checks the modules of a Worker, by name, as they would be loaded from `entrypoint`.
+/// Compiles the modules of a Worker, by name, as they would be loaded from `entrypoint`.
+///
+/// # Arguments
+/// * `flags` - what else there is to import goes by them.
 ///
 /// # Errors
 /// All that is wrong, in the order of the modules' names and of their lines; never an empty list.
-pub fn check(modules: &BTreeMap<String, Bytes>, entrypoint: &str) -> Result<(), Vec<CompileError>> {
+pub fn compile(
+    modules: &BTreeMap<String, Bytes>,
+    entrypoint: &str,
+    flags: &BTreeSet<CompatibilityFlag>,
+) -> Result<BTreeMap<String, Bytes>, Vec<CompileError>> {
     let mut errors = check_bounds(modules);
     if errors.is_empty() {
-        errors = check_sources(modules, entrypoint);
-    }
-    errors.truncate(MAX_ERRORS);
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
-}
-
-/// The module that `specifier` names when `importer` imports it, if it can name one: `./x.js` and `../x.js`
-/// are relative to the importer, as in a URL; anything else is a module's name, after a `/` or by itself. Nodes
-/// resolve the same way.
-pub fn resolve(importer: &str, specifier: &str) -> Option<String> {
-    if !specifier.starts_with("./") && !specifier.starts_with("../") {
-        return Some(specifier.strip_prefix('/').unwrap_or(specifier).to_owned());
-    }
-    let mut path: Vec<&str> = importer.split('/').collect();
-    path.pop();
-    for segment in specifier.split('/') {
-        match segment {
-            "." => {}
-            ".." => drop(path.pop()?),
-            name => path.push(name),
+        match compile_all(modules, entrypoint, flags) {
+            Ok(compiled) => return Ok(compiled),
+            Err(found) => errors = found,
         }
     }
-    Some(path.join("/"))
+    errors.truncate(MAX_ERRORS);
+    Err(errors)
 }
 
 fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
@@ -135,7 +83,7 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
     let broken = modules.iter().filter_map(|(file, source)| {
         let message = if source.len() > MAX_MODULE_BYTES {
             format!("a module has at most {MAX_MODULE_BYTES} bytes, not {}", source.len())
-        } else if is_javascript(file) && nesting(source) > MAX_NESTING {
+        } else if nesting(ModuleKind::of(file), source) > MAX_NESTING {
             format!("brackets nest more than {MAX_NESTING} deep")
         } else {
             return None;
@@ -145,84 +93,74 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
     broken.collect()
 }
 
-/// How deep brackets nest, by a look that takes strings and comments for code.
-fn nesting(source: &[u8]) -> usize {
-    let depths = source.iter().scan(0usize, |depth, byte| {
+/// How deep brackets nest in code, by a look that takes strings and comments for code. In TypeScript `<` may be one, until
+/// the statement ends or the bracket around it.
+fn nesting(kind: ModuleKind, source: &[u8]) -> usize {
+    let has_angles = match kind {
+        ModuleKind::JavaScript => false,
+        ModuleKind::TypeScript => true,
+        _ => return 0,
+    };
+    // How deep it was before each bracket that is open.
+    let mut before: Vec<usize> = Vec::new();
+    let (mut depth, mut deepest, mut last) = (0usize, 0usize, b' ');
+    for byte in source.iter().copied() {
+        let within = before.last().map_or(0, |before| before + 1);
         match byte {
-            b'(' | b'[' | b'{' => *depth += 1,
-            b')' | b']' | b'}' => *depth = depth.saturating_sub(1),
+            b'(' | b'[' | b'{' => {
+                before.push(depth);
+                depth += 1;
+            }
+            b')' | b']' | b'}' => depth = before.pop().unwrap_or_default(),
+            b'<' if has_angles => depth += 1,
+            b'>' if has_angles && last != b'=' => depth = depth.saturating_sub(1).max(within),
+            b';' => depth = within,
             _ => {}
         }
-        Some(*depth)
-    });
-    depths.max().unwrap_or_default()
+        (deepest, last) = (deepest.max(depth), byte);
+    }
+    deepest
 }
 
-fn check_sources(modules: &BTreeMap<String, Bytes>, entrypoint: &str) -> Vec<CompileError> {
+fn compile_all(
+    modules: &BTreeMap<String, Bytes>,
+    entrypoint: &str,
+    flags: &BTreeSet<CompatibilityFlag>,
+) -> Result<BTreeMap<String, Bytes>, Vec<CompileError>> {
+    let jsx = Jsx::of(|name| resolve("", name, |name| modules.contains_key(name)).is_some());
     let (mut errors, mut links) = (Vec::new(), Links::default());
-    for (file, source) in modules.iter().filter(|(file, _)| is_javascript(file)) {
-        match std::str::from_utf8(source) {
-            Err(error) => {
-                let valid = std::str::from_utf8(&source[..error.valid_up_to()]).unwrap_or_default();
-                errors.push(CompileError::at(file, valid, valid.len(), "the module is not valid UTF-8"));
-            }
-            Ok(source) => match check_source(file, source) {
-                Ok(module) => links.add(file, source, module),
+    let (mut compiled, mut maps) = (BTreeMap::new(), BTreeMap::new());
+    for (file, content) in modules {
+        match ModuleKind::of(file) {
+            ModuleKind::JavaScript | ModuleKind::TypeScript => match code::compile(file, content, jsx) {
+                Ok(Code { source, links: found, made }) => {
+                    links.add(file, source, found);
+                    let (code, map) = match made {
+                        Some((code, map)) => (code, map),
+                        None => maps::of_author(modules, file, source, content),
+                    };
+                    compiled.insert(file.clone(), code);
+                    maps.extend(map.map(|map| (file.clone(), map)));
+                }
                 Err(found) => errors.extend(found),
+            },
+            // Those that belong to a module are looked for beside it.
+            ModuleKind::SourceMap => {}
+            kind => match data::check(kind, file, content) {
+                Ok(()) => drop(compiled.insert(file.clone(), content.clone())),
+                Err(found) => errors.push(found),
             },
         }
     }
     // Between modules that do not parse every import would be an error of its own.
     if errors.is_empty() {
-        errors = links.check(modules, entrypoint);
+        errors = links.check(modules, entrypoint, flags);
     }
-    errors
-}
-
-/// The modules that are compiled; others are data.
-fn is_javascript(file: &str) -> bool {
-    file.ends_with(".js") || file.ends_with(".mjs")
-}
-
-/// Parses one module on a stack that it cannot overflow.
-fn check_source(file: &str, source: &str) -> Result<ModuleLinks, Vec<CompileError>> {
-    let stack = BASE_STACK + source.len() * BYTES_PER_LEVEL;
-    let result = thread::scope(|scope| {
-        let parse = || parse(file, source);
-        thread::Builder::new().name("compile".into()).stack_size(stack).spawn_scoped(scope, parse).map(|it| it.join())
-    });
-    match result {
-        Ok(Ok(parsed)) => parsed,
-        // The parser's own fault, or a lack of threads: either way nothing is known of this module.
-        Ok(Err(_)) => Err(vec![CompileError::of_module(file, "the parser failed on this module")]),
-        Err(error) => Err(vec![CompileError::of_module(file, format!("the module cannot be parsed now: {error}"))]),
-    }
-}
-
-fn parse(file: &str, source: &str) -> Result<ModuleLinks, Vec<CompileError>> {
-    let allocator = Allocator::default();
-    let options = ParseOptions { parse_regular_expression: true, ..ParseOptions::default() };
-    let parsed = Parser::new(&allocator, source, SourceType::mjs()).with_options(options).parse();
-    let errors: Vec<_> = parsed.diagnostics.errors().map(|error| describe(file, source, error)).collect();
     if !errors.is_empty() {
         return Err(errors);
     }
-    let links = ModuleLinks::of(&parsed.module_record);
-    let program = allocator.alloc(parsed.program);
-    let early = SemanticBuilder::new_compiler().build(program).diagnostics;
-    let errors: Vec<_> = early.errors().map(|error| describe(file, source, error)).collect();
-    if errors.is_empty() { Ok(links) } else { Err(errors) }
-}
-
-fn describe(file: &str, source: &str, error: &OxcDiagnostic) -> CompileError {
-    let mut message = error.message.to_string();
-    if let Some(help) = &error.help {
-        message = format!("{message}. {help}");
-    }
-    match error.labels.first() {
-        Some(label) => CompileError::at(file, source, label.offset() as usize, message),
-        None => CompileError::of_module(file, message),
-    }
+    maps::add(&mut compiled, maps);
+    Ok(compiled)
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! From a Worker to what a node runs. Pure.
 //!
 //! ```text
-//!  Worker + modules ──snapshot──► WorkerRevision ──resolve, with the Secrets' values──► Revision, by digest
+//!  Worker + modules ──snapshot──► its name ──► compiled ──► WorkerRevision ──resolve, with the Secrets' values──► Revision
 //! ```
 //!
-//! A WorkerRevision holds references to Secrets, never their values; its digest names the code and the
-//! configuration. The [`Revision`]'s digest covers the values too: a changed Secret is another digest of the same
+//! A WorkerRevision holds references to Secrets, never their values. Its digest names the code as its author wrote it, and
+//! the configuration; its modules are what [`compile`](crate::compile) made of that code, once: every replica, of whatever
+//! version, serves the same bytes. The [`Revision`]'s digest covers the values too: a changed Secret is another digest of the same
 //! WorkerRevision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 use tenon_crds::{PoolLimits, SecretKeyRef, Worker, WorkerRevisionSpec};
@@ -21,17 +24,20 @@ use tenon_proto::revision::{CompatibilityFlag, Revision, StatePolicy};
 
 use crate::limits;
 
-/// The module that handles events where a Worker has several and names none.
-const DEFAULT_ENTRYPOINT: &str = "worker.js";
+/// The modules that handle events where a Worker has several and names none: the first that is there.
+const DEFAULT_ENTRYPOINTS: [&str; 2] = ["worker.js", "worker.ts"];
 
 /// Why a Worker with these modules cannot become a revision.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SnapshotError {
-    #[error("there are no modules: add at least one, such as {DEFAULT_ENTRYPOINT}")]
+    #[error("there are no modules: add at least one, such as {}", DEFAULT_ENTRYPOINTS[0])]
     NoModules,
     #[error("spec.entrypoint: {0:?} is not among the modules")]
     UnknownEntrypoint(String),
-    #[error("spec.entrypoint: is required where there are several modules and none is named {DEFAULT_ENTRYPOINT}")]
+    #[error(
+        "spec.entrypoint: is required where there are several modules and none is named {}",
+        DEFAULT_ENTRYPOINTS.join(" or ")
+    )]
     AmbiguousEntrypoint,
 }
 
@@ -59,17 +65,19 @@ pub fn worker_id(worker: &Worker) -> WorkerId {
     WorkerId::new(worker.namespace().as_deref().unwrap_or("default"), &worker.name_any())
 }
 
-/// The snapshot of `worker` with the modules its source has now.
+/// The snapshot of `worker` with the modules its source has now, not compiled.
 ///
 /// # Errors
 /// When there is no module to enter by.
-pub fn snapshot(worker: &Worker, modules: BTreeMap<String, String>) -> Result<WorkerRevisionSpec, SnapshotError> {
-    let entrypoint = entrypoint(worker.spec.entrypoint.as_deref(), &modules)?;
+pub fn snapshot(worker: &Worker, modules: &BTreeMap<String, Bytes>) -> Result<WorkerRevisionSpec, SnapshotError> {
+    let entrypoint = entrypoint(worker.spec.entrypoint.as_deref(), modules)?;
+    let (modules, binary_modules) = apart(modules);
     let mut spec = WorkerRevisionSpec {
         worker: worker.name_any(),
         digest: String::new(),
         entrypoint,
         modules,
+        binary_modules,
         vars: worker.spec.vars.clone(),
         secrets: worker.spec.secrets.clone(),
         services: worker.spec.services.clone(),
@@ -84,14 +92,49 @@ pub fn snapshot(worker: &Worker, modules: BTreeMap<String, String>) -> Result<Wo
     Ok(spec)
 }
 
-fn entrypoint(wanted: Option<&str>, modules: &BTreeMap<String, String>) -> Result<String, SnapshotError> {
-    match wanted {
-        Some(name) if modules.contains_key(name) => Ok(name.to_owned()),
-        Some(name) => Err(SnapshotError::UnknownEntrypoint(name.to_owned())),
-        None if modules.contains_key(DEFAULT_ENTRYPOINT) => Ok(DEFAULT_ENTRYPOINT.to_owned()),
-        None if modules.len() > 1 => Err(SnapshotError::AmbiguousEntrypoint),
-        None => modules.keys().next().cloned().ok_or(SnapshotError::NoModules),
+/// A snapshot with what its modules were compiled to.
+#[must_use]
+pub fn with_compiled(spec: WorkerRevisionSpec, compiled: &BTreeMap<String, Bytes>) -> WorkerRevisionSpec {
+    let (modules, binary_modules) = apart(compiled);
+    WorkerRevisionSpec { modules, binary_modules, ..spec }
+}
+
+fn entrypoint(wanted: Option<&str>, modules: &BTreeMap<String, Bytes>) -> Result<String, SnapshotError> {
+    let default = DEFAULT_ENTRYPOINTS.into_iter().find(|name| modules.contains_key(*name));
+    match (wanted, default) {
+        (Some(name), _) if modules.contains_key(name) => Ok(name.to_owned()),
+        (Some(name), _) => Err(SnapshotError::UnknownEntrypoint(name.to_owned())),
+        (None, Some(name)) => Ok(name.to_owned()),
+        (None, None) if modules.len() > 1 => Err(SnapshotError::AmbiguousEntrypoint),
+        (None, None) => modules.keys().next().cloned().ok_or(SnapshotError::NoModules),
     }
+}
+
+/// Modules as objects have them: what is text, and what is not.
+fn apart(modules: &BTreeMap<String, Bytes>) -> (BTreeMap<String, String>, BTreeMap<String, ByteString>) {
+    let (mut text, mut binary) = (BTreeMap::new(), BTreeMap::new());
+    for (name, content) in modules {
+        match String::from_utf8(content.to_vec()) {
+            Ok(content) => drop(text.insert(name.clone(), content)),
+            Err(error) => drop(binary.insert(name.clone(), ByteString(error.into_bytes()))),
+        }
+    }
+    (text, binary)
+}
+
+/// Modules from where an object has them.
+pub fn together<'a>(
+    text: impl IntoIterator<Item = (&'a String, &'a String)>,
+    binary: impl IntoIterator<Item = (&'a String, &'a ByteString)>,
+) -> BTreeMap<String, Bytes> {
+    let text = text.into_iter().map(|(name, text)| (name.clone(), Bytes::copy_from_slice(text.as_bytes())));
+    let binary = binary.into_iter().map(|(name, bytes)| (name.clone(), Bytes::copy_from_slice(&bytes.0)));
+    text.chain(binary).collect()
+}
+
+/// The modules of a ConfigMap: its keys.
+pub fn of_config_map(config_map: &ConfigMap) -> BTreeMap<String, Bytes> {
+    together(config_map.data.iter().flatten(), config_map.binary_data.iter().flatten())
 }
 
 /// The name of a snapshot's WorkerRevision: the Worker's and the first ten digits of the digest.
@@ -102,11 +145,6 @@ pub fn revision_name(spec: &WorkerRevisionSpec) -> String {
 /// The Worker that a WorkerRevision of this name belongs to.
 pub fn worker_of(revision_name: &str) -> Option<&str> {
     revision_name.rsplit_once('-').map(|(worker, _)| worker)
-}
-
-/// The modules as text to compile and to run.
-pub fn module_bytes(modules: &BTreeMap<String, String>) -> BTreeMap<String, Bytes> {
-    modules.iter().map(|(name, text)| (name.clone(), Bytes::copy_from_slice(text.as_bytes()))).collect()
 }
 
 /// What a node runs: the snapshot with its bindings resolved and the limits it is granted.
@@ -133,25 +171,30 @@ pub fn resolve(
         let worker = WorkerId::new(id.namespace(), &binding.worker);
         (binding.name.clone(), worker)
     });
-    let flags = spec.compatibility_flags.iter().map(|flag| match flag {
-        tenon_crds::CompatibilityFlag::NodejsCompat => CompatibilityFlag::NodejsCompat,
-    });
     Ok(Revision {
         worker: id.clone(),
         name: name.to_owned(),
         entrypoint: spec.entrypoint.clone(),
-        modules: module_bytes(&spec.modules),
+        modules: together(&spec.modules, &spec.binary_modules),
         vars: spec.vars.clone(),
         secrets: secrets.collect::<Result<_, MissingSecret>>()?,
         services: services.collect(),
         egress: egress(&spec.egress)?,
-        compatibility_flags: flags.collect(),
+        compatibility_flags: flags(spec),
         limits: limits::granted(&spec.limits, pool),
         state: match spec.state.unwrap_or_default() {
             tenon_crds::StatePolicy::Persist => StatePolicy::Persist,
             tenon_crds::StatePolicy::Reset => StatePolicy::Reset,
         },
     })
+}
+
+/// What a revision asks for beyond the standards.
+pub fn flags(spec: &WorkerRevisionSpec) -> BTreeSet<CompatibilityFlag> {
+    let flags = spec.compatibility_flags.iter().map(|flag| match flag {
+        tenon_crds::CompatibilityFlag::NodejsCompat => CompatibilityFlag::NodejsCompat,
+    });
+    flags.collect()
 }
 
 fn egress(egress: &tenon_crds::Egress) -> Result<Egress, ResolveError> {
@@ -182,44 +225,44 @@ mod tests {
 
     use super::*;
 
-    fn modules(names: &[&str]) -> BTreeMap<String, String> {
-        names.iter().map(|name| ((*name).to_owned(), "export default {}".to_owned())).collect()
+    fn modules(names: &[&str]) -> BTreeMap<String, Bytes> {
+        names.iter().map(|name| ((*name).to_owned(), Bytes::from_static(b"export default {}"))).collect()
     }
 
     fn worker(names: &[&str]) -> Worker {
-        let mut worker = Worker::new("cart", WorkerSpec::with_modules(modules(names)));
+        let mut worker = Worker::new("cart", WorkerSpec::with_modules(apart(&modules(names)).0));
         worker.metadata.namespace = Some("shop".to_owned());
         worker
     }
 
     #[test]
     fn the_only_module_is_the_entrypoint() {
-        assert_eq!(snapshot(&worker(&["main.js"]), modules(&["main.js"])).unwrap().entrypoint, "main.js");
+        assert_eq!(snapshot(&worker(&["main.js"]), &modules(&["main.js"])).unwrap().entrypoint, "main.js");
     }
 
     #[test]
     fn among_several_it_is_worker_js() {
         let names = ["a.js", "worker.js"];
-        assert_eq!(snapshot(&worker(&names), modules(&names)).unwrap().entrypoint, "worker.js");
+        assert_eq!(snapshot(&worker(&names), &modules(&names)).unwrap().entrypoint, "worker.js");
         let names = ["a.js", "b.js"];
-        assert_eq!(snapshot(&worker(&names), modules(&names)), Err(SnapshotError::AmbiguousEntrypoint));
+        assert_eq!(snapshot(&worker(&names), &modules(&names)), Err(SnapshotError::AmbiguousEntrypoint));
     }
 
     #[test]
     fn an_entrypoint_that_is_not_there_is_named() {
         let mut worker = worker(&["a.js"]);
         worker.spec.entrypoint = Some("b.js".to_owned());
-        assert_eq!(snapshot(&worker, modules(&["a.js"])), Err(SnapshotError::UnknownEntrypoint("b.js".to_owned())));
+        assert_eq!(snapshot(&worker, &modules(&["a.js"])), Err(SnapshotError::UnknownEntrypoint("b.js".to_owned())));
     }
 
     #[test]
     fn a_change_of_code_or_configuration_is_another_name() {
-        let base = snapshot(&worker(&["a.js"]), modules(&["a.js"])).unwrap();
-        assert_eq!(base, snapshot(&worker(&["a.js"]), modules(&["a.js"])).unwrap());
+        let base = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
+        assert_eq!(base, snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap());
 
         let mut changed = worker(&["a.js"]);
         changed.spec.vars.insert("GREETING".to_owned(), "hi".to_owned());
-        assert_ne!(revision_name(&snapshot(&changed, modules(&["a.js"])).unwrap()), revision_name(&base));
+        assert_ne!(revision_name(&snapshot(&changed, &modules(&["a.js"])).unwrap()), revision_name(&base));
     }
 
     #[test]
@@ -227,7 +270,7 @@ mod tests {
         let mut worker = worker(&["a.js"]);
         let reference = SecretKeyRef { name: "keys".to_owned(), key: "api".to_owned() };
         worker.spec.secrets.push(Secret { name: "KEY".to_owned(), secret_key_ref: reference.clone() });
-        let spec = snapshot(&worker, modules(&["a.js"])).unwrap();
+        let spec = snapshot(&worker, &modules(&["a.js"])).unwrap();
         let id = worker_id(&worker);
         let with =
             |value: &str| resolve(&id, "cart-1", &spec, &PoolLimits::default(), |_| Some(value.to_owned())).unwrap();
@@ -242,7 +285,7 @@ mod tests {
         let (name, service) = ("AUTH".to_owned(), "auth".to_owned());
         worker.spec.services.push(ServiceBinding { name, worker: service });
         worker.spec.egress.allow = Some(vec!["*.example.com".to_owned()]);
-        let spec = snapshot(&worker, modules(&["a.js"])).unwrap();
+        let spec = snapshot(&worker, &modules(&["a.js"])).unwrap();
         let revision = resolve(&worker_id(&worker), "cart-1", &spec, &PoolLimits::default(), |_| None).unwrap();
         assert_eq!(revision.services["AUTH"], WorkerId::new("shop", "auth"));
         assert!(revision.egress.allows("api.example.com", 443) && !revision.egress.allows("example.net", 443));
@@ -250,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_a_worker_leaves_open_is_not_in_its_snapshot() {
-        let spec = snapshot(&worker(&["a.js"]), modules(&["a.js"])).unwrap();
+        let spec = snapshot(&worker(&["a.js"]), &modules(&["a.js"])).unwrap();
         let spec = serde_json::to_value(spec).unwrap();
         for field in ["services", "egress", "compatibilityFlags", "state"] {
             assert!(spec.get(field).is_none(), "{field} would change the digest of what has been served for long");

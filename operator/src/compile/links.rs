@@ -3,14 +3,17 @@
 //! Cycles are legal in ECMAScript, so nothing here follows imports in depth except `export *`, and that
 //! visits each module once.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use bytes::Bytes;
-use oxc_syntax::module_record::{ExportExportName, ImportImportName, ModuleRecord};
+use oxc_ast::ast::{Declaration, ImportDeclarationSpecifier, Program, Statement, StringLiteral, WithClause};
+use oxc_span::GetSpan as _;
+use tenon_proto::module::{Form, ModuleKind, builtin, resolve, type_attribute};
+use tenon_proto::revision::CompatibilityFlag;
 
-use super::{CompileError, resolve};
+use super::CompileError;
 
-/// The names of one module that others see, and those of others that it asks for.
+/// The names of one module that others see, and what it asks of others.
 #[derive(Default)]
 pub(super) struct ModuleLinks {
     exports: HashSet<String>,
@@ -19,47 +22,74 @@ pub(super) struct ModuleLinks {
     requests: Vec<Request>,
 }
 
+/// One `import … from` or `export … from`.
 struct Request {
-    /// Where the import stands, in bytes.
+    /// Where the specifier stands, in bytes.
     offset: usize,
     specifier: String,
-    /// The export that is asked for, unless it is the module as a whole.
-    name: Option<String>,
+    /// Keys and values.
+    attributes: Vec<(String, String)>,
+    /// The exports that are asked for, each with where it stands.
+    names: Vec<(usize, String)>,
 }
 
 impl ModuleLinks {
-    pub(super) fn of(record: &ModuleRecord<'_>) -> Self {
+    /// Of a program without types.
+    pub(super) fn of(program: &Program<'_>) -> Self {
         let mut links = Self::default();
-        for (specifier, requests) in &record.requested_modules {
-            if let Some(first) = requests.first() {
-                links.request(first.span.start, specifier, None);
-            }
+        for statement in &program.body {
+            links.add(statement);
         }
-        for import in &record.import_entries {
-            let specifier = import.module_request.name.as_str();
-            match &import.import_name {
-                ImportImportName::Name(name) => links.request(name.span.start, specifier, Some(name.name.as_str())),
-                ImportImportName::Default(span) => links.request(span.start, specifier, Some("default")),
-                ImportImportName::NamespaceObject => {}
-            }
-        }
-        for export in record.local_export_entries.iter().chain(&record.indirect_export_entries) {
-            match &export.export_name {
-                ExportExportName::Name(name) => drop(links.exports.insert(name.name.to_string())),
-                ExportExportName::Default(_) => drop(links.exports.insert("default".to_owned())),
-                ExportExportName::Null => {}
-            }
-        }
-        let stars = record.star_export_entries.iter().filter_map(|export| export.module_request.as_ref());
-        links.stars = stars.map(|request| request.name.to_string()).collect();
-        links.requests.sort_by_key(|request| request.offset);
         links
     }
 
-    fn request(&mut self, offset: u32, specifier: &str, name: Option<&str>) {
-        let request =
-            Request { offset: offset as usize, specifier: specifier.to_owned(), name: name.map(str::to_owned) };
-        self.requests.push(request);
+    fn add(&mut self, statement: &Statement<'_>) {
+        match statement {
+            Statement::ImportDeclaration(import) => {
+                let names = import.specifiers.iter().flatten().filter_map(|specifier| match specifier {
+                    ImportDeclarationSpecifier::ImportSpecifier(specifier) => {
+                        Some((specifier.span.start as usize, specifier.imported.name().to_string()))
+                    }
+                    ImportDeclarationSpecifier::ImportDefaultSpecifier(specifier) => {
+                        Some((specifier.span.start as usize, "default".to_owned()))
+                    }
+                    ImportDeclarationSpecifier::ImportNamespaceSpecifier(_) => None,
+                });
+                self.request(&import.source, import.with_clause.as_deref(), names.collect());
+            }
+            Statement::ExportFromDeclaration(export) => {
+                self.exports.extend(export.specifiers.iter().map(|specifier| specifier.exported.name().to_string()));
+                let names = export.specifiers.iter();
+                let names = names.map(|it| (it.local.span().start as usize, it.local.name().to_string()));
+                self.request(&export.source, export.with_clause.as_deref(), names.collect());
+            }
+            Statement::ExportAllDeclaration(export) => {
+                match &export.exported {
+                    Some(name) => drop(self.exports.insert(name.name().to_string())),
+                    None => self.stars.push(export.source.value.to_string()),
+                }
+                self.request(&export.source, export.with_clause.as_deref(), Vec::new());
+            }
+            Statement::ExportNamedDeclaration(export) => {
+                self.exports.extend(export.specifiers.iter().map(|specifier| specifier.exported.name().to_string()));
+            }
+            Statement::ExportDeclaration(export) => match &export.declaration {
+                Declaration::VariableDeclaration(variables) => {
+                    let names = variables.declarations.iter().flat_map(|it| it.id.get_binding_identifiers());
+                    self.exports.extend(names.map(|name| name.name.to_string()));
+                }
+                declaration => self.exports.extend(declaration.id().map(|name| name.name.to_string())),
+            },
+            Statement::ExportDefaultDeclaration(_) => drop(self.exports.insert("default".to_owned())),
+            _ => {}
+        }
+    }
+
+    fn request(&mut self, source: &StringLiteral<'_>, with: Option<&WithClause<'_>>, names: Vec<(usize, String)>) {
+        let attributes = with.iter().flat_map(|with| &with.with_entries);
+        let attributes = attributes.map(|it| (it.key.as_arena_str().to_string(), it.value.value.to_string())).collect();
+        let (offset, specifier) = (source.span.start as usize, source.value.to_string());
+        self.requests.push(Request { offset, specifier, attributes, names });
     }
 }
 
@@ -75,14 +105,16 @@ impl<'a> Links<'a> {
     }
 
     /// Every request that is not met; `all` are the modules, JavaScript or not.
-    pub(super) fn check(&self, all: &BTreeMap<String, Bytes>, entrypoint: &str) -> Vec<CompileError> {
+    pub(super) fn check(
+        &self,
+        all: &BTreeMap<String, Bytes>,
+        entrypoint: &str,
+        flags: &BTreeSet<CompatibilityFlag>,
+    ) -> Vec<CompileError> {
         let mut errors: Vec<_> = self.check_entrypoint(entrypoint).into_iter().collect();
         for (file, (source, links)) in &self.modules {
-            for request in &links.requests {
-                if let Err(message) = self.check_request(all, file, request) {
-                    errors.push(CompileError::at(file, source, request.offset, message));
-                }
-            }
+            let found = links.requests.iter().flat_map(|request| self.check_request(all, flags, file, request));
+            errors.extend(found.map(|(offset, message)| CompileError::at(file, source, offset, message)));
         }
         errors
     }
@@ -91,10 +123,9 @@ impl<'a> Links<'a> {
         let Some((_, links)) = self.modules.get(entrypoint) else {
             let names: Vec<_> = self.modules.keys().copied().collect();
             let message = match &names[..] {
-                [] => "the entrypoint is not among the modules: there is no .js or .mjs module".to_owned(),
-                names => {
-                    format!("the entrypoint is not among the .js and .mjs modules, which are {}", names.join(", "))
-                }
+                [] => "the entrypoint is not among the modules of code: there is none, such as worker.js or worker.ts"
+                    .to_owned(),
+                names => format!("the entrypoint is not among the modules of code, which are {}", names.join(", ")),
             };
             return Some(CompileError::of_module(entrypoint, message));
         };
@@ -107,38 +138,66 @@ impl<'a> Links<'a> {
         })
     }
 
-    fn check_request(&self, all: &BTreeMap<String, Bytes>, file: &str, request: &Request) -> Result<(), String> {
-        let specifier = &request.specifier;
-        let target = resolve(file, specifier).filter(|target| all.contains_key(target));
-        let Some(target) = target else {
-            // The request for a name adds nothing to that for the module.
-            return if request.name.is_some() { Ok(()) } else { Err(unresolved(all, file, specifier)) };
+    fn check_request(
+        &self,
+        all: &BTreeMap<String, Bytes>,
+        flags: &BTreeSet<CompatibilityFlag>,
+        file: &str,
+        request: &Request,
+    ) -> Vec<(usize, String)> {
+        let Request { offset, specifier, attributes, names } = request;
+        let Some(target) = resolve(file, specifier, |name| all.contains_key(name)) else {
+            return match builtin(specifier, flags.iter().copied()) {
+                // What it exports the runtime knows.
+                Ok(Some(_)) => Vec::new(),
+                Ok(None) => vec![(*offset, unresolved(all, file, specifier))],
+                Err(not) => vec![(*offset, not.to_string())],
+            };
         };
-        match &request.name {
-            Some(name) if !self.exports(&target, name, &mut HashSet::new()) => {
-                Err(format!("module \"{target}\" does not export \"{name}\""))
-            }
-            _ => Ok(()),
-        }
+        let attributes = attributes.iter().map(|(key, value)| (key, value));
+        let type_ = match type_attribute(attributes) {
+            Ok(type_) => type_.map(String::as_str),
+            Err(refused) => return vec![(*offset, refused.to_string())],
+        };
+        let form = match ModuleKind::of(&target).form(type_) {
+            Ok(form) => form,
+            Err(refused) => return vec![(*offset, format!("module \"{target}\" cannot be imported: {refused}"))],
+        };
+        let missing = names.iter().filter(|(_, name)| match form {
+            Form::Code => !self.exports(all, &target, name, &mut HashSet::new()),
+            _ => name != "default",
+        });
+        let told = missing.map(|(offset, name)| {
+            let remedy = match (form, ModuleKind::of(&target)) {
+                (Form::Code, ModuleKind::TypeScript) => "; if it is a type, say so: import type, export type",
+                (Form::Code, _) => "",
+                _ => "; it is data, and its default export is all there is",
+            };
+            (*offset, format!("module \"{target}\" does not export \"{name}\"{remedy}"))
+        });
+        told.collect()
     }
 
-    /// Whether `name` can be imported from `file`. Of what is no JavaScript nothing is known.
-    fn exports(&self, file: &str, name: &str, visited: &mut HashSet<String>) -> bool {
-        let Some((_, links)) = self.modules.get(file) else { return true };
+    /// Whether `name` can be imported from `file`.
+    fn exports(&self, all: &BTreeMap<String, Bytes>, file: &str, name: &str, visited: &mut HashSet<String>) -> bool {
+        // Of what is no code nothing but the default.
+        let Some((_, links)) = self.modules.get(file) else { return name == "default" };
         if links.exports.contains(name) {
             return true;
         }
-        // `export *` passes on everything but the default.
-        name != "default"
-            && visited.insert(file.to_owned())
-            && links.stars.iter().filter_map(|star| resolve(file, star)).any(|star| self.exports(&star, name, visited))
+        // `export *` passes on everything but the default; of one of Node.js nobody here knows what that is.
+        let star = |star: &String| match resolve(file, star, |name| all.contains_key(name)) {
+            Some(star) => self.exports(all, &star, name, visited),
+            None => true,
+        };
+        name != "default" && visited.insert(file.to_owned()) && links.stars.iter().any(star)
     }
 }
 
 fn unresolved(all: &BTreeMap<String, Bytes>, file: &str, specifier: &str) -> String {
-    let guesses =
-        [format!("{specifier}.js"), format!("{specifier}.mjs"), format!("./{specifier}"), format!("./{specifier}.js")];
-    let guess = guesses.iter().find(|guess| resolve(file, guess).is_some_and(|target| all.contains_key(&target)));
+    let endings = ["", ".js", ".mjs", ".ts", ".tsx", ".json", "/index.js", "/index.ts"];
+    let guesses = ["", "./"].into_iter().flat_map(|start| endings.map(|end| format!("{start}{specifier}{end}")));
+    let guess = guesses.into_iter().find(|guess| resolve(file, guess, |name| all.contains_key(name)).is_some());
     match guess {
         Some(guess) => format!("no module \"{specifier}\"; did you mean \"{guess}\"?"),
         None if specifier.starts_with('.') => format!("no module \"{specifier}\" among the Worker's modules"),

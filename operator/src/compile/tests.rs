@@ -1,5 +1,15 @@
 use super::*;
 
+mod typescript;
+
+/// Of a Worker without flags.
+fn compile(
+    modules: &BTreeMap<String, Bytes>,
+    entrypoint: &str,
+) -> Result<BTreeMap<String, Bytes>, Vec<CompileError>> {
+    super::compile(modules, entrypoint, &BTreeSet::new())
+}
+
 const HANDLER: &str = "export default { fetch() { return new Response() } }";
 
 fn modules(sources: &[(&str, &str)]) -> BTreeMap<String, Bytes> {
@@ -7,7 +17,7 @@ fn modules(sources: &[(&str, &str)]) -> BTreeMap<String, Bytes> {
 }
 
 fn errors(sources: &[(&str, &str)]) -> Vec<String> {
-    let result = check(&modules(sources), "worker.js");
+    let result = compile(&modules(sources), sources[0].0);
     result.err().unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
@@ -22,6 +32,26 @@ fn a_worker_of_several_modules_compiles() {
 }
 
 #[test]
+fn modules_of_node_js_are_there_for_who_asks_for_them_by_a_flag() {
+    let worker = format!("import {{ AsyncLocalStorage }} from 'node:async_hooks';\nimport 'buffer';\n{HANDLER}");
+    let all = modules(&[("worker.js", &worker)]);
+    let flags = BTreeSet::from([CompatibilityFlag::NodejsCompat]);
+    assert!(super::compile(&all, "worker.js", &flags).is_ok());
+    let found = compile(&all, "worker.js").unwrap_err();
+    assert_eq!(found.len(), 2);
+    assert!(found.iter().all(|error| error.to_string().contains("nodejs_compat")), "{found:?}");
+    let fs = modules(&[("worker.js", &format!("import 'node:fs';\n{HANDLER}"))]);
+    assert!(super::compile(&fs, "worker.js", &flags).unwrap_err()[0].to_string().contains("there is no \"node:fs\""));
+}
+
+#[test]
+fn a_module_of_node_js_is_passed_on_whole() {
+    let worker = format!("import {{ once }} from './events.js';\n{HANDLER}");
+    let all = modules(&[("worker.js", &worker), ("events.js", "export * from 'node:events';")]);
+    assert!(super::compile(&all, "worker.js", &BTreeSet::from([CompatibilityFlag::NodejsCompat])).is_ok());
+}
+
+#[test]
 fn cyclic_imports_are_legal() {
     let worker = format!("import {{ b }} from './b.js'; export const a = 1;\n{HANDLER}");
     let b = "export * from './worker.js'; export * from './b.js'; export const b = 1;";
@@ -31,7 +61,7 @@ fn cyclic_imports_are_legal() {
 #[test]
 fn a_syntax_error_has_a_place() {
     let source = "export default {\n  fetch() {\n    const é = ;\n  }\n}";
-    let found = check(&modules(&[("worker.js", source)]), "worker.js").unwrap_err();
+    let found = compile(&modules(&[("worker.js", source)]), "worker.js").unwrap_err();
     assert_eq!(found[0].to_string(), "worker.js:3:15: Unexpected token");
     let expected = "worker.js:3:15: Unexpected token\n  3 |     const é = ;\n    |               ^";
     assert_eq!(found[0].with_source().to_string(), expected);
@@ -77,14 +107,15 @@ fn an_export_that_is_not_there_is_named() {
 #[test]
 fn a_worker_that_handles_nothing_is_told_so() {
     assert!(errors(&[("worker.js", "let a = 1")])[0].contains("nothing handles requests"));
-    assert!(errors(&[("other.js", HANDLER)])[0].contains("not among"));
+    let other = compile(&modules(&[("other.js", HANDLER)]), "worker.js").unwrap_err();
+    assert!(other[0].message.contains("not among"));
     assert_eq!(errors(&[("worker.js", "addEventListener('fetch', () => {})")]), [""; 0]);
 }
 
 #[test]
 fn bytes_that_are_no_text_have_a_place() {
     let source = Bytes::from_static(b"let a;\nlet \xff");
-    let found = check(&[("worker.js".to_owned(), source)].into(), "worker.js").unwrap_err();
+    let found = compile(&[("worker.js".to_owned(), source)].into(), "worker.js").unwrap_err();
     assert_eq!(found[0].to_string(), "worker.js:2:5: the module is not valid UTF-8");
 }
 
@@ -108,7 +139,7 @@ fn no_source_can_overflow_the_stack() {
         "/(",
     ] {
         let source = level.repeat(100_000 / level.len());
-        let _ = check_source("worker.js", &source);
+        let _ = compile(&modules(&[("worker.js", &source)]), "worker.js");
     }
 }
 
@@ -123,10 +154,76 @@ fn bounds_are_checked_before_anything_is_parsed() {
 }
 
 #[test]
-fn specifiers_resolve_as_in_a_url() {
-    assert_eq!(resolve("worker.js", "./a.js").as_deref(), Some("a.js"));
-    assert_eq!(resolve("lib/x/b.js", "../../a.js").as_deref(), Some("a.js"));
-    assert_eq!(resolve("lib/b.js", "./c/../a.js").as_deref(), Some("lib/a.js"));
-    assert_eq!(resolve("worker.js", "../a.js"), None);
-    assert_eq!(resolve("lib/b.js", "a.js").as_deref(), Some("a.js"));
+fn data_is_what_its_name_says() {
+    let worker = format!("import a from './a.json'; import './page.html'; import logo from './logo.png';\n{HANDLER}");
+    let with = |name: &str, content: &[u8]| {
+        let mut all = modules(&[("worker.js", &worker), ("a.json", "\u{feff}{\"a\": [1]}"), ("page.html", "<é>")]);
+        all.insert("logo.png".to_owned(), Bytes::from_static(b"\xff"));
+        all.insert(name.to_owned(), Bytes::copy_from_slice(content));
+        compile(&all, "worker.js").err().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(with("b.json", b"1"), [""; 0]);
+    assert_eq!(with("b.json", "[".repeat(100_000).as_bytes()).len(), 1);
+    assert_eq!(with("b.json", (("[".repeat(100_000)) + &"]".repeat(100_000)).as_bytes()), [""; 0]);
+    let malformed = with("b.json", "\u{feff}{\n  \"é\": tru\n}".as_bytes());
+    assert!(malformed[0].starts_with("b.json:3:1: malformed JSON: expected ident"), "{malformed:?}");
+    assert!(with("b.txt", b"a\nb\xff")[0].starts_with("b.txt:2:2: the module is not valid UTF-8"));
+}
+
+#[test]
+fn data_exports_its_default_and_nothing_else() {
+    let worker = "import { a } from './a.json'; export * from './a.txt'; export { default as b } from './a.txt';
+                  import c from './b.js'; import { d } from './b.js'; export default {}";
+    let found = errors(&[("worker.js", worker), ("a.json", "{}"), ("a.txt", ""), ("b.js", "export * from './a.json'")]);
+    let expected = [
+        "worker.js:1:10: module \"a.json\" does not export \"a\"; it is data, and its default export is all there is",
+        "worker.js:2:26: module \"b.js\" does not export \"default\"",
+        "worker.js:2:52: module \"b.js\" does not export \"d\"",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn an_import_that_a_node_would_refuse_is_refused() {
+    for (import, expected) in [
+        ("import { add } from './add.wasm'", "module \"add.wasm\" does not export \"add\""),
+        ("export * from './old.cjs'", "CommonJS modules cannot be used"),
+        ("import './a.json' with { integrity: 'x' }", "worker.js:1:8: there is no import attribute \"integrity\""),
+        ("import a from './a.json' with { type: 'css' }", "there is no import of type \"css\""),
+        ("import a from './worker.js' with { type: 'json' }", "only a .json module"),
+        ("import { a } from './a.json' with { type: 'text' }", "does not export \"a\""),
+    ] {
+        let worker = format!("{import};\n{HANDLER}");
+        let found = errors(&[("worker.js", &worker), ("add.wasm", ""), ("old.cjs", ""), ("a.json", "{}")]);
+        assert!(found.len() == 1 && found[0].contains(expected), "{import}: {found:?}");
+    }
+    let worker = format!(
+        "import a from './a.json' with {{ type: 'json' }}; import b from './a.json' with {{ type: 'text' }};\n{HANDLER}"
+    );
+    assert_eq!(errors(&[("worker.js", &worker), ("a.json", "{}"), ("add.wasm", ""), ("old.cjs", "(")]), [""; 0]);
+}
+
+#[test]
+fn javascript_and_data_stay_as_they_are_and_get_their_source_maps() {
+    let map = r#"{"version":3,"sources":["../src/index.ts"],"sourcesContent":["x"],"names":[],"mappings":"AAAA"}"#;
+    let all = modules(&[("worker.js", HANDLER), ("worker.js.map", map), ("a.txt", "a"), ("lost.js.map", map)]);
+    let compiled = compile(&all, "worker.js").unwrap();
+    assert_eq!(compiled.keys().collect::<Vec<_>>(), ["a.txt", "worker.js", "worker.js.map"]);
+    assert_eq!((&compiled["worker.js"], &compiled["a.txt"]), (&all["worker.js"], &all["a.txt"]));
+    assert!(!compiled["worker.js.map"].starts_with(b"x") && compiled["worker.js.map"].len() < map.len());
+}
+
+#[test]
+fn decorators_are_refused_with_a_remedy() {
+    let found = errors(&[("worker.js", &format!("// @x\n@seal class A {{}}\n{HANDLER}"))]);
+    assert!(found[0].starts_with("worker.js:2:1: decorators are not part of JavaScript yet"), "{found:?}");
+}
+
+#[test]
+fn all_that_is_told_fits_into_one_condition() {
+    let name = "é".repeat(4_000);
+    let lines: Vec<_> = (0..100).map(|n| format!("import {{ {name}{n} }} from './none.js';")).collect();
+    let found = compile(&modules(&[("worker.js", &(lines.join("\n") + HANDLER))]), "worker.js").unwrap_err();
+    let told: usize = found.iter().map(|error| error.with_source().to_string().chars().count() + 1).sum();
+    assert!(found.len() == MAX_ERRORS && told < 32_000, "{told}");
 }

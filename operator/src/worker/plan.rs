@@ -119,7 +119,7 @@ fn compiled(candidate: &Candidate) -> Result<WorkerRevisionSpec, Fault> {
     if has_revision(candidate, &revision_name(&spec)) {
         return Ok(spec);
     }
-    let compiled = compile::compile(modules, &spec.entrypoint).map_err(|errors| {
+    let compiled = compile::compile(modules, &spec.entrypoint, &revision::flags(&spec)).map_err(|errors| {
         let messages: Vec<_> = errors.iter().map(|error| error.with_source().to_string()).collect();
         Fault::new("SyntaxError", messages.join("\n"))
     })?;

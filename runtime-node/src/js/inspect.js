@@ -150,7 +150,13 @@
     return frames < 0 ? `[${header}]` : `${header}${StringPrototypeSlice(stack, frames)}`;
   }
 
+  // To show what is empty takes no more than to name it.
+  const isEmpty = (value, kind, name) => (kind === "array" ? value.length === 0
+    : kind === "object" && (name === "Object" || name === null) && ReflectOwnKeys(value).length === 0);
+
   // ---- Layout
+
+  let width = WIDTH;
 
   // On one line if it fits there.
   function braces(open, parts, close, depth) {
@@ -160,7 +166,7 @@
       length += parts[i].length + 2;
       tall ||= StringPrototypeIncludes(parts[i], "\n");
     }
-    if (!tall && length <= WIDTH) return `${open} ${ArrayPrototypeJoin(parts, ", ")} ${close}`;
+    if (!tall && length <= width) return `${open} ${ArrayPrototypeJoin(parts, ", ")} ${close}`;
     const indent = StringPrototypeRepeat("  ", depth + 1);
     const outdent = StringPrototypeRepeat("  ", depth);
     return `${open}\n${indent}${ArrayPrototypeJoin(parts, `,\n${indent}`)}\n${outdent}${close}`;
@@ -183,6 +189,10 @@
     // What is being shown just now, outermost first, and the numbers of those that turn up inside themselves.
     path = [];
     references = new Map();
+    depth = MAX_DEPTH;
+    items = MAX_ITEMS;
+    // (value, depth) → how the object shows itself; undefined if it does not.
+    custom = null;
 
     show(value, depth) {
       const shown = isObject(value) ? this.object(value, depth) : primitive(value);
@@ -202,8 +212,14 @@
         }
         return `[Circular *${number}]`;
       }
+      if (this.custom !== null) {
+        const shown = this.custom(value, depth);
+        if (shown !== undefined) return shown;
+      }
       const name = className(value);
-      if (depth > MAX_DEPTH || this.total > MAX_TOTAL) return `[${ArrayIsArray(value) ? "Array" : name ?? "Object"}]`;
+      if (this.total > MAX_TOTAL || (depth > this.depth && !isEmpty(value, kind, name))) {
+        return `[${ArrayIsArray(value) ? "Array" : name ?? "Object"}]`;
+      }
       ArrayPrototypePush(this.path, value);
       const shown = this.parts(value, kind, name, depth);
       ArrayPrototypePop(this.path);
@@ -290,7 +306,7 @@
     }
 
     full(parts) {
-      return parts.length >= MAX_ITEMS || this.total > MAX_TOTAL;
+      return parts.length >= this.items || this.total > MAX_TOTAL;
     }
 
     // Adds own enumerable properties as "key: value"; not those in `skip`, nor indices below `indexed`.
@@ -374,6 +390,20 @@
     } catch {
       // Too deep a stack is the one way to get here.
       return "[value that cannot be shown]";
+    }
+  };
+  // The same with other bounds and, of a Worker that asks for it, its own way to show its objects.
+  internal.inspectWith = (value, { depth, items, breakLength, custom }) => {
+    const inspector = new Inspector();
+    inspector.depth = depth;
+    inspector.items = items;
+    inspector.custom = custom;
+    const before = width;
+    width = breakLength;
+    try {
+      return inspector.show(value, 0);
+    } finally {
+      width = before;
     }
   };
   internal.flagsOf = flagsOf;

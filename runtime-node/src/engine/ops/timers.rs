@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
+use crate::engine::continuation;
 use crate::engine::heap::Charge;
 use crate::engine::invocation::{InvocationId, OperationId};
 use crate::engine::state::{Settle, State};
@@ -54,7 +55,9 @@ fn wait(state: &Rc<State>, operation: OperationId, timer: Timer) -> LocalBoxFutu
             if timer.repeat
                 && let Some(state) = state.upgrade()
             {
-                state.operate_as(timer.invocation, operation, wait(&state, operation, timer));
+                let invocation = timer.invocation;
+                let next = continuation::keep(scope, invocation, wait(&state, operation, timer));
+                state.operate_as(invocation, operation, next);
             }
             let undefined = v8::undefined(scope).into();
             callback.call(scope, undefined, &[]).map(drop)

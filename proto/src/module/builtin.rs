@@ -1,0 +1,92 @@
+//! Modules that a Worker need not bring along: those of Node.js that the runtime has, for Workers that ask for them by a
+//! compatibility flag.
+//!
+//! They are known by `node:buffer` as well as by `buffer`, as in Node.js; but a Worker's own module goes before one of
+//! the same name.
+
+use crate::revision::CompatibilityFlag;
+
+/// What Node.js's documentation calls each.
+pub const BUILTINS: [&str; 18] = [
+    "assert",
+    "assert/strict",
+    "async_hooks",
+    "buffer",
+    "console",
+    "crypto",
+    "diagnostics_channel",
+    "events",
+    "path",
+    "path/posix",
+    "process",
+    "querystring",
+    "string_decoder",
+    "timers",
+    "timers/promises",
+    "url",
+    "util",
+    "util/types",
+];
+
+/// What a module of Node.js is called to be told from others.
+const SCHEME: &str = "node:";
+
+/// Why there is no such module.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum NotBuiltin {
+    #[error(
+        "\"{0}\" is a module of Node.js, which a Worker has when it sets the compatibility flag {flag}: add it to \
+         compatibilityFlags",
+        flag = CompatibilityFlag::NodejsCompat
+    )]
+    NeedsFlag(String),
+    #[error("there is no \"{0}\" here; of Node.js there are {list}", list = BUILTINS.join(", "))]
+    Unknown(String),
+}
+
+/// The module of Node.js that a specifier means, if it means one, by the name that the runtime knows it by: with `node:`.
+/// To be asked when the Worker has no such module of its own.
+///
+/// # Errors
+/// When it means one that is not to be had.
+pub fn builtin(specifier: &str, flags: impl IntoIterator<Item = CompatibilityFlag>) -> Result<Option<String>, NotBuiltin> {
+    let marked = specifier.strip_prefix(SCHEME);
+    let name = marked.unwrap_or(specifier);
+    let is_known = BUILTINS.contains(&name);
+    let has_flag = flags.into_iter().any(|flag| flag == CompatibilityFlag::NodejsCompat);
+    match (is_known, has_flag) {
+        (true, true) => Ok(Some(format!("{SCHEME}{name}"))),
+        (true, false) => Err(NotBuiltin::NeedsFlag(specifier.to_owned())),
+        (false, _) if marked.is_some() => Err(NotBuiltin::Unknown(specifier.to_owned())),
+        (false, _) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLAG: [CompatibilityFlag; 1] = [CompatibilityFlag::NodejsCompat];
+
+    #[test]
+    fn with_the_flag_a_module_of_node_js_is_known_with_and_without_its_scheme() {
+        for specifier in ["node:util/types", "util/types"] {
+            assert_eq!(builtin(specifier, FLAG), Ok(Some("node:util/types".to_owned())));
+        }
+    }
+
+    #[test]
+    fn without_it_the_error_says_which_flag_to_set() {
+        let error = builtin("node:buffer", []).unwrap_err();
+        assert!(error.to_string().contains("nodejs_compat"), "{error}");
+        assert!(builtin("buffer", []).is_err());
+    }
+
+    #[test]
+    fn one_that_is_not_here_says_which_are_and_other_names_are_none_of_its_business() {
+        let error = builtin("node:fs", FLAG).unwrap_err();
+        assert!(error.to_string().contains("buffer, "), "{error}");
+        assert_eq!(builtin("fs", FLAG), Ok(None));
+        assert_eq!(builtin("./buffer", []), Ok(None));
+    }
+}

@@ -1,0 +1,283 @@
+//! The native half of `node-crypto.js`: hashes and their HMACs that go on as data comes, which Web Crypto has none of.
+//!
+//! Each lives here under a number, until JavaScript has its result or forgets it. What one step takes, the caller bounds,
+//! who goes by steps. The hashes are aws-lc's own, because Node.js has more of them than `aws_lc_rs` shows.
+
+#![allow(unsafe_code)] // Calls aws-lc.
+
+use std::ptr::{self, NonNull};
+
+use aws_lc_sys as lc;
+use rustc_hash::FxHashMap;
+
+use super::bytes;
+use super::promise::{Thrown, out_of_memory};
+use crate::engine::collection::make_room;
+use crate::engine::heap::Charge;
+use crate::engine::state::slot;
+
+/// What one costs, in bytes: the larger of an HMAC's three states of SHA-3, and its place in the book.
+const HASHER: usize = 1536;
+
+/// The longest result, in bytes.
+const LONGEST: usize = lc::EVP_MAX_MD_SIZE as usize;
+
+/// The functions, as Node.js calls them, without the dashes that some have.
+fn function(name: &str) -> Option<*const lc::EVP_MD> {
+    // SAFETY: each gives a pointer to something that lives for ever.
+    unsafe {
+        Some(match name {
+            "md5" => lc::EVP_md5(),
+            "ripemd160" | "rmd160" => lc::EVP_ripemd160(),
+            "sha1" => lc::EVP_sha1(),
+            "sha224" => lc::EVP_sha224(),
+            "sha256" => lc::EVP_sha256(),
+            "sha384" => lc::EVP_sha384(),
+            "sha512" => lc::EVP_sha512(),
+            "sha512256" | "sha512/256" => lc::EVP_sha512_256(),
+            "sha3224" => lc::EVP_sha3_224(),
+            "sha3256" => lc::EVP_sha3_256(),
+            "sha3384" => lc::EVP_sha3_384(),
+            "sha3512" => lc::EVP_sha3_512(),
+            _ => return None,
+        })
+    }
+}
+
+/// One that is in the middle of its data.
+enum Hasher {
+    Plain(NonNull<lc::EVP_MD_CTX>),
+    Keyed(NonNull<lc::HMAC_CTX>),
+}
+
+impl Hasher {
+    fn plain(function: *const lc::EVP_MD) -> Option<Self> {
+        // SAFETY: a context of ours, and a function that lives for ever.
+        unsafe {
+            let context = NonNull::new(lc::EVP_MD_CTX_new())?;
+            let hasher = Self::Plain(context);
+            (lc::EVP_DigestInit_ex(context.as_ptr(), function, ptr::null_mut()) == 1).then_some(hasher)
+        }
+    }
+
+    fn keyed(function: *const lc::EVP_MD, key: &[u8]) -> Option<Self> {
+        // Of no key there is still a pointer, for none means that the one before goes on.
+        let key_ptr = if key.is_empty() { [0_u8].as_ptr() } else { key.as_ptr() };
+        // SAFETY: a context of ours, a function that lives for ever, and a key as long as it is told, which is copied.
+        unsafe {
+            let context = NonNull::new(lc::HMAC_CTX_new())?;
+            let hasher = Self::Keyed(context);
+            let done = lc::HMAC_Init_ex(context.as_ptr(), key_ptr.cast(), key.len(), function, ptr::null_mut());
+            (done == 1).then_some(hasher)
+        }
+    }
+
+    fn copy(&self) -> Option<Self> {
+        // SAFETY: both contexts are ours, and the one that is copied has begun.
+        unsafe {
+            match self {
+                Self::Plain(context) => {
+                    let copy = NonNull::new(lc::EVP_MD_CTX_new())?;
+                    let hasher = Self::Plain(copy);
+                    (lc::EVP_MD_CTX_copy_ex(copy.as_ptr(), context.as_ptr()) == 1).then_some(hasher)
+                }
+                Self::Keyed(context) => {
+                    let copy = NonNull::new(lc::HMAC_CTX_new())?;
+                    let hasher = Self::Keyed(copy);
+                    (lc::HMAC_CTX_copy_ex(copy.as_ptr(), context.as_ptr()) == 1).then_some(hasher)
+                }
+            }
+        }
+    }
+
+    fn update(&mut self, data: &[u8]) {
+        // SAFETY: the context has begun; the data is as long as it is told. Neither function fails for what it is given.
+        unsafe {
+            match self {
+                Self::Plain(context) => lc::EVP_DigestUpdate(context.as_ptr(), data.as_ptr().cast(), data.len()),
+                Self::Keyed(context) => lc::HMAC_Update(context.as_ptr(), data.as_ptr(), data.len()),
+            };
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let mut out = vec![0; LONGEST];
+        let mut len = 0;
+        // SAFETY: the context has begun, and there is room for the longest result.
+        unsafe {
+            match self {
+                Self::Plain(context) => lc::EVP_DigestFinal_ex(context.as_ptr(), out.as_mut_ptr(), &raw mut len),
+                Self::Keyed(context) => lc::HMAC_Final(context.as_ptr(), out.as_mut_ptr(), &raw mut len),
+            };
+        }
+        out.truncate(len as usize);
+        out
+    }
+
+    /// Of a keyed one: the HMAC of `data` alone.
+    fn again(&mut self, data: &[u8]) -> Option<Vec<u8>> {
+        let Self::Keyed(context) = self else { return None };
+        // SAFETY: neither a key nor a function: those that it has stay.
+        let begun = unsafe { lc::HMAC_Init_ex(context.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null_mut()) };
+        (begun == 1).then(|| {
+            self.update(data);
+            self.finish()
+        })
+    }
+}
+
+impl Drop for Hasher {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and is given back once. What it knows of a key is overwritten.
+        unsafe {
+            match self {
+                Self::Plain(context) => lc::EVP_MD_CTX_free(context.as_ptr()),
+                Self::Keyed(context) => lc::HMAC_CTX_free(context.as_ptr()),
+            }
+        }
+    }
+}
+
+/// Those of an isolate, by numbers that are not used again.
+#[derive(Default)]
+struct Hashers {
+    last: u32,
+    open: FxHashMap<u32, (Hasher, Charge)>,
+}
+
+impl Hashers {
+    fn add(&mut self, hasher: Hasher, charge: Charge) -> u32 {
+        self.last += 1;
+        self.open.insert(self.last, (hasher, charge));
+        self.last
+    }
+}
+
+fn number(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> u32 {
+    value.uint32_value(scope).unwrap_or_default()
+}
+
+/// Gives it its number, if there is memory for it.
+fn keep(scope: &mut v8::PinScope<'_, '_>, mut result: v8::ReturnValue<'_>, hasher: Option<Hasher>) {
+    let charge = make_room(scope, HASHER).and_then(|buffers| buffers.charge(HASHER));
+    match hasher.zip(charge) {
+        Some((hasher, charge)) => result.set_uint32(slot::<Hashers>(scope).add(hasher, charge)),
+        None => out_of_memory().throw(scope),
+    }
+}
+
+/// `hashOpen(name, key)` → its number; undefined if there is no such function. The key is a view, of an HMAC.
+pub(super) fn open(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let name = args.get(0).to_rust_string_lossy(scope).to_ascii_lowercase().replace("rsa-", "").replace('-', "");
+    let Some(function) = function(&name) else { return };
+    let hasher = match args.get(1).try_cast::<v8::ArrayBufferView>() {
+        Ok(key) => bytes::read(key, |key| Hasher::keyed(function, key)),
+        Err(_) => Hasher::plain(function),
+    };
+    keep(scope, result, hasher);
+}
+
+/// `hashCopy(number)` → the number of another that has been given the same.
+pub(super) fn copy(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let number = number(scope, args.get(0));
+    let copy = slot::<Hashers>(scope).open.get(&number).and_then(|(hasher, _)| hasher.copy());
+    keep(scope, result, copy);
+}
+
+/// `hashUpdate(number, view)`
+pub(super) fn update(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    let number = number(scope, args.get(0));
+    let Ok(view) = args.get(1).try_cast() else { return };
+    if let Some((hasher, _)) = slot::<Hashers>(scope).open.get_mut(&number) {
+        bytes::read(view, |data| hasher.update(data));
+    }
+}
+
+/// `hashFinish(number, view)` → how many bytes of the result there are now in the view. The number is none any more.
+pub(super) fn finish(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let number = number(scope, args.get(0));
+    let Ok(view) = args.get(1).try_cast() else { return };
+    if let Some((mut hasher, _)) = slot::<Hashers>(scope).open.remove(&number) {
+        let digest = hasher.finish();
+        bytes::cells(view, |cells| cells.iter().zip(&digest).for_each(|(cell, byte)| cell.set(*byte)));
+        result.set_uint32(digest.len() as u32);
+    }
+}
+
+/// `hashClose(number)`
+pub(super) fn close(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    let number = number(scope, args.get(0));
+    drop(slot::<Hashers>(scope).open.remove(&number));
+}
+
+/// `hashIterate(number, last, sum, iterations)`: so many steps of PBKDF2 (RFC 8018 §5.2) with the HMAC of that number, each
+/// of which makes another `last` of the one before, and adds it to `sum`.
+pub(super) fn iterate(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    let (number, iterations) = (number(scope, args.get(0)), number(scope, args.get(3)));
+    let (Ok(last_view), Ok(sum_view)) = (args.get(1).try_cast(), args.get(2).try_cast()) else { return };
+    let Some((hasher, _)) = slot::<Hashers>(scope).open.get_mut(&number) else { return };
+    let mut last = bytes::read(last_view, <[u8]>::to_vec);
+    let mut sum = bytes::read(sum_view, <[u8]>::to_vec);
+    for _ in 0..iterations {
+        let Some(next) = hasher.again(&last) else {
+            Thrown::type_error("PBKDF2 needs an HMAC").throw(scope);
+            return;
+        };
+        last = next;
+        sum.iter_mut().zip(&last).for_each(|(sum, last)| *sum ^= last);
+    }
+    for (view, bytes) in [(last_view, last), (sum_view, sum)] {
+        super::bytes::cells(view, |cells| cells.iter().zip(&bytes).for_each(|(cell, byte)| cell.set(*byte)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn a_copy_goes_on_by_itself() {
+        let mut one = Hasher::plain(function("md5").unwrap()).unwrap();
+        one.update(b"a");
+        let mut other = one.copy().unwrap();
+        other.update(b"bc");
+        assert_eq!(hex(&one.finish()), "0cc175b9c0f1b6a831c399e269772661");
+        assert_eq!(hex(&other.finish()), "900150983cd24fb0d6963f7d28e17f72");
+    }
+
+    #[test]
+    fn an_hmac_of_no_key_is_one_and_begins_again_with_its_own() {
+        let mut hmac = Hasher::keyed(function("sha256").unwrap(), b"").unwrap();
+        let first = hmac.finish();
+        assert_eq!(hex(&first), "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+        assert_eq!(hmac.again(b"").unwrap(), first);
+    }
+}

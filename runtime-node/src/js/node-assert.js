@@ -1,0 +1,242 @@
+// node:assert.
+(function (internal) {
+  "use strict";
+
+  const {
+    Error, ErrorCaptureStackTrace, FunctionPrototypeToString, ObjectGetPrototypeOf, ObjectIs, ReflectApply, ReflectOwnKeys,
+    RegExpPrototypeExec, StringPrototypeStartsWith, TypeError,
+  } = internal.primordials;
+  const { isObject } = internal.webidl;
+
+  internal.node.assert = internal.builtin(["assert"], () => {
+    const { coded, hidden, invalid, needFunction, needObject } = internal.node;
+    const { isDeepEqual, isDeepStrictEqual } = internal.node.equality();
+    const isRegExp = (value) => internal.ops.isKind(value, "RegExp");
+    const isError = (value) => internal.ops.isKind(value, "NativeError") || value instanceof Error;
+
+    const WORDS = {
+      __proto__: null,
+      "==": "Expected values to be loosely equal:",
+      "!=": "Expected \"actual\" to be loosely unequal to:",
+      strictEqual: "Expected values to be strictly equal:",
+      notStrictEqual: "Expected \"actual\" to be strictly unequal to:",
+      deepEqual: "Expected values to be loosely deep-equal:",
+      notDeepEqual: "Expected \"actual\" not to be loosely deep-equal to:",
+      deepStrictEqual: "Expected values to be strictly deep-equal:",
+      notDeepStrictEqual: "Expected \"actual\" not to be strictly deep-equal to:",
+    };
+    function described(operator, actual, expected) {
+      const words = WORDS[operator];
+      if (words === undefined) return "Failed";
+      const shown = internal.inspect(actual);
+      if (StringPrototypeStartsWith(operator, "not") || operator === "!=") return `${words} ${shown}`;
+      const other = internal.inspect(expected);
+      return shown.length + other.length < 60 && !shown.includes("\n") && !other.includes("\n")
+        ? `${words}\n\n${shown} !== ${other}\n` : `${words}\n\n+ actual\n${shown}\n\n- expected\n${other}\n`;
+    }
+
+    class AssertionError extends Error {
+      constructor(options) {
+        const { message, actual, expected, operator, stackStartFn } = needObject(options, "options");
+        super(message === undefined ? described(operator, actual, expected) : `${message}`);
+        hidden(this, { name: "AssertionError" });
+        this.generatedMessage = message === undefined;
+        this.code = "ERR_ASSERTION";
+        this.actual = actual;
+        this.expected = expected;
+        this.operator = operator;
+        if (stackStartFn !== undefined) ErrorCaptureStackTrace(this, stackStartFn);
+      }
+      toString() {
+        return `${this.name} [${this.code}]: ${this.message}`;
+      }
+    }
+
+    function fails(message, details) {
+      if (isError(message)) throw message;
+      throw new AssertionError({ message, ...details });
+    }
+
+    // An assertion that takes two values and says whether they are as they should be.
+    const compares = (operator, holds) => {
+      const assertion = { [operator](actual, expected, message) {
+        if (arguments.length < 2) {
+          throw coded(TypeError, "ERR_MISSING_ARGS", 'The "actual" and "expected" arguments must be specified');
+        }
+        if (!holds(actual, expected)) fails(message, { actual, expected, operator: OPERATORS[operator] ?? operator, stackStartFn: assertion });
+      } }[operator];
+      return assertion;
+    };
+    const OPERATORS = { __proto__: null, equal: "==", notEqual: "!=" };
+
+    function assert(...args) {
+      truth(assert, args);
+    }
+    function ok(...args) {
+      truth(ok, args);
+    }
+    function truth(from, args) {
+      if (args[0]) return;
+      const message = args.length === 0 ? "No value argument passed to `assert.ok()`"
+        : args[1] ?? "The expression evaluated to a falsy value";
+      fails(message, { actual: args[0], expected: true, operator: "==", stackStartFn: from });
+    }
+
+    function fail(message = "Failed") {
+      fails(message, { operator: "fail", stackStartFn: fail });
+    }
+
+    // Whether what has been thrown is what was expected; throws where that says how it is not.
+    function matches(error, expected, message, from) {
+      if (isRegExp(expected)) {
+        if (RegExpPrototypeExec(expected, `${error}`) !== null) return;
+        fails(message ?? `The input did not match the regular expression ${internal.inspect(expected)}. Input:\n\n${
+          internal.inspect(`${error}`)}\n`, { actual: error, expected, operator: from.name, stackStartFn: from });
+      }
+      if (typeof expected === "function") {
+        if (expected.prototype !== undefined && error instanceof expected) return;
+        // A class of errors, not a function that judges.
+        if (expected === Error || ObjectGetPrototypeOf(expected) === Error || expected.prototype instanceof Error) {
+          fails(message ?? `The error is expected to be an instance of "${expected.name}". Received ${internal.inspect(error)}`,
+            { actual: error, expected, operator: from.name, stackStartFn: from });
+        }
+        if (ReflectApply(expected, {}, [error]) === true) return;
+        fails(message ?? `The ${FunctionPrototypeToString(expected)} validation function is expected to return "true".`,
+          { actual: error, expected, operator: from.name, stackStartFn: from });
+      }
+      const keys = ReflectOwnKeys(expected);
+      const all = isError(expected) ? [...keys, "name", "message"] : keys;
+      if (all.length === 0) throw coded(TypeError, "ERR_INVALID_ARG_VALUE", "The argument 'error' may not be an empty object. Received {}");
+      for (let i = 0; i < all.length; i++) {
+        if (all[i] === "stack") continue;
+        const wanted = expected[all[i]];
+        const actual = isObject(error) ? error[all[i]] : undefined;
+        if (typeof actual === "string" && isRegExp(wanted) && RegExpPrototypeExec(wanted, actual) !== null) continue;
+        if (isDeepStrictEqual(actual, wanted)) continue;
+        fails(message ?? `Expected the error's ${internal.inspect(all[i])} to be ${internal.inspect(wanted)}, not ${
+          internal.inspect(actual)}`, { actual: error, expected, operator: from.name, stackStartFn: from });
+      }
+    }
+
+    const NOTHING = { __proto__: null };
+    function judge(from, thrown, expected, message) {
+      if (typeof expected === "string") return judge(from, thrown, undefined, expected);
+      if (expected !== undefined && !isObject(expected)) {
+        throw invalid("error", "of type function or an instance of Error, RegExp, or Object", expected);
+      }
+      if (thrown === NOTHING) {
+        const what = from === rejects ? "rejection" : "exception";
+        const kind = expected?.name ? ` (${expected.name})` : "";
+        return fails(isError(message) ? message : `Missing expected ${what}${kind}${message === undefined ? "." : `: ${message}`}`,
+          { actual: undefined, expected, operator: from.name, stackStartFn: from });
+      }
+      return expected === undefined ? undefined : matches(thrown, expected, message, from);
+    }
+    function thrownBy(fn) {
+      needFunction(fn, "fn");
+      try {
+        fn();
+      } catch (error) {
+        return error;
+      }
+      return NOTHING;
+    }
+    async function rejectionOf(given) {
+      let promise = given;
+      if (typeof given === "function") {
+        promise = given();
+        if (typeof promise?.then !== "function") {
+          throw coded(TypeError, "ERR_INVALID_RETURN_VALUE", 'Expected instance of Promise to be returned from the "promiseFn" function');
+        }
+      } else if (typeof promise?.then !== "function") {
+        throw invalid("promiseFn", "of type function or an instance of Promise", promise);
+      }
+      try {
+        await promise;
+      } catch (error) {
+        return error;
+      }
+      return NOTHING;
+    }
+
+    function throws(fn, expected, message) {
+      judge(throws, thrownBy(fn), expected, message);
+    }
+    async function rejects(promise, expected, message) {
+      judge(rejects, await rejectionOf(promise), expected, message);
+    }
+    function unwanted(from, thrown, expected, message) {
+      if (thrown === NOTHING) return;
+      const words = typeof expected === "string" ? expected : message;
+      if (typeof expected === "function" && !(thrown instanceof expected)) throw thrown;
+      if (isRegExp(expected) && RegExpPrototypeExec(expected, `${thrown}`) === null) throw thrown;
+      fails(`Got unwanted ${from === doesNotThrow ? "exception" : "rejection"}${words === undefined ? "." : `: ${words}`}\nActual message: "${
+        thrown?.message}"`, { actual: thrown, expected, operator: from.name, stackStartFn: from });
+    }
+    function doesNotThrow(fn, expected, message) {
+      unwanted(doesNotThrow, thrownBy(fn), expected, message);
+    }
+    async function doesNotReject(promise, expected, message) {
+      unwanted(doesNotReject, await rejectionOf(promise), expected, message);
+    }
+
+    function ifError(value) {
+      if (value === null || value === undefined) return;
+      fails(`ifError got unwanted exception: ${isObject(value) && typeof value.message === "string" ? value.message : internal.inspect(value)}`,
+        { actual: value, expected: null, operator: "ifError", stackStartFn: ifError });
+    }
+
+    function match(string, expression, message) {
+      if (!isRegExp(expression)) throw invalid("regexp", "an instance of RegExp", expression);
+      if (typeof string === "string" && RegExpPrototypeExec(expression, string) !== null) return;
+      fails(message ?? `The input did not match the regular expression ${internal.inspect(expression)}. Input:\n\n${internal.inspect(string)}\n`,
+        { actual: string, expected: expression, operator: "match", stackStartFn: match });
+    }
+    function doesNotMatch(string, expression, message) {
+      if (!isRegExp(expression)) throw invalid("regexp", "an instance of RegExp", expression);
+      if (typeof string !== "string" || RegExpPrototypeExec(expression, string) === null) return;
+      fails(message ?? `The input was expected to not match the regular expression ${internal.inspect(expression)}. Input:\n\n${internal.inspect(string)}\n`,
+        { actual: string, expected: expression, operator: "doesNotMatch", stackStartFn: doesNotMatch });
+    }
+
+    const loose = (a, b) => a == b || (a !== a && b !== b);
+    const members = {
+      AssertionError,
+      deepEqual: compares("deepEqual", isDeepEqual),
+      deepStrictEqual: compares("deepStrictEqual", isDeepStrictEqual),
+      doesNotMatch,
+      doesNotReject,
+      doesNotThrow,
+      equal: compares("equal", loose),
+      fail,
+      ifError,
+      match,
+      notDeepEqual: compares("notDeepEqual", (a, b) => !isDeepEqual(a, b)),
+      notDeepStrictEqual: compares("notDeepStrictEqual", (a, b) => !isDeepStrictEqual(a, b)),
+      notEqual: compares("notEqual", (a, b) => !loose(a, b)),
+      notStrictEqual: compares("notStrictEqual", (a, b) => !ObjectIs(a, b)),
+      ok,
+      rejects,
+      strictEqual: compares("strictEqual", (a, b) => ObjectIs(a, b)),
+      throws,
+    };
+    const give = (target, given) => {
+      const names = ReflectOwnKeys(given);
+      for (let i = 0; i < names.length; i++) target[names[i]] = given[names[i]];
+      return target;
+    };
+    give(assert, members);
+    // Where the loose ones are as strict as the others.
+    const { deepStrictEqual, notDeepStrictEqual, notStrictEqual, strictEqual } = members;
+    function strict(...args) {
+      truth(strict, args);
+    }
+    give(strict, members);
+    give(strict, {
+      deepEqual: deepStrictEqual, equal: strictEqual, notDeepEqual: notDeepStrictEqual, notEqual: notStrictEqual, strict,
+    });
+    assert.strict = strict;
+    return assert;
+  });
+  internal.builtinWithin("assert/strict", internal.node.assert, "strict");
+})

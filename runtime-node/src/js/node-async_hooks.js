@@ -1,0 +1,170 @@
+// node:async_hooks: AsyncLocalStorage and AsyncResource.
+//
+// What storages hold is a list that never changes, of which V8 carries the head along with promises beside the number of
+// the invocation (`engine::continuation`): to hold something else is to carry another list. While none holds anything the
+// number alone is carried, and a Worker that uses no storage pays nothing.
+//
+// A list may be kept, and entered while another invocation runs: the number is always that of the one that runs.
+(function (internal) {
+  "use strict";
+
+  const {
+    getContinuationPreservedEmbedderData: carried, setContinuationPreservedEmbedderData: carry,
+  } = internal.extras;
+  const { ReflectApply } = internal.primordials;
+
+  internal.asyncContext = internal.later([], () => {
+    // One storage's place in the list. Its fields are its own, whatever becomes of `Object.prototype`.
+    class Held {
+      key;
+      value;
+      next;
+      constructor(key, value, next) {
+        this.key = key;
+        this.value = value;
+        this.next = next;
+      }
+    }
+
+    const OWNER = 0, STORES = 1;
+    // The list as it is now; null for none.
+    const stores = () => {
+      const now = carried();
+      return typeof now === "object" && now !== null ? now[STORES] : null;
+    };
+    const owner = (now) => (typeof now === "object" && now !== null ? now[OWNER] : now);
+
+    const enter = (list) => {
+      const number = owner(carried());
+      carry(list === null ? number : [number, list]);
+    };
+
+    function find(list, key) {
+      for (let held = list; held !== null; held = held.next) if (held.key === key) return held;
+      return null;
+    }
+
+    // The list without this key.
+    function without(list, key) {
+      if (find(list, key) === null) return list;
+      return list.key === key ? list.next : new Held(list.key, list.value, without(list.next, key));
+    }
+
+    // Calls with this list in place of what there is.
+    function within(list, callback, self, args) {
+      const before = stores();
+      enter(list);
+      try {
+        return ReflectApply(callback, self, args);
+      } finally {
+        enter(before);
+      }
+    }
+
+    const holding = (key, value) => new Held(key, value, without(stores(), key));
+    return { enter, find, holding, stores, within, without };
+  });
+
+  internal.node.async_hooks = internal.builtin(["async_hooks"], () => {
+    const { enter, find, holding, stores, within, without } = internal.asyncContext();
+    const { hidden, needFunction, needObject, needString } = internal.node;
+
+    class AsyncLocalStorage {
+      // What it is known by in the list: another, once it has been disabled.
+      #key = {};
+      #default;
+      #name;
+
+      constructor(options = {}) {
+        const { defaultValue, name = "" } = needObject(options, "options");
+        this.#default = defaultValue;
+        this.#name = needString(name, "options.name");
+      }
+
+      get name() {
+        return this.#name;
+      }
+
+      static bind(fn) {
+        return AsyncResource.bind(fn);
+      }
+
+      static snapshot() {
+        const list = stores();
+        return (fn, ...args) => within(list, needFunction(fn, "fn"), undefined, args);
+      }
+
+      run(store, callback, ...args) {
+        const list = holding(this.#key, store);
+        return within(list, callback, undefined, args);
+      }
+
+      exit(callback, ...args) {
+        return within(without(stores(), this.#key), callback, undefined, args);
+      }
+
+      enterWith(store) {
+        enter(holding(this.#key, store));
+      }
+
+      getStore() {
+        const held = find(stores(), this.#key);
+        return held === null ? this.#default : held.value;
+      }
+
+      disable() {
+        this.#key = {};
+      }
+    }
+
+    let lastId = 1;
+
+    class AsyncResource {
+      #list = stores();
+      #id = ++lastId;
+      #trigger;
+
+      constructor(type, options = {}) {
+        needString(type, "type");
+        const trigger = typeof options === "number" ? options : options?.triggerAsyncId;
+        this.#trigger = trigger === undefined ? 1 : trigger;
+      }
+
+      runInAsyncScope(fn, thisArg, ...args) {
+        return within(this.#list, fn, thisArg, args);
+      }
+
+      // Nobody listens to that.
+      emitDestroy() {
+        this.#id;
+        return this;
+      }
+
+      asyncId() {
+        return this.#id;
+      }
+
+      triggerAsyncId() {
+        return this.#trigger;
+      }
+
+      bind(fn, thisArg = undefined) {
+        needFunction(fn, "fn");
+        const list = this.#list;
+        const isBound = arguments.length > 1;
+        const bound = function (...args) {
+          return within(list, fn, isBound ? thisArg : this, args);
+        };
+        return hidden(bound, { name: `bound ${fn.name}`, length: fn.length });
+      }
+
+      static bind(fn, type = undefined, ...rest) {
+        needFunction(fn, "fn");
+        const resource = new AsyncResource(type || fn.name || "bound-anonymous-fn");
+        return rest.length > 0 ? resource.bind(fn, rest[0]) : resource.bind(fn);
+      }
+    }
+
+    return { AsyncLocalStorage, AsyncResource };
+  });
+})

@@ -1,0 +1,149 @@
+// The methods of a Buffer that read and write numbers: integers of one to six bytes, of eight as a BigInt, and floating
+// point numbers, the lowest byte first (LE) or last (BE).
+(function (internal) {
+  "use strict";
+
+  const {
+    BigInt64Array, BigUint64Array, Float32Array, Float64Array, RangeError, ReflectOwnKeys, StringPrototypeReplaceAll,
+    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetBuffer, Uint8Array,
+  } = internal.primordials;
+
+  internal.node.bufferNumbers = () => {
+    const { coded, invalid, outOfRange } = internal.node;
+    const methods = {};
+
+    function check(offset, size, length) {
+      if (typeof offset !== "number") throw invalid("offset", "of type number", offset);
+      if (offset >= 0 && offset + size <= length && offset % 1 === 0) return;
+      if (offset % 1 !== 0) throw outOfRange("offset", "an integer", offset);
+      if (length < size) {
+        throw coded(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", "Attempt to access memory outside buffer bounds");
+      }
+      throw outOfRange("offset", `>= 0 and <= ${length - size}`, offset);
+    }
+
+    function checkSize(size) {
+      if (typeof size !== "number") throw invalid("byteLength", "of type number", size);
+      if (size % 1 !== 0) throw outOfRange("byteLength", "an integer", size);
+      if (size < 1 || size > 6) throw outOfRange("byteLength", ">= 1 and <= 6", size);
+    }
+
+    // ---- Integers
+
+    function read(bytes, offset, size, big, signed) {
+      check(offset, size, TypedArrayPrototypeGetByteLength(bytes));
+      let value = 0;
+      for (let i = 0; i < size; i++) value = value * 256 + bytes[big ? offset + i : offset + size - 1 - i];
+      return signed && value >= 2 ** (8 * size - 1) ? value - 2 ** (8 * size) : value;
+    }
+
+    function write(bytes, given, offset, size, big, signed) {
+      let value = +given;
+      const most = 2 ** (signed ? 8 * size - 1 : 8 * size) - 1;
+      const least = signed ? -most - 1 : 0;
+      if (value > most || value < least) {
+        const range = size > 3
+          ? signed ? `>= -(2 ** ${8 * size - 1}) and < 2 ** ${8 * size - 1}` : `>= 0 and < 2 ** ${8 * size}`
+          : `>= ${least} and <= ${most}`;
+        throw outOfRange("value", range, value);
+      }
+      check(offset, size, TypedArrayPrototypeGetByteLength(bytes));
+      // The rest of a fraction is cut off by the array.
+      if (value < 0) value += 2 ** (8 * size);
+      for (let i = 0; i < size; i++) {
+        const byte = value % 256;
+        bytes[big ? offset + size - 1 - i : offset + i] = byte;
+        value = (value - byte) / 256;
+      }
+      return offset + size;
+    }
+
+    const SIZES = [[1, "8", false], [2, "16LE", false], [2, "16BE", true], [4, "32LE", false], [4, "32BE", true]];
+    for (let i = 0; i < SIZES.length; i++) {
+      const { 0: size, 1: name, 2: big } = SIZES[i];
+      const made = {
+        [`readUInt${name}`](offset = 0) {
+          return read(this, offset, size, big, false);
+        },
+        [`readInt${name}`](offset = 0) {
+          return read(this, offset, size, big, true);
+        },
+        [`writeUInt${name}`](value, offset = 0) {
+          return write(this, value, offset, size, big, false);
+        },
+        [`writeInt${name}`](value, offset = 0) {
+          return write(this, value, offset, size, big, true);
+        },
+      };
+      const names = ReflectOwnKeys(made);
+      for (let j = 0; j < names.length; j++) methods[names[j]] = made[names[j]];
+    }
+
+    for (let i = 0; i < 2; i++) {
+      const big = i === 1;
+      const end = big ? "BE" : "LE";
+      const made = {
+        [`readUInt${end}`](offset, byteLength) {
+          checkSize(byteLength);
+          return read(this, offset, byteLength, big, false);
+        },
+        [`readInt${end}`](offset, byteLength) {
+          checkSize(byteLength);
+          return read(this, offset, byteLength, big, true);
+        },
+        [`writeUInt${end}`](value, offset, byteLength) {
+          checkSize(byteLength);
+          return write(this, value, offset, byteLength, big, false);
+        },
+        [`writeInt${end}`](value, offset, byteLength) {
+          checkSize(byteLength);
+          return write(this, value, offset, byteLength, big, true);
+        },
+      };
+      const names = ReflectOwnKeys(made);
+      for (let j = 0; j < names.length; j++) methods[names[j]] = made[names[j]];
+    }
+
+    // ---- What another array makes of its bytes, which here have the lowest first
+
+    function through(name, Kind, range) {
+      const value = new Kind(1);
+      const scratch = new Uint8Array(TypedArrayPrototypeGetBuffer(value));
+      const size = scratch.length;
+      for (let i = 0; i < 2; i++) {
+        const big = i === 1;
+        const end = big ? "BE" : "LE";
+        const made = {
+          [`read${name}${end}`](offset = 0) {
+            check(offset, size, TypedArrayPrototypeGetByteLength(this));
+            for (let at = 0; at < size; at++) scratch[big ? size - 1 - at : at] = this[offset + at];
+            return value[0];
+          },
+          [`write${name}${end}`](number, offset = 0) {
+            if (range !== null) {
+              if (typeof number !== "bigint") throw invalid("value", "of type bigint", number);
+              if (number < range.least || number > range.most) throw outOfRange("value", range.words, number);
+            }
+            check(offset, size, TypedArrayPrototypeGetByteLength(this));
+            value[0] = number;
+            for (let at = 0; at < size; at++) this[offset + at] = scratch[big ? size - 1 - at : at];
+            return offset + size;
+          },
+        };
+        const names = ReflectOwnKeys(made);
+        for (let j = 0; j < names.length; j++) methods[names[j]] = made[names[j]];
+      }
+    }
+    through("Float", Float32Array, null);
+    through("Double", Float64Array, null);
+    through("BigInt64", BigInt64Array, {
+      least: -(2n ** 63n), most: 2n ** 63n - 1n, words: ">= -(2n ** 63n) and < 2n ** 63n",
+    });
+    through("BigUInt64", BigUint64Array, { least: 0n, most: 2n ** 64n - 1n, words: ">= 0n and < 2n ** 64n" });
+
+    // `readUint8` is `readUInt8`.
+    const names = ReflectOwnKeys(methods);
+    for (let i = 0; i < names.length; i++) methods[StringPrototypeReplaceAll(names[i], "UInt", "Uint")] = methods[names[i]];
+    return methods;
+  };
+})

@@ -1,0 +1,164 @@
+// Deep equality as node:util and node:assert have it: strict, where prototypes and the kinds of values count and NaN is
+// itself, or loose, where `==` decides about primitives.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayPrototypePop, ArrayPrototypePush, BigIntPrototypeValueOf, BooleanPrototypeValueOf, DatePrototypeGetTime, MapPrototypeForEach, MapPrototypeGet, MapPrototypeGetSize,
+    MapPrototypeHas, NumberPrototypeValueOf, ObjectGetPrototypeOf, ObjectIs, ObjectPrototypePropertyIsEnumerable,
+    ReflectOwnKeys, RegExpPrototypeGetSource, SetPrototypeForEach, SetPrototypeGetSize, SetPrototypeHas,
+    StringPrototypeValueOf, SymbolPrototypeValueOf, SymbolToStringTag, TypedArrayPrototypeGetByteLength,
+    TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
+  } = internal.primordials;
+  const { isObject } = internal.webidl;
+
+  internal.node.equality = internal.later([], () => {
+    const kindOf = (value) => {
+      const kind = internal.ops.kindOf(value);
+      return kind === "object" && internal.ops.isKind(value, "BigIntObject") ? "bigintobject" : kind;
+    };
+
+    const enumerable = (object) => {
+      const keys = ReflectOwnKeys(object);
+      const found = [];
+      for (let i = 0; i < keys.length; i++) {
+        if (ObjectPrototypePropertyIsEnumerable(object, keys[i])) ArrayPrototypePush(found, keys[i]);
+      }
+      return found;
+    };
+
+    class Comparison {
+      // What is being compared just now, in pairs: what turns up within itself on both sides is equal there.
+      path = [];
+      constructor(strict) {
+        this.strict = strict;
+      }
+
+      equal(a, b) {
+        if (a === b) return a !== 0 || !this.strict || ObjectIs(a, b);
+        if (!isObject(a) || !isObject(b)) {
+          if (this.strict || isObject(a) || isObject(b)) return ObjectIs(a, b);
+          return a == b || (a !== a && b !== b);
+        }
+        if (typeof a === "function" || typeof b === "function") return false;
+        for (let i = 0; i < this.path.length; i += 2) {
+          if (this.path[i] === a || this.path[i + 1] === b) return this.path[i] === a && this.path[i + 1] === b;
+        }
+        ArrayPrototypePush(this.path, a);
+        ArrayPrototypePush(this.path, b);
+        const equal = this.objects(a, b);
+        ArrayPrototypePop(this.path);
+        ArrayPrototypePop(this.path);
+        return equal;
+      }
+
+      objects(a, b) {
+        if (this.strict) {
+          if (ObjectGetPrototypeOf(a) !== ObjectGetPrototypeOf(b)) return false;
+          if (a[SymbolToStringTag] !== b[SymbolToStringTag]) return false;
+        }
+        const kind = kindOf(a);
+        if (kind !== kindOf(b)) return false;
+        return this.contents(kind, a, b) && this.properties(a, b, kind === "typedarray" ? TypedArrayPrototypeGetLength(a) : 0);
+      }
+
+      contents(kind, a, b) {
+        switch (kind) {
+          case "array": return a.length === b.length;
+          case "typedarray": return this.views(a, b);
+          case "arraybuffer": return this.bytes(new Uint8Array(a), new Uint8Array(b));
+          case "date": return ObjectIs(DatePrototypeGetTime(a), DatePrototypeGetTime(b));
+          case "regexp":
+            return RegExpPrototypeGetSource(a) === RegExpPrototypeGetSource(b) &&
+              internal.flagsOf(a) === internal.flagsOf(b) && a.lastIndex === b.lastIndex;
+          case "error":
+            return a.name === b.name && a.message === b.message && this.equal(a.cause, b.cause) &&
+              this.equal(a.errors, b.errors);
+          case "map": return this.maps(a, b);
+          case "set": return this.sets(a, b);
+          case "stringobject": return StringPrototypeValueOf(a) === StringPrototypeValueOf(b);
+          case "numberobject": return ObjectIs(NumberPrototypeValueOf(a), NumberPrototypeValueOf(b));
+          case "booleanobject": return BooleanPrototypeValueOf(a) === BooleanPrototypeValueOf(b);
+          case "symbolobject": return SymbolPrototypeValueOf(a) === SymbolPrototypeValueOf(b);
+          case "bigintobject": return BigIntPrototypeValueOf(a) === BigIntPrototypeValueOf(b);
+          // What they hold cannot be seen.
+          case "weakmap": case "weakset": case "promise": case "proxy": return kind === "proxy";
+          default: return true;
+        }
+      }
+
+      bytes(a, b) {
+        const length = TypedArrayPrototypeGetByteLength(a);
+        if (length !== TypedArrayPrototypeGetByteLength(b)) return false;
+        for (let i = 0; i < length; i++) if (a[i] !== b[i]) return false;
+        return true;
+      }
+
+      views(a, b) {
+        if (TypedArrayPrototypeGetSymbolToStringTag(a) !== TypedArrayPrototypeGetSymbolToStringTag(b)) return false;
+        const length = TypedArrayPrototypeGetLength(a);
+        if (length !== TypedArrayPrototypeGetLength(b)) return false;
+        for (let i = 0; i < length; i++) {
+          if (this.strict ? !ObjectIs(a[i], b[i]) : a[i] !== b[i] && (a[i] === a[i] || b[i] === b[i])) return false;
+        }
+        return true;
+      }
+
+      properties(a, b, indexed) {
+        // Naming the places of a long typed array would make a string of each.
+        if (indexed > 0 && !this.strict) return true;
+        const keys = indexed > 10_000 ? [] : enumerable(a);
+        if (keys.length !== (indexed > 10_000 ? 0 : enumerable(b).length)) return false;
+        for (let i = 0; i < keys.length; i++) {
+          if (!this.strict && typeof keys[i] === "symbol") continue;
+          if (!ObjectPrototypePropertyIsEnumerable(b, keys[i]) || !this.equal(a[keys[i]], b[keys[i]])) return false;
+        }
+        return true;
+      }
+
+      sets(a, b) {
+        if (SetPrototypeGetSize(a) !== SetPrototypeGetSize(b)) return false;
+        const rest = [];
+        SetPrototypeForEach(b, (item) => {
+          if (!SetPrototypeHas(a, item)) ArrayPrototypePush(rest, item);
+        });
+        let equal = true;
+        SetPrototypeForEach(a, (item) => {
+          if (equal && !SetPrototypeHas(b, item)) equal = this.take(rest, (other) => this.equal(item, other));
+        });
+        return equal;
+      }
+
+      maps(a, b) {
+        if (MapPrototypeGetSize(a) !== MapPrototypeGetSize(b)) return false;
+        const rest = [];
+        MapPrototypeForEach(b, (value, key) => {
+          if (!MapPrototypeHas(a, key)) ArrayPrototypePush(rest, { key, value });
+        });
+        let equal = true;
+        MapPrototypeForEach(a, (value, key) => {
+          if (!equal) return;
+          equal = MapPrototypeHas(b, key) ? this.equal(value, MapPrototypeGet(b, key))
+            : this.take(rest, (other) => this.equal(key, other.key) && this.equal(value, other.value));
+        });
+        return equal;
+      }
+
+      // Takes the first that is equal out of those that nobody has taken.
+      take(rest, isEqual) {
+        for (let i = 0; i < rest.length; i++) {
+          if (!isEqual(rest[i])) continue;
+          rest[i] = rest[rest.length - 1];
+          ArrayPrototypePop(rest);
+          return true;
+        }
+        return false;
+      }
+    }
+
+    return {
+      isDeepEqual: (a, b) => new Comparison(false).equal(a, b),
+      isDeepStrictEqual: (a, b) => new Comparison(true).equal(a, b),
+    };
+  });
+})

@@ -1,0 +1,126 @@
+// node:path, as on POSIX.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayPrototypeJoin, ArrayPrototypePop, ArrayPrototypePush, StringPrototypeEndsWith, StringPrototypeIndexOf,
+    StringPrototypeLastIndexOf, StringPrototypeSlice, StringPrototypeSplit, StringPrototypeStartsWith,
+  } = internal.primordials;
+
+  internal.node.path = internal.builtin(["path", "path/posix"], () => {
+    const { needObject, needString } = internal.node;
+    const isAbsolute = (path) => StringPrototypeStartsWith(needString(path, "path"), "/");
+
+    // The segments of a path without `.`, and without `..` where there is something before it to leave.
+    function segments(path, above) {
+      const parts = StringPrototypeSplit(path, "/");
+      const kept = [];
+      for (let i = 0; i < parts.length; i++) {
+        if (parts[i] === "" || parts[i] === ".") continue;
+        if (parts[i] !== "..") ArrayPrototypePush(kept, parts[i]);
+        else if (kept.length > 0 && kept[kept.length - 1] !== "..") ArrayPrototypePop(kept);
+        else if (above) ArrayPrototypePush(kept, "..");
+      }
+      return kept;
+    }
+
+    function normalize(path) {
+      if (needString(path, "path") === "") return ".";
+      const absolute = isAbsolute(path);
+      let normal = ArrayPrototypeJoin(segments(path, !absolute), "/");
+      if (normal === "") return absolute ? "/" : StringPrototypeEndsWith(path, "/") ? "./" : ".";
+      if (StringPrototypeEndsWith(path, "/")) normal += "/";
+      return absolute ? `/${normal}` : normal;
+    }
+
+    function join(...paths) {
+      let joined = "";
+      for (let i = 0; i < paths.length; i++) {
+        if (needString(paths[i], "path") === "") continue;
+        joined = joined === "" ? paths[i] : `${joined}/${paths[i]}`;
+      }
+      return joined === "" ? "." : normalize(joined);
+    }
+
+    // There is no directory to be in but the root.
+    function resolve(...paths) {
+      let resolved = "";
+      for (let i = paths.length - 1; i >= 0 && !StringPrototypeStartsWith(resolved, "/"); i--) {
+        if (needString(paths[i], `paths[${i}]`) !== "") resolved = `${paths[i]}/${resolved}`;
+      }
+      return `/${ArrayPrototypeJoin(segments(resolved, false), "/")}`;
+    }
+
+    function relative(from, to) {
+      needString(from, "from");
+      needString(to, "to");
+      const start = segments(resolve(from), false);
+      const end = segments(resolve(to), false);
+      let same = 0;
+      while (same < start.length && same < end.length && start[same] === end[same]) same++;
+      const steps = [];
+      for (let i = same; i < start.length; i++) ArrayPrototypePush(steps, "..");
+      for (let i = same; i < end.length; i++) ArrayPrototypePush(steps, end[i]);
+      return ArrayPrototypeJoin(steps, "/");
+    }
+
+    // Where the last segment ends, which slashes may follow.
+    function lastEnd(path) {
+      let end = path.length;
+      while (end > 1 && path[end - 1] === "/") end--;
+      return end;
+    }
+
+    function dirname(path) {
+      if (needString(path, "path") === "") return ".";
+      const slash = StringPrototypeLastIndexOf(path, "/", lastEnd(path) - 1);
+      if (slash < 0) return ".";
+      const end = lastEnd(StringPrototypeSlice(path, 0, slash));
+      if (end === 0) return "/";
+      return slash === 1 && path[0] === "/" ? "//" : StringPrototypeSlice(path, 0, end);
+    }
+
+    function basename(path, suffix = undefined) {
+      if (suffix !== undefined) needString(suffix, "suffix");
+      let end = needString(path, "path").length;
+      while (end > 0 && path[end - 1] === "/") end--;
+      const base = StringPrototypeSlice(path, StringPrototypeLastIndexOf(path, "/", end - 1) + 1, end);
+      return suffix !== undefined && suffix !== base && StringPrototypeEndsWith(base, suffix)
+        ? StringPrototypeSlice(base, 0, base.length - suffix.length) : base;
+    }
+
+    function extname(path) {
+      const base = basename(path);
+      const dot = StringPrototypeLastIndexOf(base, ".");
+      return dot <= 0 || base === ".." ? "" : StringPrototypeSlice(base, dot);
+    }
+
+    function parse(path) {
+      const root = isAbsolute(path) ? "/" : "";
+      const base = basename(path);
+      const ext = extname(path);
+      const within = StringPrototypeIndexOf(StringPrototypeSlice(path, 0, lastEnd(path)), "/") >= 0;
+      return {
+        root, dir: within && path !== "" ? dirname(path) : "", base, ext,
+        name: StringPrototypeSlice(base, 0, base.length - ext.length),
+      };
+    }
+
+    function format(parts) {
+      needObject(parts, "pathObject");
+      const { dir, root, base, name, ext } = parts;
+      const directory = dir || root;
+      const dotted = ext && ext[0] !== "." ? `.${ext}` : ext ?? "";
+      const last = base || `${name || ""}${dotted}`;
+      if (!directory) return last;
+      return directory === root ? `${directory}${last}` : `${directory}/${last}`;
+    }
+
+    const path = {
+      basename, delimiter: ":", dirname, extname, format, isAbsolute, join, normalize, parse, relative, resolve, sep: "/",
+      toNamespacedPath: (path) => path,
+    };
+    path.posix = path;
+    return path;
+  });
+})

@@ -1,0 +1,102 @@
+// node:querystring.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayIsArray, ArrayPrototypeJoin, ArrayPrototypePush, ObjectKeys, StringPrototypeIndexOf, StringPrototypeReplaceAll,
+    StringPrototypeSlice, StringPrototypeSplit, URIError, decodeURIComponent, encodeURIComponent,
+  } = internal.primordials;
+
+  internal.node.querystring = internal.builtin(["querystring"], () => {
+    const { coded } = internal.node;
+    const MAX_KEYS = 1000;
+
+    // What is not well-formed stays as it is, as far as it is not.
+    const unescapeBuffer = (text) => {
+      const bytes = internal.node.buffer().Buffer.from(`${text}`);
+      let length = 0;
+      for (let i = 0; i < bytes.length; i++, length++) {
+        const code = bytes[i] === 0x25 ? +`0x${StringPrototypeSlice(bytes.latin1Slice(i + 1, i + 3), 0, 2)}` : NaN;
+        const escaped = code === code && i + 2 < bytes.length;
+        bytes[length] = escaped ? code : bytes[i];
+        if (escaped) i += 2;
+      }
+      return bytes.subarray(0, length);
+    };
+
+    const querystring = {
+      escape(value) {
+        const text = `${value}`;
+        try {
+          return encodeURIComponent(text);
+        } catch (error) {
+          if (error instanceof URIError) throw coded(URIError, "ERR_INVALID_URI", "URI malformed");
+          throw error;
+        }
+      },
+
+      unescape(text) {
+        try {
+          return decodeURIComponent(text);
+        } catch {
+          return unescapeBuffer(text).toString();
+        }
+      },
+      unescapeBuffer,
+
+      stringify(object, separator = "&", equals = "=", options = undefined) {
+        if (typeof object !== "object" || object === null) return "";
+        const escape = options?.encodeURIComponent ?? querystring.escape;
+        const primitive = (value) => {
+          switch (typeof value) {
+            case "string": return value;
+            case "number": return value - value === 0 ? `${value}` : "";
+            case "bigint": case "boolean": return `${value}`;
+            default: return "";
+          }
+        };
+        const keys = ObjectKeys(object);
+        const fields = [];
+        for (let i = 0; i < keys.length; i++) {
+          const value = object[keys[i]];
+          const name = `${escape(keys[i])}${equals ?? "="}`;
+          const values = ArrayIsArray(value) ? value : [value];
+          for (let j = 0; j < values.length; j++) ArrayPrototypePush(fields, `${name}${escape(primitive(values[j]))}`);
+        }
+        return ArrayPrototypeJoin(fields, separator || "&");
+      },
+
+      parse(text, separator = "&", equals = "=", options = undefined) {
+        const fields = { __proto__: null };
+        if (typeof text !== "string" || text === "") return fields;
+        const most = typeof options?.maxKeys === "number" ? options.maxKeys : MAX_KEYS;
+        const unescape = options?.decodeURIComponent ?? querystring.unescape;
+        const parts = most > 0
+          ? StringPrototypeSplit(text, `${separator || "&"}`, most) : StringPrototypeSplit(text, `${separator || "&"}`);
+        const sign = `${equals || "="}`;
+        const plain = (part) => {
+          const spaced = StringPrototypeReplaceAll(part, "+", " ");
+          if (unescape === querystring.unescape && StringPrototypeIndexOf(spaced, "%") < 0) return spaced;
+          try {
+            return unescape(spaced);
+          } catch {
+            return querystring.unescape(spaced);
+          }
+        };
+        for (let i = 0; i < parts.length; i++) {
+          if (parts[i] === "") continue;
+          const at = StringPrototypeIndexOf(parts[i], sign);
+          const name = plain(at < 0 ? parts[i] : StringPrototypeSlice(parts[i], 0, at));
+          const value = at < 0 ? "" : plain(StringPrototypeSlice(parts[i], at + sign.length));
+          if (fields[name] === undefined) fields[name] = value;
+          else if (typeof fields[name] === "string") fields[name] = [fields[name], value];
+          else ArrayPrototypePush(fields[name], value);
+        }
+        return fields;
+      },
+    };
+    querystring.encode = querystring.stringify;
+    querystring.decode = querystring.parse;
+    return querystring;
+  });
+})

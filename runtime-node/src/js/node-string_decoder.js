@@ -1,0 +1,87 @@
+// node:string_decoder: text out of bytes that come in pieces, whose ends may cut a character in two.
+(function (internal) {
+  "use strict";
+
+  const { ArrayBufferIsView, TypeError, Uint8Array } = internal.primordials;
+
+  internal.node.string_decoder = internal.builtin(["string_decoder"], () => {
+    const { coded, invalid } = internal.node;
+    const { Buffer } = internal.node.buffer();
+    const ALIASES = { __proto__: null, "utf-8": "utf8", "ucs2": "utf16le", "ucs-2": "utf16le", "utf-16le": "utf16le", "binary": "latin1" };
+
+    // How many bytes at the end are the beginning of a character that may go on.
+    function openUtf8(bytes) {
+      const { length } = bytes;
+      for (let back = 1; back <= 3 && back <= length; back++) {
+        const byte = bytes[length - back];
+        if ((byte & 0xC0) === 0x80) continue;
+        const size = byte >= 0xF0 && byte <= 0xF4 ? 4 : byte >= 0xE0 && byte < 0xF0 ? 3 : byte >= 0xC2 && byte < 0xE0 ? 2 : 1;
+        if (size <= back) return 0;
+        // Not one that has gone wrong already.
+        const next = back > 1 ? bytes[length - back + 1] : 0x80;
+        const isWrong = (byte === 0xE0 && next < 0xA0 && back > 1) || (byte === 0xED && next > 0x9F) ||
+          (byte === 0xF0 && next < 0x90 && back > 1) || (byte === 0xF4 && next > 0x8F);
+        return isWrong ? 0 : back;
+      }
+      return 0;
+    }
+    function openUtf16(bytes) {
+      const odd = bytes.length % 2;
+      const high = bytes[bytes.length - odd - 1];
+      return bytes.length - odd >= 2 && high >= 0xD8 && high <= 0xDB ? odd + 2 : odd;
+    }
+
+    class StringDecoder {
+      #rest = new Uint8Array(0);
+
+      constructor(encoding = "utf8") {
+        const name = `${encoding ?? "utf8"}`.toLowerCase();
+        if (!Buffer.isEncoding(name)) throw coded(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${encoding}`);
+        this.encoding = ALIASES[name] ?? name;
+      }
+
+      #open(bytes) {
+        switch (this.encoding) {
+          case "utf8": return openUtf8(bytes);
+          case "utf16le": return openUtf16(bytes);
+          case "base64": case "base64url": return bytes.length % 3;
+          default: return 0;
+        }
+      }
+
+      write(chunk) {
+        if (typeof chunk === "string") return chunk;
+        if (!ArrayBufferIsView(chunk)) throw invalid("buf", "an instance of Buffer, TypedArray, or DataView", chunk);
+        const given = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+        const bytes = this.#rest.length === 0 ? given : Buffer.concat([this.#rest, given]);
+        const end = bytes.length - this.#open(bytes);
+        this.#rest = Buffer.from(bytes.subarray(end));
+        return bytes.toString(this.encoding, 0, end);
+      }
+
+      end(chunk = undefined) {
+        const text = chunk === undefined ? "" : this.write(chunk);
+        const rest = this.#rest;
+        this.#rest = new Uint8Array(0);
+        return text + (rest.length === 0 ? "" : rest.toString(this.encoding));
+      }
+
+      text(chunk, offset) {
+        this.#rest = new Uint8Array(0);
+        return this.write(chunk.subarray(offset));
+      }
+
+      get lastNeed() {
+        const rest = this.#rest;
+        if (rest.length === 0) return 0;
+        if (this.encoding !== "utf8") return this.encoding === "utf16le" ? 2 - rest.length % 2 : 3 - rest.length;
+        return (rest[0] >= 0xF0 ? 4 : rest[0] >= 0xE0 ? 3 : 2) - rest.length;
+      }
+
+      get lastTotal() {
+        return this.#rest.length === 0 ? 0 : this.#rest.length + this.lastNeed;
+      }
+    }
+    return { StringDecoder };
+  });
+})

@@ -1,0 +1,5 @@
+// The environment is what the Worker's object names, and nothing of the process.
+// expect: answer SECRET the hostile Worker's own
+// flags: nodejs_compat
+import { env } from 'node:process';
+export default { fetch: () => new Response(`${Object.keys(env)} ${process.env.SECRET}`) };

@@ -1,0 +1,36 @@
+// Looks for whose the running code is, which storages carry along, wherever a Worker could get hold of it: setters on the
+// prototypes that lists are made with, functions that have been replaced, stores that are asked for themselves.
+// expect: answer held
+// flags: nodejs_compat
+// at once: 5
+// requests: 2
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+const storage = new AsyncLocalStorage();
+const other = new AsyncLocalStorage();
+const seen = [];
+for (const key of ['0', '1', 'key', 'value', 'next', 'owner', 'stores']) {
+  for (const prototype of [Object.prototype, Array.prototype]) {
+    Object.defineProperty(prototype, key, { set(value) { seen.push(value); }, get() { seen.push(this); return undefined; }, configurable: true });
+  }
+}
+let tampered = false;
+const { apply } = Reflect;
+Reflect.apply = function (f, self, args) { tampered = true; return apply(f, self, args); };
+Array.prototype[Symbol.iterator] = ((iterator) => function () { return iterator.call(this); })(Array.prototype[Symbol.iterator]);
+export default {
+  async fetch() {
+    const mine = {};
+    const got = await storage.run(mine, () => other.run(7, async () => {
+      await null;
+      const resource = new AsyncResource('x');
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      return resource.runInAsyncScope(() => storage.getStore() === mine && other.getStore() === 7);
+    }));
+    if (!got) return new Response('lost');
+    for (const value of seen) {
+      if (typeof value === 'number') return new Response('a number');
+      if (Array.isArray(value) && typeof value[0] === 'number') return new Response('a context');
+    }
+    return new Response(tampered ? 'tampered' : 'held');
+  },
+};

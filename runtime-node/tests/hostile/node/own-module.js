@@ -1,0 +1,8 @@
+// A module of the Worker's own goes before one of Node.js of the same name.
+// expect: answer own string
+// flags: nodejs_compat
+import { mine } from 'buffer';
+import { kMaxLength } from 'node:buffer';
+export default { fetch: () => new Response(`${mine} ${typeof `${kMaxLength}`}`) };
+// module: buffer
+export const mine = 'own';

@@ -1,0 +1,9 @@
+// Without the flag there is nothing of it, not even by import().
+// expect: answer TypeError true undefined undefined undefined
+export default {
+  async fetch() {
+    const error = await import('node:buffer').catch((error) => error);
+    const { Buffer, process, setImmediate } = globalThis;
+    return new Response(`${error.name} ${error.message.includes('nodejs_compat')} ${Buffer} ${process} ${setImmediate}`);
+  },
+};
