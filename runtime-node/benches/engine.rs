@@ -23,7 +23,7 @@ use tenon_proto::egress::Egress;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{self, Bytecode, Engine, FetchRequest, Isolate, Body, Watchdog};
+use tenon_runtime_node::engine::{self, Body, Bytecode, Engine, FetchRequest, Isolate, Origin, Watchdog};
 use tokio::task::LocalSet;
 
 const WARM_UP: usize = 20_000;
@@ -217,6 +217,7 @@ async fn fetch(isolate: &Rc<Isolate>) {
         url: "http://hello.default.tenon.localhost:8080/path".to_owned(),
         headers: vec![header("host", "hello.default.tenon.localhost:8080"), header("accept", "*/*")],
         body: Body::Full(Bytes::new()),
+        origin: Origin::default(),
     };
     let response = isolate.fetch(request).await.expect("the Worker answers");
     assert_eq!(response.status, 200);

@@ -180,6 +180,12 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         Self { slots, trouble: Trouble::default(), evicted: Vec::new(), capacity: capacity.max(1), uses: 0 }
     }
 
+    /// Whether a request for `digest` would find it started, and in order.
+    pub fn is_warm(&self, digest: &RevisionDigest) -> bool {
+        let Some(Slot::Warm(warm)) = self.slots.get(digest) else { return false };
+        !matches!(warm.occupant.condition(), Condition::Spent(_))
+    }
+
     /// Where a request for `digest` goes. A spent isolate is let go.
     ///
     /// # Arguments

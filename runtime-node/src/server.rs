@@ -1,7 +1,7 @@
 //! `Runtime.Invoke` on a shard's own port: HTTP/2 and gRPC framing, on the thread that runs the JavaScript.
 //!
 //! ```text
-//!  DATA ─► Messages ─► InvokeHead ─► admit ─► fetch ─► Reply: ResponseHead, body in pieces, trailers
+//!  DATA ─► Messages ─► InvokeHead ─► admit ─► fetch, scheduled ─► Reply: ResponseHead, body in pieces, trailers
 //! ```
 //!
 //! A failure is an answer of trailers alone, as gRPC has it; see [`tenon_proto::failure`]. When the caller resets the
@@ -21,12 +21,13 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
-use tenon_proto::runtime::{INVOKE_PATH, InvokeHead};
+use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, Scheduled};
+use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::engine::{Body, FetchRequest, FetchResponse};
-use crate::shard::{Permits, Shard};
+use crate::engine::{Body, FetchRequest, FetchResponse, Origin, Piece, ResponseBody, ScheduledEvent};
+use crate::shard::{Admitted, Permits, Shard};
 use messages::{Messages, too_large};
 use reply::Reply;
 
@@ -102,9 +103,24 @@ async fn answer(
         return Err(too_large(limit, Phase::Admission));
     }
     let body = if head.more_body { messages.body(head.body, limit) } else { Body::Full(head.body) };
-    let InvokeHead { request_id, method, url, headers, .. } = head;
+    let InvokeHead { request_id, method, url, headers, depth, services, scheduled, .. } = head;
+    let origin = Origin { depth, services };
     phase.set(Phase::Handler);
-    admitted.fetch(FetchRequest { request_id, method, url, headers, body }).await
+    match scheduled {
+        Some(Scheduled { cron, time_ms }) => {
+            handle(admitted, ScheduledEvent { request_id, cron, time_ms, origin }).await
+        }
+        None => admitted.fetch(FetchRequest { request_id, method, url, headers, body, origin }).await,
+    }
+}
+
+/// Delivers a time of a schedule, on a task of its own: it comes once, so what it began goes on though whoever waits for
+/// its outcome has gone. The Worker's wall limit ends it.
+async fn handle(admitted: Admitted, event: ScheduledEvent) -> Result<(FetchResponse, Permits), Failure> {
+    let failed = || Failure::new(FailureCode::Internal, Phase::Handler, "the platform failed to run the handler");
+    let permits = spawn_local(admitted.scheduled(event)).await.unwrap_or_else(|_| Err(failed()))?;
+    let nothing = FetchResponse { status: 204, headers: Vec::new(), body: ResponseBody::Full(Piece::default()) };
+    Ok((nothing, permits))
 }
 
 /// The length of the request's body, as far as it is known before the body has come.

@@ -112,6 +112,11 @@ impl Shard {
         self.draining.set(true);
     }
 
+    /// Whether an isolate of `digest` runs here and takes requests.
+    pub fn is_warm(&self, digest: &RevisionDigest) -> bool {
+        self.pool.borrow().is_warm(digest)
+    }
+
     /// A place in the isolate that runs `digest`, started if it is cold. Waits for room; dropping the future gives up.
     ///
     /// # Arguments

@@ -19,6 +19,10 @@ mod modules;
 mod operations;
 #[path = "engine/resets.rs"]
 mod resets;
+#[path = "engine/schedules.rs"]
+mod schedules;
+#[path = "engine/services.rs"]
+mod services;
 #[path = "engine/stacks.rs"]
 mod stacks;
 #[path = "engine/starts.rs"]
@@ -36,6 +40,8 @@ fn main() {
         modules::trials(),
         operations::trials(),
         resets::trials(),
+        schedules::trials(),
+        services::trials(),
         stacks::trials(),
         starts::trials(),
         streams::trials(),

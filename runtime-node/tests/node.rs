@@ -17,6 +17,8 @@ mod limits;
 mod protocol;
 #[path = "node/reports.rs"]
 mod reports;
+#[path = "node/services.rs"]
+mod services;
 #[path = "node/starts.rs"]
 mod starts;
 #[path = "node/streams.rs"]
@@ -33,6 +35,7 @@ fn main() {
         limits::trials(),
         protocol::trials(),
         reports::trials(),
+        services::trials(),
         starts::trials(),
         streams::trials(),
         tenants::trials(),

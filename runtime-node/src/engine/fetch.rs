@@ -1,4 +1,4 @@
-//! The delivery of one request, and the wait for an invocation's outcome.
+//! The delivery of one event, and the wait for an invocation's outcome.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,27 +15,71 @@ use super::streams::Streams;
 use super::string::{from_name, from_octets};
 use super::turn::Stop;
 use super::turnstile::Pass;
-use super::{FetchRequest, report};
+use super::{FetchRequest, ScheduledEvent, report};
 
 /// Runs the invocation's first turn, and waits for its outcome.
 pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
+    let FetchRequest { request_id, method, url, headers, body, origin } = request;
+    let streams = Streams::of_request(body);
+    let has_body = streams.has_request_body();
+    let furnish = |invocation: &mut Invocation| {
+        invocation.headers = headers;
+        invocation.streams = streams;
+        invocation.origin = origin;
+    };
+    let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| call(scope, hooks, id, &method, &url, has_body);
+    attend(isolate, pass, Event::Fetch, request_id, furnish, call).await
+}
+
+/// The same of a time of a schedule.
+pub(super) async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEvent) -> Outcome {
+    let ScheduledEvent { request_id, cron, time_ms, origin } = event;
+    let furnish = |invocation: &mut Invocation| invocation.origin = origin;
+    let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| call_scheduled(scope, hooks, id, &cron, time_ms);
+    attend(isolate, pass, Event::Scheduled, request_id, furnish, call).await
+}
+
+/// # Arguments
+/// * `furnish` - gives the invocation what comes with the event.
+/// * `call` - calls the handler, in the first turn.
+async fn attend(
+    isolate: Rc<Isolate>,
+    pass: Pass,
+    event: Event,
+    request_id: String,
+    furnish: impl FnOnce(&mut Invocation),
+    call: impl FnOnce(&mut v8::PinScope<'_, '_>, &Hooks, InvocationId) -> Option<()>,
+) -> Outcome {
     let (realm, pass) = isolate.realm_for_one(pass).await?;
-    let FetchRequest { request_id, method, url, headers, body } = request;
-    let limits = &isolate.state.revision.limits;
-    let cpu = Duration::from_millis(limits.cpu_ms.into());
-    let mut invocation = Invocation::new(Event::Fetch, request_id, cpu, report::LOG_BUDGET);
-    invocation.headers = headers;
-    invocation.streams = Streams::of_request(body);
-    let has_body = invocation.streams.has_request_body();
+    let cpu = Duration::from_millis(isolate.state.revision.limits.cpu_ms.into());
+    let mut invocation = Invocation::new(event, request_id, cpu, report::LOG_BUDGET);
+    furnish(&mut invocation);
     let id = isolate.state.begin_in(realm, invocation);
     let answer = Answer::of(&isolate, id);
-    match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id, &method, &url, has_body)) {
+    match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id)) {
         Ok(()) | Err(Stop::Limit) => {}
         Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
         Err(Stop::NotBegun) => isolate.state.fail(id, isolate.condemned().unwrap_or(FailureCode::Internal)),
     }
     drop(pass);
     answer.await
+}
+
+fn call_scheduled(
+    scope: &mut v8::PinScope<'_, '_>,
+    hooks: &Hooks,
+    id: InvocationId,
+    cron: &str,
+    time_ms: i64,
+) -> Option<()> {
+    let args: [v8::Local<'_, v8::Value>; 3] = [
+        v8::Number::new(scope, id.to_number()).into(),
+        v8::String::new(scope, cron)?.into(),
+        v8::Number::new(scope, time_ms as f64).into(),
+    ];
+    let scheduled = v8::Local::new(scope, &hooks.scheduled);
+    let undefined = v8::undefined(scope).into();
+    scheduled.call(scope, undefined, &args).map(drop)
 }
 
 fn call(

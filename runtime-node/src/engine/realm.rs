@@ -30,17 +30,20 @@ pub(super) struct Realm {
     pub(super) modules: RefCell<Modules>,
 }
 
-/// The functions that native code calls: of `dispatch.js`, `lazy` of `later.js`, `json` and `stacks` of
-/// `modules.js`, `exception` of `domexception.js`, and `rejection` of `errors.js`.
+/// The functions that native code calls: of `dispatch.js`, `lazy` of `later.js`, `json` and `stacks` of `modules.js`, `wasm` of
+/// `wasm.js`, `exception` of `domexception.js`, `rejection` of `errors.js`, and `builtin` of `node.js`.
 pub(super) struct Hooks {
     pub(super) start: v8::Global<v8::Function>,
     pub(super) fetch: v8::Global<v8::Function>,
+    pub(super) scheduled: v8::Global<v8::Function>,
     pub(super) import: v8::Global<v8::Function>,
     pub(super) lazy: v8::Global<v8::Function>,
     pub(super) json: v8::Global<v8::Function>,
+    pub(super) wasm: v8::Global<v8::Function>,
     pub(super) stacks: v8::Global<v8::Function>,
     pub(super) exception: v8::Global<v8::Function>,
     pub(super) rejection: v8::Global<v8::Function>,
+    pub(super) builtin: v8::Global<v8::Function>,
 }
 
 impl Realm {
@@ -89,17 +92,20 @@ impl Hooks {
             let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
             Some(v8::Global::new(scope, function))
         };
-        let names = ["start", "fetch", "import", "lazy", "json", "stacks", "exception", "rejection"];
-        let [start, fetch, import, lazy, json, stacks, exception, rejection] = names.map(hook);
+        let names = ["start", "fetch", "scheduled", "import", "lazy", "json", "wasm", "stacks", "exception", "rejection", "builtin"];
+        let [start, fetch, scheduled, import, lazy, json, wasm, stacks, exception, rejection, builtin] = names.map(hook);
         Some(Self {
             start: start?,
             fetch: fetch?,
+            scheduled: scheduled?,
             import: import?,
             lazy: lazy?,
             json: json?,
+            wasm: wasm?,
             stacks: stacks?,
             exception: exception?,
             rejection: rejection?,
+            builtin: builtin?,
         })
     }
 }

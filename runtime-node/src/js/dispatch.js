@@ -1,13 +1,15 @@
 // Where native code calls in: the start of a Worker, and the delivery of events to it.
 //
-//   hooks.start(id, evaluation, namespace, variables)   the modules have been evaluated, or will have been when the
+//   hooks.start(id, evaluation, namespace, variables, services)
+//                                                       the modules have been evaluated, or will have been when the
 //                                                       promise `evaluation` settles
 //   hooks.fetch(id, method, url, hasBody)               deliver a request
+//   hooks.scheduled(id, cron, time)                     deliver a time of a schedule
 //   hooks.import(specifier, referrer, attributes)       what `import()` gives
 //
 // and calls back:
 //
-//   ops.started(id)                                     the Worker can take events
+//   ops.done(id)                                        the Worker can take events; the event has been handled
 //   ops.respond(id, status, headers, body)              the invocation's answer
 //   ops.respondStream(id, status, headers, owner, number)   the same with a native stream
 //   ops.onCallerLeft(id, callback)                      the client has gone before the end of the answer
@@ -34,6 +36,7 @@
   // global scope.
   let handler = null;
   let fetch = null;
+  let scheduled = null;
   // The bindings, frozen: every invocation sees the same object.
   let env;
 
@@ -53,13 +56,18 @@
 
   class ExecutionContext {
     #id;
+    // What keeps a promise, where it is not the invocation.
+    #keep;
 
-    constructor(key, id) {
+    constructor(key, id, keep = null) {
       if (key !== ops) throw new TypeError("Illegal constructor");
       this.#id = id;
+      this.#keep = keep;
     }
     waitUntil(promise) {
-      outlive(this.#id, promise);
+      const keep = this.#keep;
+      if (keep === null) outlive(this.#id, promise);
+      else keep(promise);
     }
     // There is no origin behind a Worker to pass on to.
     passThroughOnException() {
@@ -70,21 +78,46 @@
     __proto__: null, value: "ExecutionContext", configurable: true,
   });
 
-  hooks.start = async (id, evaluation, namespace, variables) => {
+  hooks.start = async (id, evaluation, namespace, variables, services) => {
     try {
       await evaluation;
+      if (services.length > 0) internal.service().bind(variables, services);
       env = ObjectFreeze(variables);
       const exported = namespace.default;
-      if (exported !== undefined && exported !== null && typeof exported.fetch === "function") {
+      if (exported !== undefined && exported !== null) {
         handler = exported;
-        fetch = exported.fetch;
-      } else if (!internal.fetchEvents().hasListener()) {
+        const { fetch: onFetch, scheduled: onScheduled } = exported;
+        if (typeof onFetch === "function") fetch = onFetch;
+        if (typeof onScheduled === "function") scheduled = onScheduled;
+      }
+      if (fetch === null && scheduled === null && !hasListeners()) {
         throw new TypeError(
           "The entrypoint has no handler: export default { fetch(request, env, ctx) { … } }, " +
             'or addEventListener("fetch", …)',
         );
       }
-      ops.started(id);
+      ops.done(id);
+    } catch (error) {
+      ops.fail(id, error);
+    }
+  };
+
+  // Asked of the global scope's listeners alone: what is made later need not be made for this.
+  const hasListeners = () => internal.scopeListeners("fetch") > 0 || internal.scopeListeners("scheduled") > 0;
+
+  function listen(request, id) {
+    if (internal.scopeListeners("fetch") === 0) {
+      throw new TypeError("The entrypoint has no fetch handler: export default { async fetch(request, env, ctx) { … } }");
+    }
+    return internal.fetchEvents().dispatch(request, (promise) => outlive(id, promise));
+  }
+
+  hooks.scheduled = async (id, cron, time) => {
+    try {
+      const handle = scheduled === null ? null : (controller, keep) =>
+        ReflectApply(scheduled, handler, [controller, env, new ExecutionContext(ops, id, keep)]);
+      await internal.scheduled().dispatch(handle, cron, time);
+      ops.done(id);
     } catch (error) {
       ops.fail(id, error);
     }
@@ -114,7 +147,7 @@
       );
       const answer = fetch !== null
         ? ReflectApply(fetch, handler, [request, env, new ExecutionContext(ops, id)])
-        : internal.fetchEvents().dispatch(request, (promise) => outlive(id, promise));
+        : listen(request, id);
       // A response is not awaited for: that would ask it for a `then`.
       const parts = internal.responseParts(internal.isResponse(answer) ? answer : await answer);
       const source = parts[2], stream = parts[3];

@@ -6,7 +6,7 @@
   const { dictionary, expose, needs } = internal.webidl;
 
   internal.fetchEvents = internal.later(["ExtendableEvent", "FetchEvent"], () => {
-    const { Event, deliverToScope, scopeListeners } = internal.events();
+    const { Event, deliverToScope } = internal.events();
     let arm; // (event, waitUntil): what `waitUntil` does for this event
     let answer; // (event) → what was given to respondWith; undefined if nothing was
     let close; // (event): delivery is over
@@ -70,7 +70,6 @@
 
     // Delivers a request to the listeners of the global scope. Returns a promise of what was given to `respondWith`,
     // or undefined if nobody answered. `waitUntil(promise)` keeps the invocation alive.
-    const hasListener = () => scopeListeners("fetch") > 0;
     const dispatch = (request, waitUntil) => {
       const event = new FetchEvent("fetch", { __proto__: null, cancelable: true, request });
       arm(event, waitUntil);
@@ -78,6 +77,6 @@
       close(event);
       return answer(event);
     };
-    return { ExtendableEvent, FetchEvent, dispatch, hasListener };
+    return { ExtendableEvent, FetchEvent, arm, dispatch };
   });
 })

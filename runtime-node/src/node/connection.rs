@@ -78,7 +78,7 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 
 /// Runs HTTP/2 streams on the thread that owns their connection.
 #[derive(Clone, Copy)]
-struct Local;
+pub(crate) struct Local;
 
 impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for Local {
     fn execute(&self, future: F) {

@@ -8,7 +8,9 @@ use tenon_proto::id::RevisionDigest;
 use super::Shard;
 use super::resident::Resident;
 use crate::admission::Permit;
-use crate::engine::{FetchRequest, FetchResponse, Isolate};
+#[cfg(doc)]
+use crate::engine::Isolate;
+use crate::engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
 use crate::tenants::Tenant;
 
 /// What somebody wants of a shard.
@@ -61,8 +63,25 @@ impl Admitted {
     /// be held until it has been sent.
     ///
     /// # Errors
-    /// As [`Isolate::fetch`].
+    /// As [`Isolate::deliver`].
     pub async fn fetch(mut self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
+        let pass = self.pass().await?;
+        let response = self.resident.isolate.deliver(pass, request).await?;
+        Ok((response, self.permits))
+    }
+
+    /// Delivers a time of a schedule. The rest as for a request.
+    ///
+    /// # Errors
+    /// As [`Isolate::deliver_scheduled`].
+    pub async fn scheduled(mut self, event: ScheduledEvent) -> Result<Permits, Failure> {
+        let pass = self.pass().await?;
+        self.resident.isolate.deliver_scheduled(pass, event).await?;
+        Ok(self.permits)
+    }
+
+    /// The right to a first turn in an isolate that takes it.
+    async fn pass(&mut self) -> Result<Pass, Failure> {
         let mut pass = self.resident.isolate.queue().await;
         // What a limit has stopped meanwhile serves nobody who has not begun.
         while self.resident.spent().is_some() {
@@ -70,8 +89,6 @@ impl Admitted {
             (self.resident, self.permits.worker) = self.shard.resident(&self.ask).await?;
             pass = self.resident.isolate.queue().await;
         }
-        let isolate: &Rc<Isolate> = &self.resident.isolate;
-        let response = isolate.deliver(pass, request).await?;
-        Ok((response, self.permits))
+        Ok(pass)
     }
 }

@@ -12,7 +12,7 @@ use libtest_mimic::Trial;
 use tenon_proto::egress::Egress;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
 use tenon_runtime_node::engine::{
     Body, Bytecode, Engine, FetchRequest, FetchResponse, Isolate, Origin, Services, ResponseBody, Watchdog,
@@ -145,6 +145,12 @@ impl Worker {
 
     pub(crate) fn state(mut self, policy: StatePolicy) -> Self {
         self.revision.state = policy;
+        self
+    }
+
+    #[allow(dead_code)] // As below.
+    pub(crate) fn flags(mut self, flags: &BTreeSet<CompatibilityFlag>) -> Self {
+        self.revision.compatibility_flags.clone_from(flags);
         self
     }
 

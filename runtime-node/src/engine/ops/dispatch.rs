@@ -21,8 +21,8 @@ const HEADERS: usize = 128 * 1024;
 /// What one header costs beside its name and its value (RFC 9113 §6.5.2).
 const HEADER: usize = 32;
 
-/// `started(id)`: the Worker can take events.
-pub(super) fn started(
+/// `done(id)`: the Worker can take events, or has handled one that nobody expects an answer to.
+pub(super) fn done(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     _: v8::ReturnValue<'_>,

@@ -1,0 +1,122 @@
+//! The native half of service bindings: `env.OTHER.fetch(request)`. See `fetch.js`, of which it is another way out.
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::header::{CONTENT_LENGTH, HOST};
+use tenon_proto::failure::Failure;
+use tenon_proto::id::WorkerId;
+use tenon_proto::runtime::Header;
+
+use super::fetch::{self, Fetched};
+use super::promise::{Thrown, promise};
+use crate::egress::{Outgoing, Request};
+use crate::engine::FetchRequest;
+use crate::engine::invocation::InvocationId;
+use crate::engine::outbound::{Outbound, breakable};
+use crate::engine::services::{Answered, Call, Origin};
+use crate::engine::state::State;
+use crate::engine::streams::{Body, Broken};
+use crate::engine::string::{from_name, from_octets};
+
+/// Where a call fails, as `fetch.js` says it.
+const STAGE: &str = "service";
+
+/// `serviceSend(number, method, url, headers, redirect, body, owner, stream, service)`: as `fetchSend`, to the Worker that
+/// the revision's binding at the place `service` names. The answer is given as it is: a redirect is for whoever asked.
+pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
+    let state = State::of(scope);
+    let Some(invocation) = state.current(scope) else {
+        return Thrown::type_error("A call belongs to an invocation, and this one has ended").throw(scope);
+    };
+    let place = args.get(8).uint32_value(scope).unwrap_or_default() as usize;
+    let Some(callee) = state.revision.services.values().nth(place).cloned() else {
+        return Thrown::type_error("There is no such binding").throw(scope);
+    };
+    let request = match fetch::request(scope, &args) {
+        Ok(request) => request,
+        Err(thrown) => return thrown.throw(scope),
+    };
+    let url = request.url.to_string();
+    let outbound = Outbound::of(scope);
+    let number = args.get(0).uint32_value(scope).unwrap_or_default();
+    let abortee = (number != 0).then(|| outbound.aborts.enter(number));
+    let called = match call(&state, invocation, callee, request) {
+        Ok(call) => outbound.services.call(call),
+        Err(most) => return over_limit(scope, rv, most),
+    };
+    let called = match abortee {
+        Some(abortee) => Ok((abortee.follow(called), abortee)),
+        None => Err(called),
+    };
+    let work = async move {
+        let (called, abortee) = match called {
+            Ok((called, abortee)) => (called.await.ok(), Some(abortee)),
+            Err(called) => (Some(called.await), None),
+        };
+        Ok((called, abortee))
+    };
+    promise(scope, rv, work, move |scope, (called, abortee)| match called {
+        None => Ok(v8::null(scope).into()),
+        Some(Err(failure)) => fetch::failure(scope, STAGE, &told(&failure)),
+        Some(Ok(Answered { status, headers, body })) => {
+            let body = body.map(|body| Body::Stream(breakable(body, abortee)));
+            let answered = Fetched { status, reason: Bytes::new(), url: &url, redirected: false, body };
+            let strings = headers.iter().flat_map(|Header { name, value }| {
+                [from_name(scope, name).map(v8::Local::from), from_octets(scope, value).map(v8::Local::from)]
+            });
+            let strings = strings.collect();
+            fetch::head(scope, invocation, answered, strings)
+        }
+    });
+}
+
+/// # Errors
+/// When the invocation has called out as often as it may, which is how often.
+fn call(state: &State, invocation: InvocationId, callee: WorkerId, request: Request) -> Result<Call, u32> {
+    state.subrequest(invocation)?;
+    let invocations = state.invocations.borrow();
+    let caller = invocations.get(invocation).ok_or(0_u32)?;
+    let digest = caller.origin.digest_of(&callee);
+    let origin = Origin { depth: caller.origin.depth.saturating_add(1), services: Vec::new() };
+    let request_id = caller.request_id.to_string();
+    drop(invocations);
+    let request = delivered(request, request_id, origin);
+    Ok(Call { caller: state.revision.worker.clone(), callee, digest, request })
+}
+
+/// A request as the other Worker gets it.
+fn delivered(request: Request, request_id: String, origin: Origin) -> FetchRequest {
+    let Request { method, url, headers, body, .. } = request;
+    let (body, length) = match body {
+        Outgoing::Empty => (Body::Full(Bytes::new()), None),
+        Outgoing::Full(bytes) => {
+            let length = bytes.len() as u64;
+            (Body::Full(bytes), Some(length))
+        }
+        Outgoing::Stream { bytes, length } => {
+            let bytes = bytes.map(|piece| piece.map_err(|error| Broken::Lost(error.to_string().into())));
+            (Body::Stream(bytes.boxed_local()), length)
+        }
+    };
+    let owned = |name: &str, value: &[u8]| Header { name: name.to_owned(), value: Bytes::copy_from_slice(value) };
+    // What the caller says of these is about a request that came to itself.
+    let kept = headers.iter().filter(|(name, _)| **name != HOST && **name != CONTENT_LENGTH);
+    let mut headers: Vec<_> = kept.map(|(name, value)| owned(name.as_str(), value.as_bytes())).collect();
+    let host = url.host_str().unwrap_or_default();
+    let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    headers.push(owned(HOST.as_str(), authority.as_bytes()));
+    headers.extend(length.map(|length| owned(CONTENT_LENGTH.as_str(), length.to_string().as_bytes())));
+    FetchRequest { request_id, method: method.as_str().to_owned(), url: url.into(), headers, body, origin }
+}
+
+/// For the Worker's author.
+fn told(failure: &Failure) -> String {
+    format!("{}: {}", failure.code, failure.message)
+}
+
+fn over_limit(scope: &mut v8::PinScope<'_, '_>, rv: v8::ReturnValue<'_>, most: u32) {
+    let message = format!(
+        "the invocation has called out {most} times, which is its limit: call less often, or raise spec.limits.subrequests"
+    );
+    promise(scope, rv, async { Ok(()) }, move |scope, ()| fetch::failure(scope, STAGE, &message));
+}

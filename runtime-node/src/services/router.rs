@@ -1,0 +1,318 @@
+//! A shard's connection to the routers' inner door: opened when it is first used, and again after it was lost.
+//!
+//! ```text
+//!  Call ─► InvokeRequest: head, body in pieces ─► router ─► InvokeResponse: head, body in pieces, trailers ─► Answered
+//! ```
+//!
+//! The router does what can be done again elsewhere. Here a call is made again only when the connection was found closed
+//! before anything of it went out.
+
+use std::cell::RefCell;
+use std::error::Error as _;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+use http::header::{CONTENT_TYPE, TE};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body::{Body as HttpBody, Frame};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::frame::{self, Decoder, INLINE_BODY};
+use tenon_proto::runtime::{
+    INVOKE_PATH, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request, invoke_response,
+};
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+use tokio::task::spawn_local;
+use tonic::{Code, Status};
+
+use super::head;
+use crate::engine::{Answered, Body, Broken, Call, FetchRequest};
+use crate::node::Local;
+
+/// A router in the same cluster answers within a millisecond; a lost SYN is sent again after one second.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(2500);
+
+/// How much of one answer may wait for its Worker, in bytes. The connection's own window is out of the way, lest those
+/// that read slowly use it up.
+const STREAM_WINDOW: u32 = 128 * 1024;
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+
+/// A router that does not even answer pings has gone.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+type Sender = SendRequest<Upload>;
+
+/// Where the routers' inner door is: `http://HOST:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouterUrl(Authority);
+
+impl FromStr for RouterUrl {
+    type Err = InvalidRouter;
+
+    fn from_str(url: &str) -> Result<Self, InvalidRouter> {
+        let invalid = || InvalidRouter(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| invalid())?;
+        let is_plain = uri.scheme() == Some(&Scheme::HTTP) && uri.port_u16().is_some();
+        uri.authority().filter(|_| is_plain).cloned().map(Self).ok_or_else(invalid)
+    }
+}
+
+/// Belongs to one thread.
+pub struct Router {
+    authority: Authority,
+    open: RefCell<Option<Sender>>,
+    /// Whoever needs a new connection waits for the one that is being opened.
+    connecting: Mutex<()>,
+}
+
+/// A URL that is not a router's.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0:?} is not a URL such as http://tenon-router:8081")]
+pub struct InvalidRouter(String);
+
+impl Router {
+    pub fn at(url: RouterUrl) -> Self {
+        Self { authority: url.0, open: RefCell::default(), connecting: Mutex::default() }
+    }
+
+    /// Calls a Worker by its name.
+    pub(super) async fn call(&self, call: Call) -> Result<Answered, Failure> {
+        let mut request = Request::new(Upload::of(call));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri();
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
+        let sent = match self.sender().await?.try_send_request(request).await {
+            Ok(response) => Ok(response),
+            // It was closed while we came by, as by a router that leaves.
+            Err(mut error) => match error.take_message() {
+                Some(request) => self.sender().await?.send_request(request).await,
+                None => Err(error.into_error()),
+            },
+        };
+        answered(sent.map_err(|error| lost(&error))?).await
+    }
+
+    fn uri(&self) -> Uri {
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(Scheme::HTTP);
+        parts.authority = Some(self.authority.clone());
+        parts.path_and_query = Some(PathAndQuery::from_static(INVOKE_PATH));
+        Uri::from_parts(parts).expect("a scheme, an authority and a path make a URI")
+    }
+
+    async fn sender(&self) -> Result<Sender, Failure> {
+        if let Some(sender) = self.opened() {
+            return Ok(sender);
+        }
+        let _connecting = self.connecting.lock().await;
+        if let Some(sender) = self.opened() {
+            return Ok(sender);
+        }
+        let unreachable = |why: String| {
+            tracing::warn!(router = %self.authority, why, "cannot reach a router");
+            Failure::new(FailureCode::NoNode, Phase::Admission, "No router can be reached.")
+        };
+        match tokio::time::timeout(CONNECT_TIMEOUT, self.connect()).await {
+            Ok(Ok(sender)) => {
+                *self.open.borrow_mut() = Some(sender.clone());
+                Ok(sender)
+            }
+            Ok(Err(error)) => Err(unreachable(error.to_string())),
+            Err(_) => Err(unreachable("it does not answer".to_owned())),
+        }
+    }
+
+    fn opened(&self) -> Option<Sender> {
+        self.open.borrow().clone().filter(|sender| !sender.is_closed())
+    }
+
+    async fn connect(&self) -> std::io::Result<Sender> {
+        let stream = TcpStream::connect(self.authority.as_str()).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = http2::Builder::new(Local)
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(std::io::Error::other)?;
+        spawn_local(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "the connection to a router broke");
+            }
+        });
+        Ok(sender)
+    }
+}
+
+/// A call as it is sent: the head with what is small, and then the rest as it comes.
+struct Upload {
+    head: Option<Bytes>,
+    rest: Option<crate::engine::ByteStream>,
+}
+
+impl Upload {
+    fn of(call: Call) -> Self {
+        let head = head(&call);
+        let FetchRequest { request_id, method, url, headers, body, .. } = call.request;
+        let (body, rest) = match body {
+            Body::Full(mut bytes) => {
+                let first = bytes.split_to(bytes.len().min(INLINE_BODY));
+                let rest = std::iter::from_fn(move || {
+                    (!bytes.is_empty()).then(|| Ok(bytes.split_to(bytes.len().min(INLINE_BODY))))
+                });
+                let mut rest = rest.peekable();
+                let has_more = rest.peek().is_some();
+                (first, has_more.then(|| futures::stream::iter(rest).boxed_local()))
+            }
+            Body::Stream(stream) => (Bytes::new(), Some(stream)),
+        };
+        let head = InvokeHead { request_id, method, url, headers, body, more_body: rest.is_some(), ..head };
+        let part = Some(invoke_request::Part::Head(head));
+        Self { head: Some(frame::encode(&InvokeRequest { part })), rest }
+    }
+}
+
+impl HttpBody for Upload {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if let Some(head) = self.head.take() {
+            return Poll::Ready(Some(Ok(Frame::data(head))));
+        }
+        let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
+        let piece = match ready!(rest.poll_next_unpin(cx)) {
+            Some(Ok(piece)) => piece,
+            Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
+            None => {
+                self.rest = None;
+                return Poll::Ready(None);
+            }
+        };
+        let part = Some(invoke_request::Part::Body(piece));
+        Poll::Ready(Some(Ok(Frame::data(frame::encode(&InvokeRequest { part })))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.head.is_none() && self.rest.is_none()
+    }
+}
+
+async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
+    if response.status() != StatusCode::OK {
+        return Err(nonsense(&format!("HTTP status {}", response.status())));
+    }
+    // A failure without any message comes as headers alone.
+    if let Some(failure) = failure(response.headers()) {
+        return Err(failure);
+    }
+    let mut download = Download { decoder: Decoder::default(), incoming: response.into_body() };
+    let first = std::future::poll_fn(|cx| download.poll_part(cx)).await?;
+    let Some(invoke_response::Part::Head(head)) = first else {
+        return Err(nonsense("the first message is not the head"));
+    };
+    let ResponseHead { status, headers, body: first, more_body } = head;
+    let status = u16::try_from(status).map_err(|_| nonsense("the head has no status"))?;
+    if !more_body {
+        // All that is left is the end, which says that all went well.
+        std::future::poll_fn(|cx| download.poll_part(cx)).await?;
+        let body = (!first.is_empty()).then(|| futures::stream::iter([Ok(first)]).boxed_local());
+        return Ok(Answered { status, headers, body });
+    }
+    let first = futures::stream::iter((!first.is_empty()).then_some(Ok(first)));
+    Ok(Answered { status, headers, body: Some(first.chain(download).boxed_local()) })
+}
+
+/// What a router sends.
+struct Download {
+    decoder: Decoder,
+    incoming: Incoming,
+}
+
+impl Download {
+    /// `None` at an end that says that all went well.
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<invoke_response::Part>, Failure>> {
+        loop {
+            let message = self.decoder.next::<InvokeResponse>().map_err(|error| nonsense(&error.to_string()))?;
+            if let Some(message) = message {
+                let part = message.part.ok_or_else(|| nonsense("a message without a part"))?;
+                return Poll::Ready(Ok(Some(part)));
+            }
+            let frame = match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
+                Some(Ok(frame)) => frame,
+                Some(Err(error)) => return Poll::Ready(Err(lost(&error))),
+                None => return Poll::Ready(Err(nonsense("an end without trailers"))),
+            };
+            match frame.into_data() {
+                Ok(data) => self.decoder.push(data),
+                Err(frame) => {
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    return Poll::Ready(failure(&trailers).map_or(Ok(None), Err));
+                }
+            }
+        }
+    }
+}
+
+impl Stream for Download {
+    type Item = Result<Bytes, Broken>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(match ready!(self.poll_part(cx)) {
+            Ok(Some(invoke_response::Part::Body(piece))) => Some(Ok(piece)),
+            Ok(Some(invoke_response::Part::Head(_))) => Some(Err(Broken::Lost("a second head came".into()))),
+            Ok(None) => None,
+            Err(failure) => Some(Err(Broken::Lost(failure.message.into()))),
+        })
+    }
+}
+
+/// What a status in headers or trailers says, unless it says that all is well, or there is none.
+fn failure(headers: &HeaderMap) -> Option<Failure> {
+    let status = Status::from_header_map(headers)?;
+    (status.code() != Code::Ok).then(|| Failure::from(&status))
+}
+
+/// The connection or the stream broke: by our own body, or because the router has gone.
+fn lost(error: &hyper::Error) -> Failure {
+    let own = std::iter::successors(error.source(), |error| (*error).source());
+    let own = own.filter_map(|error| error.downcast_ref::<Broken>()).next();
+    match own {
+        Some(Broken::Failed(failure)) => failure.clone(),
+        Some(Broken::Lost(why)) => {
+            Failure::new(FailureCode::BadRequest, Phase::Handler, format!("The request's body broke off: {why}"))
+        }
+        None => Failure::new(FailureCode::NodeLost, Phase::Handler, "The router went away during the call."),
+    }
+}
+
+fn nonsense(what: &str) -> Failure {
+    tracing::error!(what, "a router's answer makes no sense");
+    Failure::new(FailureCode::Internal, Phase::Handler, "The router's answer makes no sense.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_router_is_named_by_a_url_with_a_port() {
+        assert!("http://tenon-router:8081".parse::<RouterUrl>().is_ok());
+        for bad in ["", "tenon-router:8081", "https://tenon-router:8081", "http://tenon-router"] {
+            assert_eq!(bad.parse::<RouterUrl>(), Err(InvalidRouter(bad.to_owned())), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Times of schedules, as a Worker handles them.
+
+use std::rc::Rc;
+
+use tenon_proto::failure::{Failure, FailureCode};
+use tenon_runtime_node::engine::{Origin, ScheduledEvent};
+
+use crate::harness::{Loaded, Shard, Text as _, trials};
+
+trials! {
+    a_module_handles_its_schedules,
+    a_listener_handles_them_too,
+    all_that_is_waited_for_belongs_to_the_outcome,
+    a_handler_that_throws_has_failed,
+    what_is_waited_for_and_fails_has_failed,
+    a_worker_without_a_handler_is_told_so,
+    a_worker_may_have_schedules_alone,
+    a_handler_has_the_limits_of_any_other,
+    each_of_a_worker_that_resets_has_its_own_globals,
+}
+
+impl Loaded {
+    async fn schedule(&self, cron: &str) -> Result<(), Failure> {
+        let event = ScheduledEvent {
+            request_id: "tick".to_owned(),
+            cron: cron.to_owned(),
+            time_ms: 1_763_750_400_000,
+            origin: Origin::default(),
+        };
+        self.0.deliver_scheduled(self.0.queue().await, event).await
+    }
+
+    async fn told(&self) -> String {
+        self.get("/").await.expect("an answer").text().to_owned()
+    }
+}
+
+const TELLS: &str = "async fetch() { return new Response(globalThis.told); }";
+
+async fn a_module_handles_its_schedules(shard: Rc<Shard>) {
+    let source = format!(
+        "const worker = {{ {TELLS},
+            async scheduled(controller, env, ctx) {{
+                const {{ cron, scheduledTime, type }} = controller;
+                controller.noRetry();
+                globalThis.told = JSON.stringify([
+                    cron, scheduledTime, type, env.NAME, typeof ctx.waitUntil, this === worker,
+                    controller instanceof ScheduledController,
+                ]);
+            }} }};
+        export default worker;"
+    );
+    let worker = shard.worker(&source).var("NAME", "value").start().await.unwrap();
+    worker.schedule("*/5 * * * *").await.unwrap();
+    let expected = r#"["*/5 * * * *",1763750400000,"scheduled","value","function",true,true]"#;
+    assert_eq!(worker.told().await, expected);
+}
+
+async fn a_listener_handles_them_too(shard: Rc<Shard>) {
+    let source = "
+        addEventListener('fetch', (event) => event.respondWith(new Response(globalThis.told)));
+        addEventListener('scheduled', (event) => {
+            event.waitUntil((async () => {
+                await new Promise((resolve) => setTimeout(resolve, 1));
+                globalThis.told = JSON.stringify([event.type, event.cron, event.scheduledTime, event instanceof ScheduledEvent]);
+            })());
+        });";
+    let worker = shard.worker(source).start().await.unwrap();
+    worker.schedule("0 0 * * *").await.unwrap();
+    assert_eq!(worker.told().await, r#"["scheduled","0 0 * * *",1763750400000,true]"#);
+}
+
+async fn all_that_is_waited_for_belongs_to_the_outcome(shard: Rc<Shard>) {
+    let source = format!(
+        "const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+        export default {{ {TELLS},
+            scheduled(controller, env, ctx) {{
+                globalThis.told = 'handler';
+                ctx.waitUntil(sleep(5).then(() => {{
+                    globalThis.told += ' first';
+                    ctx.waitUntil(sleep(5).then(() => {{ globalThis.told += ' second'; }}));
+                }}));
+            }} }}"
+    );
+    let worker = shard.worker(&source).start().await.unwrap();
+    worker.schedule("* * * * *").await.unwrap();
+    assert_eq!(worker.told().await, "handler first second");
+}
+
+async fn a_handler_that_throws_has_failed(shard: Rc<Shard>) {
+    let worker =
+        shard.worker("export default { async scheduled() { throw new Error('no stock'); } }").start().await.unwrap();
+    assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
+    assert!(shard.logged("no stock"));
+    let worker = shard.worker("export default { scheduled() { throw new Error('at once'); } }").start().await.unwrap();
+    assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
+    assert!(shard.logged("at once"));
+}
+
+async fn what_is_waited_for_and_fails_has_failed(shard: Rc<Shard>) {
+    let source = "export default { scheduled(controller, env, ctx) {
+        ctx.waitUntil(Promise.reject(new Error('the first')));
+        ctx.waitUntil(Promise.reject(new Error('the second')));
+    } }";
+    let worker = shard.worker(source).start().await.unwrap();
+    assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
+    assert!(shard.logged("the first") && shard.logged("the second"));
+}
+
+async fn a_worker_without_a_handler_is_told_so(shard: Rc<Shard>) {
+    let worker = shard.handler("return new Response('well')").start().await.unwrap();
+    assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
+    assert!(shard.logged("The entrypoint has no scheduled handler: export default { async scheduled(controller"));
+    assert_eq!(worker.told().await, "well");
+}
+
+async fn a_worker_may_have_schedules_alone(shard: Rc<Shard>) {
+    let worker = shard.worker("export default { async scheduled() {} }").start().await.unwrap();
+    worker.schedule("* * * * *").await.unwrap();
+    assert_eq!(worker.get("/").await.unwrap_err().code, FailureCode::WorkerException);
+    assert!(shard.logged("The entrypoint has no fetch handler"));
+}
+
+async fn a_handler_has_the_limits_of_any_other(shard: Rc<Shard>) {
+    let worker = shard.worker("export default { scheduled() { for (;;); } }").start().await.unwrap();
+    assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::CpuLimitExceeded);
+    let never = "export default { scheduled(c, e, ctx) { ctx.waitUntil(new Promise(() => {})); } }";
+    let worker = shard.worker(never).start().await.unwrap();
+    assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::NoResponse);
+    let slow = "export default { scheduled() { return new Promise((resolve) => setTimeout(resolve, 60_000)); } }";
+    let worker = shard.worker(slow).limits(|limits| limits.wall_ms = 50).start().await.unwrap();
+    assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WallLimitExceeded);
+}
+
+async fn each_of_a_worker_that_resets_has_its_own_globals(shard: Rc<Shard>) {
+    let source = "let times = 0; export default { scheduled() { if (++times > 1) throw new Error('again'); } }";
+    let worker = shard.worker(source).state(tenon_proto::revision::StatePolicy::Reset).start().await.unwrap();
+    for _ in 0..3 {
+        worker.schedule("* * * * *").await.unwrap();
+    }
+}

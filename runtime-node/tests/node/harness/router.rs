@@ -1,0 +1,89 @@
+//! What a node takes for a router: it passes calls on to the node's own shard, with the digest that the Worker has.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::id::RevisionDigest;
+use tenon_proto::runtime::runtime_client::RuntimeClient;
+use tenon_proto::runtime::runtime_server::{Runtime, RuntimeServer};
+use tenon_proto::runtime::{InvokeHead, InvokeRequest, InvokeResponse, invoke_request};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::Deployed;
+
+/// It ends with the test's runtime.
+#[derive(Clone)]
+pub(crate) struct Router {
+    address: SocketAddr,
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    shard: Option<SocketAddr>,
+    digests: HashMap<String, RevisionDigest>,
+    /// Of all calls so far.
+    heads: Vec<InvokeHead>,
+}
+
+impl Router {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let router = Self { address: listener.local_addr().unwrap(), known: Arc::default() };
+        let server = tonic::transport::Server::builder().add_service(RuntimeServer::new(router.clone()));
+        tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+        router
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Where it passes calls on to.
+    pub(crate) fn leads_to(&self, shard: SocketAddr) {
+        self.known.lock().unwrap().shard = Some(shard);
+    }
+
+    pub(crate) fn knows(&self, worker: &Deployed) {
+        self.known.lock().unwrap().digests.insert(worker.worker.to_string(), worker.digest);
+    }
+
+    /// The heads of the calls so far.
+    pub(crate) fn calls(&self) -> Vec<InvokeHead> {
+        self.known.lock().unwrap().heads.clone()
+    }
+}
+
+type Answers = Pin<Box<dyn Stream<Item = Result<InvokeResponse, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Runtime for Router {
+    type InvokeStream = Answers;
+
+    async fn invoke(&self, request: Request<Streaming<InvokeRequest>>) -> Result<Response<Self::InvokeStream>, Status> {
+        let mut parts = request.into_inner();
+        let Some(invoke_request::Part::Head(mut head)) = parts.message().await?.and_then(|message| message.part) else {
+            return Err(Status::invalid_argument("the first message is no head"));
+        };
+        let shard = {
+            let mut known = self.known.lock().unwrap();
+            known.heads.push(head.clone());
+            let failure = Failure::new(FailureCode::WorkerNotFound, Phase::Admission, "There is no such Worker.");
+            let digest = known.digests.get(&head.worker).ok_or_else(|| Status::from(&failure))?;
+            head.digest = Bytes::copy_from_slice(digest.as_bytes());
+            known.shard.expect("it leads to a shard")
+        };
+        let mut client = RuntimeClient::connect(format!("http://{shard}")).await.unwrap();
+        let first = InvokeRequest { part: Some(invoke_request::Part::Head(head)) };
+        let rest = parts.filter_map(|message| std::future::ready(message.ok()));
+        let answer = client.invoke(stream::iter([first]).chain(rest)).await?;
+        Ok(Response::new(answer.into_inner().boxed()))
+    }
+}

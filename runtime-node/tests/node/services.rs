@@ -1,0 +1,211 @@
+//! Workers that call one another, and Workers that the clock calls.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use tenon_proto::failure::{Failure, FailureCode};
+use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, Scheduled, Service};
+
+use crate::harness::client::{Answer, head};
+use crate::harness::router::Router;
+use crate::harness::{Deployed, Stand, await_condition, trials};
+
+trials! {
+    what_is_warm_on_the_shard_is_called_without_a_router,
+    what_is_not_there_is_asked_of_a_router_by_its_name,
+    an_older_revision_is_not_called_though_it_is_warm,
+    bodies_stream_through_a_call_both_ways,
+    a_worker_has_its_own_limits_when_it_is_called,
+    a_worker_that_is_full_is_asked_of_a_router,
+    workers_that_call_one_another_in_a_loop_are_stopped,
+    a_router_that_is_not_there_is_told_to_the_caller,
+    a_schedule_is_handled_and_answered_without_a_body,
+    what_a_schedule_began_goes_on_when_nobody_waits_for_it,
+}
+
+/// A stand whose calls go by a router.
+async fn stand_and_router(name: &'static str) -> (Stand, Router) {
+    let router = Router::start().await;
+    let stand = Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
+    router.leads_to(stand.client().address());
+    (stand, router)
+}
+
+/// A request for a Worker as a router sends it, which knows what serves the others.
+async fn call(stand: &Stand, caller: &Deployed, services: &[&Deployed]) -> Result<Answer, Failure> {
+    let digest = |worker: &Deployed| Bytes::copy_from_slice(worker.digest.as_bytes());
+    let service = |worker: &&Deployed| Service { worker: worker.worker.to_string(), digest: digest(worker) };
+    let head = InvokeHead { services: services.iter().map(service).collect(), ..head(caller) };
+    stand.client().call(head, stream::empty()).await
+}
+
+const CALLS: &str = "return env.OTHER.fetch('http://other.test/')";
+
+async fn what_is_warm_on_the_shard_is_called_without_a_router(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let other = stand.handler("other", "return new Response('other: ' + request.url, { status: 203 })");
+    let caller = stand.caller("caller", CALLS, "other");
+    stand.client().get(&other).await.unwrap();
+    let answer = call(&stand, &caller, &[&other]).await.unwrap();
+    assert_eq!((answer.status, answer.text()), (203, "other: http://other.test/"));
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+}
+
+async fn what_is_not_there_is_asked_of_a_router_by_its_name(name: &'static str) {
+    let (stand, router) = stand_and_router(name).await;
+    let other = stand.handler("other", "return new Response(await request.text())");
+    let caller = stand.caller(
+        "caller",
+        "return env.OTHER.fetch('http://other.test/', { method: 'POST', body: 'text' })",
+        "other",
+    );
+    router.knows(&other);
+    assert_eq!(call(&stand, &caller, &[&other]).await.unwrap().text(), "text");
+    let calls = router.calls();
+    let InvokeHead { worker, digest, caller: by, depth, request_id, body, .. } = &calls[0];
+    assert_eq!((worker.as_str(), by.as_str()), (other.worker.as_str(), caller.worker.as_str()));
+    assert_eq!((digest.len(), *depth, request_id.as_str(), &body[..]), (0, 1, "a-request", &b"text"[..]));
+
+    assert_eq!(call(&stand, &caller, &[&other]).await.unwrap().text(), "text");
+    assert_eq!(router.calls().len(), 1, "it is warm now");
+}
+
+async fn an_older_revision_is_not_called_though_it_is_warm(name: &'static str) {
+    let (stand, router) = stand_and_router(name).await;
+    let old = stand.handler("other", "return new Response('old')");
+    let new = stand.handler("other", "return new Response('new')");
+    let caller = stand.caller("caller", CALLS, "other");
+    stand.client().get(&old).await.unwrap();
+    router.knows(&new);
+    assert_eq!(call(&stand, &caller, &[&new]).await.unwrap().text(), "new");
+    assert_eq!(router.calls().len(), 1);
+}
+
+async fn bodies_stream_through_a_call_both_ways(name: &'static str) {
+    let (stand, router) = stand_and_router(name).await;
+    let other = stand.handler("other", "return new Response(request.body)");
+    let caller = stand.caller("caller", "return env.OTHER.fetch(request)", "other");
+    router.knows(&other);
+    let text: Bytes = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    let digest = Bytes::copy_from_slice(other.digest.as_bytes());
+    let services = vec![Service { worker: other.worker.to_string(), digest }];
+    for way in ["by the router", "within the shard"] {
+        let services = services.clone();
+        let head = InvokeHead { method: "POST".to_owned(), more_body: true, services, ..head(&caller) };
+        let pieces: Vec<_> = text.chunks(50_000).map(Bytes::copy_from_slice).collect();
+        let answer = stand.client().call(head, stream::iter(pieces)).await.unwrap();
+        assert!(answer.body == text, "{way}: {} bytes of {}", answer.body.len(), text.len());
+    }
+    assert_eq!(router.calls().len(), 1);
+}
+
+async fn a_worker_has_its_own_limits_when_it_is_called(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let spins =
+        stand.handler_with("other", "if (request.method === 'POST') for (;;); return new Response('well')", |limits| {
+            limits.cpu_ms = 30;
+            limits.request_body_mib = 0;
+        });
+    let says = "try { return await env.OTHER.fetch('http://other.test/', INIT) } catch (error) { return new Response(error.message) }";
+    let caller = stand.caller("caller", &says.replace("INIT", "{ method: 'POST' }"), "other");
+    let sends = stand.caller("sends", &says.replace("INIT", "{ method: 'POST', body: 'too much' }"), "other");
+    stand.client().get(&spins).await.unwrap();
+    let answer = call(&stand, &caller, &[&spins]).await.unwrap();
+    assert!(answer.text().contains("cpu_limit_exceeded: "), "{}", answer.text());
+    stand.client().get(&spins).await.unwrap();
+    let answer = call(&stand, &sends, &[&spins]).await.unwrap();
+    assert!(answer.text().contains("request_too_large: "), "{}", answer.text());
+}
+
+async fn a_worker_that_is_full_is_asked_of_a_router(name: &'static str) {
+    let router = Router::start().await;
+    let stand = Stand::with(name, |config| {
+        config.router = Some(router.url().parse().unwrap());
+        config.max_waiting = 0;
+    })
+    .await;
+    router.leads_to(stand.client().address());
+    let other = stand
+        .handler_with("other", "await request.text(); return new Response('done')", |limits| limits.concurrency = 1);
+    let caller = stand.caller(
+        "caller",
+        "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))",
+        "other",
+    );
+    router.knows(&other);
+    stand.client().get(&other).await.unwrap();
+    let upload = stand.client().upload(&other);
+    stand.await_metric("tenon_shard_inflight", &[], 1).await;
+    let answer = call(&stand, &caller, &[&other]).await.unwrap();
+    assert!(answer.text().contains("overloaded: "), "the router's answer: {}", answer.text());
+    assert_eq!(router.calls().len(), 1);
+    assert_eq!(upload.end().await.unwrap().text(), "done");
+}
+
+async fn workers_that_call_one_another_in_a_loop_are_stopped(name: &'static str) {
+    let (stand, router) = stand_and_router(name).await;
+    let calls = "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))";
+    let ping = stand.caller("ping", calls, "pong");
+    let pong = stand.caller("pong", calls, "ping");
+    router.knows(&ping);
+    router.knows(&pong);
+    let answer = call(&stand, &ping, &[&pong]).await.unwrap();
+    let expected = format!("{} calls {} after {MAX_DEPTH} calls in a row", ping.worker, pong.worker);
+    assert!(answer.text().contains("loop_detected: ") && answer.text().contains(&expected), "{}", answer.text());
+    assert!(router.calls().iter().all(|head| head.depth <= MAX_DEPTH));
+}
+
+async fn a_router_that_is_not_there_is_told_to_the_caller(name: &'static str) {
+    let gone = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let with = |router: Option<String>| async move {
+        let stand = Stand::with(name, |config| config.router = router.map(|url| url.parse().unwrap())).await;
+        let says = "return env.OTHER.fetch('http://other.test/').catch((error) => new Response(error.message))";
+        let caller = stand.caller("caller", says, "other");
+        call(&stand, &caller, &[]).await.unwrap().text().to_owned()
+    };
+    assert_eq!(with(Some(format!("http://{gone}"))).await, "fetch failed: no_node: No router can be reached.");
+    let without = with(None).await;
+    assert!(without.starts_with("fetch failed: no_node: ") && without.contains("--router"), "{without}");
+}
+
+fn tick(worker: &Deployed) -> InvokeHead {
+    let scheduled = Some(Scheduled { cron: "*/5 * * * *".to_owned(), time_ms: 1_763_750_400_000 });
+    let InvokeHead { worker, digest, request_id, .. } = head(worker);
+    InvokeHead { worker, digest, request_id, scheduled, ..InvokeHead::default() }
+}
+
+const REMEMBERS: &str = "export default {
+    fetch() { return new Response(globalThis.told ?? 'nothing'); },
+    async scheduled({ cron, scheduledTime }) {
+        console.log('has begun');
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        globalThis.told = cron + ' ' + scheduledTime;
+    } }";
+
+async fn a_schedule_is_handled_and_answered_without_a_body(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.worker("remembers", REMEMBERS, |_| {});
+    let answer = stand.client().call(tick(&worker), stream::empty()).await.unwrap();
+    assert_eq!((answer.status, answer.headers.len(), answer.body.len()), (204, 0, 0));
+    assert_eq!(stand.client().get(&worker).await.unwrap().text(), "*/5 * * * * 1763750400000");
+
+    let without = stand.handler("without", "return new Response()");
+    let failure = stand.client().call(tick(&without), stream::empty()).await.unwrap_err();
+    assert_eq!(failure.code, FailureCode::WorkerException);
+}
+
+async fn what_a_schedule_began_goes_on_when_nobody_waits_for_it(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.worker("remembers", REMEMBERS, |_| {});
+    let (client, event) = (stand.client().another(), tick(&worker));
+    let call = tokio::spawn(async move { client.call(event, stream::empty()).await });
+    await_condition("the handler", || stand.logged("has begun")).await;
+    call.abort();
+    let told = async {
+        while stand.client().get(&worker).await.unwrap().text() == "nothing" {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), told).await.expect("it goes on");
+}
