@@ -21,6 +21,9 @@ use super::{Bytestream, EgressError, Ledger};
 /// What is decoded at once, in bytes: some 0.1 ms of work.
 const PIECE: usize = 32 * 1024;
 
+/// After so many others have their turn on the thread: of what is there already a reader would never wait for more.
+const AT_ONCE: u32 = 8;
+
 /// As many as one after another make sense; more are somebody's attack.
 const MOST: usize = 3;
 
@@ -100,9 +103,18 @@ fn undo(coding: Coding, mut body: Bytestream, ledger: Rc<dyn Ledger>) -> Bytestr
         let held = ledger.hold(coding.memory(&beginning)).ok_or(EgressError::Memory)?;
         let decoder = decoder(coding, beginning, body);
         let pieces = ReaderStream::with_capacity(decoder, PIECE).map_err(move |error| failure(coding, error));
-        let pieces = pieces.inspect(move |_| {
+        let mut at_once = 0;
+        let pieces = pieces.then(move |piece| {
             // Until the last of them.
             let _ = &held;
+            at_once = (at_once + 1) % AT_ONCE;
+            let breathes = at_once == 0;
+            async move {
+                if breathes {
+                    tokio::task::yield_now().await;
+                }
+                piece
+            }
         });
         Ok::<_, EgressError>(pieces.boxed_local())
     };

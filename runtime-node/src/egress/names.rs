@@ -84,11 +84,12 @@ impl Names {
         let timed_out =
             || EgressError::TimedOut { stage: Stage::Resolve, host: name.clone(), seconds: TIME_OUT.as_secs() };
         let ask = async {
-            let _place = self.questions.enter(Instant::now()).await;
-            resolver.lookup_ip(question).await
+            let place = self.questions.enter(Instant::now()).await;
+            let _place = place.ok_or_else(|| failed("too many names are being resolved"))?;
+            resolver.lookup_ip(question).await.map_err(|error| failed(what_went_wrong(&error)))
         };
-        let answer = tokio::time::timeout(TIME_OUT, ask).await.map_err(|_| timed_out())?;
-        let addresses: Vec<_> = answer.map_err(|error| failed(what_went_wrong(&error)))?.iter().collect();
+        let answer = tokio::time::timeout(TIME_OUT, ask).await.map_err(|_| timed_out())??;
+        let addresses: Vec<_> = answer.iter().collect();
         if addresses.is_empty() { Err(failed("it has no address")) } else { Ok(addresses) }
     }
 

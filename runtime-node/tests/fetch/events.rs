@@ -21,7 +21,7 @@ fetching![
 ];
 
 fn events(pieces: Vec<&'static str>) -> Answer {
-    let mut answer = streamed(stream::iter(pieces).map(|piece| Bytes::from(piece)));
+    let mut answer = streamed(stream::iter(pieces).map(Bytes::from));
     answer.headers_mut().insert("content-type", "text/event-stream; charset=utf-8".parse().unwrap());
     answer
 }

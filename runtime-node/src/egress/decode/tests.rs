@@ -116,6 +116,18 @@ async fn a_bomb_is_as_large_as_what_is_read_of_it() {
 }
 
 #[tokio::test]
+async fn others_have_their_turns_while_a_bomb_is_read() {
+    let bomb = encode("gzip", &vec![0; 8 << 20]).await;
+    let mut reading = Box::pin(read(decode(&[Coding::Gzip], body(bomb, usize::MAX), &room(64 << 20))));
+    let mut turns = 0;
+    while futures::poll!(&mut reading).is_pending() {
+        turns += 1;
+        tokio::task::yield_now().await;
+    }
+    assert!(turns >= (8 << 20) / (AT_ONCE as usize * PIECE) - 1, "{turns}");
+}
+
+#[tokio::test]
 async fn a_decoder_that_does_not_fit_is_not_made() {
     let encoded = encode("br", &[7; 100_000]).await;
     let decoded = decode(&[Coding::Brotli], body(encoded, 1000), &room(1 << 20));
