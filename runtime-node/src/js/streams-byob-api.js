@@ -4,12 +4,12 @@
   "use strict";
 
   const {
-    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, ArrayBufferPrototypeGetDetached, ArrayBufferPrototypeGetResizable,
-    BigInt64Array, BigUint64Array, DataView, DataViewPrototypeGetBuffer, DataViewPrototypeGetByteLength,
-    DataViewPrototypeGetByteOffset, Float16Array, Float32Array, Float64Array, Int16Array, Int32Array, Int8Array,
-    NumberMAX_SAFE_INTEGER, PromiseReject, RangeError, TypeError, TypedArrayPrototypeGetBuffer,
-    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetSymbolToStringTag,
-    Uint16Array, Uint32Array, Uint8Array, Uint8ClampedArray,
+    ArrayBufferIsView, ArrayBufferPrototypeGetDetached, ArrayBufferPrototypeGetResizable, BigInt64Array,
+    BigUint64Array, DataView, DataViewPrototypeGetBuffer, DataViewPrototypeGetByteLength,
+    DataViewPrototypeGetByteOffset, Float32Array, Float64Array, Int16Array, Int32Array, Int8Array,
+    NumberMAX_SAFE_INTEGER, PromiseReject, RangeError, ReflectGetOwnPropertyDescriptor, TypeError,
+    TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset,
+    TypedArrayPrototypeGetSymbolToStringTag, Uint16Array, Uint32Array, Uint8Array, Uint8ClampedArray,
   } = internal.primordials;
   const { dictionary, enforced, expose, isObject, needs } = internal.webidl;
 
@@ -23,9 +23,12 @@
 
       const CLASSES = {
         __proto__: null,
-        BigInt64Array, BigUint64Array, Float16Array, Float32Array, Float64Array, Int16Array, Int32Array, Int8Array, Uint16Array,
-        Uint32Array, Uint8Array, Uint8ClampedArray,
+        BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int16Array, Int32Array, Int8Array, Uint16Array, Uint32Array,
+        Uint8Array, Uint8ClampedArray,
+        // Which V8 adds to a context after it has come out of the snapshot. Whoever replaces it makes his own views of it.
+        Float16Array: ReflectGetOwnPropertyDescriptor(globalThis, "Float16Array")?.value,
       };
+      const sizeOf = (name) => (name === "Float16Array" ? 2 : CLASSES[name].BYTES_PER_ELEMENT);
 
       // What an ArrayBufferView shows: {buffer, offset, length, elementSize, View}. Nothing of the tenant's runs.
       function partsOf(view, what) {
@@ -37,7 +40,7 @@
             buffer: TypedArrayPrototypeGetBuffer(view),
             offset: TypedArrayPrototypeGetByteOffset(view),
             length: TypedArrayPrototypeGetByteLength(view),
-            elementSize: CLASSES[name].BYTES_PER_ELEMENT,
+            elementSize: sizeOf(name),
             View: CLASSES[name],
           }
           : dataViewParts(view, what);

@@ -142,26 +142,35 @@
 
     // ---- values()
 
-    // The request of an iterator for its next value, which answers with a promise of a result.
+    // The request of an iterator for its next value, and the promise of its result. What is there at once needs no functions
+    // to resolve that with.
     class Next {
-      iterator;
-      capability = PromiseWithResolvers();
-      constructor(iterator) {
-        this.iterator = iterator;
+      iteration;
+      settled = false;
+      made = null;
+      capability = null;
+      constructor(iteration) {
+        this.iteration = iteration;
+      }
+
+      get promise() {
+        if (this.made === null) {
+          this.capability = PromiseWithResolvers();
+          this.made = this.capability.promise;
+        }
+        return this.made;
       }
 
       chunk(value) {
-        const { reject, resolve } = this.capability;
         let then;
         try {
           if (isObject(value)) ({ then } = value);
         } catch (error) {
-          this.iterator.finished = true;
-          return reject(error);
+          return this.fail(error);
         }
         // A promise, or something like it, is awaited.
         if (typeof then === "function") this.unwrap(value, then);
-        else resolve({ value, done: false });
+        else this.settle({ value, done: false });
       }
 
       async unwrap(promise, method) {
@@ -169,25 +178,43 @@
         try {
           value = await { __proto__: null, then: (resolve, reject) => ReflectApply(method, promise, [resolve, reject]) };
         } catch (error) {
-          this.iterator.finished = true;
-          this.capability.reject(error);
-          return;
+          return this.fail(error);
         }
-        this.capability.resolve({ value, done: false });
+        this.settle({ value, done: false });
       }
 
       close() {
-        const { iterator } = this;
-        iterator.finished = true;
-        release(iterator.reader);
-        this.capability.resolve({ value: undefined, done: true });
+        release(this.iteration.reader);
+        this.end();
+      }
+
+      end() {
+        this.iteration.finished = true;
+        this.settle({ value: undefined, done: true });
       }
 
       error(reason) {
-        const { iterator } = this;
-        iterator.finished = true;
-        release(iterator.reader);
-        this.capability.reject(reason);
+        release(this.iteration.reader);
+        this.fail(reason);
+      }
+
+      settle(result) {
+        if (this.made === null) this.made = PromiseResolve(result);
+        else this.capability.resolve(result);
+        this.over();
+      }
+
+      fail(reason) {
+        this.iteration.finished = true;
+        if (this.made === null) this.made = PromiseReject(reason);
+        else this.capability.reject(reason);
+        this.over();
+      }
+
+      over() {
+        const { iteration } = this;
+        this.settled = true;
+        if (iteration.ongoing === this.made) iteration.ongoing = null;
       }
     }
 
@@ -196,7 +223,7 @@
       reader;
       preventCancel;
       finished = false;
-      // What was asked for last, until it is there.
+      // The promise of what was asked for last, until it is there.
       ongoing = null;
       constructor(reader, preventCancel) {
         this.reader = reader;
@@ -204,13 +231,26 @@
       }
 
       next() {
-        if (this.finished) return PromiseResolve({ value: undefined, done: true });
+        if (this.ongoing !== null) return this.after(() => this.step().promise);
+        const request = this.step();
+        const { promise } = request;
+        if (!request.settled) this.ongoing = promise;
+        return promise;
+      }
+
+      step() {
         const request = new Next(this);
-        read(this.reader, request);
-        return request.capability.promise;
+        if (this.finished) request.end();
+        else read(this.reader, request);
+        return request;
       }
 
       return(value) {
+        if (this.ongoing !== null) return this.after(() => this.leave(value));
+        return (this.ongoing = this.leave(value));
+      }
+
+      leave(value) {
         const result = { value, done: true };
         if (this.finished) return PromiseResolve(result);
         this.finished = true;
@@ -228,26 +268,14 @@
 
       // One after the other.
       after(step) {
-        const { ongoing } = this;
-        let promise;
-        if (ongoing === null) {
-          promise = step();
-        } else {
-          const capability = PromiseWithResolvers();
-          ({ promise } = capability);
-          const go = () => relay(step(), capability);
-          react(ongoing, go, go);
-        }
-        this.ongoing = promise;
-        const over = () => {
-          if (this.ongoing === promise) this.ongoing = null;
-        };
-        react(promise, over, over);
-        return promise;
+        const { promise, resolve, reject } = PromiseWithResolvers();
+        const go = () => void relay(step(), resolve, reject);
+        react(this.ongoing, go, go);
+        return (this.ongoing = promise);
       }
     }
 
-    async function relay(promise, { resolve, reject }) {
+    async function relay(promise, resolve, reject) {
       let result;
       try {
         result = await promise;
@@ -275,13 +303,13 @@
       next() {
         const iteration = iterationOf(this);
         if (iteration === null) return illegal("ReadableStream AsyncIterator.next");
-        return iteration.after(() => iteration.next());
+        return iteration.next();
       }
 
       return(value) {
         const iteration = iterationOf(this);
         if (iteration === null) return illegal("ReadableStream AsyncIterator.return");
-        return iteration.after(() => iteration.return(value));
+        return iteration.return(value);
       }
     }
     const { prototype } = ReadableStreamAsyncIterator;

@@ -127,7 +127,7 @@ check("something after the end is wrong, in the same chunk or a later one", asyn
 });
 
 check("much is decompressed in pieces, as far as it is wanted", async () => {
-  const SIZE = 100 << 20;
+  const SIZE = 16 << 20;
   for (const format of FORMATS) {
     const zeros = new Uint8Array(1 << 20);
     let left = SIZE;
@@ -143,7 +143,7 @@ check("much is decompressed in pieces, as far as it is wanted", async () => {
 });
 
 check("a bomb that nobody reads stops", async () => {
-  const zeros = new Uint8Array(64 << 20);
+  const zeros = new Uint8Array(16 << 20);
   const bomb = await compress("gzip", zeros);
   const { readable, writable } = new DecompressionStream("gzip");
   const writer = writable.getWriter();
@@ -166,7 +166,7 @@ check("a bomb that nobody reads stops", async () => {
 });
 
 check("a chunk that its writer takes back in between is at its end there", async () => {
-  const bomb = await compress("gzip", new Uint8Array(64 << 20));
+  const bomb = await compress("gzip", new Uint8Array(16 << 20));
   const { readable, writable } = new DecompressionStream("gzip");
   const writer = writable.getWriter();
   const written = writer.write(bomb);

@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_is_compressed_becomes_what_it_was() {
-        let text: Vec<u8> = (0..300_000_u32).flat_map(|n| (n * n).to_string().into_bytes()).collect();
+        let text: Vec<u8> = (0..300_000_u64).flat_map(|n| (n * n).to_string().into_bytes()).collect();
         for format in ["gzip", "deflate", "deflate-raw", "brotli"] {
             let mut encoder = Codec::new(format, false).unwrap();
             let (mut packed, progress) = run(&mut encoder, &text, false);

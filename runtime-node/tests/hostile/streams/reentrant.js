@@ -1,5 +1,6 @@
 // Everything that streams call calls streams back.
 // expect: answer held
+// limits: cpu_ms=5000 wall_ms=10000
 export default {
   async fetch() {
     const noise = [];
@@ -9,7 +10,7 @@ export default {
         if (made instanceof Promise) made.catch(() => {});
       } catch {}
     };
-    for (let seed = 0; seed < 300; seed++) {
+    for (let seed = 0; seed < 100; seed++) {
       let state = seed * 2654435761 >>> 0;
       const pick = (n) => (state = (state * 1664525 + 1013904223) >>> 0) % n;
       let rc, wc, tc, depth = 0;
