@@ -15,13 +15,17 @@
 //! | `.ts`, `.mts`, `.tsx`, `.jsx` | [`TypeScript`](ModuleKind::TypeScript) | what it exports |
 //! | `.json` | [`Json`](ModuleKind::Json) | the value |
 //! | `.txt`, `.html`, `.css`, `.md`, `.sql`, `.svg`, `.csv`, `.xml` | [`Text`](ModuleKind::Text) | a string |
-//! | `.wasm` | [`WebAssembly`](ModuleKind::WebAssembly) | |
+//! | `.wasm` | [`WebAssembly`](ModuleKind::WebAssembly) | a `WebAssembly.Module` |
 //! | `.js.map` and so on | [`SourceMap`](ModuleKind::SourceMap) | none: it is for stack traces |
 //! | `.cjs`, `.cts` | [`CommonJs`](ModuleKind::CommonJs) | none: it is refused |
 //! | any other | [`Binary`](ModuleKind::Binary) | an `ArrayBuffer` |
 //!
 //! The import attribute `type` asks for another form: `text` and `bytes` are to be had of whatever is kept as its author
 //! wrote it. TypeScript is not: a revision has the JavaScript that was made of it, under the module's own name.
+
+mod builtin;
+
+pub use builtin::{BUILTINS, NotBuiltin, builtin};
 
 /// What a module is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +58,10 @@ pub enum Form {
     Buffer,
     /// A `Uint8Array`.
     Bytes,
+    /// A `WebAssembly.Module`.
+    WebAssembly,
+    /// What Node.js documents of its module of that name, which the Worker need not have.
+    Builtin,
 }
 
 /// Why a module cannot be imported like this.
@@ -67,8 +75,6 @@ pub enum ImportRefused {
     NotJson,
     #[error("a module in TypeScript or with JSX cannot be imported with type \"{0}\": rename it, to .txt for example")]
     NotKept(&'static str),
-    #[error("WebAssembly modules cannot be used yet")]
-    WebAssembly,
     #[error("a source map cannot be imported: rename it, to .json for example")]
     SourceMap,
     #[error(
@@ -116,7 +122,7 @@ impl ModuleKind {
             (None, Self::Json) => Ok(Form::Json),
             (None, Self::Text) => Ok(Form::Text),
             (None, Self::Binary) => Ok(Form::Buffer),
-            (None, Self::WebAssembly) => Err(ImportRefused::WebAssembly),
+            (None, Self::WebAssembly) => Ok(Form::WebAssembly),
             (None, Self::CommonJs) => Err(ImportRefused::CommonJs),
         }
     }

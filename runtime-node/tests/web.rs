@@ -123,7 +123,9 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
         worker: WorkerId::new("web", file.trim_end_matches(".js")),
         name: "test".to_owned(),
         entrypoint: file.to_owned(),
-        modules: [module(file), module(SHARED), Ok((ASSEMBLER.0.to_owned(), Bytes::from_static(ASSEMBLER.1)))].into_iter().collect::<Result<BTreeMap<_, _>, std::io::Error>>()?,
+        modules: [module(file), module(SHARED), Ok((ASSEMBLER.0.to_owned(), Bytes::from_static(ASSEMBLER.1)))]
+            .into_iter()
+            .collect::<Result<BTreeMap<_, _>, std::io::Error>>()?,
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
         services: BTreeMap::new(),

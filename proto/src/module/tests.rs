@@ -41,7 +41,7 @@ fn a_form_goes_by_the_kind_unless_another_is_asked_for() {
         ("a.ts", Some("text"), Err(ImportRefused::NotKept("text"))),
         ("a.bin", None, Ok(Form::Buffer)),
         ("a.bin", Some("bytes"), Ok(Form::Bytes)),
-        ("a.wasm", None, Err(ImportRefused::WebAssembly)),
+        ("a.wasm", None, Ok(Form::WebAssembly)),
         ("a.wasm", Some("bytes"), Ok(Form::Bytes)),
         ("a.js.map", None, Err(ImportRefused::SourceMap)),
         ("a.cjs", None, Err(ImportRefused::CommonJs)),

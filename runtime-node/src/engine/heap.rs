@@ -148,7 +148,8 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    fn grow(&mut self, more: usize) -> bool {
+    /// Counts so many more, if there is room for them, and says so.
+    pub(super) fn grow(&mut self, more: usize) -> bool {
         let granted = self.budget.reserve_quietly(more);
         self.bytes += if granted { more } else { 0 };
         granted

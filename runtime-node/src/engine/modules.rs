@@ -3,12 +3,14 @@
 //! ```text
 //!  import x from "./a.json" with { type: "json" }
 //!     └─► find ─► Key: "a.json" as JSON ─► load ─┬─ code: compiled, from bytecode if there is some
-//!                                                └─ a value: a synthetic module (values)
+//!                                                ├─ a value: a synthetic module (values)
+//!                                                └─ of Node.js: one too (builtin)
 //! ```
 //!
 //! What a specifier means, and what importing a module gives, is decided in [`tenon_proto::module`]. `import()` takes the
 //! same way. Nothing outside of the revision can be imported.
 
+pub(super) mod builtin;
 mod values;
 
 use std::num::NonZeroI32;
@@ -209,7 +211,12 @@ fn find(
     }
     let specifier = specifier.to_rust_string_lossy(scope);
     let Some(name) = resolve(referrer, &specifier, |name| state.revision.modules.contains_key(name)) else {
-        throw(scope, &format!("Cannot find module \"{specifier}\" imported from \"{referrer}\""));
+        let found = builtin::find(state, &specifier);
+        if let Ok(Some(key)) = found {
+            return Some(key);
+        }
+        let why = found.err().map(|not| format!(": {not}")).unwrap_or_default();
+        throw(scope, &format!("Cannot find module \"{specifier}\" imported from \"{referrer}\"{why}"));
         return None;
     };
     let form = type_attribute(attributes).and_then(|type_| ModuleKind::of(&name).form(type_.as_deref()));
@@ -232,13 +239,16 @@ fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, key: &Key) -> Optio
     if let Some(module) = realm.modules.borrow().made.get(key) {
         return Some(v8::Local::new(scope, module));
     }
-    let Some(content) = state.revision.modules.get(&key.name) else {
-        throw(scope, &format!("There is no module \"{}\"", key.name));
-        return None;
-    };
-    let module = match key.form {
-        Form::Code => compile(scope, &realm, &key.name, content)?,
-        Form::Json | Form::Text | Form::Buffer | Form::Bytes => values::module(scope, &key.name)?,
+    let module = match (key.form, state.revision.modules.get(&key.name)) {
+        (Form::Builtin, _) => builtin::module(scope, &realm, &key.name)?,
+        (_, None) => {
+            throw(scope, &format!("There is no module \"{}\"", key.name));
+            return None;
+        }
+        (Form::Code, Some(content)) => compile(scope, &realm, &key.name, content)?,
+        (Form::Json | Form::Text | Form::Buffer | Form::Bytes | Form::WebAssembly, Some(_)) => {
+            values::module(scope, &key.name)?
+        }
     };
     realm.modules.borrow_mut().insert(module.get_identity_hash(), key, v8::Global::new(scope, module));
     Some(module)

@@ -20,6 +20,7 @@ use futures::task::AtomicWaker;
 use rustc_hash::FxHashMap;
 
 use super::flags::FLAGS;
+use super::wasm;
 
 /// Initialises V8 for the process. Idempotent.
 ///
@@ -29,6 +30,7 @@ pub fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         v8::V8::set_flags_from_string(FLAGS);
+        wasm::pages::watch();
         // V8 itself would open and read a file for each isolate's hash seed.
         v8::V8::set_entropy_source(|bytes| getrandom::fill(bytes).is_ok());
         let platform = v8::new_custom_platform(background_threads(), false, false, Router).make_shared();

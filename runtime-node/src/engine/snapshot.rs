@@ -15,6 +15,8 @@ include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 /// The most source text that may be compiled while a Worker runs, in UTF-16 units: far more than a template engine makes.
 const EVALUATED: usize = 1 << 20;
 
+// `LATE`, made with it: the names of those that are not in the snapshot, and their places among the texts.
+
 /// Where `build.rs` left the context: the first that is not V8's default, of which alone V8 says whether it could be made.
 const CONTEXT: usize = 0;
 
@@ -49,6 +51,27 @@ fn lazy(
     }
 }
 
+/// What a file of `src/js` evaluates to that is not in the snapshot. `None` when that threw, or there is none of that name.
+pub(super) fn late<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::Local<'s, v8::Value>> {
+    let (_, place) = LATE.iter().find(|(late, _)| *late == name)?;
+    let resource = v8::String::new(scope, &format!("tenon:{name}"))?.into();
+    let text = v8::String::new_from_onebyte_const(scope, &SOURCES[*place])?;
+    let origin = v8::ScriptOrigin::new(scope, resource, 0, 0, false, 0, None, false, false, false, None);
+    v8::Script::compile(scope, text, Some(&origin))?.run(scope)
+}
+
+/// Makes such a property, which no snapshot has, of one more name that `later.js` or `node.js` knows.
+pub(super) fn define_lazy(
+    scope: &mut v8::PinScope<'_, '_>,
+    object: v8::Local<'_, v8::Object>,
+    name: v8::Local<'_, v8::String>,
+) -> Option<bool> {
+    let nothing = v8::undefined(scope).into();
+    let [getting, setting] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
+    let attributes = v8::PropertyAttribute::DONT_ENUM;
+    object.set_lazy_data_property_with_data(scope, name.into(), lazy, nothing, attributes, getting, setting)
+}
+
 /// One more context as the snapshot has it. `None` when the heap is full.
 pub(super) fn context<'s>(scope: &mut v8::PinScope<'s, '_, ()>) -> Option<v8::Local<'s, v8::Context>> {
     v8::Context::from_snapshot(scope, CONTEXT, v8::ContextOptions::default())
@@ -60,7 +83,7 @@ pub(super) fn internal<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local
 }
 
 /// Gives a new context our `console` in place of the one that V8 defines in every context, and takes from it:
-/// - `WebAssembly`, whose memory is outside of both the heap limit and the buffer budget, and can be shared;
+/// - `WebAssembly`, in whose place `wasm.js` puts, when it is wanted, one that keeps to the isolate's limits;
 /// - `Atomics`, which is of no use without shared memory;
 /// - `eval` and `Function` of more source text than [`EVALUATED`]: the parser's memory is outside of the heap limit, and
 ///   its work cannot be terminated.
@@ -74,10 +97,13 @@ pub(super) fn replace_what_v8_adds(
     let key = v8::String::new(scope, "console")?;
     let console = internal.get(scope, key.into())?;
     global.define_own_property(scope, key.into(), console, v8::PropertyAttribute::DONT_ENUM)?;
-    for name in ["Atomics", "WebAssembly"] {
-        let key = v8::String::new(scope, name)?;
-        global.delete(scope, key.into()).filter(|deleted| *deleted)?;
-    }
+    let key = v8::String::new(scope, "Atomics")?;
+    global.delete(scope, key.into()).filter(|deleted| *deleted)?;
+    let key = v8::String::new(scope, "WebAssembly")?;
+    let native = global.get(scope, key.into())?;
+    global.delete(scope, key.into()).filter(|deleted| *deleted)?;
+    internal.set(scope, key.into(), native)?;
+    define_lazy(scope, global, key)?;
     // V8 asks only where it is not allowed anyway.
     scope.get_current_context().set_allow_generation_from_strings(false);
     scope.set_modify_code_generation_from_strings_callback(on_code_generation);

@@ -15,7 +15,7 @@ use super::platform::{Foreground, Tasks};
 use super::realm::Realm;
 use super::rejections::on_promise_reject;
 use super::turn::Exited;
-use super::{modules, snapshot};
+use super::{modules, snapshot, wasm};
 
 /// A heap limit below this would not hold the built-in JavaScript and room to collect garbage in.
 const LEAST_HEAP: usize = 8 << 20;
@@ -53,12 +53,14 @@ impl Spare {
         isolate.add_message_listener(on_message);
         isolate.set_host_initialize_import_meta_object_callback(modules::on_import_meta);
         isolate.set_host_import_module_dynamically_callback(modules::on_dynamic_import);
+        isolate.set_allow_wasm_code_generation_callback(wasm::on_code_generation);
         let realm = {
             v8::scope!(let scope, &mut isolate);
             Realm::make(scope).expect("a new heap has room for a realm")
         };
         let handle = isolate.thread_safe_handle();
-        let vm = Vm { realm, ready: None, isolate: Exited::new(isolate), handle, guard, tasks };
+        let memories = wasm::pages::Account::new(&buffers);
+        let vm = Vm { realm, ready: None, isolate: Exited::new(isolate), handle, guard, memories, tasks };
         Self { vm, foreground, buffers }
     }
 }

@@ -28,6 +28,7 @@ use super::platform::Tasks;
 use super::realm::{Hooks, Realm};
 use super::rejections;
 use super::turnstile::Pass;
+use super::wasm;
 
 /// How often the end of a turn looks for tasks of V8 that its own tasks have posted.
 const TASK_ROUNDS: usize = 8;
@@ -70,7 +71,7 @@ impl Isolate {
             return Err(Stop::Limit);
         }
         let mut entered = Entered::enter(self.vm.borrow_mut());
-        let vm = &mut *entered.0;
+        let vm = &mut *entered.vm;
         let realm = who.and_then(|who| state.realm_of(who)).unwrap_or_else(|| Rc::clone(&vm.realm));
         let standstill = Standstill::begin();
         let watch = self.engine.post.arm(vm.handle.clone(), budget, vm.guard.exhausted());
@@ -137,7 +138,7 @@ impl Isolate {
         }
         let (found, exhausted) = {
             let mut entered = Entered::enter(self.vm.borrow_mut());
-            let vm = &mut *entered.0;
+            let vm = &mut *entered.vm;
             v8::scope!(let scope, &mut *vm.isolate);
             (look(scope, &vm.realm), vm.guard.is_exhausted())
         };
@@ -176,21 +177,25 @@ fn thrown(scope: &mut v8::PinnedRef<'_, v8::TryCatch<'_, '_, v8::HandleScope<'_>
 }
 
 /// An isolate that this thread is inside of. Leaves when dropped.
-struct Entered<'a>(RefMut<'a, Vm>);
+struct Entered<'a> {
+    vm: RefMut<'a, Vm>,
+    _memories: wasm::pages::Entered,
+}
 
 impl<'a> Entered<'a> {
     fn enter(vm: RefMut<'a, Vm>) -> Self {
         // SAFETY: an isolate belongs to one thread, its `Rc` sees to that, and the exclusive borrow to there being
         // one turn at a time; `drop` leaves it on every way out.
         unsafe { vm.isolate.enter() };
-        Self(vm)
+        let memories = vm.memories.enter();
+        Self { vm, _memories: memories }
     }
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         // SAFETY: entered in `enter`; what is entered within a turn is left within it.
-        unsafe { self.0.isolate.exit() };
+        unsafe { self.vm.isolate.exit() };
     }
 }
 

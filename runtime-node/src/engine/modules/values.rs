@@ -10,6 +10,7 @@ use super::{realm, text, throw};
 use crate::engine::collection::make_room;
 use crate::engine::state::State;
 use crate::engine::string::array_of;
+use crate::engine::wasm;
 
 /// What some editors begin a UTF-8 file with. No part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -47,7 +48,7 @@ fn value<'s>(scope: &mut v8::PinScope<'s, '_>, module: v8::Local<'s, v8::Module>
     let (form, content) = content.expect("a module is made of the revision's content and known from then on");
     drop(modules);
     match form {
-        Form::Code => unreachable!("code is compiled"),
+        Form::Code | Form::Builtin => unreachable!("it is not made of a content's value"),
         Form::Text => Some(string(scope, content)?.into()),
         Form::Json => {
             let parse = v8::Local::new(scope, &realm.hooks.json);
@@ -55,6 +56,7 @@ fn value<'s>(scope: &mut v8::PinScope<'s, '_>, module: v8::Local<'s, v8::Module>
             parse.call(scope, undefined, &[text])
         }
         Form::Bytes => Some(bytes(scope, content)?.into()),
+        Form::WebAssembly => wasm::module(scope, &realm, content),
         Form::Buffer => Some(bytes(scope, content)?.buffer(scope)?.into()),
     }
 }

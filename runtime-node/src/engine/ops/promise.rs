@@ -13,7 +13,7 @@ use crate::engine::state::{Settle, State};
 
 /// What a native function throws, or rejects its promise with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Thrown {
+pub(in crate::engine) enum Thrown {
     /// A `TypeError`.
     Type(Cow<'static, str>),
     /// A `RangeError`.
@@ -55,7 +55,7 @@ impl Thrown {
     }
 
     /// Has the function that is running throw it.
-    pub(super) fn throw(&self, scope: &mut v8::PinScope<'_, '_>) {
+    pub(in crate::engine) fn throw(&self, scope: &mut v8::PinScope<'_, '_>) {
         if let Some(exception) = self.value(scope) {
             scope.throw_exception(exception);
         }
@@ -63,7 +63,7 @@ impl Thrown {
 }
 
 /// What was to be allocated does not fit into the isolate's memory.
-pub(super) fn out_of_memory() -> Thrown {
+pub(in crate::engine) fn out_of_memory() -> Thrown {
     Thrown::range_error("It does not fit into the Worker's memory")
 }
 

@@ -1,0 +1,180 @@
+//! The native half of `wasm.js`: modules on their way to V8.
+//!
+//! ```text
+//!  wasmOpen(bytes) ─► n ─► wasmStep(n) … ─► wasmAdmit(n) ─┬─► wasmCompile(n) ──────┬─► wasmKeep(n) ─► wasmClose(n)
+//!                                                        └─► wasmBytes(n), for V8 ─┘
+//! ```
+//!
+//! What is wrong with a module is returned, as text; what goes beyond the Worker's memory is thrown.
+
+use rustc_hash::FxHashMap;
+
+use super::bytes as contents;
+use super::promise::out_of_memory;
+use crate::engine::collection::make_room;
+use crate::engine::heap::Counted;
+use crate::engine::state::slot;
+use crate::engine::string::array_of;
+use crate::engine::wasm::check::{Check, Facts, MODULE};
+use crate::engine::wasm::code::Code;
+use crate::engine::wasm::compiled::Compiled;
+use crate::engine::wasm::{Text, admit as admit_module};
+
+/// An isolate's modules that are on their way.
+#[derive(Default)]
+pub(in crate::engine) struct Opened {
+    made: u32,
+    by_number: FxHashMap<u32, Module>,
+}
+
+struct Module {
+    text: Text,
+    check: Option<Check>,
+    facts: Facts,
+    code: Option<Code>,
+}
+
+impl Opened {
+    pub(in crate::engine) fn add(&mut self, text: Text) -> u32 {
+        self.made = self.made.wrapping_add(1);
+        let module = Module { text, check: Some(Check::new()), facts: Facts::default(), code: None };
+        self.by_number.insert(self.made, module);
+        self.made
+    }
+}
+
+fn opened<'a>(scope: &'a mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) -> Option<&'a mut Module> {
+    let number = args.get(0).uint32_value(scope)?;
+    slot::<Opened>(scope).by_number.get_mut(&number)
+}
+
+/// `wasmHasRoom(n)` → whether so many bytes fit beside what the Worker has.
+pub(super) fn has_room(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    // Floating point saturates.
+    let bytes = args.get(0).number_value(scope).unwrap_or_default() as usize;
+    result.set_bool(make_room(scope, bytes).is_some());
+}
+
+/// `wasmOpen(view)` → a number for a copy of what it shows; text when that is too long.
+pub(super) fn open(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
+    let length = view.byte_length();
+    if length > MODULE {
+        say(scope, &mut result, &format!("the module has {length} bytes, which is more than {MODULE}"));
+        return;
+    }
+    let counted = make_room(scope, length).and_then(|budget| budget.count(contents::read(view, <[u8]>::to_vec)));
+    match counted {
+        Some(counted) => result.set_uint32(slot::<Opened>(scope).add(Text::Copied(counted))),
+        None => out_of_memory().throw(scope),
+    }
+}
+
+/// `wasmStep(n)` → whether it is valid; undefined while nobody knows; text when it may not be compiled.
+pub(super) fn step(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Some(module) = opened(scope, &args) else { return };
+    let Some(check) = module.check.as_mut() else { return };
+    match check.step(module.text.as_ref()) {
+        Ok(None) => {}
+        Ok(Some(facts)) => {
+            module.facts = facts;
+            result.set_bool(true);
+        }
+        Err(refused) => say(scope, &mut result, &refused.to_string()),
+    }
+}
+
+/// `wasmAdmit(n)` → whether what is valid may be compiled; text when not.
+pub(super) fn admit(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Some(module) = opened(scope, &args) else { return };
+    let facts = module.facts;
+    let Some(check) = module.check.take() else { return };
+    match admit_module(scope, check, &facts) {
+        Ok(Some(code)) => {
+            opened(scope, &args).expect("nothing has closed it").code = Some(code);
+            result.set_bool(true);
+        }
+        Ok(None) => out_of_memory().throw(scope),
+        Err(refused) => say(scope, &mut result, &refused.to_string()),
+    }
+}
+
+/// `wasmCompile(n)` → what V8 makes of it, or it throws.
+pub(super) fn compile(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Some(module) = opened(scope, &args) else { return };
+    let (text, facts) = (std::mem::take(&mut module.text), module.facts);
+    let Some(object) = v8::WasmModuleObject::compile(scope, text.as_ref()) else { return };
+    if let Text::Revision(_) = text
+        && let Some(compiled) = scope.get_slot::<Compiled>()
+    {
+        compiled.add(object.get_compiled_module(), facts);
+    }
+    result.set(object.into());
+}
+
+/// `wasmBytes(n)` → the copy, as a Uint8Array.
+pub(super) fn bytes(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Some(module) = opened(scope, &args) else { return };
+    let text = std::mem::take(&mut module.text);
+    match counted(scope, text) {
+        Some(counted) => {
+            if let Some(array) = array_of(scope, counted) {
+                result.set(array.into());
+            }
+        }
+        None => out_of_memory().throw(scope),
+    }
+}
+
+fn counted(scope: &mut v8::PinScope<'_, '_>, text: Text) -> Option<Counted> {
+    match text {
+        Text::Copied(counted) => Some(counted),
+        Text::Revision(bytes) => make_room(scope, bytes.len())?.count(bytes.to_vec()),
+    }
+}
+
+/// `wasmKeep(n)` → an array buffer that stands for what V8 has of it, and is to be there for as long.
+pub(super) fn keep(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Some(code) = opened(scope, &args).and_then(|module| module.code.take()) else { return };
+    result.set(v8::ArrayBuffer::with_backing_store(scope, &code.into_backing_store().make_shared()).into());
+}
+
+/// `wasmClose(n)` forgets it.
+pub(super) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+    let number = args.get(0).uint32_value(scope).unwrap_or_default();
+    slot::<Opened>(scope).by_number.remove(&number);
+}
+
+fn say(scope: &mut v8::PinScope<'_, '_>, result: &mut v8::ReturnValue<'_>, text: &str) {
+    if let Some(text) = v8::String::new(scope, text) {
+        result.set(text.into());
+    }
+}

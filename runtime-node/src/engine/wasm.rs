@@ -1,0 +1,100 @@
+//! WebAssembly within an isolate's limits.
+//!
+//! ```text
+//!  bytes ──► Check: valid, bounded (in steps) ──► types, code: counted ──► V8 compiles, each function when it is called
+//!                                                                            │
+//!  instances ──► pages: every page of every memory is counted ◄──────────────┘
+//! ```
+//!
+//! V8 has WebAssembly, but neither its memory limit nor its termination covers all of it. What is missing is here:
+//!
+//! - [`check`]: what V8 would do for a module is bounded before it does any of it;
+//! - [`types`] and [`code`]: what it keeps outside of its heap is charged, and kept away from where it ends the process;
+//! - [`compiled`]: what has been compiled of a revision's modules is there for its other isolates;
+//! - [`pages`]: what programs have as their memory counts as array buffers do, and grows only as far as they may.
+//!
+//! The rest is in flags (see `flags.rs`) and in `src/js/wasm.js`, which has the interfaces: V8 compiles on the thread of
+//! the isolate, in its turn, and nowhere else. Running code is terminated at loops and calls, like JavaScript.
+
+pub(super) mod check;
+pub(super) mod code;
+pub(super) mod compiled;
+pub(super) mod pages;
+pub(super) mod types;
+
+use check::{Check, Facts, Refused};
+use code::Code;
+
+use bytes::Bytes;
+
+use super::collection::make_room;
+use super::heap::Counted;
+use super::ops;
+use super::ops::wasm::Opened;
+use super::realm::Realm;
+use super::state::slot;
+
+/// The bytes of a module.
+pub(super) enum Text {
+    /// A Worker's, copied: it may go on writing to its own.
+    Copied(Counted),
+    /// Of a module of the Worker's revision.
+    Revision(Bytes),
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::Revision(Bytes::new())
+    }
+}
+
+impl AsRef<[u8]> for Text {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Copied(counted) => counted.as_ref(),
+            Self::Revision(bytes) => bytes,
+        }
+    }
+}
+
+/// V8 compiles what has passed the check, whoever asks.
+#[allow(unsafe_code)] // V8's own signature.
+pub(super) unsafe extern "C" fn on_code_generation(
+    _: v8::Local<'_, v8::Context>,
+    _: v8::Local<'_, v8::String>,
+) -> bool {
+    true
+}
+
+/// Counts what V8 will keep of a module that is about to be compiled.
+///
+/// # Errors
+/// When its types are too many. `Ok(None)` when there is no memory for it.
+pub(super) fn admit(scope: &mut v8::PinScope<'_, '_>, check: Check, facts: &Facts) -> Result<Option<Code>, Refused> {
+    types::remember(&check.into_types(), slot::<types::Added>(scope))?;
+    Ok(make_room(scope, facts.memory()).and_then(|budget| Code::charge(facts, &budget)))
+}
+
+/// The `WebAssembly.Module` of a module of the Worker's revision. `None` when that threw.
+pub(super) fn module<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    realm: &Realm,
+    text: &Bytes,
+) -> Option<v8::Local<'s, v8::Value>> {
+    let hook = v8::Local::new(scope, &realm.hooks.wasm);
+    let undefined = v8::undefined(scope).into();
+    let compiled =
+        scope.get_slot::<compiled::Compiled>().expect("every isolate gets its shard's when it is made").clone();
+    let Some((module, facts)) = compiled.find(text) else {
+        let number = slot::<Opened>(scope).add(Text::Revision(text.clone()));
+        let number = v8::Integer::new_from_unsigned(scope, number).into();
+        return hook.call(scope, undefined, &[number]);
+    };
+    let Some(code) = make_room(scope, facts.memory()).and_then(|budget| Code::charge(&facts, &budget)) else {
+        ops::promise::out_of_memory().throw(scope);
+        return None;
+    };
+    let module = v8::WasmModuleObject::from_compiled_module(scope, &module)?;
+    let kept = v8::ArrayBuffer::with_backing_store(scope, &code.into_backing_store().make_shared());
+    hook.call(scope, undefined, &[undefined, module.into(), kept.into()])
+}

@@ -1,0 +1,151 @@
+//! Modules are written by hand: sections of LEB128 numbers.
+
+use super::*;
+
+fn number(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = (number % 128) as u8;
+        number /= 128;
+        if number == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 128);
+    }
+}
+
+fn section(id: u8, count: usize, content: &[u8]) -> Vec<u8> {
+    let content = [&number(count), content].concat();
+    [&[id][..], &number(content.len()), &content].concat()
+}
+
+fn module(sections: &[Vec<u8>]) -> Vec<u8> {
+    [b"\0asm\x01\0\0\0", &sections.concat()[..]].concat()
+}
+
+/// A module with one function without parameters and results.
+fn function(locals: usize, code: &[u8]) -> Vec<u8> {
+    let body = [&[1][..], &number(locals), &[0x7f], code, &[0x0b]].concat();
+    let body = [&number(body.len()), &body[..]].concat();
+    module(&[section(1, 1, &[0x60, 0, 0]), section(3, 1, &[0]), section(10, 1, &body)])
+}
+
+/// How many steps it took, and what came of it.
+fn check(bytes: &[u8]) -> (usize, Result<Facts, Refused>) {
+    let mut check = Check::new();
+    for step in 1.. {
+        match check.step(bytes) {
+            Ok(None) => {}
+            Ok(Some(facts)) => return (step, Ok(facts)),
+            Err(refused) => return (step, Err(refused)),
+        }
+    }
+    unreachable!("it comes to an end")
+}
+
+fn too_many(what: &'static str, most: u64) -> Result<Facts, Refused> {
+    Err(Refused::TooMany { what: what.into(), most })
+}
+
+#[test]
+fn a_valid_module_passes_and_is_measured() {
+    let (steps, facts) = check(&function(1, &[0x01; 100]));
+    let facts = facts.unwrap();
+    assert_eq!((steps, facts.code, facts.entries), (1, 104, 3));
+    assert!(facts.memory() > facts.size);
+    assert_eq!(check(&module(&[])).1.unwrap().size, 8);
+}
+
+#[test]
+fn a_long_function_takes_many_steps_and_comes_to_the_same() {
+    let (steps, facts) = check(&function(1, &vec![0x01; 500_000]));
+    assert!(steps >= 500_000 / STEP as usize, "{steps}");
+    assert!(facts.is_ok());
+    let invalid = [&vec![0x01; 500_000][..], &[0x6a]].concat();
+    assert!(matches!(check(&function(1, &invalid)), (2.., Err(Refused::Invalid { .. }))));
+}
+
+#[test]
+fn what_is_malformed_says_where() {
+    let at = |bytes: &[u8]| match check(bytes).1 {
+        Err(Refused::Invalid { offset, .. }) => offset,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(at(b""), 0);
+    assert_eq!(at(b"\0asm\x02\0\0\0"), 4);
+    assert_eq!(at(&[&module(&[])[..], &[1]].concat()), 9);
+}
+
+#[test]
+fn memory_that_is_shared_is_refused_by_name() {
+    assert_eq!(check(&module(&[section(5, 1, &[3, 1, 1])])).1, Err(Refused::Shared));
+    assert_eq!(check(&module(&[section(2, 1, &[1, b'm', 1, b'm', 2, 3, 1, 1])])).1, Err(Refused::Shared));
+}
+
+#[test]
+fn each_list_has_its_bound() {
+    let types = [0x60, 0, 0].repeat(20_001);
+    assert_eq!(check(&module(&[section(1, 20_001, &types)])).1, too_many("types", 20_000));
+    let import = [0, 0, 2, 0, 0];
+    assert_eq!(check(&module(&[section(2, 10_001, &import.repeat(10_001))])).1, too_many("imports", 10_000));
+    let memories = [0, 0].repeat(17);
+    assert_eq!(check(&module(&[section(5, 17, &memories)])).1, too_many("memories", 16));
+    let tables: Vec<u8> = [&[0x70, 0][..], &number(1 << 15)].concat().repeat(33);
+    assert_eq!(check(&module(&[section(4, 33, &tables)])).1, too_many("places in its tables", PLACES));
+    let many = [&[0x60][..], &number(256), &[0x7f; 256], &[0]].concat();
+    assert_eq!(check(&module(&[section(1, 1, &many)])).1, too_many("parameters of a function", 255));
+    let many = [&[0x60, 0][..], &number(65), &[0x7f; 65]].concat();
+    assert_eq!(check(&module(&[section(1, 1, &many)])).1, too_many("results of a function", 64));
+    assert_eq!(check(&function(1, &vec![0x01; BODY])).1, too_many("bytes in a function", BODY as u64));
+    // In one group.
+    let group = [&[0x4e][..], &number(20_001), &types].concat();
+    assert_eq!(check(&module(&[section(1, 1, &group)])).1, too_many("types", 20_000));
+}
+
+#[test]
+fn many_branches_over_many_locals_are_too_complex() {
+    // `block end`: 40,000 places each time.
+    let few = function(40_000, &[0x02, 0x40, 0x0b].repeat(100));
+    let many = function(40_000, &[0x02, 0x40, 0x0b].repeat(1_000));
+    assert!(check(&few).1.is_ok());
+    assert_eq!(check(&many).1, Err(Refused::TooComplex(0)));
+}
+
+#[test]
+fn blocks_within_blocks_over_a_high_stack_are_too_complex() {
+    let nested = |depth: usize, values: usize| {
+        [[0x41, 0].repeat(values), [0x03, 0x40].repeat(depth), vec![0x0b; depth], vec![0x1a; values]].concat()
+    };
+    assert!(check(&function(1, &nested(200, 1_000))).1.is_ok());
+    assert_eq!(check(&function(1, &nested(2_000, 2_000))).1, Err(Refused::TooComplex(0)));
+}
+
+#[test]
+fn unusual_work_is_charged_as_code() {
+    let usual = check(&function(1, &[0x02, 0x40, 0x0b].repeat(500))).1.unwrap();
+    let unusual = check(&function(2_000, &[0x02, 0x40, 0x0b].repeat(500))).1.unwrap();
+    assert!(unusual.memory() > 10 * usual.memory(), "{} {}", unusual.memory(), usual.memory());
+}
+
+#[test]
+fn types_are_remembered_once() {
+    let bytes = module(&[section(1, 3, &[0x60, 1, 0x7c, 4, 0x7c, 0x7d, 0x7e, 0x7f].repeat(3))]);
+    let groups = |bytes: &[u8]| {
+        let mut check = Check::new();
+        while check.step(bytes).unwrap().is_none() {}
+        check.into_types()
+    };
+    assert_eq!(groups(&bytes).len(), 3);
+    let mut added = types::Added::default();
+    types::remember(&groups(&bytes), &mut added).unwrap();
+    let before = added.count();
+    types::remember(&groups(&bytes), &mut added).unwrap();
+    assert_eq!(added.count(), before);
+    // A type that refers to another is another in another module.
+    let first = module(&[section(1, 2, &[0x60, 0, 0, 0x60, 1, 0x64, 0, 0])]);
+    let second = module(&[section(1, 2, &[0x60, 0, 1, 0x7b, 0x60, 1, 0x64, 0, 0])]);
+    let names = |bytes: &[u8]| groups(bytes).into_iter().map(|group| format!("{group:?}")).collect::<Vec<_>>();
+    assert_ne!(names(&first)[1], names(&second)[1]);
+    assert_eq!(names(&first), names(&first));
+}

@@ -1,0 +1,231 @@
+//! The memory of WebAssembly programs, counted page by page.
+//!
+//! ```text
+//!  new Memory, new Instance ──► V8 ──► mmap, no access, 8 GiB ──┐
+//!  memory.grow ───────────────► V8 ──► mprotect, read and write ┼──► here ──► the system
+//!  the last reference is gone ► V8 ──► munmap ──────────────────┘      │
+//!                                                           the isolate's budget says no: ENOMEM
+//! ```
+//!
+//! V8 takes this memory from the operating system and from no allocator that could be given to it, and tells nobody. But
+//! how it does is distinct. With its trap handler on, each memory is a reservation of [`RESERVATION`] at least, of which
+//! pages are made accessible from the beginning as the memory grows; an access beyond them is a fault that becomes a trap.
+//! Nothing else maps so much without access while JavaScript runs. So these system functions are ours in this
+//! program: the linker resolves V8's calls of them to the definitions here, which pass on what is not such a reservation.
+//! Where the budget refuses, V8 is told that there is no memory: `memory.grow` gives −1 at once, and a memory that cannot
+//! be made is a `RangeError`, after a collection to see whether it might.
+//!
+//! Whose reservation it is goes by who is inside of which isolate: [`Account::enter`].
+
+#![allow(unsafe_code)] // Defines functions of the C library, and calls the system.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::engine::heap::{BufferBudget, Charge};
+
+/// What V8 reserves for a memory: with addresses of 32 bits this, of 64 bits twice this.
+const RESERVATION: usize = 8 << 30;
+
+/// What it aligns them to: a page of WebAssembly.
+const PAGE: usize = 64 << 10;
+
+/// The memories of an isolate. Programs have one or two; this is for one that makes a new one for each request.
+const MEMORIES: usize = 64;
+
+/// What a memory without pages costs the system, in bytes.
+const MEMORY: usize = 64 << 10;
+
+/// The memories of all isolates, in reservations: 48 of the 128 TiB of addresses that a process has, and a fifth of the
+/// mappings.
+const RESERVATIONS: usize = 6_000;
+
+/// What an isolate's memories are counted against.
+pub(in crate::engine) struct Account {
+    budget: Arc<BufferBudget>,
+    memories: AtomicUsize,
+}
+
+thread_local! {
+    /// Of the isolate that this thread is inside of; null for none.
+    static ENTERED: Cell<*const Account> = const { Cell::new(ptr::null()) };
+}
+
+/// A memory.
+struct Region {
+    account: Arc<Account>,
+    reservations: usize,
+    /// From the beginning.
+    accessible: usize,
+    charge: Charge,
+}
+
+/// By address, which is all that the system functions know.
+static REGIONS: Mutex<BTreeMap<usize, Region>> = Mutex::new(BTreeMap::new());
+
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
+
+fn regions() -> MutexGuard<'static, BTreeMap<usize, Region>> {
+    // Nothing panics while it holds the lock.
+    REGIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has V8 make its reservations as this room knows them. Call before V8 is initialised.
+///
+/// # Panics
+/// When the program has been linked so that V8 calls other functions: no memory would be counted.
+pub(in crate::engine) fn watch() {
+    let ours = [mmap64 as *const c_void, mmap as _, mprotect as _, munmap as _];
+    let called = [libc::mmap64 as *const c_void, libc::mmap as _, libc::mprotect as _, libc::munmap as _];
+    assert!(ours == called, "the linker takes the functions of this room for those of the C library");
+    assert!(
+        v8::V8::enable_web_assembly_trap_handler(true),
+        "V8 can handle faults on every platform that it is built for"
+    );
+}
+
+impl Account {
+    pub(in crate::engine) fn new(budget: &Arc<BufferBudget>) -> Arc<Self> {
+        Arc::new(Self { budget: Arc::clone(budget), memories: AtomicUsize::new(0) })
+    }
+
+    /// What is reserved on this thread is counted here, until what is returned is dropped.
+    pub(in crate::engine) fn enter(self: &Arc<Self>) -> Entered {
+        let account = Arc::clone(self);
+        let before = ENTERED.replace(Arc::as_ptr(&account));
+        Entered { _account: account, before }
+    }
+
+    /// A memory without pages. `None` when there are too many.
+    fn open(self: &Arc<Self>, reservations: usize) -> Option<Region> {
+        let within = |most: usize, more: usize| move |now: usize| Some(now + more).filter(|then| *then <= most);
+        let charge = self.budget.charge(MEMORY)?;
+        let of_one = self.memories.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within(MEMORIES, 1));
+        of_one.ok()?;
+        let of_all = RESERVED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within(RESERVATIONS, reservations));
+        if of_all.is_err() {
+            self.memories.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(Region { account: Arc::clone(self), reservations, accessible: 0, charge })
+    }
+}
+
+impl Region {
+    /// Whether so many bytes from the beginning may be accessible.
+    fn grow(&mut self, accessible: usize) -> bool {
+        let more = accessible.saturating_sub(self.accessible);
+        let granted = more == 0 || (self.account.budget.has_room(more) && self.charge.grow(more));
+        self.accessible += if granted { more } else { 0 };
+        granted
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        self.account.memories.fetch_sub(1, Ordering::Relaxed);
+        RESERVED.fetch_sub(self.reservations, Ordering::Relaxed);
+    }
+}
+
+/// A thread is inside of an isolate.
+pub(in crate::engine) struct Entered {
+    _account: Arc<Account>,
+    before: *const Account,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        ENTERED.set(self.before);
+    }
+}
+
+/// The account of the isolate that this thread is inside of.
+fn entered() -> Option<Arc<Account>> {
+    let account = ENTERED.get();
+    if account.is_null() {
+        return None;
+    }
+    // SAFETY: it came from an `Arc` that `Entered` holds for as long as the pointer is there, on this thread.
+    unsafe {
+        Arc::increment_strong_count(account);
+        Some(Arc::from_raw(account))
+    }
+}
+
+fn out_of_memory() {
+    // SAFETY: gives the place of this thread's own.
+    unsafe { *libc::__errno_location() = libc::ENOMEM };
+}
+
+/// `mmap` of the C library (POSIX.1-2017), as programs call it that know files of more than 2 GiB.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off64_t,
+) -> *mut c_void {
+    // SAFETY: what the caller promised.
+    unsafe { mmap(address, length, protection, flags, file, offset) }
+}
+
+/// The same, as others call it.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    // SAFETY: what the caller promised, and what the system function is to be called with.
+    let map =
+        || unsafe { libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset) } as *mut c_void;
+    if length < RESERVATION || protection != libc::PROT_NONE {
+        return map();
+    }
+    let Some(account) = entered() else { return map() };
+    let Some(region) = account.open(length / RESERVATION) else {
+        out_of_memory();
+        return libc::MAP_FAILED;
+    };
+    let mapped = map();
+    if mapped != libc::MAP_FAILED {
+        // V8 asks for as much more as it may have to cut off at both ends.
+        regions().insert(mapped.addr().next_multiple_of(PAGE), region);
+    }
+    mapped
+}
+
+/// `mprotect` of the C library (POSIX.1-2017).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int {
+    if protection == libc::PROT_READ | libc::PROT_WRITE
+        && RESERVED.load(Ordering::Relaxed) > 0
+        && regions().get_mut(&address.addr()).is_some_and(|region| !region.grow(length))
+    {
+        out_of_memory();
+        return -1;
+    }
+    // SAFETY: what the caller promised, and what the system function is to be called with.
+    unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) as c_int }
+}
+
+/// `munmap` of the C library (POSIX.1-2017).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
+    // Before, because the address may be another's right after.
+    let region = if length < RESERVATION { None } else { regions().remove(&address.addr()) };
+    // SAFETY: what the caller promised, and what the system function is to be called with.
+    let unmapped = unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int };
+    drop(region);
+    unmapped
+}

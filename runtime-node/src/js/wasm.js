@@ -1,0 +1,237 @@
+// WebAssembly (the JavaScript Interface and the Web API of its specification), around what V8 has of it.
+//
+// V8's own namespace is `internal.WebAssembly`, where native code puts it before anything of a Worker runs. What compiles
+// is ours: every module is looked at natively, in steps, before V8 sees it (`wasm.rs`), and what V8 then keeps outside of
+// its heap is charged for as long as the module is there. Of the rest what goes beyond that is left out: memory that is
+// shared, buffers that grow (see arraybuffer.js), and functions that wait for promises, whose stacks nobody would count.
+//
+//   hooks.wasm(number, module, kept)   the module that native code has opened by that number; or takes one in that it has
+//                                      made of what another isolate has compiled
+(function (internal) {
+  "use strict";
+
+  const {
+    ObjectDefineProperty, ObjectGetOwnPropertyDescriptor, ObjectSetPrototypeOf, RangeError, ReflectConstruct,
+    ReflectDeleteProperty, RegExpPrototypeExec, SymbolToStringTag, TypeError, Uint8Array,
+    WeakMap, WeakMapPrototypeHas, WeakMapPrototypeSet, uncurryThis,
+  } = internal.primordials;
+  const { bufferSource, enforced, isObject, needs } = internal.webidl;
+  const { headers: { listOf, lookup }, body: { mixins, readBytes }, hooks, ops } = internal;
+
+  // Of Response, as they were made.
+  const response = {};
+  for (const { constructor: { name, prototype }, bodyOf } of mixins) {
+    if (name !== "Response") continue;
+    const getter = (key) => uncurryThis(ObjectGetOwnPropertyDescriptor(prototype, key).get);
+    response.bodyOf = bodyOf;
+    response.headersOf = getter("headers");
+    response.isOk = getter("ok");
+  }
+  const { bodyOf, headersOf, isOk } = response;
+
+  // The type itself, without parameters, between HTTP's tabs and spaces.
+  const WASM = /^[\t ]*application\/wasm[\t ]*$/i;
+
+  const PAGE = 65_536;
+
+  let imported = null;
+
+  function make() {
+    const native = internal.WebAssembly;
+    const {
+      CompileError, Exception, Global, Instance, JSTag, LinkError, Memory: NativeMemory, Module: NativeModule, RuntimeError,
+      Table, Tag,
+    } = native;
+
+    // Every module, with what its memory is charged by.
+    const modules = new WeakMap();
+    const isModule = (value) => isObject(value) && WeakMapPrototypeHas(modules, value);
+
+    function take(number, what) {
+      if (typeof number === "string") throw new CompileError(`${what}: ${number}`);
+      return number;
+    }
+
+    // What a BufferSource shows; a detached one shows nothing.
+    function bytesIn(source, what) {
+      let view;
+      try {
+        view = bufferSource(source);
+      } catch {
+        return new Uint8Array();
+      }
+      if (view === null) throw new TypeError(`${what}: the argument must be an ArrayBuffer or a view of one`);
+      return view;
+    }
+
+    // A number for a copy of the bytes.
+    const open = (source, what) => take(ops.wasmOpen(bytesIn(source, what)), what);
+
+    // Whether it is valid: true, or why not.
+    function look(number) {
+      let verdict;
+      do verdict = ops.wasmStep(number);
+      while (verdict === undefined);
+      return verdict;
+    }
+
+    function finish(number, options, newTarget, what) {
+      try {
+        take(look(number), what);
+        take(ops.wasmAdmit(number), what);
+        const { prototype } = newTarget;
+        // Options ask for functions that V8 brings along, and only its constructor knows them.
+        const module = options === undefined ? ops.wasmCompile(number)
+          : new NativeModule(ops.wasmBytes(number), options);
+        if (isObject(prototype) && prototype !== NativeModule.prototype) ObjectSetPrototypeOf(module, prototype);
+        WeakMapPrototypeSet(modules, module, ops.wasmKeep(number));
+        return module;
+      } finally {
+        ops.wasmClose(number);
+      }
+    }
+
+    imported = (number, module, kept) => {
+      if (module === undefined) return finish(number, undefined, NativeModule, "WebAssembly.Module()");
+      WeakMapPrototypeSet(modules, module, kept);
+      return module;
+    };
+
+    // ---- Classes
+
+    function Module(bytes) {
+      const what = "WebAssembly.Module()";
+      if (new.target === undefined) throw new TypeError("WebAssembly.Module must be invoked with 'new'");
+      needs(arguments.length, 1, what);
+      return finish(open(bytes, what), arguments[1], new.target, what);
+    }
+
+    const LARGEST = 2 ** 32 - 1;
+    function Memory(descriptor) {
+      const what = "WebAssembly.Memory()";
+      if (new.target === undefined) throw new TypeError("WebAssembly.Memory must be invoked with 'new'");
+      if (!isObject(descriptor)) throw new TypeError(`${what}: the argument must be a memory descriptor`);
+      // Once, in the order of Web IDL. V8 says the rest.
+      const { address } = descriptor;
+      const number = (value, name) =>
+        value === undefined || address === "i64" ? value : enforced(value, LARGEST, `${what}: ${name}`);
+      const copy = { __proto__: null, address, initial: number(descriptor.initial, "initial") };
+      copy.maximum = number(descriptor.maximum, "maximum");
+      if (descriptor.shared) {
+        throw new TypeError(`${what}: there is no memory that is shared between threads here; leave out 'shared'`);
+      }
+      // What V8 finds out ends the Worker.
+      const { initial } = copy;
+      if (typeof initial === "number" && !ops.wasmHasRoom(initial * PAGE)) {
+        throw new RangeError(`${what}: ${initial} pages do not fit into the Worker's memory`);
+      }
+      return ReflectConstruct(NativeMemory, [copy], new.target);
+    }
+
+    // Puts ours in V8's place, with what is on that.
+    function replace(constructor, of, statics) {
+      const { prototype } = of;
+      ObjectDefineProperty(constructor, "prototype", { __proto__: null, value: prototype, writable: false });
+      ObjectDefineProperty(prototype, "constructor", { __proto__: null, value: constructor });
+      for (let i = 0; i < statics.length; i++) {
+        ObjectDefineProperty(constructor, statics[i], ObjectGetOwnPropertyDescriptor(of, statics[i]));
+      }
+    }
+    replace(Module, NativeModule, ["imports", "exports", "customSections"]);
+    replace(Memory, NativeMemory, []);
+    ReflectDeleteProperty(NativeMemory.prototype, "toFixedLengthBuffer");
+    ReflectDeleteProperty(NativeMemory.prototype, "toResizableBuffer");
+
+    // ---- Functions. Those that give a promise do their work before, in the caller's turn, which it is charged to.
+
+    const instantiated = (module, imports) => ReflectConstruct(Instance, imports === undefined ? [module] : [module, imports]);
+
+    // The bytes of a response, once they are there.
+    async function bytesOf(source, what) {
+      const given = await source;
+      if (!internal.isResponse(given)) throw new TypeError(`${what}: the argument must be a Response or a promise of one`);
+      const type = lookup(listOf(headersOf(given)), "content-type");
+      if (type === null || RegExpPrototypeExec(WASM, type) === null) {
+        throw new TypeError(`${what}: the response's Content-Type is '${type ?? ""}', where application/wasm is due`);
+      }
+      if (!isOk(given)) throw new TypeError(`${what}: the response's status is not ok`);
+      return await readBytes(bodyOf(given));
+    }
+
+    const functions = {
+      async compile(source) {
+        const what = "WebAssembly.compile()";
+        needs(arguments.length, 1, what);
+        return finish(open(source, what), arguments[1], NativeModule, what);
+      },
+      async compileStreaming(source) {
+        const what = "WebAssembly.compileStreaming()";
+        needs(arguments.length, 1, what);
+        const options = arguments[1];
+        return finish(open(await bytesOf(source, what), what), options, NativeModule, what);
+      },
+      async instantiate(source, imports = undefined) {
+        const what = "WebAssembly.instantiate()";
+        needs(arguments.length, 1, what);
+        if (imports !== undefined && !isObject(imports)) {
+          throw new TypeError(`${what}: the imports must be an object`);
+        }
+        if (isModule(source)) {
+          await undefined;
+          return instantiated(source, imports);
+        }
+        const options = arguments[2];
+        const number = open(source, what);
+        const module = finish(number, options, NativeModule, what);
+        await undefined;
+        return { module, instance: instantiated(module, imports) };
+      },
+      async instantiateStreaming(source, imports = undefined) {
+        const what = "WebAssembly.instantiateStreaming()";
+        needs(arguments.length, 1, what);
+        if (imports !== undefined && !isObject(imports)) {
+          throw new TypeError(`${what}: the imports must be an object`);
+        }
+        const options = arguments[2];
+        const module = finish(open(await bytesOf(source, what), what), options, NativeModule, what);
+        return { module, instance: instantiated(module, imports) };
+      },
+      validate(bytes) {
+        const what = "WebAssembly.validate()";
+        needs(arguments.length, 1, what);
+        const number = ops.wasmOpen(bytesIn(bytes, what));
+        if (typeof number === "string") return false;
+        try {
+          return look(number) === true;
+        } finally {
+          ops.wasmClose(number);
+        }
+      },
+    };
+
+    // ---- The namespace
+
+    const WebAssembly = {};
+    const define = (key, value, more) =>
+      ObjectDefineProperty(WebAssembly, key, { __proto__: null, value, configurable: true, ...more });
+    for (const name of ["compile", "compileStreaming", "instantiate", "instantiateStreaming", "validate"]) {
+      const { [name]: value } = functions;
+      define(name, value, { writable: true, enumerable: true });
+    }
+    const classes = { Module, Instance, Memory, Table, Global, Tag, Exception, CompileError, LinkError, RuntimeError };
+    for (const name in classes) define(name, classes[name], { writable: true });
+    define("JSTag", JSTag, {});
+    define(SymbolToStringTag, "WebAssembly", {});
+    return { WebAssembly };
+  }
+
+  let made = null;
+  const all = () => (made ??= make());
+  // A property of the global object in which V8 has put its own already: `build.rs` is not to see it.
+  ObjectDefineProperty(internal.lazies, "WebAssembly", { __proto__: null, value: all });
+
+  hooks.wasm = (number, module, kept) => {
+    all();
+    return imported(number, module, kept);
+  };
+})
