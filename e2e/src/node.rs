@@ -51,6 +51,7 @@ impl Node {
     ///
     /// # Arguments
     /// * `name` - unique among all nodes, as a Pod's name would be.
+    /// * `router` - where its Workers' calls of one another go.
     /// * `namespace` - where its slice is: the operator's.
     ///
     /// # Errors
@@ -59,6 +60,7 @@ impl Node {
         name: &str,
         pool: &str,
         catalog: SocketAddr,
+        router: SocketAddr,
         cluster: &Cluster,
         namespace: &str,
         logs: &Path,
@@ -72,6 +74,7 @@ impl Node {
                 .args(["--shards", &SHARDS.to_string()])
                 .args(["--shard-port", &FIRST_SHARD_PORT.to_string()])
                 .args(["--catalog", &format!("http://{catalog}")])
+                .args(["--router", &format!("http://{router}")])
                 // Several nodes share this machine.
                 .arg("--no-pin");
         })?;

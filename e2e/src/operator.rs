@@ -21,17 +21,25 @@ impl Operator {
     ///
     /// # Arguments
     /// * `identity` - unique among the replicas.
+    /// * `router` - where schedules' calls go.
     /// * `namespace` - where its Lease is.
     ///
     /// # Errors
     /// When it does not become ready.
-    pub async fn start(identity: &str, cluster: &Cluster, namespace: &str, logs: &Path) -> anyhow::Result<Self> {
+    pub async fn start(
+        identity: &str,
+        cluster: &Cluster,
+        router: SocketAddr,
+        namespace: &str,
+        logs: &Path,
+    ) -> anyhow::Result<Self> {
         let address = address::free()?;
         let mut process = Process::spawn(identity, "tenon-operator", logs, |command| {
             command
                 .env("KUBECONFIG", cluster.kubeconfig())
                 .args(["--identity", identity])
                 .args(["--namespace", namespace])
+                .args(["--router-url", &format!("http://{router}")])
                 .args(["--admin-listen", &format!("{address}:9090")])
                 .args(["--catalog-listen", &format!("{address}:{CATALOG_PORT}")]);
         })?;

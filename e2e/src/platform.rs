@@ -9,6 +9,7 @@ use anyhow::ensure;
 use tokio::sync::Mutex;
 
 use crate::operator::CATALOG_PORT;
+use crate::router::INNER_PORT;
 use crate::{Answer, Cluster, Namespace, Node, Operator, Router, Service, await_condition};
 
 /// The pool of Workers that name none.
@@ -21,6 +22,8 @@ pub struct Platform {
     system: Namespace,
     logs: PathBuf,
     catalog: Service,
+    /// The routers' inner door.
+    inner: Service,
     operator: Mutex<Option<Operator>>,
     _nodes: [Node; 2],
     started: AtomicU32,
@@ -37,18 +40,23 @@ impl Platform {
         std::fs::create_dir_all(&logs)?;
 
         let catalog = Service::start(CATALOG_PORT).await?;
-        let operator = Operator::start("operator-0", &cluster, system.name(), &logs).await?;
+        let inner = Service::start(INNER_PORT).await?;
+        let door = inner.address();
+        let operator = Operator::start("operator-0", &cluster, door, system.name(), &logs).await?;
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
-        let start_node = async |name| Node::start(name, DEFAULT_POOL, address, &cluster, system.name(), &logs).await;
+        let start_node =
+            async |name| Node::start(name, DEFAULT_POOL, address, door, &cluster, system.name(), &logs).await;
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
         let router = Router::start("router", address, &logs).await?;
+        inner.set_backends(vec![router.inner_address()]);
         Ok(Self {
             cluster: cluster.clone(),
             router,
             system: system.clone(),
             logs: logs.clone(),
             catalog,
+            inner,
             operator: Mutex::new(Some(operator)),
             _nodes: nodes,
             started: AtomicU32::new(1),
@@ -78,7 +86,7 @@ impl Platform {
     /// Another replica, which stands by while the first one leads.
     pub async fn start_operator(&self) -> anyhow::Result<Operator> {
         let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
-        Operator::start(&identity, &self.cluster, self.system.name(), &self.logs).await
+        Operator::start(&identity, &self.cluster, self.inner.address(), self.system.name(), &self.logs).await
     }
 
     /// Whose catalog is served from now on, to those who come anew.
@@ -94,7 +102,8 @@ impl Platform {
     /// A node whose EndpointSlice is in the namespace of somebody else.
     pub async fn start_node_in(&self, namespace: &Namespace, pool: &str, suffix: &str) -> anyhow::Result<Node> {
         let name = format!("{pool}-{suffix}");
-        Node::start(&name, pool, self.catalog(), &self.cluster, namespace.name(), &self.logs).await
+        let (catalog, inner) = (self.catalog(), self.inner.address());
+        Node::start(&name, pool, catalog, inner, &self.cluster, namespace.name(), &self.logs).await
     }
 
     /// Waits until a GET of the host's root is answered with 200 and `body`.

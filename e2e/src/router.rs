@@ -5,6 +5,8 @@ use std::path::Path;
 
 use crate::{Connection, Process, address};
 
+pub const INNER_PORT: u16 = 8081;
+
 /// A running router.
 #[derive(Debug)]
 pub struct Router {
@@ -22,6 +24,7 @@ impl Router {
         let mut process = Process::spawn(name, "tenon-router", logs, |command| {
             command
                 .args(["--listen", &format!("{address}:8080")])
+                .args(["--inner-listen", &format!("{address}:{INNER_PORT}")])
                 .args(["--admin-listen", &format!("{address}:9090")])
                 .args(["--catalog", &format!("http://{catalog}")])
                 .args(["--threads", "2"]);
@@ -32,6 +35,11 @@ impl Router {
 
     pub fn address(&self) -> SocketAddr {
         (self.address, 8080).into()
+    }
+
+    /// Where nodes and operators come.
+    pub fn inner_address(&self) -> SocketAddr {
+        (self.address, INNER_PORT).into()
     }
 
     /// A connection that is not open yet.

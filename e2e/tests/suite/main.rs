@@ -1,6 +1,7 @@
 //! The tests across processes. `make test-e2e` runs them; `-- NAME` picks some.
 
 mod control_plane;
+mod handlers;
 mod health;
 mod kubectl;
 mod malformed;
@@ -33,6 +34,11 @@ fn main() -> anyhow::Result<ExitCode> {
         worker::of_two_workers_with_one_route_the_older_keeps_it,
         worker::a_handler_that_throws_does_not_show_its_details_to_the_caller,
         health::a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revision_comes,
+        handlers::a_worker_calls_another_on_another_node,
+        handlers::workers_that_call_one_another_in_a_loop_are_stopped,
+        handlers::a_time_that_was_missed_is_called_for_at_once_and_once,
+        handlers::a_scheduled_call_that_fails_is_told_by_an_event,
+        handlers::a_schedule_that_never_comes_is_told_while_the_worker_serves,
         kubectl::the_hello_example_is_applied_shown_described_and_deleted,
         node::a_killed_node_fails_only_what_had_begun_on_it,
         node::replacing_a_node_under_load_fails_nothing,
