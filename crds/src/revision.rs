@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::ByteString;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
@@ -39,15 +40,22 @@ pub struct WorkerRevisionSpec {
     /// Name of the Worker.
     #[schemars(length(min = 1, max = 63))]
     pub worker: String,
-    /// SHA-256 of what follows, in hexadecimal.
+    /// SHA-256 of what follows with the modules as their author wrote them, in hexadecimal.
     #[schemars(length(min = 64, max = 64), regex(pattern = "^[0-9a-f]{64}$"))]
     pub digest: String,
     #[schemars(length(min = 1, max = 253))]
     pub entrypoint: String,
+    /// As a node runs them: TypeScript has become JavaScript, under the same name, and a source map is beside it.
     #[schemars(schema_with = "schema::modules")]
     #[x_kube(validation = Rule::new("self.all(name, name.matches('^[-._/A-Za-z0-9]{1,253}$'))")
         .message("spec.modules: a name must have 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
     pub modules: BTreeMap<String, String>,
+    /// The modules that are not text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::binary_modules")]
+    #[x_kube(validation = Rule::new("self.all(name, name.matches('^[-._/A-Za-z0-9]{1,253}$'))")
+        .message("spec.binaryModules: a name must have 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
+    pub binary_modules: BTreeMap<String, ByteString>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::vars")]
     #[x_kube(validation = Rule::new(schema::all_names(name::BINDING))

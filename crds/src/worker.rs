@@ -139,7 +139,7 @@ pub struct Source {
     #[x_kube(validation = Rule::new(format!("self.all(name, size(name) <= 253 && name.matches('{}'))", name::MODULE))
         .message("spec.source.modules: a name must be a relative path of at most 253 letters, digits, dots, dashes and underscores, without . or .. segments"))]
     #[x_kube(validation = Rule::new("self.all(name, !name.matches('[.](wasm|bin|cjs|cts)$'))")
-        .message("spec.source.modules: a module here is text; put .wasm and .bin modules into the binaryData of a ConfigMap, and bundle .cjs modules"))]
+        .message("spec.source.modules: a module here must be text and no CommonJS: .wasm and .bin belong into the binaryData of a ConfigMap, .cjs has to be bundled"))]
     pub modules: Option<BTreeMap<String, String>>,
 
     /// A ConfigMap of the same namespace whose keys are the modules, in its data or, what is not text, its binaryData.

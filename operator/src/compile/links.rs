@@ -186,11 +186,12 @@ impl<'a> Links<'a> {
             return true;
         }
         // `export *` passes on everything but the default; of one of Node.js nobody here knows what that is.
-        let star = |star: &String| match resolve(file, star, |name| all.contains_key(name)) {
-            Some(star) => self.exports(all, &star, name, visited),
-            None => true,
-        };
-        name != "default" && visited.insert(file.to_owned()) && links.stars.iter().any(star)
+        name != "default"
+            && visited.insert(file.to_owned())
+            && links.stars.iter().any(|star| match resolve(file, star, |name| all.contains_key(name)) {
+                Some(star) => self.exports(all, &star, name, visited),
+                None => true,
+            })
     }
 }
 

@@ -38,6 +38,7 @@ fn snapshot_of(worker: &Worker, name: &str) -> WorkerRevision {
         digest: "0".repeat(64),
         entrypoint: "worker.js".to_owned(),
         modules: BTreeMap::from([("worker.js".to_owned(), "export default {}".to_owned())]),
+        binary_modules: BTreeMap::new(),
         vars: BTreeMap::new(),
         secrets: worker.spec.secrets.clone(),
         services: Vec::new(),

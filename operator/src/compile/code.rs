@@ -1,0 +1,124 @@
+//! One module of code: whether it will compile, what it asks of others, and the JavaScript that is made of it.
+
+use std::thread;
+
+use bytes::Bytes;
+use oxc_allocator::Allocator;
+use oxc_ast::ast::{Decorator, Program};
+use oxc_ast_visit::Visit;
+use oxc_diagnostics::OxcDiagnostic;
+use oxc_parser::{ParseOptions, Parser};
+use oxc_semantic::SemanticBuilder;
+use tenon_proto::module::ModuleKind;
+
+use super::CompileError;
+use super::links::ModuleLinks;
+use super::typescript::{self, Jsx};
+
+/// The parser, and what works on what it made, recurse for every level of nesting, and a level takes at least one byte of
+/// source (`[[[[…`). With so much stack for each byte no source can overflow it. It is address space: pages that an
+/// ordinary module never reaches are never touched.
+const BYTES_PER_LEVEL: usize = 4 * 1024;
+
+/// What is needed for a source without any nesting.
+const BASE_STACK: usize = 1024 * 1024;
+
+/// A module that compiles.
+pub(super) struct Code<'a> {
+    pub(super) source: &'a str,
+    pub(super) links: ModuleLinks,
+    /// The JavaScript that was made of it and its source map, where it was not JavaScript.
+    pub(super) made: Option<(Bytes, Option<Bytes>)>,
+}
+
+/// # Errors
+/// All that is wrong with it by itself.
+pub(super) fn compile<'a>(file: &str, content: &'a [u8], jsx: Jsx) -> Result<Code<'a>, Vec<CompileError>> {
+    let source = std::str::from_utf8(content).map_err(|error| {
+        let valid = std::str::from_utf8(&content[..error.valid_up_to()]).unwrap_or_default();
+        vec![CompileError::at(file, valid, valid.len(), "the module is not valid UTF-8")]
+    })?;
+    on_a_stack(file, source, || compile_here(file, source, jsx))
+}
+
+/// Compiles a module on a stack that it cannot overflow.
+fn on_a_stack<T: Send>(
+    file: &str,
+    source: &str,
+    compile: impl FnOnce() -> Result<T, Vec<CompileError>> + Send,
+) -> Result<T, Vec<CompileError>> {
+    let stack = BASE_STACK + source.len() * BYTES_PER_LEVEL;
+    let result = thread::scope(|scope| {
+        thread::Builder::new().name("compile".into()).stack_size(stack).spawn_scoped(scope, compile).map(|it| it.join())
+    });
+    match result {
+        Ok(Ok(compiled)) => compiled,
+        // The compiler's own fault, or a lack of threads: either way nothing is known of this module.
+        Ok(Err(_)) => Err(vec![CompileError::of_module(file, "the compiler failed on this module")]),
+        Err(error) => Err(vec![CompileError::of_module(file, format!("the module cannot be compiled now: {error}"))]),
+    }
+}
+
+fn compile_here<'a>(file: &str, source: &'a str, jsx: Jsx) -> Result<Code<'a>, Vec<CompileError>> {
+    let allocator = Allocator::default();
+    let options = ParseOptions { parse_regular_expression: true, ..ParseOptions::default() };
+    let parsed = Parser::new(&allocator, source, typescript::source_type(file)).with_options(options).parse();
+    none_of(file, source, parsed.diagnostics.errors())?;
+    let mut program = parsed.program;
+    let semantic = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);
+    none_of(file, source, semantic.diagnostics.errors())?;
+    no_decorators(file, source, &program)?;
+    let scoping = semantic.semantic.into_scoping();
+    let made = match ModuleKind::of(file) {
+        ModuleKind::TypeScript => {
+            let transformed = typescript::transform(&allocator, file, jsx, scoping, &mut program);
+            // What it only warns of would not run either: `require`, for example.
+            none_of(file, source, transformed.iter())?;
+            Some(typescript::print(file, &program))
+        }
+        _ => None,
+    };
+    Ok(Code { source, links: ModuleLinks::of(&program), made })
+}
+
+fn none_of<'d>(
+    file: &str,
+    source: &str,
+    found: impl Iterator<Item = &'d OxcDiagnostic>,
+) -> Result<(), Vec<CompileError>> {
+    let errors: Vec<_> = found.map(|error| describe(file, source, error)).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+fn describe(file: &str, source: &str, error: &OxcDiagnostic) -> CompileError {
+    let mut message = error.message.to_string();
+    if let Some(help) = &error.help {
+        let help: Vec<_> = help.split_whitespace().collect();
+        message = format!("{}. {}", message.trim_end_matches('.'), help.join(" "));
+    }
+    match error.labels.first() {
+        Some(label) => CompileError::at(file, source, label.offset() as usize, message),
+        None => CompileError::of_module(file, message),
+    }
+}
+
+/// Decorators are not ECMAScript yet, and what TypeScript makes of them goes by an option that nobody could set here.
+fn no_decorators(file: &str, source: &str, program: &Program<'_>) -> Result<(), Vec<CompileError>> {
+    struct First(Option<u32>);
+
+    impl<'a> Visit<'a> for First {
+        fn visit_decorator(&mut self, decorator: &Decorator<'a>) {
+            self.0.get_or_insert(decorator.span.start);
+        }
+    }
+
+    if !source.contains('@') {
+        return Ok(());
+    }
+    let mut first = First(None);
+    first.visit_program(program);
+    let Some(offset) = first.0 else { return Ok(()) };
+    let message =
+        "decorators are not part of JavaScript yet: have them compiled, by esbuild --target=es2022 for example";
+    Err(vec![CompileError::at(file, source, offset as usize, message)])
+}

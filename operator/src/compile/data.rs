@@ -1,0 +1,32 @@
+//! A module that is no code: whether it is what its name says.
+
+use serde::de::IgnoredAny;
+use tenon_proto::module::ModuleKind;
+
+use super::CompileError;
+
+/// # Errors
+/// With the place of what is wrong.
+pub(super) fn check(kind: ModuleKind, file: &str, content: &[u8]) -> Result<(), CompileError> {
+    if !matches!(kind, ModuleKind::Json | ModuleKind::Text) {
+        return Ok(());
+    }
+    let text = std::str::from_utf8(content).map_err(|error| {
+        let valid = std::str::from_utf8(&content[..error.valid_up_to()]).unwrap_or_default();
+        let message = "the module is not valid UTF-8: give it a name that is not of text, such as .bin";
+        CompileError::at(file, valid, valid.len(), message)
+    })?;
+    if kind == ModuleKind::Json { check_json(file, text) } else { Ok(()) }
+}
+
+/// What is passed over is not recursed into, however deep it nests.
+fn check_json(file: &str, text: &str) -> Result<(), CompileError> {
+    // What some editors put first is no part of the text.
+    let json = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let Err(error) = serde_json::from_str::<IgnoredAny>(json) else { return Ok(()) };
+    let before: usize = json.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let offset = text.len() - json.len() + before + error.column().saturating_sub(1);
+    let message = error.to_string();
+    let what = message.split(" at line ").next().unwrap_or_default();
+    Err(CompileError::at(file, text, offset, format!("malformed JSON: {what}")))
+}

@@ -1,0 +1,67 @@
+//! Why modules do not compile, for people.
+
+use std::fmt;
+
+use super::position::Position;
+
+/// The longest message, in bytes: names in it may be as long as a module. All that is told of a Worker's modules is to fit
+/// into one condition.
+const MAX_MESSAGE: usize = 480;
+
+/// One reason why the modules do not compile. Displayed as `worker.js:3:14: message`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError {
+    /// Name of the module.
+    pub file: String,
+    /// From 1.
+    pub line: u32,
+    /// In characters, from 1.
+    pub column: u32,
+    pub message: String,
+    /// The line without its end; empty when the error is about the module as a whole.
+    pub source_line: String,
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+impl CompileError {
+    /// For people: the error, and below it the source line with a caret under the column.
+    pub fn with_source(&self) -> impl fmt::Display + '_ {
+        fmt::from_fn(|f| {
+            fmt::Display::fmt(self, f)?;
+            if self.source_line.is_empty() {
+                return Ok(());
+            }
+            // Tabs stay tabs, so that the caret stands where the terminal puts the column.
+            let before = self.source_line.chars().take(self.column as usize - 1);
+            let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let gutter = self.line.to_string();
+            write!(f, "\n  {gutter} | {}\n  {:width$} | {indent}^", self.source_line, "", width = gutter.len())
+        })
+    }
+
+    /// About a place in a module.
+    pub(super) fn at(file: &str, source: &str, offset: usize, message: impl Into<String>) -> Self {
+        let Position { line, column, text } = Position::of(source, offset);
+        Self { file: file.to_owned(), line, column, message: short(message.into()), source_line: text.to_owned() }
+    }
+
+    /// About a module as a whole.
+    pub(super) fn of_module(file: &str, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line: 1, column: 1, message: short(message.into()), source_line: String::new() }
+    }
+}
+
+fn short(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+        message.push('…');
+    }
+    message
+}

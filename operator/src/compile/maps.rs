@@ -1,0 +1,170 @@
+//! Source maps: those that come of TypeScript, and those that authors bring.
+//!
+//! Bundlers leave one beside a module, `worker.js.map`, or in a comment at its end,
+//! `//# sourceMappingURL=data:application/json;base64,…`. A node wants places and nothing else, so that a map is kept
+//! without the sources and the names that it may hold, under one name, `NAME.map`. One that cannot be read is passed over:
+//! code runs without it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use oxc_sourcemap::{SourceMap, Token};
+use tenon_proto::module::{resolve, source_map_of};
+use tenon_proto::revision::{MAX_MODULE_BYTES, MAX_MODULES};
+
+/// What a module's last line begins with that names its source map (ECMA-426).
+const COMMENT: &str = "//# sourceMappingURL=";
+
+/// What the modules and their source maps may have together, in bytes: etcd takes 1.5 MiB for an object, in which some
+/// characters take two. Maps that find no room are left out, and stacks then name the lines of the JavaScript.
+const ROOM: usize = 1_300_000;
+
+/// A module as its author compiled it: the text to run, and its source map if it has one.
+///
+/// # Arguments
+/// * `content` - the same as `source`.
+pub(super) fn of_author(
+    modules: &BTreeMap<String, Bytes>,
+    file: &str,
+    source: &str,
+    content: &Bytes,
+) -> (Bytes, Option<Bytes>) {
+    let url = comment(source);
+    if let Some((before, data)) = url.and_then(|(before, url)| Some((before, url.strip_prefix("data:")?))) {
+        let json = data.split_once(";base64,").and_then(|(_, data)| STANDARD.decode(data).ok());
+        return (content.slice(..before.len()), json.and_then(|json| read(&json)));
+    }
+    let exists = |name: &str| modules.contains_key(name);
+    let named =
+        url.and_then(|(_, url)| resolve(file, url, exists).or_else(|| resolve(file, &format!("./{url}"), exists)));
+    let name = named.unwrap_or_else(|| source_map_of(file));
+    (content.clone(), modules.get(&name).and_then(|json| read(json)))
+}
+
+/// What comes before the comment that names a source map, and the URL in it.
+fn comment(source: &str) -> Option<(&str, &str)> {
+    let (before, url) = source.trim_end().rsplit_once(COMMENT)?;
+    (!url.contains(char::is_whitespace)).then_some((before, url))
+}
+
+fn read(json: &[u8]) -> Option<Bytes> {
+    let map = SourceMap::from_json_string(std::str::from_utf8(json).ok()?).ok()?;
+    Some(lean(map))
+}
+
+/// A map of places alone, with its sources named as from the Worker's root.
+pub(super) fn lean(map: SourceMap<'_>) -> Bytes {
+    let root = map.get_source_root().map(|root| root.trim_end_matches('/')).filter(|root| !root.is_empty());
+    let sources = map.get_sources().map(|source| match root {
+        Some(root) => Cow::Owned(format!("{root}/{source}")),
+        None => Cow::Owned(inside(source).to_owned()),
+    });
+    let sources = sources.collect();
+    let places = map.get_tokens().map(|token| {
+        let (line, column) = (token.get_dst_line(), token.get_dst_col());
+        Token::new(line, column, token.get_src_line(), token.get_src_col(), token.get_source_id(), None)
+    });
+    let places = places.collect();
+    SourceMap::new(None, Vec::new(), None, sources, Vec::new(), places, None).to_json_string().into()
+}
+
+/// A path as it is seen from where it leads: bundlers name a source from where they put the bundle.
+fn inside(mut path: &str) -> &str {
+    while let Some(rest) = path.strip_prefix("../").or_else(|| path.strip_prefix("./")) {
+        path = rest;
+    }
+    path
+}
+
+/// Puts maps beside their modules, the smallest first, as far as there is room.
+///
+/// # Arguments
+/// * `maps` - by the module's name.
+pub(super) fn add(modules: &mut BTreeMap<String, Bytes>, maps: BTreeMap<String, Bytes>) {
+    let mut by_size: Vec<_> = maps.into_iter().filter(|(_, map)| map.len() <= MAX_MODULE_BYTES).collect();
+    by_size.sort_by_key(|(_, map)| map.len());
+    let taken: usize = modules.iter().map(|(name, content)| name.len() + content.len()).sum();
+    let mut room = ROOM.saturating_sub(taken);
+    for (module, map) in by_size {
+        let name = source_map_of(&module);
+        let size = name.len() + map.len();
+        if size > room || modules.len() == MAX_MODULES {
+            break;
+        }
+        room -= size;
+        modules.insert(name, map);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAP: &str = r#"{"version":3,"sourceRoot":"","sources":["../src/./a.ts","b.ts"],"sourcesContent":["let a","let b"],"names":["x"],"mappings":"AAAAA,CCAA;;"}"#;
+
+    fn modules(sources: &[(&str, &str)]) -> BTreeMap<String, Bytes> {
+        sources.iter().map(|(name, source)| ((*name).to_owned(), Bytes::copy_from_slice(source.as_bytes()))).collect()
+    }
+
+    /// What is made of the first of these.
+    fn of_first(sources: &[(&str, &str)]) -> (String, Option<String>) {
+        let all = modules(sources);
+        let (file, source) = sources[0];
+        let (code, map) = of_author(&all, file, source, &all[file]);
+        let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        (text(code), map.map(text))
+    }
+
+    #[test]
+    fn a_map_beside_a_module_is_kept_without_what_nobody_looks_at() {
+        let (code, map) = of_first(&[("worker.js", "let a"), ("worker.js.map", MAP)]);
+        assert_eq!(code, "let a");
+        let map = map.unwrap();
+        assert!(
+            map.contains(r#""sources":["src/./a.ts","b.ts"]"#) && map.contains(r#""mappings":"AAAA,CCAA"#),
+            "{map}"
+        );
+        assert!(!map.contains("let") && !map.contains('x'), "{map}");
+    }
+
+    #[test]
+    fn a_map_may_be_named_by_the_modules_last_line() {
+        let code = "let a\n//# sourceMappingURL=maps/w.map\n";
+        let (kept, map) = of_first(&[("lib/w.js", code), ("lib/maps/w.map", MAP)]);
+        assert!(map.is_some());
+        assert_eq!(kept, code);
+    }
+
+    #[test]
+    fn a_map_in_the_modules_last_line_is_taken_from_it() {
+        let data = STANDARD.encode(MAP);
+        let code = format!("let a\n//# sourceMappingURL=data:application/json;charset=utf-8;base64,{data}\n");
+        let (kept, map) = of_first(&[("worker.js", &code)]);
+        assert_eq!(kept, "let a\n");
+        assert!(map.is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_passed_over() {
+        for map in ["", "{}", r#"{"version":3,"sections":[]}"#, r#"{"version":3,"sources":[],"mappings":"AAAA"}"#] {
+            assert_eq!(of_first(&[("worker.js", "let a"), ("worker.js.map", map)]).1, None, "{map}");
+        }
+        let code = "//# sourceMappingURL=data:application/json;base64,%%%";
+        assert_eq!(of_first(&[("worker.js", code)]), (String::new(), None));
+        let code = "let a = '//# sourceMappingURL=data:,x'; let b";
+        assert_eq!(of_first(&[("worker.js", code)]), (code.to_owned(), None));
+    }
+
+    #[test]
+    fn maps_that_find_no_room_are_left_out() {
+        let mut all = modules(&[("a.js", "a"), ("b.js", "b"), ("c.js", &"c".repeat(ROOM - 1_000))]);
+        let map = |len: usize| Bytes::from(vec![b'm'; len]);
+        let maps = [("a.js".to_owned(), map(600)), ("b.js".to_owned(), map(300)), ("c.js".to_owned(), map(100))];
+        add(&mut all, maps.into());
+        let names: Vec<_> = all.keys().map(String::as_str).collect();
+        assert_eq!(names, ["a.js", "b.js", "b.js.map", "c.js", "c.js.map"]);
+    }
+}
