@@ -14,7 +14,7 @@ pub(crate) struct Args {
 /// Reports on standard error; fails when there is a problem.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = args.source.settings()?;
-    let load = load::load(manifest::read(&args.source.paths), &settings, |_, _| false);
+    let load = load::load(manifest::read(&args.source.paths), &settings, |_| None);
     for note in &load.notes {
         eprintln!("note: {note}");
     }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use k8s_openapi::api::core::v1::Secret;
-use tenon_crds::{PoolLimits, SecretKeyRef, Worker};
+use tenon_crds::{PoolLimits, Schedule, SecretKeyRef, Worker};
 use tenon_operator::revision::ResolveError;
+use tenon_operator::schedule::timetable::Timetable;
 use tenon_operator::{compile, revision};
 use tenon_proto::catalog::Route;
 use tenon_proto::id::{RevisionDigest, WorkerId};
@@ -28,6 +30,7 @@ pub(crate) struct Loaded {
     pub(crate) revision: Arc<Revision>,
     pub(crate) digest: RevisionDigest,
     pub(crate) routes: Vec<Route>,
+    pub(crate) schedules: Vec<Schedule>,
 }
 
 /// What the files ask for.
@@ -41,18 +44,26 @@ pub(crate) struct Load {
 /// Makes a revision of every Worker that is good.
 ///
 /// # Arguments
-/// * `is_good` - whether this revision has been found to compile before.
+/// * `served` - the revision of a Worker that is served now, which need not be compiled again.
 pub(crate) fn load(
     manifests: Manifests,
     settings: &Settings,
-    is_good: impl Fn(&WorkerId, &RevisionDigest) -> bool,
+    served: impl Fn(&WorkerId) -> Option<Arc<Revision>>,
 ) -> Load {
     let mut load = Load::default();
     for (id, (place, worker)) in &manifests.workers {
-        match revision_of(&manifests, settings, id, worker, &is_good) {
+        match revision_of(&manifests, settings, id, worker, served(id)) {
             Ok(revision) => {
                 let (digest, routes) = (revision.digest(), revision::routes(worker, &settings.domain));
-                let loaded = Loaded { place: place.clone(), revision: Arc::new(revision), digest, routes };
+                let schedules = worker.spec.schedules.clone();
+                // The Worker serves, and follows those that have a meaning.
+                let invalid = schedules.iter().filter_map(|schedule| Timetable::of(schedule).err());
+                load.problems.extend(invalid.map(|invalid| Problem {
+                    place: place.clone(),
+                    worker: Some(id.clone()),
+                    message: invalid.to_string(),
+                }));
+                let loaded = Loaded { place: place.clone(), revision: Arc::new(revision), digest, routes, schedules };
                 load.workers.insert(id.clone(), loaded);
             }
             Err(messages) => load.problems.extend(messages.into_iter().map(|message| Problem {
@@ -75,10 +86,10 @@ fn revision_of(
     settings: &Settings,
     id: &WorkerId,
     worker: &Worker,
-    is_good: impl Fn(&WorkerId, &RevisionDigest) -> bool,
+    served: Option<Arc<Revision>>,
 ) -> Result<Revision, Vec<String>> {
     let modules = modules(manifests, id, worker).map_err(|message| vec![message])?;
-    let snapshot = revision::snapshot(worker, modules).map_err(|error| vec![error.to_string()])?;
+    let snapshot = revision::snapshot(worker, &modules).map_err(|error| vec![error.to_string()])?;
     let secret = |reference: &SecretKeyRef| {
         let key = (id.namespace().to_owned(), reference.name.clone());
         let value = manifests.secrets.get(&key).and_then(|secret| secret_value(secret, &reference.key));
@@ -90,11 +101,13 @@ fn revision_of(
     let name = revision::revision_name(&snapshot);
     let revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)
         .map_err(|error| vec![unresolved(error)])?;
-    if !is_good(id, &revision.digest()) {
-        compile::check(&revision.modules, &revision.entrypoint)
-            .map_err(|errors| errors.iter().map(|error| error.with_source().to_string()).collect::<Vec<_>>())?;
-    }
-    Ok(revision)
+    // The name goes by the modules as they were written.
+    let modules = match served.filter(|served| served.name == name) {
+        Some(served) => served.modules.clone(),
+        None => compile::compile(&modules, &revision.entrypoint, &revision.compatibility_flags)
+            .map_err(|errors| errors.iter().map(|error| error.with_source().to_string()).collect::<Vec<_>>())?,
+    };
+    Ok(Revision { modules, ..revision })
 }
 
 fn unresolved(error: ResolveError) -> String {
@@ -106,14 +119,18 @@ fn unresolved(error: ResolveError) -> String {
     }
 }
 
-fn modules(manifests: &Manifests, id: &WorkerId, worker: &Worker) -> Result<BTreeMap<String, String>, String> {
+fn modules(manifests: &Manifests, id: &WorkerId, worker: &Worker) -> Result<BTreeMap<String, Bytes>, String> {
     match (&worker.spec.source.modules, &worker.spec.source.config_map_ref) {
-        (Some(modules), None) => Ok(modules.clone()),
+        (Some(modules), None) => Ok(revision::together(modules, [])),
         (None, Some(reference)) => {
             let key = (id.namespace().to_owned(), reference.name.clone());
-            let map = manifests.config_maps.get(&key);
-            let missing = || format!("spec.source.configMapRef: ConfigMap {}/{} is not among the files", key.0, key.1);
-            Ok(map.ok_or_else(missing)?.data.clone().unwrap_or_default())
+            manifests.config_maps.get(&key).map(revision::of_config_map).ok_or_else(|| {
+                let (namespace, name) = key;
+                format!(
+                    "spec.source.configMapRef: ConfigMap {namespace}/{name} is not among the files, \
+                     nor is a folder {name} with its modules beside the Worker's"
+                )
+            })
         }
         _ => Err("spec.source: set exactly one of modules and configMapRef".to_owned()),
     }

@@ -12,6 +12,7 @@
 mod check;
 mod dev;
 mod env_file;
+mod folder;
 mod load;
 mod manifest;
 mod schema;

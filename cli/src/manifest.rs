@@ -1,4 +1,4 @@
-//! From YAML files to objects, each with its place. Reads files; judges nothing but an object's form.
+//! From YAML files, and folders of modules, to objects, each with its place. Reads files; judges nothing but an object's form.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use tenon_crds::Worker;
 use tenon_operator::revision::worker_id;
 use tenon_proto::id::WorkerId;
 
-use crate::schema;
+use crate::{folder, schema};
 
 /// Objects without a namespace are in this one, as with kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -59,6 +59,8 @@ pub(crate) struct Manifests {
     pub(crate) config_maps: BTreeMap<(String, String), ConfigMap>,
     /// By namespace and name.
     pub(crate) secrets: BTreeMap<(String, String), Secret>,
+    /// Those that were taken for ConfigMaps which are not among the files.
+    pub(crate) folders: Vec<PathBuf>,
     pub(crate) problems: Vec<Problem>,
     /// What is passed over, and why.
     pub(crate) notes: Vec<String>,
@@ -74,6 +76,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
             Err(error) => manifests.unreadable(path, &error),
         }
     }
+    manifests.read_folders();
     manifests
 }
 
@@ -101,6 +104,27 @@ impl Manifests {
         match fs::read_to_string(file) {
             Ok(text) => self.add_file(file, &text),
             Err(error) => self.unreadable(file, &error),
+        }
+    }
+
+    /// Takes a folder beside a Worker for the ConfigMap of its modules that is not among the files.
+    fn read_folders(&mut self) {
+        let wanted = self.workers.iter().filter_map(|(id, (place, worker))| {
+            let name = worker.spec.source.config_map_ref.as_ref()?.name.clone();
+            Some((folder::beside(&place.file, &name), (id.namespace().to_owned(), name)))
+        });
+        for (path, key) in wanted.collect::<Vec<_>>() {
+            if self.config_maps.contains_key(&key) {
+                continue;
+            }
+            match folder::read(&path) {
+                Ok(None) => {}
+                Ok(Some(config_map)) => {
+                    self.config_maps.insert(key, config_map);
+                    self.folders.push(path);
+                }
+                Err(error) => self.unreadable(&path, &error),
+            }
         }
     }
 

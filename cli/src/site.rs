@@ -4,8 +4,11 @@
 //! revision, and so do all Workers of a file in which something cannot be read: they may be in that part.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_crds::Schedule;
+use tenon_proto::id::WorkerId;
+use tenon_proto::revision::Revision;
 
 use crate::load::{Load, Loaded};
 use crate::manifest::Problem;
@@ -37,8 +40,14 @@ impl Site {
         self.workers.contains_key(id)
     }
 
-    pub(crate) fn serves_revision(&self, id: &WorkerId, digest: &RevisionDigest) -> bool {
-        self.workers.get(id).is_some_and(|loaded| loaded.digest == *digest)
+    /// The Worker's revision that is served.
+    pub(crate) fn served(&self, id: &WorkerId) -> Option<Arc<Revision>> {
+        self.workers.get(id).map(|loaded| Arc::clone(&loaded.revision))
+    }
+
+    /// Every schedule of what is served.
+    pub(crate) fn schedules(&self) -> impl Iterator<Item = (&WorkerId, &Schedule)> {
+        self.workers.iter().flat_map(|(id, loaded)| loaded.schedules.iter().map(move |schedule| (id, schedule)))
     }
 
     /// Moves on to what the files ask for now.

@@ -3,7 +3,7 @@
 //! What is watched are directories, never files: an editor that writes a new file and renames it over the old
 //! one replaces what a watch on the file was watching.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,7 +16,9 @@ const QUIET: Duration = Duration::from_millis(50);
 
 pub(crate) struct Changes {
     events_rx: mpsc::UnboundedReceiver<()>,
-    _watcher: RecommendedWatcher,
+    watcher: RecommendedWatcher,
+    /// Folders that were found later.
+    followed: BTreeSet<PathBuf>,
 }
 
 impl Changes {
@@ -35,7 +37,21 @@ impl Changes {
         for (directory, mode) in directories(paths) {
             watcher.watch(directory, mode)?;
         }
-        Ok(Self { events_rx, _watcher: watcher })
+        Ok(Self { events_rx, watcher, followed: BTreeSet::new() })
+    }
+
+    /// Watches these folders as well, and those no more that are not among them. One that is gone is none.
+    pub(crate) fn follow(&mut self, folders: &[PathBuf]) {
+        let folders: BTreeSet<_> = folders.iter().cloned().collect();
+        for gone in self.followed.difference(&folders) {
+            // It went with the folder.
+            let _ = self.watcher.unwatch(gone);
+        }
+        let Self { watcher, followed, .. } = self;
+        let new =
+            folders.difference(followed).filter(|folder| watcher.watch(folder, RecursiveMode::NonRecursive).is_ok());
+        let kept = folders.intersection(followed);
+        self.followed = new.chain(kept).cloned().collect();
     }
 
     /// Resolves when something has changed since the last time, and then has rested.
@@ -89,6 +105,19 @@ mod tests {
             fs::rename(&draft, &file).unwrap();
             tokio::time::timeout(DEADLINE, changes.next()).await.unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_found_later_is_watched_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, folder) = (directory.path().join("worker.yaml"), directory.path().join("code"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(&file, "a").unwrap();
+        let mut changes = Changes::of(std::slice::from_ref(&file)).unwrap();
+        changes.follow(std::slice::from_ref(&folder));
+        changes.follow(std::slice::from_ref(&folder));
+        fs::write(folder.join("worker.ts"), "b").unwrap();
+        tokio::time::timeout(DEADLINE, changes.next()).await.unwrap();
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use std::thread;
 
 use harness::{Dev, TENON, await_condition, worker};
 
+const TYPESCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/typescript");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hello");
 
 fn answers(greeting: &str) -> String {
@@ -29,6 +30,44 @@ fn the_example_answers_as_its_comments_say() {
     dev.await_line("remembered this");
     assert_eq!(dev.get("localhost", "/none").0, 404);
     assert_eq!(dev.get("nobody.localhost", "/").0, 404);
+}
+
+#[test]
+fn the_example_in_typescript_answers_from_its_folder_and_fails_by_its_own_lines() {
+    let dev = Dev::start(TYPESCRIPT.as_ref());
+    dev.await_line("default/menu");
+    let page = dev.get("localhost", "/");
+    assert!(page.0 == 200 && page.1.contains("<ul><li>Soup: 9 €</li><li>Stew: 15 €</li></ul>"), "{page:?}");
+    assert_eq!(dev.get("localhost", "/lunch").1, r#"[{"name":"Soup","price":7},{"name":"Stew","price":13}]"#);
+    assert_eq!(dev.get("localhost", "/fail").0, 500);
+    dev.await_line("worker.ts:22:15: Error: the kitchen is closed");
+}
+
+#[test]
+fn a_folder_of_modules_is_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, folder) = (directory.path().join("worker.yaml"), directory.path().join("code"));
+    let header = "apiVersion: tenon.dev/v1alpha1\nkind: Worker\nmetadata: {name: hello}\n";
+    fs::write(&file, format!("{header}spec: {{source: {{configMapRef: {{name: code}}}}}}\n")).unwrap();
+    fs::create_dir(&folder).unwrap();
+    let code = |greeting: &str| {
+        format!(
+            "import a from './a.bin';\nlet g: string = '{greeting}';\nexport default {{ fetch: () => new Response(g + a.byteLength) }}"
+        )
+    };
+    fs::write(folder.join("a.bin"), [0xff, 0xfe]).unwrap();
+    fs::write(folder.join("worker.ts"), code("first")).unwrap();
+    let dev = Dev::start(&file);
+    dev.await_line("default/hello");
+    assert_eq!(dev.get("localhost", "/"), (200, "first2".into()));
+
+    fs::write(folder.join("worker.ts"), code("second")).unwrap();
+    await_condition("the saved module answers", || dev.get("localhost", "/").1 == "second2");
+
+    fs::write(folder.join("worker.ts"), "let a: number = ;").unwrap();
+    dev.await_line("worker.ts:1:17: Unexpected token");
+    dev.await_line("| let a: number = ;");
+    assert_eq!(dev.get("localhost", "/"), (200, "second2".into()));
 }
 
 #[test]

@@ -28,7 +28,13 @@ fn loaded(name: &str, version: &str, file: &str) -> Loaded {
         egress: Egress::default(),
         compatibility_flags: BTreeSet::new(),
     };
-    Loaded { place: place(file), digest: revision.digest(), revision: Arc::new(revision), routes: Vec::new() }
+    Loaded {
+        place: place(file),
+        digest: revision.digest(),
+        revision: Arc::new(revision),
+        routes: Vec::new(),
+        schedules: Vec::new(),
+    }
 }
 
 fn load(workers: impl IntoIterator<Item = Loaded>, problems: impl IntoIterator<Item = Problem>) -> Load {
@@ -70,7 +76,7 @@ fn what_is_broken_keeps_its_last_good_revision() {
     site.update(load([first.clone()], []));
     let changes = site.update(load([], [problem(Some("a"), "x")]));
     assert_eq!((changes.removed.len(), changes.problems.len()), (0, 1));
-    assert!(site.serves_revision(&id("a"), &first.digest));
+    assert_eq!(site.served(&id("a")).map(|revision| revision.digest()), Some(first.digest));
 }
 
 #[test]

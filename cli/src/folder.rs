@@ -1,0 +1,63 @@
+//! A folder of modules in the place of a ConfigMap: what `kubectl create configmap NAME --from-file=NAME` makes of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+/// What a key of a ConfigMap may have beside letters and digits.
+const PUNCTUATION: &[char] = &['-', '.', '_'];
+
+/// Where the modules of a Worker are looked for that names ConfigMap `name`: beside the file that has the Worker.
+pub(crate) fn beside(file: &Path, name: &str) -> PathBuf {
+    file.with_file_name(name)
+}
+
+/// The ConfigMap of a folder's files; `None` when there is no such folder. Files whose names cannot be keys, or begin with a
+/// dot as editors' own do, are not modules; neither is what is in folders below.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn read(folder: &Path) -> io::Result<Option<ConfigMap>> {
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let (mut data, mut binary_data) = (BTreeMap::new(), BTreeMap::new());
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).filter(|name| is_key(name));
+        let Some(name) = name.filter(|_| path.is_file()) else { continue };
+        match String::from_utf8(fs::read(&path)?) {
+            Ok(text) => drop(data.insert(name.to_owned(), text)),
+            Err(error) => drop(binary_data.insert(name.to_owned(), ByteString(error.into_bytes()))),
+        }
+    }
+    Ok(Some(ConfigMap { data: Some(data), binary_data: Some(binary_data), ..ConfigMap::default() }))
+}
+
+fn is_key(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || PUNCTUATION.contains(&c);
+    !name.starts_with('.') && name.len() <= 253 && name.chars().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_keys_and_what_is_no_text_is_binary() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in
+            [("worker.ts", &b"let a: number"[..]), ("logo.png", &[255, 0]), (".swp", b""), ("a b", b"")]
+        {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        fs::create_dir(folder.path().join("below")).unwrap();
+        let map = read(folder.path()).unwrap().unwrap();
+        assert_eq!(map.data.unwrap().into_keys().collect::<Vec<_>>(), ["worker.ts"]);
+        assert_eq!(map.binary_data.unwrap().into_keys().collect::<Vec<_>>(), ["logo.png"]);
+        assert_eq!(read(&folder.path().join("none")).unwrap(), None);
+    }
+}

@@ -1,0 +1,14 @@
+export interface Dish {
+  name: string;
+  price: number;
+}
+
+export enum Meal {
+  Lunch = "lunch",
+  Dinner = "dinner",
+}
+
+/** Lunch is cheaper. */
+export function price(dish: Dish, meal: Meal): number {
+  return meal === Meal.Lunch ? dish.price - 2 : dish.price;
+}
