@@ -1,0 +1,169 @@
+//! Real programs: what Workers' authors install from npm, bundled as their tools bundle it, and asked as their callers ask.
+//!
+//! Each `tests/programs/NAME.{js,jsx,ts}` is a Worker's entrypoint, and `NAME.json` beside it the requests that are made of it
+//! in turn, with what has to come of them. Versions are pinned in `package-lock.json`; npm and a bundler run when the
+//! suite begins.
+
+#![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
+
+#[path = "engine/harness.rs"]
+#[allow(dead_code, unused_imports, unused_macros)] // The other suites want more of it.
+mod harness;
+#[path = "../src/egress/tests/origin.rs"]
+#[allow(dead_code)] // As the client's own tests do.
+mod origin;
+#[path = "programs/service.rs"]
+mod service;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use libtest_mimic::{Arguments, Trial};
+use serde::Deserialize;
+use serde_json::Value;
+use tenon_proto::revision::CompatibilityFlag;
+use tenon_proto::runtime::Header;
+use tenon_runtime_node::egress::{Client, Policy, Settings};
+use tenon_runtime_node::engine::{Body, Engine, FetchRequest};
+use tenon_runtime_node::metrics::EgressMetrics;
+
+use harness::{Loaded, Shard};
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
+
+/// A request, and what has to come of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(default = "get")]
+    method: String,
+    path: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    send: String,
+
+    #[serde(default = "ok")]
+    status: u16,
+    /// Headers of the answer.
+    #[serde(default)]
+    expect: BTreeMap<String, String>,
+    /// All of its body.
+    body: Option<String>,
+    /// The same as JSON.
+    json: Option<Value>,
+    /// A part of it.
+    contains: Option<String>,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+fn ok() -> u16 {
+    200
+}
+
+fn main() {
+    tenon_runtime_node::engine::init();
+    harness::collect_logs();
+    let arguments = Arguments::from_args();
+    let trials = names()
+        .into_iter()
+        .map(|name| harness::trial_with(name.clone(), reaching, move |shard| Box::pin(play(name, shard))));
+    let trials: Vec<Trial> = trials.collect();
+    if !arguments.list {
+        bundle();
+    }
+    libtest_mimic::run(&arguments, trials).exit()
+}
+
+/// Of the programs: each has a file of cases.
+fn names() -> Vec<String> {
+    let files = std::fs::read_dir(SOURCES).unwrap().map(|entry| entry.unwrap().path());
+    let cases = files.filter(|file| file.extension().is_some_and(|kind| kind == "json"));
+    let names = cases.map(|file| file.file_stem().unwrap().to_string_lossy().into_owned());
+    let mut names: Vec<_> = names.filter(|name| !name.starts_with("package")).collect();
+    names.sort();
+    names
+}
+
+/// Where the bundles are.
+fn bundles() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs")
+}
+
+/// Installs what the programs need, if that has changed since, and bundles them.
+fn bundle() {
+    let (lock, installed) =
+        (["package-lock.json", "node_modules/.package-lock.json"].map(|file| Path::new(SOURCES).join(file))).into();
+    let changed = |file: &PathBuf| file.metadata().and_then(|data| data.modified()).ok();
+    if changed(&installed) < changed(&lock) {
+        run(Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]));
+    }
+    run(Command::new("node").arg("bundle.mjs").arg(bundles()));
+}
+
+fn run(command: &mut Command) {
+    let status = command.current_dir(SOURCES).status();
+    let status = status.unwrap_or_else(|error| panic!("{command:?} cannot be run; is Node.js installed? {error}"));
+    assert!(status.success(), "{command:?} failed: {status}");
+}
+
+/// Has an engine's Workers reach this machine.
+fn reaching(engine: Engine) -> Engine {
+    let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
+    let settings = Settings::isolated(policy, Vec::new(), hickory_resolver::Hosts::default());
+    engine.with_egress(Client::new(&settings, EgressMetrics::default()))
+}
+
+async fn play(name: String, shard: Rc<Shard>) {
+    let cases = std::fs::read(Path::new(SOURCES).join(&name).with_extension("json")).unwrap();
+    let cases: Vec<Case> = serde_json::from_slice(&cases).unwrap();
+    let source = std::fs::read_to_string(bundles().join(&name).with_extension("js")).unwrap();
+    let service = service::start().await;
+    let flags = [CompatibilityFlag::NodejsCompat].into();
+    let worker = shard.modules(&[("worker.js", &source)]).var("ORIGIN", &service).flags(&flags);
+    // Builds without optimisation, on a busy machine; time is not what is looked at.
+    let worker = worker.limits(|limits| (limits.cpu_ms, limits.startup_ms) = (20_000, 20_000)).start().await.unwrap();
+    for case in cases {
+        ask(&worker, case).await;
+    }
+}
+
+async fn ask(worker: &Loaded, case: Case) {
+    let what = format!("{} {}", case.method, case.path);
+    let header = |(name, value): (&String, &String)| Header { name: name.clone(), value: Bytes::from(value.clone()) };
+    let request = FetchRequest {
+        method: case.method,
+        url: format!("https://program.test{}", case.path),
+        headers: case.headers.iter().map(header).collect(),
+        body: Body::Full(case.send.into()),
+        ..harness::request("/")
+    };
+    let answer = worker.0.fetch(request).await.unwrap_or_else(|failure| panic!("{what}: {failure}"));
+    let (status, headers) = (answer.status, answer.headers);
+    let body = answer.body.collect().await.unwrap_or_else(|failure| panic!("{what}: {failure}"));
+    let text = String::from_utf8_lossy(&body);
+    assert_eq!(status, case.status, "{what}: {text}");
+    for (name, value) in case.expect {
+        let found = headers.iter().find(|header| header.name == name).map(|header| header.value.clone());
+        assert_eq!(found.as_deref(), Some(value.as_bytes()), "{what}: {name}");
+    }
+    if let Some(expected) = case.body {
+        assert_eq!(text, expected, "{what}");
+    }
+    if let Some(expected) = case.json {
+        assert_eq!(
+            serde_json::from_str::<Value>(&text).unwrap_or_else(|_| panic!("{what}: {text}")),
+            expected,
+            "{what}"
+        );
+    }
+    if let Some(part) = case.contains {
+        assert!(text.contains(&part), "{what}: no {part:?} in {text}");
+    }
+}
