@@ -3,7 +3,8 @@
 //! Each script is a function expression, called once with the shared object `internal`; the object travels in the
 //! snapshot as the context's only data. Of the files that `order.txt` calls eager every function is compiled and its
 //! bytecode kept, so that a fresh isolate compiles nothing on the way of a request; of the others functions are compiled
-//! when they are first called, so that no isolate carries what its Worker never calls.
+//! when they are first called, so that no isolate carries what its Worker never calls. Files that it calls late are not
+//! evaluated here at all: the library has their text, and `src/js/node.js` says when and for whom they run.
 //!
 //! The source text stays outside of the snapshot, once for all isolates: it is written to `OUT_DIR`, and the snapshot
 //! refers to it by its place in the table `SOURCES`, which the generated `sources.rs` defines for the library. So do the
@@ -11,6 +12,7 @@
 
 #![allow(unsafe_code)] // Makes addresses that stand for functions.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect::<Result<Vec<_>, std::io::Error>>()?;
     let statics = sources.iter().map(|source| source.write(&out)).collect::<Result<Vec<_>, std::io::Error>>()?;
     let table = format!("static SOURCES: [v8::OneByteConst; {}] = [\n{}];\n", statics.len(), statics.concat());
+    let late = sources.iter().enumerate().filter(|(_, source)| source.when == When::Late);
+    let late = late.map(|(place, source)| (source.name.as_str(), place)).collect::<Vec<_>>();
+    let table = format!("{table}static LATE: &[(&str, usize)] = &{late:?};\n");
     fs::write(out.join("sources.rs"), table)?;
 
     v8::V8::set_flags_from_string(flags::FLAGS);
@@ -53,17 +58,32 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// One file of `src/js`.
 struct Source {
     name: String,
-    eager: bool,
+    when: When,
     text: &'static v8::OneByteConst,
+}
+
+/// When its functions are compiled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// Now, all of them.
+    Eager,
+    /// When each is called.
+    Called,
+    /// By and by, where a Worker has use for the file.
+    Late,
 }
 
 impl Source {
     /// # Arguments
-    /// * `line` - of `order.txt`: the file's name, and `eager` behind it where that is so.
+    /// * `line` - of `order.txt`: the file's name, and `eager` or `late` behind it where that is so.
     ///
     /// Other characters than ASCII's are escaped, which in literals means the same and in comments nothing.
     fn read(directory: &Path, line: &str) -> std::io::Result<Self> {
-        let (name, eager) = line.strip_suffix(" eager").map_or((line, false), |name| (name, true));
+        let (name, when) = match line.split_once(' ') {
+            Some((name, "eager")) => (name, When::Eager),
+            Some((name, "late")) => (name, When::Late),
+            _ => (line, When::Called),
+        };
         let text = fs::read_to_string(directory.join(name))?;
         let mut ascii = String::with_capacity(text.len());
         for unit in text.encode_utf16() {
@@ -73,7 +93,14 @@ impl Source {
             }
         }
         let text = v8::String::create_external_onebyte_const(ascii.leak().as_bytes());
-        Ok(Self { name: name.to_owned(), eager, text: Box::leak(Box::new(text)) })
+        Ok(Self { name: name.to_owned(), when, text: Box::leak(Box::new(text)) })
+    }
+
+    /// What it takes of the primordials, in `const { …, … } = internal.primordials;`.
+    fn wanted(&self) -> impl Iterator<Item = &str> {
+        let taken = self.text.as_str().split("} = internal.primordials;").next().filter(|_| self.when == When::Late);
+        let names = taken.and_then(|before| before.rsplit_once("const {")).map_or("", |(_, names)| names);
+        names.split(',').map(str::trim).filter(|name| !name.is_empty())
     }
 
     /// Returns the expression that has the text in the library.
@@ -114,7 +141,11 @@ fn snapshot(sources: &[Source]) -> Result<v8::StartupData, Box<dyn Error>> {
         let key = v8::String::new(scope, "extras").expect("a short string can be made");
         let extras = context.get_extras_binding_object(scope);
         internal.set(scope, key.into(), extras.into());
-        let evaluated = sources.iter().try_for_each(|source| evaluate(scope, internal, source));
+        let key = v8::String::new(scope, "wanted").expect("a short string can be made");
+        let wanted = wanted(scope, sources);
+        internal.set(scope, key.into(), wanted.into());
+        let now = sources.iter().filter(|source| source.when != When::Late);
+        let evaluated = now.into_iter().try_for_each(|source| evaluate(scope, internal, source));
         define_lazies(scope, internal).expect("there is room for some properties");
         forget(scope, internal);
         scope.add_context_data(context, internal);
@@ -141,6 +172,14 @@ fn ops<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
     let nothing = v8::null(scope).into();
     ops.set_prototype(scope, nothing);
     ops
+}
+
+/// The names of the primordials that files take which are not evaluated now.
+fn wanted<'s>(scope: &mut v8::PinScope<'s, '_>, sources: &[Source]) -> v8::Local<'s, v8::Array> {
+    let names = sources.iter().flat_map(Source::wanted).collect::<BTreeSet<_>>().into_iter();
+    let names = names.map(|name| v8::String::new(scope, name).expect("a short string can be made").into());
+    let names = names.collect::<Vec<_>>();
+    v8::Array::new_with_elements(scope, &names)
 }
 
 /// Stands for the getter of what is made when it is wanted, and is never called.
@@ -173,7 +212,7 @@ fn define_lazies(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::O
 /// Takes from `internal` what only the evaluation of the files needs. Of the hundreds of primordials those stay that a
 /// file has taken for itself.
 fn forget(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
-    for name in ["primordials", "globals", "later", "lazies", "extras", "builtin", "builtinWithin"] {
+    for name in ["primordials", "globals", "later", "lazies", "extras", "wanted"] {
         let key = v8::String::new(scope, name).expect("a short string can be made");
         let gone = v8::undefined(scope).into();
         internal.set(scope, key.into(), gone);
@@ -191,7 +230,8 @@ fn evaluate(
         let resource: v8::Local<'_, v8::Value> = v8::String::new(scope, &format!("tenon:{name}"))?.into();
         let text = v8::String::new_from_onebyte_const(scope, source.text)?;
         let origin = v8::ScriptOrigin::new(scope, resource, 0, 0, false, 0, None, false, false, false, None);
-        let options = if source.eager { CompileOptions::EagerCompile } else { CompileOptions::NoCompileOptions };
+        let options =
+            if source.when == When::Eager { CompileOptions::EagerCompile } else { CompileOptions::NoCompileOptions };
         let mut text = v8::script_compiler::Source::new(text, Some(&origin));
         let script = v8::script_compiler::compile(scope, &mut text, options, NoCacheReason::NoReason)?;
         let function: v8::Local<'_, v8::Function> = script.run(scope)?.try_into().ok()?;

@@ -9,13 +9,12 @@ use super::{modules, ops};
 /// Made by `build.rs`.
 static BLOB: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
 
-// `SOURCES`, made by `build.rs`: the texts of `src/js`.
+// `SOURCES`, made by `build.rs`: the texts of `src/js`; and `LATE`: the names of those that are not in the snapshot, and their
+// places among the texts.
 include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// The most source text that may be compiled while a Worker runs, in UTF-16 units: far more than a template engine makes.
 const EVALUATED: usize = 1 << 20;
-
-// `LATE`, made with it: the names of those that are not in the snapshot, and their places among the texts.
 
 /// Where `build.rs` left the context: the first that is not V8's default, of which alone V8 says whether it could be made.
 const CONTEXT: usize = 0;

@@ -8,9 +8,9 @@
   } = internal.primordials;
   const { isObject } = internal.webidl;
 
-  internal.node.assert = internal.builtin(["assert"], () => {
+  internal.define("assert", () => {
     const { coded, hidden, invalid, needFunction, needObject } = internal.node;
-    const { isDeepEqual, isDeepStrictEqual } = internal.node.equality();
+    const { isDeepEqual, isDeepStrictEqual } = internal.use("equality");
     const isRegExp = (value) => internal.ops.isKind(value, "RegExp");
     const isError = (value) => internal.ops.isKind(value, "NativeError") || value instanceof Error;
 
@@ -238,5 +238,4 @@
     assert.strict = strict;
     return assert;
   });
-  internal.builtinWithin("assert/strict", internal.node.assert, "strict");
 })

@@ -13,7 +13,7 @@
   } = internal.extras;
   const { ReflectApply } = internal.primordials;
 
-  internal.asyncContext = internal.later([], () => {
+  internal.define("asyncContext", () => {
     // One storage's place in the list. Its fields are its own, whatever becomes of `Object.prototype`.
     class Held {
       key;
@@ -65,8 +65,8 @@
     return { enter, find, holding, stores, within, without };
   });
 
-  internal.node.async_hooks = internal.builtin(["async_hooks"], () => {
-    const { enter, find, holding, stores, within, without } = internal.asyncContext();
+  internal.define("async_hooks", () => {
+    const { enter, find, holding, stores, within, without } = internal.use("asyncContext");
     const { hidden, needFunction, needObject, needString } = internal.node;
 
     class AsyncLocalStorage {

@@ -8,7 +8,7 @@
     TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetBuffer, Uint8Array,
   } = internal.primordials;
 
-  internal.node.bufferNumbers = () => {
+  internal.define("bufferNumbers", () => () => {
     const { coded, invalid, outOfRange } = internal.node;
     const methods = {};
 
@@ -145,5 +145,5 @@
     const names = ReflectOwnKeys(methods);
     for (let i = 0; i < names.length; i++) methods[StringPrototypeReplaceAll(names[i], "UInt", "Uint")] = methods[names[i]];
     return methods;
-  };
+  });
 })

@@ -1,5 +1,5 @@
 // What a Buffer is as text, and what text is as a Buffer; and what goes by bytes that may be given as text: filling and
-// finding. Native code is given a million bytes or characters at a time, so that a Worker can be stopped in between.
+// finding. Native code is given some of it at a time, so that a Worker can be stopped in between.
 (function (internal) {
   "use strict";
 
@@ -12,10 +12,10 @@
   const { ops } = internal;
 
   // A multiple of three, for base64, and of two.
-  const STEP = 3 * 2 ** 18;
+  const STEP = 3 * 2 ** 16;
   const MAX_STRING = 2 ** 29 - 24;
 
-  internal.node.bufferText = ({ FastBuffer, isBytes, needBytes, part }) => {
+  internal.define("bufferText", () => ({ FastBuffer, compareBytes, isBytes, needBytes, part }) => {
     const { badValue, coded, invalid, needString, outOfRange } = internal.node;
 
     // Native code knows the numbers of all but UTF-8.
@@ -252,28 +252,35 @@
       if (size === 0) return MathMin(from, length);
       // Two bytes are a character: one does not begin within another.
       const step = typeof value === "string" && encoding(kind) === UTF16 ? 2 : 1;
+      const head = headOf(needle, size);
+      const headSize = MathMin(size, STEP);
       for (let at = from; at + size <= length;) {
-        const end = MathMin(at + STEP + size - 1, length);
-        const found = ops.bytesFind(bytes, needle, at, end);
-        if (found < 0) {
-          at += STEP;
-        } else if (found % step !== 0) {
-          at = found + 1;
-        } else {
-          return found;
-        }
+        const end = MathMin(at + STEP + headSize - 1, length);
+        const found = ops.bytesFind(bytes, head, at, end);
+        if (found < 0) at += STEP;
+        else if (found % step !== 0 || !isThere(bytes, length, needle, size, found)) at = found + 1;
+        else return found;
       }
       return -1;
     }
+
+    // Of what is long its beginning is looked for, and where that is the rest compared.
+    const headOf = (needle, size) => (size > STEP ? part(needle, 0, STEP) : needle);
+    const isThere = (bytes, length, needle, size, at) => size <= STEP ||
+      (at + size <= length && compareBytes(part(bytes, at, at + size), needle) === 0);
 
     function findLast(bytes, needle, length, size, from) {
       if (from < 0) return -1;
       if (size === 0) return MathMin(from, length);
       // It begins at `from` at the latest.
-      for (let end = MathMin(from + size, length); end >= size; end -= STEP) {
-        const start = MathMax(end - STEP - size + 1, 0);
-        const found = ops.bytesFindLast(part(bytes, start, end), needle);
-        if (found >= 0) return start + found;
+      const head = headOf(needle, size);
+      const headSize = MathMin(size, STEP);
+      for (let end = MathMin(from, length - size) + headSize; end >= headSize;) {
+        const start = MathMax(end - STEP - headSize + 1, 0);
+        const found = ops.bytesFindLast(part(bytes, start, end), head);
+        if (found < 0) end -= STEP;
+        else if (isThere(bytes, length, needle, size, start + found)) return start + found;
+        else end = start + found + headSize - 1;
       }
       return -1;
     }
@@ -327,5 +334,5 @@
       encoding, encodingOf, fromString, inspect, isAscii, isUtf8, methods, toText, transcode,
       lengthOf: (string, name) => byteLength(string, encodingOf(`${name}`) ?? UTF8),
     };
-  };
+  });
 })

@@ -11,15 +11,15 @@
     TypedArrayPrototypeSet, Uint8Array,
   } = internal.primordials;
   const { ops } = internal;
-  const { atob, btoa } = globalThis;
+  const { atob, btoa } = internal.platform;
 
   // What memory there is for one is for the Worker's limit to say; this is what V8 can do.
   const MAX_LENGTH = 2 ** 32 - 1;
   const MAX_STRING = 2 ** 29 - 24;
   // Compared natively at once.
-  const STEP = 2 ** 20;
+  const STEP = 2 ** 18;
 
-  internal.node.buffer = internal.builtin(["buffer"], () => {
+  internal.define("buffer", () => {
     const { INSPECT, coded, hidden, invalid, needInteger, outOfRange } = internal.node;
 
     class FastBuffer extends Uint8Array {}
@@ -278,9 +278,9 @@
     }
 
     hidden(Buffer.prototype, methods);
-    const text = internal.node.bufferText({ FastBuffer, isBytes, needBytes, part });
+    const text = internal.use("bufferText")({ FastBuffer, compareBytes, isBytes, needBytes, part });
     hidden(Buffer.prototype, text.methods);
-    hidden(Buffer.prototype, internal.node.bufferNumbers());
+    hidden(Buffer.prototype, internal.use("bufferNumbers")());
     hidden(Buffer.prototype, { [INSPECT]: text.inspect });
 
     const { Blob, File } = internal.blobs();

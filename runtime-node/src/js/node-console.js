@@ -2,5 +2,5 @@
 (function (internal) {
   "use strict";
 
-  internal.node.console = internal.builtin(["console"], () => internal.console);
+  internal.define("console", () => internal.console);
 })

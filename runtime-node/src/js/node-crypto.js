@@ -11,7 +11,7 @@
   } = internal.primordials;
   const { ops } = internal;
   const { bufferSource } = internal.webidl;
-  const { setTimeout } = globalThis;
+  const { setTimeout } = internal.platform;
 
   const STEP = 2 ** 18;
   // The longest hash, in bytes.
@@ -23,9 +23,9 @@
   const HASHES = ["RSA-MD5", "RSA-RIPEMD160", "RSA-SHA1", "RSA-SHA224", "RSA-SHA256", "RSA-SHA384", "RSA-SHA512", "md5", "ripemd160",
     "sha1", "sha224", "sha256", "sha3-224", "sha3-256", "sha3-384", "sha3-512", "sha384", "sha512", "sha512-256"];
 
-  internal.node.crypto = internal.builtin(["crypto"], () => {
+  internal.define("crypto", () => {
     const { coded, invalid, needFunction, needInteger, needString, outOfRange } = internal.node;
-    const { Buffer } = internal.node.buffer();
+    const { Buffer } = internal.use("buffer");
     const { crypto: webcrypto } = internal.crypto();
 
     const DATA = "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer";

@@ -7,7 +7,7 @@
     MapPrototypeForEach, MapPrototypeGet, MapPrototypeGetSize, MapPrototypeSet, ReflectApply,
   } = internal.primordials;
 
-  internal.node.diagnostics_channel = internal.builtin(["diagnostics_channel"], () => {
+  internal.define("diagnostics_channel", () => {
     const { invalid, needFunction } = internal.node;
     const channels = new Map();
 

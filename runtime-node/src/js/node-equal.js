@@ -12,7 +12,7 @@
   } = internal.primordials;
   const { isObject } = internal.webidl;
 
-  internal.node.equality = internal.later([], () => {
+  internal.define("equality", () => {
     const kindOf = (value) => {
       const kind = internal.ops.kindOf(value);
       return kind === "object" && internal.ops.isKind(value, "BigIntObject") ? "bigintobject" : kind;

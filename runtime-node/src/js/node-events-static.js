@@ -6,9 +6,9 @@
     ArrayPrototypePush, ArrayPrototypeShift, AsyncIteratorPrototype, ObjectSetPrototypeOf, Promise, PromiseReject,
     PromiseResolve, SymbolAsyncIterator, SymbolDispose,
   } = internal.primordials;
-  const { queueMicrotask } = globalThis;
+  const { queueMicrotask } = internal.platform;
 
-  internal.node.eventStatics = (EventEmitter) => {
+  internal.define("eventStatics", () => (EventEmitter) => {
     const { abortError, invalid, needFunction, needObject, needSignal, outOfRange } = internal.node;
 
     // Has `listener` called with what the event brings; returns what takes that back.
@@ -154,7 +154,7 @@
     class EventEmitterAsyncResource extends EventEmitter {
       #resource;
       constructor(options = {}) {
-        const { AsyncResource } = internal.node.async_hooks();
+        const { AsyncResource } = internal.use("async_hooks");
         super(options);
         const name = typeof options === "string" ? options : options?.name ?? new.target.name;
         this.#resource = new AsyncResource(name, options);
@@ -176,5 +176,5 @@
       }
     }
     EventEmitter.EventEmitterAsyncResource = EventEmitterAsyncResource;
-  };
+  });
 })

@@ -6,9 +6,9 @@
     ArrayPrototypePush, ArrayPrototypeSlice, ArrayPrototypeSplice, ArrayPrototypeUnshift, Error, ObjectDefineProperty,
     ObjectGetPrototypeOf, ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, Symbol,
   } = internal.primordials;
-  const { queueMicrotask } = globalThis;
+  const { queueMicrotask } = internal.platform;
 
-  internal.node.events = internal.builtin(["events"], () => {
+  internal.define("events", () => {
     const { REJECTION, coded, hidden, invalid, needFunction, outOfRange } = internal.node;
 
     const MONITOR = Symbol("events.errorMonitor");
@@ -274,7 +274,7 @@
     for (const name of ["defaultMaxListeners", "captureRejections"]) {
       ObjectDefineProperty(EventEmitter, name, ReflectGetOwnPropertyDescriptor(settings, name));
     }
-    internal.node.eventStatics(EventEmitter);
+    internal.use("eventStatics")(EventEmitter);
     return EventEmitter;
   });
 })

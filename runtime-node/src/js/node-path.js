@@ -7,7 +7,7 @@
     StringPrototypeLastIndexOf, StringPrototypeSlice, StringPrototypeSplit, StringPrototypeStartsWith,
   } = internal.primordials;
 
-  internal.node.path = internal.builtin(["path", "path/posix"], () => {
+  internal.define("path", () => {
     const { needObject, needString } = internal.node;
     const isAbsolute = (path) => StringPrototypeStartsWith(needString(path, "path"), "/");
 

@@ -7,7 +7,7 @@
     ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, StringPrototypeEndsWith, StringPrototypeSlice,
   } = internal.primordials;
   const { ops } = internal;
-  const { clearInterval, clearTimeout, setInterval, setTimeout } = globalThis;
+  const { clearInterval, clearTimeout, setInterval, setTimeout } = internal.platform;
 
   const run = (callback, args) => {
     try {
@@ -19,7 +19,7 @@
 
   // ---- Timers
 
-  internal.node.timers = internal.builtin(["timers"], () => {
+  internal.define("timers", () => {
     const { abortError, needFunction, needSignal } = internal.node;
 
     class Immediate {
@@ -93,13 +93,12 @@
 
     return { clearImmediate, clearInterval, clearTimeout, promises, setImmediate, setInterval, setTimeout };
   });
-  internal.builtinWithin("timers/promises", internal.node.timers, "promises");
 
   // ---- The process
 
-  internal.node.process = internal.builtin(["process"], () => {
+  internal.define("process", () => {
     const { needFunction, refused } = internal.node;
-    const EventEmitter = internal.node.events();
+    const EventEmitter = internal.use("events");
     const began = DateNow();
     const VERSION = "22.19.0";
     const NANO = 10n ** 9n;
@@ -184,7 +183,7 @@
         throw refused("process.exit", ending);
       },
       getBuiltinModule(name) {
-        return internal.node.find(`${name}`);
+        return internal.find(`${name}`);
       },
       kill() {
         throw refused("process.kill", "there are no other processes");

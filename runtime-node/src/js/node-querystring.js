@@ -7,13 +7,13 @@
     StringPrototypeSlice, StringPrototypeSplit, URIError, decodeURIComponent, encodeURIComponent,
   } = internal.primordials;
 
-  internal.node.querystring = internal.builtin(["querystring"], () => {
+  internal.define("querystring", () => {
     const { coded } = internal.node;
     const MAX_KEYS = 1000;
 
     // What is not well-formed stays as it is, as far as it is not.
     const unescapeBuffer = (text) => {
-      const bytes = internal.node.buffer().Buffer.from(`${text}`);
+      const bytes = internal.use("buffer").Buffer.from(`${text}`);
       let length = 0;
       for (let i = 0; i < bytes.length; i++, length++) {
         const code = bytes[i] === 0x25 ? +`0x${StringPrototypeSlice(bytes.latin1Slice(i + 1, i + 3), 0, 2)}` : NaN;

@@ -4,9 +4,9 @@
 
   const { ArrayBufferIsView, TypeError, Uint8Array } = internal.primordials;
 
-  internal.node.string_decoder = internal.builtin(["string_decoder"], () => {
+  internal.define("string_decoder", () => {
     const { coded, invalid } = internal.node;
-    const { Buffer } = internal.node.buffer();
+    const { Buffer } = internal.use("buffer");
     const ALIASES = { __proto__: null, "utf-8": "utf8", "ucs2": "utf16le", "ucs-2": "utf16le", "utf-16le": "utf16le", "binary": "latin1" };
 
     // How many bytes at the end are the beginning of a character that may go on.

@@ -7,9 +7,9 @@
     RegExpPrototypeExec, RegExpPrototypeSymbolReplace, StringPrototypeStartsWith, TypeError, decodeURIComponent,
     encodeURIComponent,
   } = internal.primordials;
-  const { URL, URLSearchParams } = globalThis;
+  const { URL, URLSearchParams } = internal.platform;
 
-  internal.node.url = internal.builtin(["url"], () => {
+  internal.define("url", () => {
     const { coded, invalid, needString, refused } = internal.node;
     const isURL = (value) => typeof value?.href === "string" && typeof value.protocol === "string" && value.auth === undefined;
 
@@ -32,7 +32,7 @@
     }
 
     function pathToFileURL(path) {
-      const { resolve } = internal.node.path();
+      const { resolve } = internal.use("path");
       needString(path, "path");
       const trailing = path[path.length - 1] === "/" && path.length > 1 ? "/" : "";
       return new URL(`file://${RegExpPrototypeSymbolReplace(SPECIAL, `${resolve(path)}${trailing}`, (at) => ESCAPES[at])}`);
@@ -58,7 +58,7 @@
       const login = auth ? `${auth}@` : "";
       if (host) host = login + host;
       else if (hostname) host = `${login}${hostname.includes(":") && !hostname.startsWith("[") ? `[${hostname}]` : hostname}${port ? `:${port}` : ""}`;
-      search ??= query && typeof query === "object" ? internal.node.querystring().stringify(query) : "";
+      search ??= query && typeof query === "object" ? internal.use("querystring").stringify(query) : "";
       if (search && !search.startsWith("?")) search = `?${search}`;
       if (hash && !hash.startsWith("#")) hash = `#${hash}`;
       const HIERARCHICAL = ["http:", "https:", "ftp:", "gopher:", "file:", "ws:", "wss:"];

@@ -6,7 +6,7 @@
     ArrayBufferIsView, TypedArrayPrototypeGetSymbolToStringTag,
   } = internal.primordials;
 
-  internal.node.utilTypes = internal.builtin(["util/types"], () => {
+  internal.define("utilTypes", () => {
     const types = {};
     const define = (name, is) => {
       types[name] = { [name]: (value) => is(value) }[name];

@@ -10,15 +10,15 @@
     StringPrototypeToWellFormed, SymbolFor, TypeError, parseFloat, parseInt,
   } = internal.primordials;
   const { isObject } = internal.webidl;
-  const { queueMicrotask } = globalThis;
+  const { queueMicrotask } = internal.platform;
 
   // What a terminal takes as a command.
   const CONTROL = /[\u001B\u009B][[\]()#;?]*(?:(?:(?:[a-zA-Z\d]*(?:;[a-zA-Z\d]*)*)?\u0007)|(?:(?:\d{1,4}(?:;\d{0,4})*)?[\dA-PR-TZcf-ntqry=><~]))/g;
 
-  internal.node.util = internal.builtin(["util"], () => {
+  internal.define("util", () => {
     const { INSPECT, coded, hidden, invalid, needFunction, needObject, needString } = internal.node;
-    const { isDeepStrictEqual } = internal.node.equality();
-    const types = internal.node.utilTypes();
+    const { isDeepStrictEqual } = internal.use("equality");
+    const types = internal.use("utilTypes");
 
     // ---- inspect
 
@@ -213,7 +213,7 @@
       let enabled;
       const isEnabled = () => {
         enabled ??= ArrayPrototypeIncludes(
-          StringPrototypeSplit(StringPrototypeToUpperCase(`${internal.node.process().env.NODE_DEBUG ?? ""}`), ","), name);
+          StringPrototypeSplit(StringPrototypeToUpperCase(`${internal.use("process").env.NODE_DEBUG ?? ""}`), ","), name);
         return enabled;
       };
       const log = (...values) => {

@@ -187,6 +187,9 @@ check("bytes are found from the front and from the back", () => {
   const large = Buffer.alloc(4_000_000, "ab");
   large.write("needle", 3_999_000);
   equal([large.indexOf("needle"), large.lastIndexOf("needle"), large.lastIndexOf("ab", 1_000_001), large.indexOf("ba", 786_430)], [3_999_000, 3_999_000, 1_000_000, 786_431]);
+  const long = Buffer.concat([Buffer.from("x"), large, Buffer.from("y"), large, Buffer.from("z")]);
+  equal([long.indexOf(large), long.indexOf(large, 2), long.lastIndexOf(large), long.lastIndexOf(large, 4_000_000)], [1, 4_000_002, 4_000_002, 1]);
+  equal([long.indexOf(Buffer.concat([large, Buffer.from("w")])), long.lastIndexOf(Buffer.concat([large, Buffer.from("y")]))], [-1, 1]);
   coded("ERR_INVALID_ARG_TYPE", () => bytes.indexOf({}));
 });
 

@@ -221,11 +221,7 @@ pub(super) fn finish(
 }
 
 /// `hashClose(number)`
-pub(super) fn close(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
-) {
+pub(super) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let number = number(scope, args.get(0));
     drop(slot::<Hashers>(scope).open.remove(&number));
 }

@@ -1,6 +1,20 @@
-//! The native half of some `node-*.js`: the Worker's variables, and what only V8 can tell of an object.
+//! The native half of `node.js` and some `node-*.js`: their own text, the Worker's variables, and what only V8 can tell of an
+//! object.
 
+use crate::engine::snapshot;
 use crate::engine::state::State;
+
+/// `lateScript(name)` → what a file evaluates to that the snapshot has nothing of.
+pub(super) fn late_script(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let name = args.get(0).to_rust_string_lossy(scope);
+    if let Some(function) = snapshot::late(scope, &name) {
+        result.set(function);
+    }
+}
 
 /// `environment()` → name, value, name, value, … of the variables and secrets, for `process.env`.
 pub(super) fn environment(

@@ -2,5 +2,6 @@
 // expect: cpu_limit_exceeded
 // flags: nodejs_compat
 import { isDeepStrictEqual } from 'node:util';
-const make = (last) => new Set(Array.from({ length: 5_000 }, (_, i) => ({ i: i === 0 ? last : i })));
-export default { fetch: () => new Response(`${isDeepStrictEqual(make(-1), make(-2))}`) };
+const items = Array.from({ length: 20_000 }, (_, i) => i);
+const make = (order) => new Set(order.map((i) => ({ i })));
+export default { fetch: () => new Response(`${isDeepStrictEqual(make(items), make(items.toReversed()))}`) };

@@ -10,7 +10,7 @@ const other = new AsyncLocalStorage();
 const seen = [];
 for (const key of ['0', '1', 'key', 'value', 'next', 'owner', 'stores']) {
   for (const prototype of [Object.prototype, Array.prototype]) {
-    Object.defineProperty(prototype, key, { set(value) { seen.push(value); }, get() { seen.push(this); return undefined; }, configurable: true });
+    Object.defineProperty(prototype, key, { __proto__: null, set(value) { seen.push(value); }, get() { seen.push(this); return undefined; }, configurable: true });
   }
 }
 let tampered = false;

@@ -9,6 +9,7 @@ export default {
     for (;;) {
       large.indexOf(Buffer.alloc(1 << 20, 'ab'));
       large.lastIndexOf('b');
+      large.indexOf(Buffer.alloc(8 << 20, 0x61).fill('b', -1 + (8 << 20)));
       large.compare(Buffer.from(large));
       for (const encoding of ['utf8', 'hex', 'base64', 'latin1', 'ascii']) large.toString(encoding, 0, 8 << 20);
       Buffer.from(spaces, 'base64');

@@ -3,12 +3,13 @@
 // expect: answer alive
 // flags: nodejs_compat
 // limits: cpu_ms=500
-for (const prototype of [Array.prototype, String.prototype, Map.prototype, Promise.prototype, Uint8Array.prototype, Object.getPrototypeOf(Uint8Array.prototype)]) {
-  for (const key of Reflect.ownKeys(prototype)) {
-    if (key === 'constructor' || key === 'then') continue;
-    try {
-      Object.defineProperty(prototype, key, { value: function () { throw new Error('tampered'); } });
-    } catch {}
+const { defineProperty, ownKeys } = Reflect;
+const prototypes = [Array.prototype, String.prototype, Map.prototype, Promise.prototype, Uint8Array.prototype, Object.getPrototypeOf(Uint8Array.prototype)];
+for (let i = 0; i < prototypes.length; i++) {
+  const keys = ownKeys(prototypes[i]);
+  for (let j = 0; j < keys.length; j++) {
+    if (keys[j] === 'constructor' || keys[j] === 'then' || keys[j] === 'length') continue;
+    defineProperty(prototypes[i], keys[j], { value: function () { throw new Error('tampered'); } });
   }
 }
 export default {

@@ -1,0 +1,106 @@
+// What the modules of Node.js share: errors as it has them, with a `code`, and the checks that throw these.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayIsArray, Error, ObjectDefineProperty, ObjectGetPrototypeOf, RangeError, ReflectGetOwnPropertyDescriptor,
+    ReflectOwnKeys, StringPrototypeIncludes, StringPrototypeSlice, SymbolFor, TypeError,
+  } = internal.primordials;
+  const { isObject } = internal.webidl;
+
+  // ---- Errors
+
+  function coded(Constructor, code, message) {
+    const error = new Constructor(message);
+    error.code = code;
+    const { stack } = error;
+    if (typeof stack === "string") {
+      const text = `${Constructor.name} [${code}]${StringPrototypeSlice(stack, Constructor.name.length)}`;
+      ObjectDefineProperty(error, "stack", {
+        __proto__: null, value: text, writable: true, enumerable: false, configurable: true,
+      });
+    }
+    return error;
+  }
+
+  // What was given instead, in words.
+  function given(value) {
+    if (value === undefined || value === null) return `${value}`;
+    if (typeof value === "function") return `function ${value.name}`;
+    if (typeof value === "object") {
+      const constructor = ObjectGetPrototypeOf(value) === null ? undefined : value.constructor;
+      return typeof constructor?.name === "string" && constructor.name !== ""
+        ? `an instance of ${constructor.name}` : internal.inspect(value);
+    }
+    return `type ${typeof value} (${internal.inspect(value)})`;
+  }
+
+  const argument = (name) => (StringPrototypeIncludes(name, ".") ? `"${name}" property` : `"${name}" argument`);
+
+  // `kind` as in "of type string" or "an instance of Buffer".
+  const invalid = (name, kind, value) =>
+    coded(TypeError, "ERR_INVALID_ARG_TYPE", `The ${argument(name)} must be ${kind}. Received ${given(value)}`);
+
+  const badValue = (name, value, why = "is invalid") =>
+    coded(TypeError, "ERR_INVALID_ARG_VALUE", `The ${argument(name)} ${why}. Received ${internal.inspect(value)}`);
+
+  const outOfRange = (name, range, value) => {
+    const received = typeof value === "bigint" ? `${value}n` : typeof value === "number" ? `${value}` : internal.inspect(value);
+    return coded(RangeError, "ERR_OUT_OF_RANGE",
+      `The value of "${name}" is out of range. It must be ${range}. Received ${received}`);
+  };
+
+  function needString(value, name) {
+    if (typeof value !== "string") throw invalid(name, "of type string", value);
+    return value;
+  }
+  function needFunction(value, name) {
+    if (typeof value !== "function") throw invalid(name, "of type function", value);
+    return value;
+  }
+  function needObject(value, name) {
+    if (!isObject(value) || ArrayIsArray(value) || typeof value === "function") {
+      throw invalid(name, "of type object", value);
+    }
+    return value;
+  }
+  function needInteger(value, name, least = -(2 ** 53) + 1, most = 2 ** 53 - 1) {
+    if (typeof value !== "number") throw invalid(name, "of type number", value);
+    if (value % 1 !== 0) throw outOfRange(name, "an integer", value);
+    if (value < least || value > most) throw outOfRange(name, `>= ${least} && <= ${most}`, value);
+    return value;
+  }
+  function abortError(signal) {
+    const error = coded(Error, "ABORT_ERR", "The operation was aborted");
+    error.name = "AbortError";
+    const reason = signal === undefined ? undefined : internal.abort().abortReason(signal);
+    if (reason !== undefined) error.cause = reason;
+    return error;
+  }
+  function needSignal(value, name) {
+    if (!internal.abort().isAbortSignal(value)) throw invalid(name, "an instance of AbortSignal", value);
+    return value;
+  }
+  const refused = (what, why) => coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", `${what} is not to be had in a Worker: ${why}`);
+
+  // What is not on a module's own list of enumerable things, such as the properties of a class's prototype.
+  const hidden = (object, properties) => {
+    const keys = ReflectOwnKeys(properties);
+    for (let i = 0; i < keys.length; i++) {
+      const descriptor = ReflectGetOwnPropertyDescriptor(properties, keys[i]);
+      descriptor.enumerable = false;
+      ObjectDefineProperty(object, keys[i], descriptor);
+    }
+    return object;
+  };
+
+  // What Node.js keeps under `Symbol.for`, by which packages know it.
+  const INSPECT = SymbolFor("nodejs.util.inspect.custom");
+  const REJECTION = SymbolFor("nodejs.rejection");
+
+  internal.define("shared", () => ({
+    __proto__: null,
+    INSPECT, REJECTION, abortError, badValue, coded, given, hidden, invalid, needFunction, needInteger, needObject,
+    needSignal, needString, outOfRange, refused,
+  }));
+})
