@@ -4,7 +4,7 @@
   "use strict";
 
   const {
-    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, MathFloor, MathMax, MathMin, MathTrunc, NumberIsNaN, RangeError, ReflectApply,
+    ArrayBufferIsView, ArrayBufferPrototypeGetByteLength, Int32Array, MathFloor, MathMax, MathMin, MathTrunc, NumberIsNaN, RangeError, ReflectApply,
     StringPrototypeCharCodeAt, StringPrototypeSlice, StringPrototypeToLowerCase, TypeError,
     TypedArrayPrototypeCopyWithin, TypedArrayPrototypeFill, TypedArrayPrototypeGetByteLength,
     TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
@@ -15,7 +15,7 @@
   const STEP = 3 * 2 ** 16;
   const MAX_STRING = 2 ** 29 - 24;
 
-  internal.define("bufferText", () => ({ FastBuffer, compareBytes, isBytes, needBytes, part }) => {
+  internal.define("bufferText", () => ({ FastBuffer, isBytes, needBytes, part }) => {
     const { badValue, coded, invalid, needString, outOfRange } = internal.node;
 
     // Native code knows the numbers of all but UTF-8.
@@ -252,35 +252,50 @@
       if (size === 0) return MathMin(from, length);
       // Two bytes are a character: one does not begin within another.
       const step = typeof value === "string" && encoding(kind) === UTF16 ? 2 : 1;
-      const head = headOf(needle, size);
-      const headSize = MathMin(size, STEP);
+      if (size > STEP) return findLong(bytes, needle, from, false, step);
       for (let at = from; at + size <= length;) {
-        const end = MathMin(at + STEP + headSize - 1, length);
-        const found = ops.bytesFind(bytes, head, at, end);
+        const found = ops.bytesFind(bytes, needle, at, MathMin(at + STEP + size - 1, length));
         if (found < 0) at += STEP;
-        else if (found % step !== 0 || !isThere(bytes, length, needle, size, found)) at = found + 1;
+        else if (found % step !== 0) at = found + 1;
         else return found;
       }
       return -1;
     }
 
-    // Of what is long its beginning is looked for, and where that is the rest compared.
-    const headOf = (needle, size) => (size > STEP ? part(needle, 0, STEP) : needle);
-    const isThere = (bytes, length, needle, size, at) => size <= STEP ||
-      (at + size <= length && compareBytes(part(bytes, at, at + size), needle) === 0);
-
     function findLast(bytes, needle, length, size, from) {
       if (from < 0) return -1;
       if (size === 0) return MathMin(from, length);
       // It begins at `from` at the latest.
-      const head = headOf(needle, size);
-      const headSize = MathMin(size, STEP);
-      for (let end = MathMin(from, length - size) + headSize; end >= headSize;) {
-        const start = MathMax(end - STEP - headSize + 1, 0);
-        const found = ops.bytesFindLast(part(bytes, start, end), head);
-        if (found < 0) end -= STEP;
-        else if (isThere(bytes, length, needle, size, start + found)) return start + found;
-        else end = start + found + headSize - 1;
+      const last = MathMin(from, length - size);
+      if (size > STEP) return findLong(bytes, needle, last, true, 1);
+      for (let end = last + size; end >= size; end -= STEP) {
+        const start = MathMax(end - STEP - size + 1, 0);
+        const found = ops.bytesFindLast(part(bytes, start, end), needle);
+        if (found >= 0) return start + found;
+      }
+      return -1;
+    }
+
+    // What is too long for a step, by the algorithm of Knuth, Morris and Pratt, which looks at each byte once.
+    function findLong(bytes, needle, from, backwards, step) {
+      const length = TypedArrayPrototypeGetByteLength(bytes);
+      const size = TypedArrayPrototypeGetByteLength(needle);
+      const byte = backwards ? (i) => needle[size - 1 - i] : (i) => needle[i];
+      // How much of the needle's beginning is at the end of so much of it.
+      const overlaps = new Int32Array(size);
+      for (let i = 1, same = 0; i < size; i++) {
+        while (same > 0 && byte(i) !== byte(same)) same = overlaps[same - 1];
+        if (byte(i) === byte(same)) same++;
+        overlaps[i] = same;
+      }
+      let same = 0;
+      for (let at = backwards ? from + size - 1 : from; at >= 0 && at < length; at += backwards ? -1 : 1) {
+        while (same > 0 && bytes[at] !== byte(same)) same = overlaps[same - 1];
+        if (bytes[at] === byte(same)) same++;
+        if (same < size) continue;
+        const found = backwards ? at : at - size + 1;
+        if (found % step === 0) return found;
+        same = overlaps[same - 1];
       }
       return -1;
     }

@@ -278,7 +278,7 @@
     }
 
     hidden(Buffer.prototype, methods);
-    const text = internal.use("bufferText")({ FastBuffer, compareBytes, isBytes, needBytes, part });
+    const text = internal.use("bufferText")({ FastBuffer, isBytes, needBytes, part });
     hidden(Buffer.prototype, text.methods);
     hidden(Buffer.prototype, internal.use("bufferNumbers")());
     hidden(Buffer.prototype, { [INSPECT]: text.inspect });
