@@ -7,112 +7,35 @@
 // The frames take the place of a call stack, so that no depth is too much. A getter that runs on the way sees and changes
 // what it likes; properties are read in the standard's order.
 //
-// What is transferred is moved when all the rest has been read. Until then a placeholder, a `Later`, stands
-// for it, and is replaced wherever it came to lie.
+// What is transferred is moved when all the rest has been read. Until then a placeholder, a `Later`, stands for it, and is
+// replaced wherever it came to lie.
 (function (internal) {
   "use strict";
 
   const {
     ArrayBuffer, ArrayBufferPrototypeGetByteLength, ArrayBufferPrototypeGetDetached, ArrayBufferPrototypeTransfer,
-    ArrayPrototype, BigInt64Array, BigIntPrototypeValueOf, BigUint64Array, BooleanPrototypeValueOf, DataView,
-    DataViewPrototypeGetBuffer, DataViewPrototypeGetByteLength, DataViewPrototypeGetByteOffset, Date,
-    DatePrototypeGetTime, Error, EvalError, FinalizationRegistry, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int8Array, Map, MapPrototypeClear, MapPrototypeForEach, MapPrototypeGet, MapPrototypeHas,
-    MapPrototypeSet, NumberPrototypeValueOf, Object, ObjectDefineProperty, ObjectGetOwnPropertyDescriptor,
-    ObjectGetPrototypeOf, ObjectHasOwn, ObjectKeys, ObjectPrototype, ObjectPrototypePropertyIsEnumerable,
-    RangeError, ReferenceError, ReflectOwnKeys, RegExp, RegExpPrototypeGetSource, Set, SetPrototypeAdd,
-    SetPrototypeClear, SetPrototypeForEach, StringPrototypeValueOf, SymbolToStringTag, SyntaxError, TypeError,
-    TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetLength,
-    TypedArrayPrototypeGetSymbolToStringTag, TypedArrayPrototypeSet, URIError, Uint16Array, Uint32Array, Uint8Array,
-    Uint8ClampedArray, WeakRef,
+    ArrayPrototype, DataView, DataViewPrototypeGetBuffer, DataViewPrototypeGetByteLength,
+    DataViewPrototypeGetByteOffset, Date, DatePrototypeGetTime, Map, MapPrototypeClear, MapPrototypeForEach,
+    MapPrototypeGet, MapPrototypeHas, MapPrototypeSet, Object, ObjectDefineProperty, ObjectGetOwnPropertyDescriptor,
+    ObjectGetPrototypeOf, ObjectHasOwn, ObjectKeys, ObjectPrototype, RegExp, RegExpPrototypeGetSource, Set,
+    SetPrototypeAdd, SetPrototypeClear, SetPrototypeForEach, TypeError, TypedArrayPrototypeGetBuffer,
+    TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag,
+    TypedArrayPrototypeSet, Uint8Array,
   } = internal.primordials;
   const { dictionary, isObject, needs, sequence } = internal.webidl;
   const { ops } = internal;
 
-  // The prototypes of iterators that native code has.
-  const iterators = [[].values(), [].values().map(String), ""[Symbol.iterator](), "".matchAll(/x/g)].map(ObjectGetPrototypeOf);
-
-  // What other standards have cloned: each (object) → its clone, or null when it is none of theirs.
-  internal.cloners = [];
-  // And transferred: each (object) → null, or a function that moves it, and gives what it has become.
-  internal.movers = [];
-
   internal.clones = internal.later(["structuredClone"], () => {
     // As `Kind` in ops/clone.rs.
-    const PLAIN = 0, ARRAY = 1, FUNCTION = 2, PROXY = 3, OPAQUE = 4, MAP = 5, SET = 6, DATE = 7, REGEXP = 8, ERROR = 9,
+    const PLAIN = 0, ARRAY = 1, FUNCTION = 2, PROXY = 3, MAP = 5, SET = 6, DATE = 7, REGEXP = 8, ERROR = 9,
       WRAPPER = 10, ARRAY_BUFFER = 11, TYPED_ARRAY = 12, DATA_VIEW = 13;
     // The last step of an array: what is not an index.
     const NAMED = 14;
 
     // An array that is longer is a dictionary of what it has.
     const SPARSE = 2 ** 25;
-    // A prototype chain is followed this far.
-    const MAX_CHAIN = 20;
 
-    const ERRORS = {
-      __proto__: null, Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError,
-    };
-    const ARRAYS = {
-      __proto__: null, BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int16Array, Int32Array,
-      Int8Array, Uint16Array, Uint32Array, Uint8Array, Uint8ClampedArray,
-    };
-
-    const refuse = (what) => {
-      throw new (internal.exceptions().DOMException)(`${what} cannot be cloned`, "DataCloneError");
-    };
-
-    function primitiveOf(wrapper) {
-      switch (ops.kindOf(wrapper)) {
-        case "stringobject": return StringPrototypeValueOf(wrapper);
-        case "numberobject": return NumberPrototypeValueOf(wrapper);
-        case "booleanobject": return BooleanPrototypeValueOf(wrapper);
-        default: return BigIntPrototypeValueOf(wrapper);
-      }
-    }
-
-    // ---- Objects with slots of their own, known by their prototypes
-
-    // What V8 adds to a context only when that is made. Whoever has replaced it meanwhile deceives themselves alone.
-    const ownGlobal = (name) => ObjectGetOwnPropertyDescriptor(globalThis, name)?.value;
-
-    // Of the language, [prototype, name, …]; V8 does not tell them from plain objects.
-    const foreign = [];
-    for (let i = 0; i < iterators.length; i++) {
-      foreign[2 * i] = iterators[i];
-      foreign[2 * i + 1] = "Iterator";
-    }
-    const note = (constructor) => {
-      const prototype = typeof constructor === "function" && ops.cloneKind(constructor) === FUNCTION
-        ? ObjectGetOwnPropertyDescriptor(constructor, "prototype")?.value : undefined;
-      if (!isObject(prototype)) return;
-      foreign[foreign.length] = prototype;
-      foreign[foreign.length] = ObjectGetOwnPropertyDescriptor(constructor, "name")?.value;
-    };
-    const noteAll = (namespace) => {
-      const object = ownGlobal(namespace);
-      if (!isObject(object) || ops.cloneKind(object) !== PLAIN) return;
-      const names = ReflectOwnKeys(object);
-      for (let i = 0; i < names.length; i++) note(ObjectGetOwnPropertyDescriptor(object, names[i])?.value);
-    };
-    note(FinalizationRegistry);
-    note(WeakRef);
-    noteAll("Intl");
-    noteAll("Temporal");
-
-    // The name of the interface that an object with this prototype has; null if it is a plain one.
-    function interfaceOf(prototype) {
-      const { interfaces } = internal;
-      let at = prototype;
-      for (let i = 0; i < MAX_CHAIN && at !== null && at !== ObjectPrototype && ops.cloneKind(at) !== PROXY; i++) {
-        for (let j = 0; j < interfaces.length; j++) {
-          if (interfaces[j] === at) return nameOf(ObjectGetOwnPropertyDescriptor(at, SymbolToStringTag)?.value);
-        }
-        for (let j = 0; j < foreign.length; j += 2) if (foreign[j] === at) return nameOf(foreign[j + 1]);
-        at = ObjectGetPrototypeOf(at);
-      }
-      return null;
-    }
-    const nameOf = (name) => (typeof name === "string" && name !== "" ? name : "platform object");
+    const { arrayNamed, errorNamed, interfaceOf, primitiveOf, refuse } = internal.cloneKinds();
 
     // ---- The walk
 
@@ -235,7 +158,7 @@
             const offset = TypedArrayPrototypeGetByteOffset(value);
             const length = TypedArrayPrototypeGetLength(value);
             const kind = TypedArrayPrototypeGetSymbolToStringTag(value);
-            const constructor = ARRAYS[kind] ?? ownGlobal(kind);
+            const constructor = arrayNamed(kind);
             return this.view(buffer, (buffer) => new constructor(buffer, offset, length));
           }
           case DATA_VIEW: {
@@ -288,7 +211,7 @@
         const known = name === undefined ? "Error" : `${name}`;
         const message = ObjectGetOwnPropertyDescriptor(value, "message");
         const text = message !== undefined && "value" in message ? `${message.value}` : undefined;
-        const to = new (ERRORS[known] ?? Error)(text);
+        const to = new (errorNamed(known))(text);
         const stack = { __proto__: null, value: internal.stackOf(value), writable: true, enumerable: false, configurable: true };
         ObjectDefineProperty(to, "stack", stack);
         if (ObjectHasOwn(value, "cause")) this.push(ERROR, value, to, ["cause"], 1);
@@ -310,9 +233,19 @@
         while (frame.at < length && this.top === frame) {
           const at = frame.at++;
           switch (kind) {
-            case ARRAY:
-              if (ObjectPrototypePropertyIsEnumerable(from, at)) this.put(kind, to, at, this.copy(from[at]));
+            case ARRAY: {
+              // Most places have what they seem to have, and nothing below it.
+              if (at in ArrayPrototype) {
+                if (ObjectHasOwn(from, at)) this.put(kind, to, at, this.copy(from[at]));
+                break;
+              }
+              const item = from[at];
+              if (item === undefined && !ObjectHasOwn(from, at)) break;
+              const value = this.copy(item);
+              if (this.hasLaters && isLater(value)) this.put(kind, to, at, value);
+              else to[at] = value;
               break;
+            }
             case MAP:
               if (at % 2 === 0) {
                 frame.key = this.copy(items[at]);
@@ -330,7 +263,9 @@
             }
             default: {
               const key = items[at];
-              if (ObjectHasOwn(from, key)) this.put(kind, to, key, this.copy(from[key]));
+              const item = from[key];
+              // A getter may have taken it away.
+              if (item !== undefined || ObjectHasOwn(from, key)) this.put(kind, to, key, this.copy(item));
             }
           }
         }

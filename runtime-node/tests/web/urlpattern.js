@@ -15,7 +15,7 @@ check("a string is taken apart like a URL, and what it does not say is left open
   equal(parts(new URLPattern("https://example.com")), ["https", "*", "*", "example.com", "", "*", "*", "*"]);
   equal(parts(new URLPattern("http{s}?://*:8080/x")), ["http{s}?", "*", "*", "*", "8080", "/x", "*", "*"]);
   equal(parts(new URLPattern("https://user\\:pw@host/")), ["https", "user", "pw", "host", "", "/", "*", "*"]);
-  equal(parts(new URLPattern("data\\:foobar")), ["data", "*", "*", "*", "*", "foobar", "*", "*"]);
+  equal(parts(new URLPattern("data\\:foobar")), ["data", "*", "*", "", "", "foobar", "*", "*"]);
   equal(parts(new URLPattern("https://host:443/")), ["https", "*", "*", "host", "", "/", "*", "*"]);
 });
 

@@ -1,7 +1,7 @@
-// Clones some twenty MiB of small objects, which takes longer than there is time for. No step of it may be a long one.
+// Clones some MiB of small objects, which takes longer than there is time for. No step of it may be a long one.
 // expect: cpu_limit_exceeded
 // limits: cpu_ms=50 startup_ms=20000 memory_mib=256
-const large = Array.from({ length: 300_000 }, (_, i) => ({ i, text: `text ${i}`, list: [i] }));
+const large = Array.from({ length: 40_000 }, (_, i) => ({ i, text: `text ${i}`, list: [i] }));
 export default {
   async fetch(request, env, ctx) {
     for (;;) structuredClone(large);

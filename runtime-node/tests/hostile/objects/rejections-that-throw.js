@@ -1,5 +1,6 @@
 // Handlers of rejections and of errors that throw, reject and report in turn.
 // expect: answer held
+// limits: cpu_ms=5000 wall_ms=10000
 // lines: 400
 export default {
   async fetch(request, env, ctx) {
