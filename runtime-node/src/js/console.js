@@ -4,7 +4,7 @@
 
   const {
     ArrayIsArray, ArrayPrototypePush, DateNow, ErrorCaptureStackTrace, Map, MapPrototypeDelete, MapPrototypeGet,
-    MapPrototypeGetSize, MapPrototypeHas, MapPrototypeSet, MathMax, Number, NumberPrototypeToFixed,
+    MapPrototypeGetSize, MapPrototypeHas, MapPrototypeSet, MathMax, NumberPrototypeToFixed,
     ObjectDefineProperty, ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, StringPrototypeIncludes,
     StringPrototypeIndexOf, StringPrototypePadEnd, StringPrototypeRepeat, StringPrototypeSlice, SymbolToStringTag,
     parseFloat, parseInt,
@@ -34,8 +34,7 @@
       case "d": case "i": case "f":
         if (typeof value === "bigint") return inspect(value);
         if (typeof value === "symbol" || isObject(value)) return "NaN";
-        if (specifier === "d") return inspect(Number(value));
-        return inspect(specifier === "i" ? parseInt(value, 10) : parseFloat(value));
+        return inspect(specifier === "f" ? parseFloat(value) : parseInt(value, 10));
       case "j": case "o": case "O": return inspect(value);
       default: return ""; // %c: there is no style here
     }

@@ -20,7 +20,7 @@ check("values are joined by spaces, strings as they are", () => {
 
 check("format specifiers are replaced", () => {
   logs("INFO", "s 42 1.5 NaN { a: 1 } 100% %d", () => console.log("%s %d %f %d %o 100%% %d", "s", 42, 1.5, {}, { a: 1 }));
-  logs("INFO", "3 styled rest", () => console.log("%i %cstyled", 3.9, "color: red", "rest"));
+  logs("INFO", "3 -4 styled rest", () => console.log("%i %d %cstyled", 3.9, -4.9, "color: red", "rest"));
   logs("INFO", "%s", () => console.log("%s"));
   logs("INFO", "5n Symbol(x)", () => console.log("%d %s", 5n, Symbol("x")));
 });
