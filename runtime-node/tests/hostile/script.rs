@@ -16,16 +16,21 @@
 //! | `body:` | the requests' body |
 //! | `logs:` | what a line of the log must have in it |
 //! | `lines:` | how many lines the log may have at most |
+//! | `flags:` | compatibility flags |
 //! | `state:` | `Reset`, for a realm of its own for each request |
 //! | `beyond:` | milliseconds that the neighbour may wait in addition: for a step that nothing can break up |
+//! | `with:` | a file of `tests` that is a module beside it |
 //! | `revision:` | what follows is the entrypoint of another revision of the Worker; requests go to all of them in turn |
 //! | `module:` | what follows is the module of that name; what came before is the entrypoint |
 //! | `chain:` | so many modules more, `chain/1.js` and so on, each of which imports the next |
+//! | `deep:` | one module more, `deep.json`, of so many lists within each other |
+//! | `many:` | so many modules more of each kind, `many/1.json`, `many/1.txt`, `many/1.bin` and so on |
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use tenon_proto::revision::{Limits, StatePolicy};
+use tenon_proto::revision::{CompatibilityFlag, Limits, StatePolicy};
 
 /// The module that a script begins with.
 pub(crate) const ENTRYPOINT: &str = "worker.js";
@@ -46,6 +51,7 @@ pub(crate) struct Script {
     pub(crate) ends: Vec<End>,
     pub(crate) limits: Limits,
     pub(crate) state: StatePolicy,
+    pub(crate) flags: BTreeSet<CompatibilityFlag>,
     pub(crate) beyond: Duration,
     pub(crate) requests: usize,
     pub(crate) at_once: usize,
@@ -83,6 +89,7 @@ impl Script {
             // Time enough for a busy machine, and no more memory than a test needs.
             limits: Limits { cpu_ms: 50, wall_ms: 2_000, startup_ms: 2_000, memory_mib: 32, ..Limits::default() },
             state: StatePolicy::default(),
+            flags: BTreeSet::new(),
             beyond: Duration::ZERO,
             requests: 1,
             at_once: 1,
@@ -123,10 +130,14 @@ impl Script {
             "logs" => self.logs.push(value.to_owned()),
             "lines" => self.lines = Some(value.parse().unwrap()),
             "state" => self.state = state(value),
+            "flags" => self.flags = value.split(' ').map(|flag| flag.parse().unwrap()).collect(),
             "beyond" => self.beyond = Duration::from_millis(value.parse().unwrap()),
+            "with" => self.modules().push((value.to_owned(), read(value))),
             "revision" => self.revisions.push(entrypoint()),
             "module" => self.modules().push((value.to_owned(), String::new())),
             "chain" => self.modules().extend(chain(value.parse().unwrap())),
+            "deep" => self.modules().push(deep(value.parse().unwrap())),
+            "many" => self.modules().extend(many(value.parse().unwrap())),
             _ => return false,
         }
         true
@@ -149,6 +160,11 @@ fn entrypoint() -> Vec<(String, String)> {
     vec![(ENTRYPOINT.to_owned(), String::new())]
 }
 
+/// A file that tests share.
+fn read(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)).unwrap()
+}
+
 fn state(value: &str) -> StatePolicy {
     match value {
         "Reset" => StatePolicy::Reset,
@@ -162,6 +178,16 @@ fn chain(length: usize) -> impl Iterator<Item = (String, String)> {
         let import = if n < length { format!("import './{}.js';", n + 1) } else { String::new() };
         (format!("chain/{n}.js"), import)
     })
+}
+
+/// A module of lists within each other.
+fn deep(levels: usize) -> (String, String) {
+    ("deep.json".to_owned(), "[".repeat(levels) + &"]".repeat(levels))
+}
+
+/// Modules that are no code.
+fn many(number: usize) -> impl Iterator<Item = (String, String)> {
+    (1..=number).flat_map(|n| ["json", "txt", "bin"].map(|kind| (format!("many/{n}.{kind}"), n.to_string())))
 }
 
 impl End {
