@@ -15,7 +15,7 @@ use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
 use tenon_runtime_node::engine::{
-    Body, Bytecode, Engine, FetchRequest, FetchResponse, Isolate, Origin, Services, ResponseBody, Watchdog,
+    Body, Bytecode, Engine, FetchRequest, FetchResponse, Isolate, Origin, ResponseBody, Services, Watchdog,
 };
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};

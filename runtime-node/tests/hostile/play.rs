@@ -108,7 +108,8 @@ async fn request(script: &Script, isolate: &Loaded) -> Result<FetchResponse, Fai
 
 fn worker(script: &Script, revision: usize, shard: &Shard) -> Worker {
     let modules: Vec<_> = script.revisions[revision].iter().map(|(name, source)| (&name[..], &source[..])).collect();
-    let worker = shard.modules(&modules).limits(|limits| *limits = script.limits).state(script.state);
+    let worker =
+        shard.modules(&modules).limits(|limits| *limits = script.limits).state(script.state).flags(&script.flags);
     worker.secret("SECRET", "the hostile Worker's own")
 }
 
