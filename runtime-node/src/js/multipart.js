@@ -20,7 +20,7 @@
 
   internal.multipart = internal.later([], () => {
     // What native code, which cannot be terminated, goes through at a time.
-    const STEP = 512 * 1024;
+    const STEP = 64 * 1024;
     // What a body may have: more parts than a form has fields, and for each more than its names need.
     const MAX_PARTS = 10_000;
     const MAX_HEADERS = 16 * 1024;

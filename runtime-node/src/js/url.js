@@ -79,7 +79,7 @@
   const UNSAFE = /[^*\-._0-9A-Za-z]/;
 
   // What native code, which cannot be terminated, goes through at a time.
-  const STEP = 2 ** 16;
+  const STEP = 2 ** 13;
 
   function parseEscaped(string) {
     if (string.length <= STEP) return internal.ops.formParse(string);

@@ -3,9 +3,10 @@
 //! A pattern becomes eight components, each a regular expression that V8 compiles and runs: it can be terminated there,
 //! however long it goes on. Here is only what takes time by the length of the text, which is bounded.
 
+use std::cell::OnceCell;
 use std::panic::{self, AssertUnwindSafe};
 
-use regex::RegexBuilder;
+use regex::bytes::{Regex, RegexBuilder};
 use url::Url;
 use urlpattern::component::Component;
 use urlpattern::quirks::{self, MatchInput, StringOrInit};
@@ -20,13 +21,34 @@ const COMPONENTS: usize = 8;
 /// The longest text of a pattern, in bytes: to find a name that is there twice takes time by its square.
 const LONGEST_PATTERN: usize = 4096;
 
-/// The longest protocol that is matched here, and the memory that its expression may take, both in bytes.
+/// The longest expression of a protocol that is matched here, and the memory that it may take, both in bytes; and how
+/// deep its groups may lie.
 const PROTOCOL: usize = 256;
-const PROTOCOL_MEMORY: usize = 64 << 10;
+const PROTOCOL_MEMORY: usize = 32 << 10;
+const PROTOCOL_DEPTH: u32 = 16;
 
 /// A regular expression in V8's language. It is matched here only to find out whether the protocol is one of the special
-/// ones, and then as the language of the `regex` crate, which has the same meaning but for what V8 alone has.
-struct Expression(String);
+/// ones, and then as the language of the `regex` crate, which has the same meaning but for what V8 alone has. Of letters
+/// it knows those of ASCII: schemes have no others.
+struct Expression {
+    text: String,
+    compiled: OnceCell<Option<Regex>>,
+}
+
+impl Expression {
+    fn compiled(&self) -> Option<&Regex> {
+        let compile = || {
+            let mut builder = RegexBuilder::new(&self.text);
+            builder
+                .unicode(false)
+                .size_limit(PROTOCOL_MEMORY)
+                .dfa_size_limit(PROTOCOL_MEMORY)
+                .nest_limit(PROTOCOL_DEPTH);
+            if self.text.len() <= PROTOCOL { builder.build().ok() } else { None }
+        };
+        self.compiled.get_or_init(compile).as_ref()
+    }
+}
 
 impl RegExp for Expression {
     fn syntax() -> RegexSyntax {
@@ -34,19 +56,15 @@ impl RegExp for Expression {
     }
 
     fn parse(pattern: &str, _flags: &str, _force_eval: bool) -> Result<Self, ()> {
-        Ok(Self(pattern.to_owned()))
+        Ok(Self { text: pattern.to_owned(), compiled: OnceCell::new() })
     }
 
     fn matches<'a>(&self, text: &'a str) -> Option<Vec<Option<&'a str>>> {
-        if self.0.len() > PROTOCOL {
-            return None;
-        }
-        let expression = RegexBuilder::new(&self.0).size_limit(PROTOCOL_MEMORY).build().ok()?;
-        expression.is_match(text).then(Vec::new)
+        self.compiled()?.is_match(text.as_bytes()).then(Vec::new)
     }
 
     fn pattern_string(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
