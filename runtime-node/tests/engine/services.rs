@@ -24,6 +24,8 @@ trials! {
     a_call_ends_with_its_invocation,
     redirects_are_answers_like_others,
     a_binding_is_no_way_to_another_worker,
+    a_binding_may_have_any_name,
+    what_a_worker_does_to_built_in_objects_does_not_change_a_call,
 }
 
 /// Answers as it is told to, and remembers what it was asked.
@@ -237,4 +239,39 @@ async fn a_binding_is_no_way_to_another_worker(shard: Rc<Shard>) {
     let answer = shard.handler(source).service("OTHER", "other").get().await.unwrap();
     assert_eq!(answer.text(), "TypeError,TypeError,TypeError,TypeError,TypeError,TypeError");
     assert!(other.calls.borrow().is_empty());
+}
+
+async fn a_binding_may_have_any_name(shard: Rc<Shard>) {
+    let shard = shard.with_services(Rc::new(Other::default()));
+    let source = "
+        const names = ['__proto__', 'constructor', 'toString', 'fetch'];
+        const statuses = [];
+        for (const name of names) statuses.push((await Object.getOwnPropertyDescriptor(env, name).value.fetch('http://o/')).status);
+        return new Response(statuses.join());";
+    let worker = ["__proto__", "constructor", "toString", "fetch"]
+        .into_iter()
+        .fold(shard.handler(source), |worker, name| worker.service(name, "other"));
+    assert_eq!(worker.get().await.unwrap().text(), "201,201,201,201");
+}
+
+async fn what_a_worker_does_to_built_in_objects_does_not_change_a_call(shard: Rc<Shard>) {
+    let other = Rc::new(Other::default());
+    let shard = shard.with_services(other.clone());
+    let source = "
+        const thrown = () => { throw new Error('tampered'); };
+        const binding = env.OTHER;
+        const tampered = [
+            Promise.prototype, 'then', Array.prototype, Symbol.iterator, Object.prototype, 'signal',
+            Object.prototype, 'service', Request.prototype, 'url', Request.prototype, 'method', Response.prototype, 'status',
+        ];
+        for (let i = 0; i < tampered.length; i += 2) {
+            Object.defineProperty(tampered[i], tampered[i + 1], { get: thrown, set: thrown, configurable: true });
+        }
+        globalThis.fetch = thrown;
+        globalThis.Request = thrown;
+        return await binding.fetch('http://other.test/', { __proto__: null, method: 'POST', body: 'text' });";
+    let answer = shard.handler(source).service("OTHER", "other").get().await.unwrap();
+    assert_eq!(answer.status, 201);
+    assert_eq!(answer.body.collect().await.unwrap(), "text");
+    assert_eq!(other.calls.borrow()[0].method, "POST");
 }

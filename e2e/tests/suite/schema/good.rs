@@ -73,6 +73,7 @@ pub fn revision() -> Value {
         "digest": "0".repeat(64),
         "entrypoint": "worker.js",
         "modules": {"worker.js": "export default {}"},
+        "binaryModules": {"lib/add.wasm": "AGFzbQEAAAA="},
         "vars": {"GREETING": "Hello"},
         "secrets": [{"name": "KEY", "secretKeyRef": {"name": "keys", "key": "main"}}],
         "services": [{"name": "AUTH", "worker": "auth"}],

@@ -160,7 +160,8 @@ fn edits(good: &Value, places: &[Place], rng: &mut Rng) -> Vec<Edit> {
             continue;
         };
         edits.extend([Edit::Remove(at.clone()), Edit::Repeat(at.clone())]);
-        let odd_names = ["", "9 lives", "../up.js", "a/b.js", "GREETING", "nul\0", "Straße"].map(str::to_owned);
+        let odd_names =
+            ["", "9 lives", "../up.js", "a/b.js", "code.wasm", "GREETING", "nul\0", "Straße"].map(str::to_owned);
         let names =
             odd_names.into_iter().chain(["x".repeat(70), "x".repeat(300)]).chain((0..3).map(|_| slip(name, rng)));
         edits.extend(names.filter(|other| other != name).map(|other| Edit::Rename(at.clone(), other)));
