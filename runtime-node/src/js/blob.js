@@ -223,7 +223,7 @@
       return body;
     };
     const { cloners } = internal;
-    cloners[cloners.length] = (value) => {
+    cloners[cloners.length++] = (value) => {
       if (isFile(value)) return newFile(bytesOf(value), nameOf(value), typeOf(value), modifiedOf(value));
       return isBlob(value) ? newBlob(bytesOf(value), typeOf(value)) : null;
     };

@@ -17,9 +17,9 @@
   const iterators = [[].values(), [].values().map(String), ""[Symbol.iterator](), "".matchAll(/x/g)].map(ObjectGetPrototypeOf);
 
   // What other standards have cloned: each (object) → its clone, or null when it is none of theirs.
-  internal.cloners = [];
+  internal.cloners = { __proto__: null, length: 0 };
   // And transferred: each (object) → null, or a function that moves it, and gives what it has become.
-  internal.movers = [];
+  internal.movers = { __proto__: null, length: 0 };
 
   internal.cloneKinds = internal.later([], () => {
     // As in ops/clone.rs.

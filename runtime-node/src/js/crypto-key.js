@@ -159,6 +159,8 @@
     // Another object for the same key, as structured cloning makes one.
     const clone = (key) => newKey(typeOf(key), algorithmOf(key), extractableOf(key), usagesOf(key), handleOf(key));
 
+    internal.cloners[internal.cloners.length++] = (value) => (isCryptoKey(value) ? clone(value) : null);
+
     const expectType = (key, type, what) => {
       if (typeOf(key) !== type) throw invalidAccess(`${what} takes a ${type} key, and this one is ${typeOf(key)}`);
     };
@@ -181,7 +183,7 @@
     };
 
     return {
-      __proto__: null, CryptoKey, algorithmOf, bytesOf, clone, copyOf, dataError, error, expectType, extractableOf, handleOf,
+      __proto__: null, CryptoKey, algorithmOf, bytesOf, copyOf, dataError, error, expectType, extractableOf, handleOf,
       invalidAccess, isBufferSource, isCryptoKey, newKey, notSupported, only, operationError, taken, toUsages, typeOf, usage,
       usageBit, usageList, usagesOf, useless,
     };

@@ -4,7 +4,8 @@
 
   const { ReflectApply, ReflectGetOwnPropertyDescriptor } = internal.primordials;
 
-  internal.describers = [];
+  // No array: what is made late must not meet a setter of a Worker's.
+  internal.describers = { __proto__: null, length: 0 };
   internal.describe = (title, is, constructor, names) => {
     // As they were made, whatever becomes of the prototype.
     const getters = { __proto__: null };
@@ -24,7 +25,7 @@
   internal.describeBy = (title, is, entries) => {
     const { describers } = internal;
     // First of all: what is made later may be a kind of what there is.
-    for (let i = describers.length; i > 0; i--) describers[i] = describers[i - 1];
+    for (let i = describers.length++; i > 0; i--) describers[i] = describers[i - 1];
     describers[0] = (value) => (is(value) ? { title, entries: entries(value) } : null);
   };
 })

@@ -69,7 +69,7 @@
     expose(DOMException, CONSTANTS);
 
     const { cloners, domExceptionParts } = internal;
-    cloners[cloners.length] = (value) => {
+    cloners[cloners.length++] = (value) => {
       const parts = domExceptionParts(value);
       if (parts === null) return null;
       const clone = new DOMException(parts.message, parts.name);

@@ -234,7 +234,7 @@
     expose(MessageChannel);
 
     const { movers } = internal;
-    movers[movers.length] = (value) => {
+    movers[movers.length++] = (value) => {
       if (!isPort(value)) return null;
       return () => {
         const end = detach(value);

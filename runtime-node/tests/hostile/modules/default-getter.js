@@ -1,5 +1,5 @@
-// A default export whose parts are getters, which change.
-// expect: worker_exception or start worker_start_failed
+// A default export whose parts are getters, which change: each is asked once.
+// expect: answer x
 let asked = 0;
 export default new Proxy({}, {
   get(_, key) {
