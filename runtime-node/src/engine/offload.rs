@@ -21,8 +21,10 @@
 mod fair;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tenon_proto::id::WorkerId;
@@ -114,16 +116,41 @@ pub(super) struct Done<T> {
 /// # Errors
 /// When there is too much waiting.
 pub(super) fn submit<T: Send + 'static>(
-    who: &WorkerId,
+    who: WorkerId,
     meter: Arc<Meter>,
     lane: Lane,
     work: impl FnMut(&Slice<'_>) -> Option<T> + Send + 'static,
 ) -> Result<impl Future<Output = Option<Done<T>>> + 'static, Crowded> {
     let (answer, answered) = oneshot::channel();
+    let waiting = Waiting { answered, who: who.clone(), lane };
     let task = Task { work, answer: Some(answer), spent: Duration::ZERO, meter, lane };
-    pool().put(who.clone(), lane, Box::new(task))?;
-    // Nobody answers when the work panicked.
-    Ok(async move { answered.await.ok() })
+    pool().put(who, lane, Box::new(task))?;
+    Ok(waiting)
+}
+
+/// Somebody who waits for what comes of a piece of work: nothing when it panicked.
+struct Waiting<T> {
+    answered: oneshot::Receiver<Done<T>>,
+    who: WorkerId,
+    lane: Lane,
+}
+
+impl<T> Future for Waiting<T> {
+    type Output = Option<Done<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.answered).poll(context).map(Result::ok)
+    }
+}
+
+impl<T> Drop for Waiting<T> {
+    /// What is not wanted any more and has not begun goes at once: it may hold much.
+    fn drop(&mut self) {
+        if !self.answered.is_terminated() {
+            self.answered.close();
+            pool().remove_unwanted(&self.who, self.lane);
+        }
+    }
 }
 
 /// A piece of work, whatever comes of it.
@@ -194,7 +221,8 @@ impl Queues {
 
 /// One for all shards of the process.
 fn pool() -> &'static Pool {
-    static POOL: Pool = Pool { queues: Mutex::new(Queues { parts: Fair::new(), whole: Fair::new() }), has_work: Condvar::new() };
+    static POOL: Pool =
+        Pool { queues: Mutex::new(Queues { parts: Fair::new(), whole: Fair::new() }), has_work: Condvar::new() };
     static THREADS: OnceLock<()> = OnceLock::new();
     THREADS.get_or_init(|| {
         let shards = std::thread::available_parallelism().map_or(1, usize::from);
@@ -216,14 +244,16 @@ impl Pool {
 
     fn put(&self, who: WorkerId, lane: Lane, job: Box<dyn Job>) -> Result<(), Crowded> {
         let mut queues = self.lock();
-        let queue = queues.of(lane);
-        let unwanted = if queue.is_full(&who) { queue.remove(|job| !job.is_wanted()) } else { Vec::new() };
-        let put = queue.push(who, job);
+        let put = queues.of(lane).push(who, job);
         drop(queues);
-        // What is thrown away may hold much.
-        drop(unwanted);
         self.has_work.notify_all();
         put.map_err(|_job| Crowded)
+    }
+
+    fn remove_unwanted(&self, who: &WorkerId, lane: Lane) {
+        let unwanted = self.lock().of(lane).remove(who, |job| !job.is_wanted());
+        // Without the lock.
+        drop(unwanted);
     }
 
     fn work(&self, lanes: &[Lane]) {
@@ -273,7 +303,7 @@ mod tests {
 
     #[test]
     fn work_is_done_and_its_time_told() {
-        let done = submit(&worker("a"), Meter::new(PLENTY), Lane::Parts, slices(2)).unwrap();
+        let done = submit(worker("a"), Meter::new(PLENTY), Lane::Parts, slices(2)).unwrap();
         let done = block_on(done).unwrap();
         assert_eq!(done.value, Some(2));
         assert!(done.cpu >= 2 * PART && done.cpu < 20 * PART, "{:?}", done.cpu);
@@ -281,8 +311,9 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_worker_keeps_another_waiting_for_no_more_than_a_part_each_time() {
-        let flood: Vec<_> = (0..40).map(|_| submit(&worker("flood"), Meter::new(PLENTY), Lane::Parts, slices(20)).unwrap()).collect();
-        let mut other = Box::pin(submit(&worker("other"), Meter::new(PLENTY), Lane::Parts, slices(5)).unwrap());
+        let flood: Vec<_> =
+            (0..40).map(|_| submit(worker("flood"), Meter::new(PLENTY), Lane::Parts, slices(20)).unwrap()).collect();
+        let mut other = Box::pin(submit(worker("other"), Meter::new(PLENTY), Lane::Parts, slices(5)).unwrap());
         let flood = Box::pin(join_all(flood));
         match block_on(futures::future::select(flood, &mut other)) {
             futures::future::Either::Right((done, _flood)) => assert_eq!(done.unwrap().value, Some(5)),
@@ -298,8 +329,9 @@ mod tests {
                 None
             }
         };
-        let hogs: Vec<_> = (0..16).map(|n| submit(&worker(&format!("hog-{n}")), Meter::new(PLENTY), Lane::Whole, endless())).collect();
-        let done = submit(&worker("brief"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
+        let hogs: Vec<_> =
+            (0..16).map(|n| submit(worker(&format!("hog-{n}")), Meter::new(PLENTY), Lane::Whole, endless())).collect();
+        let done = submit(worker("brief"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
         assert_eq!(block_on(done).unwrap().value, Some(1));
         drop(hogs);
     }
@@ -307,7 +339,8 @@ mod tests {
     #[test]
     fn an_invocation_s_work_ends_with_what_it_has_left_all_of_it() {
         let meter = Meter::new(4 * PART);
-        let work: Vec<_> = (0..8).map(|_| submit(&worker("poor"), Arc::clone(&meter), Lane::Parts, slices(3)).unwrap()).collect();
+        let work: Vec<_> =
+            (0..8).map(|_| submit(worker("poor"), Arc::clone(&meter), Lane::Parts, slices(3)).unwrap()).collect();
         let done = block_on(join_all(work));
         let finished = done.iter().flatten().filter(|done| done.value.is_some()).count();
         let cpu: Duration = done.iter().flatten().map(|done| done.cpu).sum();
@@ -315,10 +348,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_wanted_any_more_lets_go_of_what_it_holds() {
+        let held = Arc::new(());
+        let work = || {
+            let held = Arc::clone(&held);
+            move |slice: &Slice<'_>| -> Option<()> {
+                let _held = &held;
+                while !slice.is_over() {}
+                None
+            }
+        };
+        let waiting: Vec<_> =
+            (0..50).map(|_| submit(worker("fickle"), Meter::new(PLENTY), Lane::Parts, work()).unwrap()).collect();
+        assert!(Arc::strong_count(&held) > 50);
+        drop(waiting);
+        // Those that are being worked on go on to the end of their slice.
+        assert!(Arc::strong_count(&held) < 10);
+    }
+
+    #[test]
     fn a_panic_is_an_answer_that_never_comes_and_the_thread_goes_on() {
         let panics = |_: &Slice<'_>| -> Option<()> { panic!("a defect of the work") };
-        assert!(block_on(submit(&worker("a"), Meter::new(PLENTY), Lane::Parts, panics).unwrap()).is_none());
-        let done = submit(&worker("a"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
+        assert!(block_on(submit(worker("a"), Meter::new(PLENTY), Lane::Parts, panics).unwrap()).is_none());
+        let done = submit(worker("a"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
         assert_eq!(block_on(done).unwrap().value, Some(1));
     }
 }

@@ -1,5 +1,5 @@
 // CryptoKey, SubtleCrypto and Crypto (Web Cryptography §10, §13, §14): what keys are, and the order of errors.
-import { check, equal, rejects, throws } from "./check.js";
+import { check, equal, logs, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const { subtle } = crypto;
@@ -159,8 +159,17 @@ check("unwrapping needs usages, and an algorithm that imports", async () => {
   await rejects("NotSupportedError", subtle.unwrapKey("raw", wrapped, wrapping, "HMAC", "AES-CBC", true, ["encrypt"]));
 });
 
+check("a clone of a key is the same key in another object", async () => {
+  const key = await aes(["encrypt"], false);
+  const copy = structuredClone({ key }).key;
+  equal([copy === key, copy instanceof CryptoKey, copy.type, copy.extractable, copy.algorithm, copy.usages],
+    [false, true, "secret", false, { name: "AES-GCM", length: 128 }, ["encrypt"]]);
+  equal([copy.algorithm === key.algorithm, hex(await subtle.encrypt(gcm, copy, text("x")))], [false, hex(await subtle.encrypt(gcm, key, text("x")))]);
+  await rejects("InvalidAccessError", subtle.exportKey("raw", copy));
+});
+
 check("console.log shows what a key is, and nothing of its material", async () => {
-  const { logs } = await import("./check.js");
   const key = await aes(["encrypt"]);
-  logs("INFO", 'CryptoKey { type: "secret", extractable: true, algorithm: { name: "AES-GCM", length: 128 }, usages: ["encrypt"] }', () => console.log(key));
+  const shown = "CryptoKey {\n  type: 'secret',\n  extractable: true,\n  algorithm: { name: 'AES-GCM', length: 128 },\n  usages: [ 'encrypt' ]\n}";
+  logs("INFO", shown, () => console.log(key));
 });

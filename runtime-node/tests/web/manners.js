@@ -3,7 +3,7 @@ import { check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const INTERFACES = [
-  "AbortController", "AbortSignal", "Crypto", "CustomEvent", "DOMException", "ErrorEvent", "Event", "EventTarget",
+  "AbortController", "AbortSignal", "Crypto", "CryptoKey", "CustomEvent", "DOMException", "ErrorEvent", "Event", "EventTarget",
   "ExtendableEvent", "FetchEvent", "Headers", "Navigator", "Performance", "PromiseRejectionEvent", "Request",
   "Response", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
 ];

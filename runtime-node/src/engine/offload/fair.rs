@@ -75,17 +75,15 @@ impl<K: Ord + Clone, J> Fair<K, J> {
         Some((who, job))
     }
 
-    /// Removes, and returns, what `is` says yes to.
-    pub(super) fn remove(&mut self, is: impl Fn(&J) -> bool) -> Vec<J> {
-        let mut removed = Vec::new();
-        for jobs in self.waiting.values_mut() {
-            let (gone, kept): (VecDeque<_>, VecDeque<_>) = std::mem::take(jobs).into_iter().partition(&is);
-            removed.extend(gone);
-            *jobs = kept;
+    /// Removes, and returns, of what waits of `who` that which `is` says yes to.
+    pub(super) fn remove(&mut self, who: &K, is: impl Fn(&J) -> bool) -> VecDeque<J> {
+        let Some(jobs) = self.waiting.get_mut(who) else { return VecDeque::new() };
+        let (removed, kept) = std::mem::take(jobs).into_iter().partition(is);
+        *jobs = kept;
+        if jobs.is_empty() {
+            self.waiting.remove(who);
+            self.ring.retain(|other| other != who);
         }
-        self.waiting.retain(|_, jobs| !jobs.is_empty());
-        let waiting = &self.waiting;
-        self.ring.retain(|who| waiting.contains_key(who));
         self.len -= removed.len();
         removed
     }
@@ -126,10 +124,10 @@ mod tests {
             queue.push("a", job).unwrap();
         }
         assert_eq!(queue.push("a", 7), Err(7));
-        queue.push("b", 8).unwrap();
-        let removed = queue.remove(|job| *job < 100);
+        queue.push("b", MOST_OF_ONE).unwrap();
+        let removed = queue.remove(&"a", |job| *job < 100);
         assert_eq!(removed.len(), 100);
-        queue.push("a", 9).unwrap();
+        queue.push("a", MOST_OF_ONE + 1).unwrap();
         assert_eq!(std::iter::from_fn(|| queue.pop()).count(), MOST_OF_ONE - 100 + 2);
     }
 

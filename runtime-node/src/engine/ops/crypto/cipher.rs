@@ -53,7 +53,8 @@ pub(crate) fn crypt(
     };
     answer(scope, result, effort, move |_| {
         let done = cipher.run(encrypt, &key, &mut data);
-        let output = |bytes| if secret { Output::Secret(Key::Secret(Secret::new(bytes))) } else { Output::Bytes(bytes) };
+        let output =
+            |bytes| if secret { Output::Secret(Key::Secret(Secret::new(bytes))) } else { Output::Bytes(bytes) };
         Some(done.map(output))
     });
 }
@@ -93,13 +94,17 @@ impl Cipher {
                 let done = ctr(key.bytes(), *counter, *bits, data.take());
                 done.ok_or_else(|| error("The data has more blocks than there are counters of that length"))
             }
-            (Self::KeyWrap, Key::Secret(key)) if encrypt => lc::key_wrap(true, key.bytes(), data)
-                .ok_or_else(|| error("AES-KW wraps 16 bytes or more, a multiple of 8; a key in JSON can be wrapped with AES-GCM")),
-            (Self::KeyWrap, Key::Secret(key)) => {
-                lc::key_wrap(false, key.bytes(), data).ok_or_else(|| error("The data is not what was wrapped with this key"))
-            }
+            (Self::KeyWrap, Key::Secret(key)) if encrypt => lc::key_wrap(true, key.bytes(), data).ok_or_else(|| {
+                error("AES-KW wraps 16 bytes or more, a multiple of 8; a key in JSON can be wrapped with AES-GCM")
+            }),
+            (Self::KeyWrap, Key::Secret(key)) => lc::key_wrap(false, key.bytes(), data)
+                .ok_or_else(|| error("The data is not what was wrapped with this key")),
             (Self::Oaep { hash, label }, Key::Rsa(key)) => key.rsa.oaep(encrypt, *hash, label, data).ok_or_else(|| {
-                error(if encrypt { "The data is too long for the key" } else { "The data is not what was encrypted for this key" })
+                error(if encrypt {
+                    "The data is too long for the key"
+                } else {
+                    "The data is not what was encrypted for this key"
+                })
             }),
             _ => Err(super::answer::failed()),
         }

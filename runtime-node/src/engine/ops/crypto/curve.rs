@@ -7,8 +7,8 @@ use aws_lc_rs::digest::{Digest, SHA256, SHA384, SHA512};
 use aws_lc_rs::encoding::{AsBigEndian as _, EcPrivateKeyBin};
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED, ECDSA_P384_SHA384_FIXED_SIGNING,
-    ECDSA_P521_SHA512_FIXED, ECDSA_P521_SHA512_FIXED_SIGNING, ED25519, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair,
-    KeyPair as _, ParsedPublicKey, VerificationAlgorithm,
+    ECDSA_P521_SHA512_FIXED, ECDSA_P521_SHA512_FIXED_SIGNING, ED25519, EcdsaKeyPair, EcdsaSigningAlgorithm,
+    Ed25519KeyPair, KeyPair as _, ParsedPublicKey, VerificationAlgorithm,
 };
 use zeroize::Zeroizing;
 
@@ -250,12 +250,12 @@ impl CurveKey {
 fn has_small_order(point: &[u8]) -> bool {
     /// The y of the points of order 8, of which one is the other's negative.
     const ORDER_8: [u8; 32] = [
-        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf, 0xac, 0x05,
-        0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf,
+        0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
     ];
     const ORDER_8_NEGATIVE: [u8; 32] = [
-        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20, 0x53, 0xfa,
-        0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20,
+        0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
     ];
     let Ok(mut y) = <[u8; 32]>::try_from(point) else { return true };
     y[31] &= 0x7F;
@@ -267,6 +267,8 @@ fn has_small_order(point: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use aws_lc_rs::digest;
+
     use super::super::digest::Hash;
     use super::*;
 
@@ -275,11 +277,14 @@ mod tests {
         for curve in [Curve::P256, Curve::P384, Curve::P521] {
             let key = CurveKey::generate(curve).unwrap();
             for hash in [Hash::Sha1, Hash::Sha256, Hash::Sha384, Hash::Sha512] {
-                let digest = hash.of(b"data");
+                let digest = digest::digest(hash.algorithm(), b"data");
                 let signature = key.sign_ecdsa(digest.as_ref()).unwrap();
                 assert_eq!(signature.len(), 2 * curve.len());
                 assert!(key.to_public().verify_ecdsa(digest.as_ref(), &signature), "{curve:?} {hash:?}");
-                assert!(!key.verify_ecdsa(hash.of(b"other").as_ref(), &signature), "{curve:?} {hash:?}");
+                assert!(
+                    !key.verify_ecdsa(digest::digest(hash.algorithm(), b"other").as_ref(), &signature),
+                    "{curve:?} {hash:?}"
+                );
             }
         }
     }

@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use aws_lc_rs::{hkdf, hmac};
+use aws_lc_rs::hkdf;
 use zeroize::Zeroizing;
 
 use super::answer::{Effort, Output, answer, failed};
 use super::arguments::{bytes, hash, key, number};
 use super::digest::Hash;
 use super::keys::{Key, Secret};
+use super::lc::Mac;
 use crate::engine::collection::make_room;
 use crate::engine::offload::{Lane, Slice};
 use crate::engine::ops::promise::{Thrown, out_of_memory};
@@ -31,7 +32,8 @@ pub(crate) fn hkdf(
         let limit = format!("HKDF with this hash gives {most} bits at most, and not {}", len * 8);
         return Thrown::dom("OperationError", limit).throw(scope);
     }
-    let effort = Effort::of_bytes(salt.len() + blocks * (info.len() + hash.len()) + key.secret().map_or(0, <[u8]>::len));
+    let effort =
+        Effort::of_bytes(salt.len() + blocks * (info.len() + hash.len()) + key.secret().map_or(0, <[u8]>::len));
     answer(scope, result, effort, move |_| Some(expand(hash, key.secret()?, &salt, &info, len)));
 }
 
@@ -77,10 +79,15 @@ pub(crate) fn pbkdf2(
     let at_least = Pbkdf2::at_least(hash, iterations, len);
     let little = at_least.is_zero() && salt.len() + password.len() <= LITTLE_INPUT;
     let effort = if little { Effort::Little } else { Effort::Much { lane: Lane::Parts, at_least } };
-    let mut work = Pbkdf2::new(hmac::Key::new(hash.hmac(), password), salt.to_vec(), iterations, len);
+    let Some(mac) = Mac::new(hash, password) else { return failed().throw(scope) };
+    let mut work = Pbkdf2::new(mac, salt.to_vec(), iterations, len);
     answer(scope, result, effort, move |slice| {
         let _charged = &room;
-        work.go_on(slice).then(|| Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut work.out))))))
+        match work.go_on(slice) {
+            Some(true) => Some(Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut work.out)))))),
+            Some(false) => None,
+            None => Some(Err(failed())),
+        }
     });
 }
 
@@ -92,7 +99,7 @@ const STRIDE: u32 = 256;
 
 /// A derivation under way. Each block of the output is the sum of a chain of MACs.
 struct Pbkdf2 {
-    key: hmac::Key,
+    mac: Mac,
     salt: Vec<u8>,
     iterations: u32,
     out: Vec<u8>,
@@ -105,9 +112,9 @@ struct Pbkdf2 {
 }
 
 impl Pbkdf2 {
-    fn new(key: hmac::Key, salt: Vec<u8>, iterations: u32, len: usize) -> Self {
-        let (last, sum) = Default::default();
-        Self { key, salt, iterations, out: vec![0; len], done: 0, iteration: 0, last, sum }
+    fn new(mac: Mac, salt: Vec<u8>, iterations: u32, len: usize) -> Self {
+        let (last, sum) = [(); 2].map(|()| Zeroizing::new(vec![0; mac.len()])).into();
+        Self { mac, salt, iterations, out: vec![0; len], done: 0, iteration: 0, last, sum }
     }
 
     /// What it takes on any processor there is: an iteration is two compressions. Nothing when that is nothing to speak of.
@@ -122,16 +129,15 @@ impl Pbkdf2 {
         if cost < LITTLE { Duration::ZERO } else { cost }
     }
 
-    /// Goes on until the slice is over. Whether all is there.
-    fn go_on(&mut self, slice: Option<&Slice<'_>>) -> bool {
+    /// Goes on until the slice is over. Whether all is there; `None` when AWS-LC refused.
+    fn go_on(&mut self, slice: Option<&Slice<'_>>) -> Option<bool> {
         while self.done < self.out.len() {
             if self.iteration == 0 {
-                self.begin();
+                self.begin()?;
             }
             let until = self.iterations.min(self.iteration.saturating_add(STRIDE));
             while self.iteration < until {
-                let next = hmac::sign(&self.key, &self.last);
-                self.last.copy_from_slice(next.as_ref());
+                self.mac.again(&mut self.last)?;
                 self.sum.iter_mut().zip(&*self.last).for_each(|(sum, byte)| *sum ^= byte);
                 self.iteration += 1;
             }
@@ -139,20 +145,18 @@ impl Pbkdf2 {
                 self.end();
             }
             if self.done < self.out.len() && slice.is_some_and(Slice::is_over) {
-                return false;
+                return Some(false);
             }
         }
-        true
+        Some(true)
     }
 
-    fn begin(&mut self) {
-        let number = self.done / self.key.algorithm().tag_len() + 1;
-        let mut context = hmac::Context::with_key(&self.key);
-        context.update(&self.salt);
-        context.update(&(number as u32).to_be_bytes());
-        self.last = Zeroizing::new(context.sign().as_ref().to_vec());
-        self.sum = self.last.clone();
+    fn begin(&mut self) -> Option<()> {
+        let number = (self.done / self.mac.len() + 1) as u32;
+        self.mac.of(&[&self.salt, &number.to_be_bytes()], &mut self.last)?;
+        self.sum.copy_from_slice(&self.last);
         self.iteration = 1;
+        Some(())
     }
 
     fn end(&mut self) {
@@ -199,9 +203,9 @@ mod tests {
             (Hash::Sha512, aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA512),
         ] {
             for (iterations, len) in [(1, 1), (2, 20), (256, 64), (257, 200), (1000, 33)] {
-                let key = hmac::Key::new(hash.hmac(), b"password");
-                let mut ours = Pbkdf2::new(key, b"salt".to_vec(), iterations, len);
-                assert!(ours.go_on(None));
+                let mac = Mac::new(hash, b"password").unwrap();
+                let mut ours = Pbkdf2::new(mac, b"salt".to_vec(), iterations, len);
+                assert_eq!(ours.go_on(None), Some(true));
                 let mut expected = vec![0; len];
                 let count = iterations.try_into().unwrap();
                 aws_lc_rs::pbkdf2::derive(theirs, count, b"salt", b"password", &mut expected);

@@ -52,10 +52,6 @@ impl Hash {
     pub(super) fn len(self) -> usize {
         self.algorithm().output_len()
     }
-
-    pub(super) fn of(self, data: &[u8]) -> aws_lc_rs::digest::Digest {
-        aws_lc_rs::digest::digest(self.algorithm(), data)
-    }
 }
 
 pub(crate) fn digest(

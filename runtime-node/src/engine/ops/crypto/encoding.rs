@@ -2,10 +2,10 @@
 //! with RSA's own structures (RFC 8017 §A.1) and those of curves (RFC 5915, RFC 8410) within.
 
 use pkcs1::{RsaPrivateKey, RsaPublicKey, UintRef};
+use pkcs8::PrivateKeyInfoRef;
 use pkcs8::der::asn1::{AnyRef, BitStringRef, Null, ObjectIdentifier, OctetStringRef};
 use pkcs8::der::{Decode, Encode};
 use pkcs8::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
-use pkcs8::PrivateKeyInfoRef;
 use sec1::EcPrivateKey;
 use zeroize::Zeroizing;
 

@@ -134,10 +134,7 @@ fn charge(scope: &mut v8::PinScope<'_, '_>, key: &Key) -> Result<Charge, Thrown>
 ///
 /// # Errors
 /// When there is no memory for it.
-pub(super) fn hold<'s>(
-    scope: &mut v8::PinScope<'s, '_>,
-    key: Key,
-) -> Result<v8::Local<'s, v8::ArrayBuffer>, Thrown> {
+pub(super) fn hold<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key) -> Result<v8::Local<'s, v8::ArrayBuffer>, Thrown> {
     let charge = charge(scope, &key)?;
     Ok(held(scope, key, charge))
 }

@@ -43,9 +43,13 @@ impl RsaKey {
         let longest = LONGEST as usize / 8;
         let numbers = private.map(|private| [private.d, private.p, private.q, private.dp, private.dq, private.qi]);
         if [n, e].iter().chain(numbers.iter().flatten()).any(|number| number.len() > longest) {
-            return Err(Thrown::dom("NotSupportedError", format!("RSA keys of more than {LONGEST} bits are not supported")));
+            return Err(Thrown::dom(
+                "NotSupportedError",
+                format!("RSA keys of more than {LONGEST} bits are not supported"),
+            ));
         }
-        let rsa = Rsa::from_parts(n, e, private).ok_or_else(|| Thrown::dom("DataError", "These numbers are no RSA key"))?;
+        let rsa =
+            Rsa::from_parts(n, e, private).ok_or_else(|| Thrown::dom("DataError", "These numbers are no RSA key"))?;
         Ok(Self { rsa, is_private: private.is_some() })
     }
 
@@ -96,7 +100,8 @@ pub(crate) fn generate(
 fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     let (shortest, longest) = (LENGTHS.start(), LENGTHS.end());
     if !LENGTHS.contains(&bits) || !bits.is_multiple_of(STEP) {
-        let limit = format!("RSA keys are generated with {shortest} to {longest} bits, a multiple of {STEP}, and not {bits}");
+        let limit =
+            format!("RSA keys are generated with {shortest} to {longest} bits, a multiple of {STEP}, and not {bits}");
         return Err(Thrown::dom("OperationError", limit));
     }
     let zeros = exponent.iter().take_while(|byte| **byte == 0).count();
@@ -126,6 +131,8 @@ pub(crate) fn import(
 
 #[cfg(test)]
 mod tests {
+    use aws_lc_rs::digest;
+
     use super::super::digest::Hash;
     use super::*;
 
@@ -133,7 +140,9 @@ mod tests {
     fn only_keys_that_end_in_sight_are_generated() {
         assert_eq!(check(2048, &[1, 0, 1]).unwrap(), [1, 0, 1]);
         assert_eq!(check(4096, &[0, 0, 3]).unwrap(), [3]);
-        for (bits, exponent) in [(1024, &[1, 0, 1][..]), (2049, &[1, 0, 1]), (8192, &[1, 0, 1]), (2048, &[]), (2048, &[1]), (2048, &[4])] {
+        for (bits, exponent) in
+            [(1024, &[1, 0, 1][..]), (2049, &[1, 0, 1]), (8192, &[1, 0, 1]), (2048, &[]), (2048, &[1]), (2048, &[4])]
+        {
             assert!(check(bits, exponent).is_err(), "{bits} {exponent:?}");
         }
     }
@@ -145,7 +154,7 @@ mod tests {
         let key = RsaKey { rsa, is_private: true };
         let public = key.to_public().unwrap();
         for hash in [Hash::Sha1, Hash::Sha256, Hash::Sha384, Hash::Sha512] {
-            let digest = hash.of(b"data");
+            let digest = digest::digest(hash.algorithm(), b"data");
             let signature = key.rsa.sign_pkcs1(hash, digest.as_ref()).unwrap();
             assert!(public.rsa.verify_pkcs1(hash, digest.as_ref(), &signature));
             for salt in [0, 7, 32] {

@@ -86,6 +86,7 @@ impl Scheme {
     }
 }
 
+#[allow(clippy::large_enum_variant)] // There is one for each operation, which lives where it is made.
 enum Hasher {
     Hmac(hmac::Context),
     Digest(digest::Context),

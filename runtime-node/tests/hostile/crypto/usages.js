@@ -1,0 +1,7 @@
+// Usages that have no end.
+// expect: cpu_limit_exceeded
+export default {
+  async fetch(request, env, ctx) {
+    await crypto.subtle.importKey('raw', new Uint8Array(16), 'AES-GCM', true, { *[Symbol.iterator]() { for (;;) yield 'encrypt'; } });
+  },
+};
