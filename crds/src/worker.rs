@@ -446,13 +446,16 @@ pub(crate) mod schema {
         up_to(1_000)
     }
 
+    const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
+
     /// The same for those that are not text, in Base64.
     pub(crate) fn binary_modules(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "description": "The modules that are not text.",
             "type": "object",
             "maxProperties": 1_000,
-            "additionalProperties": { "type": "string", "format": "byte", "maxLength": MODULES_BYTES / 3 * 4 + 4 },
+            // Not the format `byte`, with which the API server takes a list as well.
+            "additionalProperties": { "type": "string", "pattern": BASE64, "maxLength": MODULES_BYTES / 3 * 4 + 4 },
         })
     }
 

@@ -142,27 +142,26 @@ async fn each_of_a_worker_that_resets_has_its_own_globals(shard: Rc<Shard>) {
 }
 
 async fn what_a_worker_does_to_built_in_objects_changes_no_outcome(shard: Rc<Shard>) {
-    let source = format!(
-        "const thrown = () => {{ throw new Error('tampered'); }};
+    let source = "
+        const thrown = () => { throw new Error('tampered'); };
         const tampered = [
             Promise.prototype, 'then', Promise, 'resolve', Promise, 'withResolvers', Array.prototype, Symbol.iterator,
             Object.prototype, 'fetch', Object.prototype, 'scheduled', Object.prototype, 'cron',
             Function.prototype, 'call', Function.prototype, 'apply', ScheduledController.prototype, 'cron',
         ];
-        for (let i = 0; i < tampered.length; i += 2) {{
-            Object.defineProperty(tampered[i], tampered[i + 1], {{ get: thrown, set: thrown, configurable: true }});
-        }}
+        for (let i = 0; i < tampered.length; i += 2) {
+            Object.defineProperty(tampered[i], tampered[i + 1], { get: thrown, set: thrown, configurable: true });
+        }
         let times = 0;
-        export default {{
+        export default {
             __proto__: null,
-            fetch() {{ return new Response(globalThis.told); }},
-            scheduled(controller, env, ctx) {{
-                globalThis.told = `${{++times}} ${{controller.scheduledTime}}`;
+            fetch() { return new Response(globalThis.told); },
+            scheduled(controller, env, ctx) {
+                globalThis.told = `${++times} ${controller.scheduledTime}`;
                 ctx.waitUntil(0);
-                ctx.waitUntil({{ get then() {{ throw new Error('thenable'); }} }});
-            }} }}"
-    );
-    let worker = shard.worker(&source).start().await.unwrap();
+                ctx.waitUntil({ get then() { throw new Error('thenable'); } });
+            } }";
+    let worker = shard.worker(source).start().await.unwrap();
     // What is waited for is what failed.
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
