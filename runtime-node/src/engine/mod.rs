@@ -20,6 +20,7 @@
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
 //!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it.
 //! - [`wasm`]: the same limits for WebAssembly.
+//! - [`offload`]: threads beside the shards' for what computes for long.
 //! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`rejections`], [`report`]: what the log gets of it,
 //!   [`source_maps`]: by its author's lines, and [`log_rate`]: how much; [`outbound`]: what it fetches, and [`services`], the
 //!   Workers that it calls.

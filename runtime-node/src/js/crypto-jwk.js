@@ -24,7 +24,9 @@
         const key = MEMBERS[i];
         const member = value[key];
         if (member === undefined) continue;
-        jwk[key] = key === "ext" ? !!member : key === "key_ops" ? strings(member) : key === "oth" ? primes(member) : DOMString(member);
+        jwk[key] = key === "ext" ? !!member
+          : key === "key_ops" ? strings(member)
+            : key === "oth" ? primes(member) : DOMString(member);
       }
       return jwk;
     };
@@ -59,7 +61,9 @@
         const key = MEMBERS[i];
         const own = ReflectGetOwnPropertyDescriptor(parsed, key);
         if (own === undefined) continue;
-        jwk[key] = key === "ext" ? !!own.value : key === "oth" ? true : key === "key_ops" ? words(own.value) : word(own.value, key);
+        jwk[key] = key === "ext" ? !!own.value
+          : key === "key_ops" ? words(own.value)
+            : key === "oth" ? true : word(own.value, key);
       }
       if (jwk.kty === undefined) throw dataError("What was wrapped is not a JSON Web Key: it has no 'kty'");
       return jwk;

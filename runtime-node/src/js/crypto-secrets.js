@@ -10,7 +10,8 @@
   internal.cryptoSecrets = internal.later([], () => {
     const { ops } = internal;
     const {
-      algorithmOf, dataError, error, handleOf, newKey, notSupported, only, operationError, usage, usageList, usagesOf, extractableOf,
+      algorithmOf, dataError, error, extractableOf, handleOf, newKey, notSupported, only, operationError, usage, usageList,
+      usagesOf,
     } = internal.cryptoKeys();
     const { bytesOf, expectAlgorithm, expectKind, expectPurpose, toText } = internal.cryptoJwk();
     const { ENCRYPT, DECRYPT, SIGN, VERIFY, DERIVE_KEY, DERIVE_BITS, WRAP, UNWRAP } = usage;
@@ -87,7 +88,9 @@
 
     const ctr = crypt((encrypt, { counter, length }, handle, data, secret) => {
       expectLength(counter, 16, "The counter of AES-CTR");
-      if (length < 1 || length > 128) throw operationError(`The counter of AES-CTR has 1 to 128 bits that count, and not ${length}`);
+      if (length < 1 || length > 128) {
+        throw operationError(`The counter of AES-CTR has 1 to 128 bits that count, and not ${length}`);
+      }
       return ops.cryptoCrypt("AES-CTR", encrypt, handle, data, secret, counter, undefined, length);
     });
     const cbc = crypt((encrypt, { iv }, handle, data, secret) => {
@@ -124,7 +127,9 @@
       generateKey({ hash, length }, extractable, usages) {
         only(usages, SIGN | VERIFY, "HMAC");
         const bits = length ?? blockLength(hash);
-        if (bits === 0 || bits > MOST_BITS) throw operationError(`HMAC keys that are generated have 1 to ${MOST_BITS} bits, and not ${bits}`);
+        if (bits === 0 || bits > MOST_BITS) {
+          throw operationError(`HMAC keys that are generated have 1 to ${MOST_BITS} bits, and not ${bits}`);
+        }
         return hmacKey(hash, ops.secretGenerate(bits), extractable, usages);
       },
       importKey(format, data, { hash, length }, extractable, usages) {

@@ -1,5 +1,5 @@
-//! `cryptoCrypt(scheme, encrypt, handle, data, secret, …)` → what `data` is encrypted or decrypted to; with `secret` a ticket for
-//! it.
+//! `cryptoCrypt(scheme, encrypt, handle, data, secret, …)` → what `data` is encrypted or decrypted to; with `secret` a
+//! ticket for it.
 //!
 //! | scheme | behind that |
 //! | --- | --- |
@@ -183,7 +183,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_counter_that_comes_to_its_end_begins_at_zero(counter in any::<u128>(), bits in 1_u32..=128, back in 0_u128..4, blocks in 0_usize..8) {
+        fn a_counter_that_comes_to_its_end_begins_at_zero(
+            counter in any::<u128>(), bits in 1_u32..=128, back in 0_u128..4, blocks in 0_usize..8,
+        ) {
             let mask = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
             let counter = counter | mask.wrapping_sub(back) & mask;
             prop_assume!((blocks as u128).saturating_sub(1) <= mask);
