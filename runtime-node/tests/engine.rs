@@ -29,6 +29,8 @@ mod stacks;
 mod starts;
 #[path = "engine/streams.rs"]
 mod streams;
+#[path = "engine/wasm.rs"]
+mod wasm;
 
 fn main() {
     tenon_runtime_node::engine::init();
@@ -45,6 +47,7 @@ fn main() {
         stacks::trials(),
         starts::trials(),
         streams::trials(),
+        wasm::trials(),
     ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
 }

@@ -5,7 +5,8 @@
 //!   unwind, terminates it and remembers; the isolate is never entered again;
 //! - **array buffers**: [`BufferBudget`] is their allocator. When it refuses, V8 collects and tries again; if that was
 //!   not enough, V8 asks the guard as it does for the heap, and with the same end. What native code holds on a Worker's
-//!   behalf is counted here as well: responses until they have been sent, request bodies as they arrive, operations.
+//!   behalf is counted here as well: responses until they have been sent, request bodies as they arrive, operations; and so are
+//!   the memories of WebAssembly, and what has been compiled of it (see `wasm.rs`).
 
 #![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state, and an allocator.
 

@@ -92,8 +92,21 @@ impl Hooks {
             let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
             Some(v8::Global::new(scope, function))
         };
-        let names = ["start", "fetch", "scheduled", "import", "lazy", "json", "wasm", "stacks", "exception", "rejection", "builtin"];
-        let [start, fetch, scheduled, import, lazy, json, wasm, stacks, exception, rejection, builtin] = names.map(hook);
+        let names = [
+            "start",
+            "fetch",
+            "scheduled",
+            "import",
+            "lazy",
+            "json",
+            "wasm",
+            "stacks",
+            "exception",
+            "rejection",
+            "builtin",
+        ];
+        let [start, fetch, scheduled, import, lazy, json, wasm, stacks, exception, rejection, builtin] =
+            names.map(hook);
         Some(Self {
             start: start?,
             fetch: fetch?,

@@ -59,7 +59,7 @@ impl Spare {
             Realm::make(scope).expect("a new heap has room for a realm")
         };
         let handle = isolate.thread_safe_handle();
-        let memories = wasm::pages::Account::new(&buffers);
+        let memories = wasm::pages::Account::new(&buffers, handle.clone(), &guard);
         let vm = Vm { realm, ready: None, isolate: Exited::new(isolate), handle, guard, memories, tasks };
         Self { vm, foreground, buffers }
     }

@@ -9,7 +9,7 @@
 //! V8 has WebAssembly, but neither its memory limit nor its termination covers all of it. What is missing is here:
 //!
 //! - [`check`]: what V8 would do for a module is bounded before it does any of it;
-//! - [`types`] and [`code`]: what it keeps outside of its heap is charged, and kept away from where it ends the process;
+//! - [`types`], [`code`] and [`spaces`]: what it keeps outside of its heap is charged, and kept away from where it ends the process;
 //! - [`compiled`]: what has been compiled of a revision's modules is there for its other isolates;
 //! - [`pages`]: what programs have as their memory counts as array buffers do, and grows only as far as they may.
 //!
@@ -20,6 +20,7 @@ pub(super) mod check;
 pub(super) mod code;
 pub(super) mod compiled;
 pub(super) mod pages;
+pub(super) mod spaces;
 pub(super) mod types;
 
 use check::{Check, Facts, Refused};

@@ -12,7 +12,7 @@
 
   const {
     ObjectDefineProperty, ObjectGetOwnPropertyDescriptor, ObjectSetPrototypeOf, RangeError, ReflectConstruct,
-    ReflectDeleteProperty, RegExpPrototypeExec, SymbolToStringTag, TypeError, Uint8Array,
+    ReflectDeleteProperty, ReflectOwnKeys, RegExpPrototypeExec, SymbolToStringTag, TypeError, Uint8Array,
     WeakMap, WeakMapPrototypeHas, WeakMapPrototypeSet, uncurryThis,
   } = internal.primordials;
   const { bufferSource, enforced, isObject, needs } = internal.webidl;
@@ -120,9 +120,9 @@
       if (descriptor.shared) {
         throw new TypeError(`${what}: there is no memory that is shared between threads here; leave out 'shared'`);
       }
-      // What V8 finds out ends the Worker.
+      // Where V8 finds no memory, it ends the Worker. What could never fit is only a mistake.
       const { initial } = copy;
-      if (typeof initial === "number" && !ops.wasmHasRoom(initial * PAGE)) {
+      if (typeof initial === "number" && !ops.wasmFits(initial * PAGE)) {
         throw new RangeError(`${what}: ${initial} pages do not fit into the Worker's memory`);
       }
       return ReflectConstruct(NativeMemory, [copy], new.target);
@@ -214,12 +214,15 @@
     const WebAssembly = {};
     const define = (key, value, more) =>
       ObjectDefineProperty(WebAssembly, key, { __proto__: null, value, configurable: true, ...more });
-    for (const name of ["compile", "compileStreaming", "instantiate", "instantiateStreaming", "validate"]) {
-      const { [name]: value } = functions;
-      define(name, value, { writable: true, enumerable: true });
+    const operations = ReflectOwnKeys(functions);
+    for (let i = 0; i < operations.length; i++) {
+      define(operations[i], functions[operations[i]], { writable: true, enumerable: true });
     }
-    const classes = { Module, Instance, Memory, Table, Global, Tag, Exception, CompileError, LinkError, RuntimeError };
-    for (const name in classes) define(name, classes[name], { writable: true });
+    const classes = {
+      __proto__: null, Module, Instance, Memory, Table, Global, Tag, Exception, CompileError, LinkError, RuntimeError,
+    };
+    const names = ReflectOwnKeys(classes);
+    for (let i = 0; i < names.length; i++) define(names[i], classes[names[i]], { writable: true });
     define("JSTag", JSTag, {});
     define(SymbolToStringTag, "WebAssembly", {});
     return { WebAssembly };

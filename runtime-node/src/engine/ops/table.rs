@@ -87,7 +87,7 @@ ops! {
     "timerClear" => timers::clear,
     "urlParse" => url::url_parse,
     "urlSet" => url::url_set,
-    "wasmHasRoom" => wasm::has_room,
+    "wasmFits" => wasm::fits,
     "wasmOpen" => wasm::open,
     "wasmStep" => wasm::step,
     "wasmAdmit" => wasm::admit,

@@ -13,12 +13,12 @@ use super::bytes as contents;
 use super::promise::out_of_memory;
 use crate::engine::collection::make_room;
 use crate::engine::heap::Counted;
-use crate::engine::state::slot;
+use crate::engine::state::{State, slot};
 use crate::engine::string::array_of;
 use crate::engine::wasm::check::{Check, Facts, MODULE};
 use crate::engine::wasm::code::Code;
 use crate::engine::wasm::compiled::Compiled;
-use crate::engine::wasm::{Text, admit as admit_module};
+use crate::engine::wasm::{Text, admit as admit_module, spaces};
 
 /// An isolate's modules that are on their way.
 #[derive(Default)]
@@ -48,15 +48,15 @@ fn opened<'a>(scope: &'a mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackAr
     slot::<Opened>(scope).by_number.get_mut(&number)
 }
 
-/// `wasmHasRoom(n)` → whether so many bytes fit beside what the Worker has.
-pub(super) fn has_room(
+/// `wasmFits(n)` → whether so many bytes are no more than a Worker may have.
+pub(super) fn fits(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
 ) {
     // Floating point saturates.
     let bytes = args.get(0).number_value(scope).unwrap_or_default() as usize;
-    result.set_bool(make_room(scope, bytes).is_some());
+    result.set_bool(bytes <= State::of(scope).buffers.limit());
 }
 
 /// `wasmOpen(view)` → a number for a copy of what it shows; text when that is too long.
@@ -123,7 +123,8 @@ pub(super) fn compile(
 ) {
     let Some(module) = opened(scope, &args) else { return };
     let (text, facts) = (std::mem::take(&mut module.text), module.facts);
-    let Some(object) = v8::WasmModuleObject::compile(scope, text.as_ref()) else { return };
+    let made = spaces::while_compiling(|| v8::WasmModuleObject::compile(scope, text.as_ref()));
+    let Some(object) = made else { return };
     if let Text::Revision(_) = text
         && let Some(compiled) = scope.get_slot::<Compiled>()
     {

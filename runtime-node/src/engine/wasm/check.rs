@@ -40,9 +40,13 @@ const PLACES: u64 = 1 << 20;
 const PARAMETERS: usize = 255;
 const RESULTS: usize = 64;
 
-/// How much there is to do for a function: each instruction is one, and where control flow parts or meets so is every
-/// local and every value on the stack, whose places the compiler copies there. Some nanoseconds each.
-const WORK: u64 = 1 << 25;
+/// How much there is to do for a function. Where control flow parts or meets, and at calls, the compiler goes through
+/// every local and every value on the stack, which is one each; for another instruction it looks for one of them.
+/// Some nanoseconds each, and some bytes of code at worst.
+const WORK: u64 = 1 << 24;
+
+/// How much of that looking for one is.
+const LOOK: u64 = 16;
 
 /// How many such places it may remember at once, for blocks within blocks.
 const REMEMBERED: u64 = 1 << 21;
@@ -84,10 +88,8 @@ pub(in crate::engine) struct Facts {
     /// Bytes of the module, and of those its code.
     pub(super) size: usize,
     pub(super) code: usize,
-    /// See [`WORK`].
-    pub(super) work: u64,
     /// Functions, types, imports and so on.
-    pub(super) entries: u64,
+    pub(super) entries: usize,
 }
 
 /// A module that is being looked at.
@@ -186,7 +188,7 @@ impl Check {
     /// Holds a section against its bounds before it is looked at any closer.
     fn count(&mut self, payload: &Payload<'_>, bytes: &[u8]) -> Result<(), Refused> {
         let mut count = |what: &'static str, count: u32, most: u32| {
-            self.facts.entries += u64::from(count);
+            self.facts.entries += count as usize;
             at_most(what, count as usize, most as usize)
         };
         match payload {
@@ -271,7 +273,6 @@ impl Check {
             done += work;
         }
         body.work += done;
-        self.facts.work += done;
         if body.work > WORK {
             return Err(Refused::TooComplex(body.validator.index()));
         }
@@ -288,11 +289,14 @@ impl Check {
 
 /// What V8 has to do for the next instruction.
 fn work(reader: &BinaryReader<'_>, validator: &mut FuncValidator<ValidatorResources>) -> Result<u64, Refused> {
-    // Only the control instructions, and branches on references, are more than one.
-    if !matches!(reader.clone().read_u8()?, 0x02..=0x1f | 0xd5 | 0xd6 | 0xfb) {
-        return Ok(1);
-    }
     let places = u64::from(validator.len_locals()) + u64::from(validator.operand_stack_height());
+    match reader.clone().read_u8()? {
+        // Control instructions, and branches on references.
+        0x02..=0x19 | 0x1f | 0xd5 | 0xd6 | 0xfb => {}
+        // What is a call for the compiler: memories that grow, tables, a whole range of memory.
+        0x25 | 0x26 | 0x40 | 0xd2 | 0xfc => return Ok(1 + places),
+        _ => return Ok(1 + places / LOOK),
+    }
     let position = reader.original_position();
     let operator = reader.peek_operator(&validator.visitor(position))?;
     let moved = match operator.operator_arity(validator) {
@@ -326,7 +330,7 @@ fn work(reader: &BinaryReader<'_>, validator: &mut FuncValidator<ValidatorResour
             let (targets, blocks) = (u64::from(targets.len()), u64::from(validator.control_stack_height()));
             1 + targets * (1 + moved) + targets.min(blocks) * places
         }
-        _ => 1 + moved,
+        _ => 1 + places + moved,
     })
 }
 

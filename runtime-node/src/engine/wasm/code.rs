@@ -18,12 +18,8 @@ const MODULE: usize = 64 << 10;
 const ENTRY: usize = 64;
 
 /// Machine code for each byte of code: what the baseline compiler makes is four to five times as long, but some of it is
-/// never called.
+/// never called. What is longer than that is counted when it is made (see `spaces.rs`).
 const CODE: usize = 3;
-
-/// Work for each byte of code as compilers have it, up to which the machine code goes by that. Above, it goes by the work.
-const USUAL_WORK: u64 = 16;
-const CODE_OF_WORK: u64 = 8;
 
 /// What all modules of the process may take: three quarters of what V8 bears.
 const ALL: usize = 3 << 30;
@@ -34,15 +30,13 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 impl Facts {
     /// Bytes.
     pub(in crate::engine) fn memory(&self) -> usize {
-        let unusual = self.work.saturating_sub(USUAL_WORK * self.code as u64);
-        let code = CODE * self.code + usize::try_from(CODE_OF_WORK * unusual).unwrap_or(usize::MAX / 2);
-        MODULE + self.size + code + ENTRY * usize::try_from(self.entries).unwrap_or(usize::MAX / 256)
+        MODULE + self.size + CODE * self.code + ENTRY * self.entries
     }
 }
 
 /// The charge for a module, given back when it is dropped.
 pub(in crate::engine) struct Code {
-    bytes: usize,
+    _taken: Taken,
     _charge: Charge,
     /// An array buffer has at least one byte.
     byte: [u8; 1],
@@ -52,10 +46,8 @@ impl Code {
     /// `None` when there is no room for it, in the isolate or in the process.
     pub(super) fn charge(facts: &Facts, budget: &Arc<BufferBudget>) -> Option<Self> {
         let bytes = facts.memory();
-        let charge = budget.charge(bytes)?;
-        let more = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= ALL);
-        TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Self { bytes, _charge: charge, byte: [0] })
+        let (charge, taken) = (budget.charge(bytes)?, Taken::anyhow(bytes));
+        (!taken.is_too_much()).then_some(Self { _taken: taken, _charge: charge, byte: [0] })
     }
 
     /// As memory of an array buffer: who refers to that refers to this.
@@ -70,8 +62,23 @@ impl AsMut<[u8]> for Code {
     }
 }
 
-impl Drop for Code {
+/// Bytes of the process's, until this is dropped.
+pub(super) struct Taken(usize);
+
+impl Taken {
+    pub(super) fn anyhow(bytes: usize) -> Self {
+        TAKEN.fetch_add(bytes, Ordering::Relaxed);
+        Self(bytes)
+    }
+
+    /// Whether all modules together, with this, take more than they may.
+    pub(super) fn is_too_much(&self) -> bool {
+        TAKEN.load(Ordering::Relaxed) > ALL
+    }
+}
+
+impl Drop for Taken {
     fn drop(&mut self) {
-        TAKEN.fetch_sub(self.bytes, Ordering::Relaxed);
+        TAKEN.fetch_sub(self.0, Ordering::Relaxed);
     }
 }

@@ -11,15 +11,17 @@ use std::sync::Arc;
 use super::check::Facts;
 
 /// What all of it may take, in bytes.
-const MOST: usize = 64 << 20;
+const MOST: usize = 128 << 20;
+
+type Module = (Arc<v8::CompiledWasmModule>, Facts);
 
 /// The most recently used last.
 #[derive(Clone, Default)]
-pub(in crate::engine) struct Compiled(Rc<RefCell<Vec<(Arc<v8::CompiledWasmModule>, Facts)>>>);
+pub(in crate::engine) struct Compiled(Rc<RefCell<Vec<Module>>>);
 
 impl Compiled {
     /// What was made of exactly these bytes.
-    pub(super) fn find(&self, text: &[u8]) -> Option<(Arc<v8::CompiledWasmModule>, Facts)> {
+    pub(super) fn find(&self, text: &[u8]) -> Option<Module> {
         let mut modules = self.0.borrow_mut();
         let place = modules.iter().position(|(module, _)| module.get_wire_bytes_ref() == text)?;
         let found = modules.remove(place);

@@ -10,7 +10,7 @@
 //! V8 takes this memory from the operating system and from no allocator that could be given to it, and tells nobody. But
 //! how it does is distinct. With its trap handler on, each memory is a reservation of [`RESERVATION`] at least, of which
 //! pages are made accessible from the beginning as the memory grows; an access beyond them is a fault that becomes a trap.
-//! Nothing else maps so much without access while JavaScript runs. So these system functions are ours in this
+//! Nothing else maps so much without access while JavaScript runs, and what maps less is for code ([`spaces`]). So these system functions are ours in this
 //! program: the linker resolves V8's calls of them to the definitions here, which pass on what is not such a reservation.
 //! Where the budget refuses, V8 is told that there is no memory: `memory.grow` gives −1 at once, and a memory that cannot
 //! be made is a `RangeError`, after a collection to see whether it might.
@@ -23,10 +23,11 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::engine::heap::{BufferBudget, Charge};
+use super::spaces;
+use crate::engine::heap::{BufferBudget, Charge, HeapGuard};
 
 /// What V8 reserves for a memory: with addresses of 32 bits this, of 64 bits twice this.
 const RESERVATION: usize = 8 << 30;
@@ -48,6 +49,8 @@ const RESERVATIONS: usize = 6_000;
 pub(in crate::engine) struct Account {
     budget: Arc<BufferBudget>,
     memories: AtomicUsize,
+    isolate: v8::IsolateHandle,
+    exhausted: Arc<AtomicBool>,
 }
 
 thread_local! {
@@ -89,8 +92,23 @@ pub(in crate::engine) fn watch() {
 }
 
 impl Account {
-    pub(in crate::engine) fn new(budget: &Arc<BufferBudget>) -> Arc<Self> {
-        Arc::new(Self { budget: Arc::clone(budget), memories: AtomicUsize::new(0) })
+    pub(in crate::engine) fn new(
+        budget: &Arc<BufferBudget>,
+        isolate: v8::IsolateHandle,
+        guard: &HeapGuard,
+    ) -> Arc<Self> {
+        let budget = Arc::clone(budget);
+        Arc::new(Self { budget, memories: AtomicUsize::new(0), isolate, exhausted: guard.exhausted() })
+    }
+
+    pub(super) fn charge(&self, bytes: usize) -> Option<Charge> {
+        self.budget.charge(bytes)
+    }
+
+    /// It has more memory than it may: what runs ends, and the isolate with it.
+    pub(super) fn end(&self) {
+        self.exhausted.store(true, Ordering::Relaxed);
+        self.isolate.terminate_execution();
     }
 
     /// What is reserved on this thread is counted here, until what is returned is dropped.
@@ -189,10 +207,18 @@ unsafe extern "C" fn mmap(
     // SAFETY: what the caller promised, and what the system function is to be called with.
     let map =
         || unsafe { libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset) } as *mut c_void;
-    if length < RESERVATION || protection != libc::PROT_NONE {
+    if protection != libc::PROT_NONE {
         return map();
     }
     let Some(account) = entered() else { return map() };
+    if length < RESERVATION {
+        // Code: nothing else is reserved while JavaScript runs.
+        let mapped = map();
+        if mapped != libc::MAP_FAILED {
+            spaces::add(&account, mapped.addr(), length);
+        }
+        return mapped;
+    }
     let Some(region) = account.open(length / RESERVATION) else {
         out_of_memory();
         return libc::MAP_FAILED;
@@ -223,7 +249,12 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     // Before, because the address may be another's right after.
-    let region = if length < RESERVATION { None } else { regions().remove(&address.addr()) };
+    let region = if length < RESERVATION {
+        spaces::remove(address.addr());
+        None
+    } else {
+        regions().remove(&address.addr())
+    };
     // SAFETY: what the caller promised, and what the system function is to be called with.
     let unmapped = unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int };
     drop(region);

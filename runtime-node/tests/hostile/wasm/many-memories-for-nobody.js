@@ -1,0 +1,9 @@
+// The same, none of them kept.
+// expect: cpu_limit_exceeded
+// limits: memory_mib=32
+// with: assembler.js
+export default {
+  async fetch(request, env, ctx) {
+    for (;;) new Uint8Array(new WebAssembly.Memory({ initial: 16 }).buffer)[0] = 1;
+  },
+};

@@ -1,0 +1,10 @@
+// Memories without a page, all of them kept.
+// expect: memory_limit_exceeded
+// limits: cpu_ms=5000 memory_mib=32
+// with: assembler.js
+export default {
+  async fetch(request, env, ctx) {
+    const all = [];
+    for (;;) all.push(new WebAssembly.Memory({ initial: 0 }));
+  },
+};
