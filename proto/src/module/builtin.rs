@@ -49,7 +49,10 @@ pub enum NotBuiltin {
 ///
 /// # Errors
 /// When it means one that is not to be had.
-pub fn builtin(specifier: &str, flags: impl IntoIterator<Item = CompatibilityFlag>) -> Result<Option<String>, NotBuiltin> {
+pub fn builtin(
+    specifier: &str,
+    flags: impl IntoIterator<Item = CompatibilityFlag>,
+) -> Result<Option<String>, NotBuiltin> {
     let marked = specifier.strip_prefix(SCHEME);
     let name = marked.unwrap_or(specifier);
     let is_known = BUILTINS.contains(&name);

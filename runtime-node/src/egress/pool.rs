@@ -146,7 +146,9 @@ impl Pool {
         let mut origins = self.origins.borrow_mut();
         origins.retain(|_, kept| {
             kept.idle.retain(|idle| !idle.sender.is_closed() && now < idle.since + self.bounds.idle);
-            kept.shared.retain(|shared| !shared.sender.is_closed() && (!shared.is_idle() || now < shared.used + self.bounds.idle));
+            kept.shared.retain(|shared| {
+                !shared.sender.is_closed() && (!shared.is_idle() || now < shared.used + self.bounds.idle)
+            });
             !kept.idle.is_empty() || !kept.shared.is_empty() || kept.opening.strong_count() > 0
         });
         self.count(&origins);

@@ -58,7 +58,9 @@ async fn lines_end_in_three_ways_wherever_they_are_cut(shard: Rc<Shard>) {
         vec!["d", "a", "ta: ", "a", "\r\n", "\r\n", "data: b", "\r", "\r", "data: c\n\n"],
     ] {
         let origin = Origin::plain(move |_| events(pieces.clone())).await;
-        let body = format!("{COLLECT} const all = await collect(new EventSource(origin), 3); return Response.json(all.map((e) => e[1]))");
+        let body = format!(
+            "{COLLECT} const all = await collect(new EventSource(origin), 3); return Response.json(all.map((e) => e[1]))"
+        );
         assert_eq!(answer(&shard, &origin, &body).await, r#"["a","b","c"]"#);
     }
 }

@@ -148,13 +148,7 @@ impl Stand {
         self.deploy(WorkerId::new(namespace, name), source, limits, BTreeMap::new())
     }
 
-    fn deploy(
-        &self,
-        worker: WorkerId,
-        source: &str,
-        limits: Limits,
-        services: BTreeMap<String, WorkerId>,
-    ) -> Deployed {
+    fn deploy(&self, worker: WorkerId, source: &str, limits: Limits, services: BTreeMap<String, WorkerId>) -> Deployed {
         let modules = BTreeMap::from([("worker.js".to_owned(), Bytes::from(source.to_owned()))]);
         let digest = self.catalog.put(Revision {
             worker: worker.clone(),

@@ -22,11 +22,7 @@ const HEADERS: usize = 128 * 1024;
 const HEADER: usize = 32;
 
 /// `done(id)`: the Worker can take events, or has handled one that nobody expects an answer to.
-pub(super) fn done(
-    scope: &mut v8::PinScope<'_, '_>,
-    args: v8::FunctionCallbackArguments<'_>,
-    _: v8::ReturnValue<'_>,
-) {
+pub(super) fn done(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let id = invocation(scope, args.get(0));
     let nothing = FetchResponse { status: 0, headers: Vec::new(), body: ResponseBody::Full(Piece::default()) };
     State::of(scope).answer(id, Ok(nothing));

@@ -116,7 +116,10 @@ pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
     });
 }
 
-pub(super) fn request(scope: &mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) -> Result<Request, Thrown> {
+pub(super) fn request(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: &v8::FunctionCallbackArguments<'_>,
+) -> Result<Request, Thrown> {
     let method = text(scope, args.get(1), METHOD, "method")?;
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| Thrown::type_error("It has no method of HTTP"))?;
     let url = Url::parse(&text(scope, args.get(2), URL, "URL")?).map_err(|_| Thrown::type_error("It has no URL"))?;
@@ -193,10 +196,18 @@ fn response_head<'s>(
     let body = body.map(|body| Body::Stream(received(body, abortee)));
     let reason = reason.chars().map(|character| character as u8).collect();
     let strings = headers.iter().flat_map(|(name, value)| {
-        [from_name(scope, name.as_str()).map(v8::Local::from), from_octets(scope, value.as_bytes()).map(v8::Local::from)]
+        [
+            from_name(scope, name.as_str()).map(v8::Local::from),
+            from_octets(scope, value.as_bytes()).map(v8::Local::from),
+        ]
     });
     let strings = strings.collect();
-    head(scope, invocation, Fetched { status: status.as_u16(), reason, url: &url[..Position::AfterQuery], redirected, body }, strings)
+    head(
+        scope,
+        invocation,
+        Fetched { status: status.as_u16(), reason, url: &url[..Position::AfterQuery], redirected, body },
+        strings,
+    )
 }
 
 /// The response's head for JavaScript, its body among the invocation's streams.
@@ -217,10 +228,9 @@ pub(super) fn head<'s>(
     });
     let nothing: v8::Local<'_, v8::Value> = v8::null(scope).into();
     let (owner, number) = match stream {
-        Some(number) => (
-            v8::Number::new(scope, invocation.to_number()).into(),
-            v8::Number::new(scope, number.to_number()).into(),
-        ),
+        Some(number) => {
+            (v8::Number::new(scope, invocation.to_number()).into(), v8::Number::new(scope, number.to_number()).into())
+        }
         None => (nothing, nothing),
     };
     let headers = headers.ok_or_else(out_of_memory)?;

@@ -158,9 +158,7 @@ pub(crate) async fn piece(messages: &mut Streaming<InvokeResponse>) -> Result<Op
     }))
 }
 
-async fn read(
-    response: Result<tonic::Response<Streaming<InvokeResponse>>, Status>,
-) -> Result<Answer, Status> {
+async fn read(response: Result<tonic::Response<Streaming<InvokeResponse>>, Status>) -> Result<Answer, Status> {
     let mut messages = response?.into_inner();
     let first = messages.message().await?.and_then(|message| message.part);
     let Some(invoke_response::Part::Head(head)) = first else { panic!("an answer begins with {first:?}") };
