@@ -10,7 +10,7 @@ use tenon_proto::egress::Egress;
 use tenon_proto::id::{ShardId, WorkerId as ProductId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{Body, Engine, FetchRequest, Isolate, Watchdog};
+use tenon_runtime_node::engine::{Body, Engine, FetchRequest, Isolate, Origin, Watchdog};
 
 use crate::load::{Load, Server};
 use crate::measurement::Measurement;
@@ -75,6 +75,7 @@ impl Server for Tenon {
             url: request.url,
             headers: request.headers.into_iter().map(header).collect(),
             body: Body::Full(Bytes::new()),
+            origin: Origin::default(),
         };
         let response = isolate.fetch(request).await.expect("the Workers of the benchmark answer");
         let body = response.body.collect().await.expect("their answers come whole");
