@@ -10,9 +10,9 @@
 //! V8 takes this memory from the operating system and from no allocator that could be given to it, and tells nobody. But
 //! how it does is distinct. With its trap handler on, each memory is a reservation of [`RESERVATION`] at least, of which
 //! pages are made accessible from the beginning as the memory grows; an access beyond them is a fault that becomes a trap.
-//! Nothing else maps so much without access while JavaScript runs, and what maps less is for code ([`spaces`]). So these system functions are ours in this
-//! program: the linker resolves V8's calls of them to the definitions here, which pass on what is not such a reservation.
-//! Where the budget refuses, V8 is told that there is no memory: `memory.grow` gives −1 at once, and a memory that cannot
+//! Nothing else maps so much without access while JavaScript runs, and what maps less is for code ([`spaces`]). So these
+//! system functions are ours in this program: the linker resolves V8's calls of them to the definitions here, which pass on
+//! what is not such a reservation. Where the budget refuses, V8 is told that there is no memory: `memory.grow` gives −1 at once, and a memory that cannot
 //! be made is a `RangeError`, after a collection to see whether it might.
 //!
 //! Whose reservation it is goes by who is inside of which isolate: [`Account::enter`].
