@@ -44,7 +44,7 @@ const PASSES: &str = "export default { fetch: (request) => new Response(request.
 
 /// Has each piece of it go through JavaScript.
 const TRANSFORMS: &str =
-    "export default { fetch: (request) => new Response(request.body.pipeThrough(new TransformStream())) };";
+    "export default { fetch: (request) => new Response(request.body?.pipeThrough(new TransformStream())) };";
 
 /// Of this size each stream is.
 #[derive(Clone, Copy, Debug)]

@@ -113,7 +113,8 @@ impl Site {
             .args(["--admin-listen", &admin.to_string()]);
         let node = Process::start("node", node, dir)?;
 
-        router.args(["--listen", &addr.to_string(), "--threads", "1", "--catalog", &self.url]).args([
+        router.args(["--listen", &addr.to_string(), "--inner-listen", &listen(free_port()?).to_string()]);
+        router.args(["--threads", "1", "--catalog", &self.url]).args([
             "--drain-linger",
             "0",
             "--admin-listen",

@@ -1,5 +1,6 @@
 //! Answers that take their time.
 
+use bytes::Bytes;
 use tenon_proto::failure::{FailureCode, Phase};
 
 use crate::harness::client::piece;
@@ -11,6 +12,8 @@ trials! {
     a_caller_who_leaves_while_it_comes_is_noticed,
     a_caller_who_reads_slowly_holds_the_worker_back,
     an_answer_has_its_permits_until_it_is_over,
+    a_request_flows_through_a_transform_whole,
+    a_request_that_breaks_off_breaks_off_what_is_made_of_it,
 }
 
 /// Writes what another request says. The timer is something to wait for: without it, it could never go on.
@@ -115,4 +118,29 @@ async fn an_answer_has_its_permits_until_it_is_over(name: &'static str) {
     drop(answer);
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
     stand.client().open(&worker).await;
+}
+
+async fn a_request_flows_through_a_transform_whole(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.handler_with(
+        "transforms",
+        "return new Response(request.body.pipeThrough(new TransformStream()))",
+        |limits| limits.cpu_ms = 10_000,
+    );
+    for length in [1, 100_000, 1_000_000, 5_000_003] {
+        let body: Bytes = (0..=250).cycle().take(length).collect::<Vec<u8>>().into();
+        let answer = stand.client().post(&worker, body.clone()).await.unwrap();
+        assert!(answer.body == body, "of {length} bytes {} came back", answer.body.len());
+    }
+}
+
+async fn a_request_that_breaks_off_breaks_off_what_is_made_of_it(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let worker = stand.handler_with(
+        "transforms",
+        "return new Response(request.body.pipeThrough(new TransformStream()))",
+        |limits| limits.request_body_mib = 1,
+    );
+    let failure = stand.client().post(&worker, vec![b'x'; 2 << 20].into()).await.unwrap_err();
+    assert_eq!(failure.phase, Phase::Response);
 }

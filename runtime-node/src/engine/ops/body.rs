@@ -18,12 +18,12 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use bytes::Bytes;
-use futures::future::{LocalBoxFuture, poll_fn};
-use futures::{FutureExt as _, Stream, StreamExt as _};
+use futures::future::{LocalBoxFuture, poll_fn, ready};
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use super::promise::{Thrown, out_of_memory, promise};
-use super::stream;
+use super::stream as stream_of;
 use crate::engine::Body;
 use crate::engine::collection::make_room;
 use crate::engine::heap::{Charge, Counted};
@@ -61,7 +61,7 @@ pub(super) fn read(
     args: v8::FunctionCallbackArguments<'_>,
     mut rv: v8::ReturnValue<'_>,
 ) {
-    let (owner, number) = stream(scope, args.get(0), args.get(1));
+    let (owner, number) = stream_of(scope, args.get(0), args.get(1));
     let state = State::of(scope);
     let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
     rv.set(resolver.get_promise(scope).into());
@@ -201,7 +201,7 @@ pub(super) fn pull(
     args: v8::FunctionCallbackArguments<'_>,
     mut rv: v8::ReturnValue<'_>,
 ) {
-    let (owner, number) = stream(scope, args.get(0), args.get(1));
+    let (owner, number) = stream_of(scope, args.get(0), args.get(1));
     let state = State::of(scope);
     let Some(mut incoming) = take(&state, owner, number) else {
         return Thrown::type_error(USED).throw(scope);
@@ -255,30 +255,54 @@ impl Incoming {
                 let bytes = std::mem::take(bytes);
                 (!bytes.is_empty()).then(|| Ok(bytes.into()))
             }
-            Self::Body(Body::Stream(parts)) => next(parts).await,
-            Self::Pipe(reader) => next(reader).await,
+            Self::Body(Body::Stream(parts)) => {
+                let (bytes, end) = next(parts).await?;
+                if let Some(end) = end {
+                    *self = Self::ended(end);
+                }
+                Some(bytes)
+            }
+            Self::Pipe(reader) => {
+                let (bytes, end) = next(reader).await?;
+                if let Some(end) = end {
+                    *self = Self::ended(end);
+                }
+                Some(bytes)
+            }
         }
+    }
+
+    /// What is left of a stream that has ended so: it is not to be asked again.
+    fn ended(end: Result<(), Broken>) -> Self {
+        Self::Body(match end {
+            Ok(()) => Body::Full(Bytes::new()),
+            Err(broken) => Body::Stream(stream::once(ready(Err(broken))).boxed_local()),
+        })
     }
 }
 
-async fn next(parts: &mut (impl Stream<Item = Result<Bytes, Broken>> + Unpin)) -> Option<Result<Vec<u8>, Broken>> {
+/// A piece, and how the stream has ended if it was seen to end right after that. `None` when there was no piece before
+/// the end.
+async fn next(
+    parts: &mut (impl Stream<Item = Result<Bytes, Broken>> + Unpin),
+) -> Option<(Result<Vec<u8>, Broken>, Option<Result<(), Broken>>)> {
     let first = loop {
         match parts.next().await? {
             Ok(part) if part.is_empty() => {}
             Ok(part) => break part,
-            Err(broken) => return Some(Err(broken)),
+            Err(broken) => return Some((Err(broken), None)),
         }
     };
     let mut bytes = Vec::from(first);
     while bytes.len() < PULL {
-        // What is broken after this piece will be the next time.
-        let ready = poll_fn(|cx| Poll::Ready(Pin::new(&mut *parts).poll_next(cx))).await;
-        match ready {
+        match poll_fn(|cx| Poll::Ready(Pin::new(&mut *parts).poll_next(cx))).await {
             Poll::Ready(Some(Ok(part))) => bytes.extend_from_slice(&part),
-            _ => break,
+            Poll::Ready(Some(Err(broken))) => return Some((Ok(bytes), Some(Err(broken)))),
+            Poll::Ready(None) => return Some((Ok(bytes), Some(Ok(())))),
+            Poll::Pending => break,
         }
     }
-    Some(Ok(bytes))
+    Some((Ok(bytes), None))
 }
 
 /// `streamCancel(owner, number)`
@@ -287,7 +311,7 @@ pub(super) fn cancel(
     args: v8::FunctionCallbackArguments<'_>,
     _: v8::ReturnValue<'_>,
 ) {
-    let (owner, number) = stream(scope, args.get(0), args.get(1));
+    let (owner, number) = stream_of(scope, args.get(0), args.get(1));
     // Dropped after the borrow: it may hold anything.
     let cancelled = take(&State::of(scope), owner, number);
     drop(cancelled);
