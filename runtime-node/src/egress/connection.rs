@@ -103,12 +103,7 @@ impl Origin {
         let greeting = builder.handshake(TokioIo::new(stream));
         let (sender, connection) =
             self.in_time(Stage::Exchange, greeting).await?.map_err(|error| self.exchange_failed(&error))?;
-        let open = Counted::among(open);
-        spawn_local(async move {
-            // Whoever waits for the response is told how it has ended.
-            let _ = connection.await;
-            drop(open);
-        });
+        drive(connection, open);
         Ok(Sender::Http1(sender))
     }
 
@@ -125,11 +120,7 @@ impl Origin {
         let greeting = builder.handshake(TokioIo::new(stream));
         let (sender, connection) =
             self.in_time(Stage::Exchange, greeting).await?.map_err(|error| self.exchange_failed(&error))?;
-        let open = Counted::among(open);
-        spawn_local(async move {
-            let _ = connection.await;
-            drop(open);
-        });
+        drive(connection, open);
         Ok(Sender::Http2(sender))
     }
 
@@ -141,6 +132,16 @@ impl Origin {
         let late = |_| EgressError::TimedOut { stage, host: self.host(), seconds: HANDSHAKE.as_secs() };
         tokio::time::timeout(HANDSHAKE, work).await.map_err(late)
     }
+}
+
+/// Has a connection go on until it ends, counted among those that are open.
+fn drive(connection: impl Future<Output = hyper::Result<()>> + 'static, open: &IntGauge) {
+    let open = Counted::among(open);
+    spawn_local(async move {
+        // Whoever waits for the response is told how it has ended.
+        let _ = connection.await;
+        drop(open);
+    });
 }
 
 /// What went wrong, where the libraries' words would not say.

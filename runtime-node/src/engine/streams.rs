@@ -12,11 +12,13 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use futures::stream::LocalBoxStream;
+use futures::stream::{LocalBoxStream, StreamExt as _};
 use rustc_hash::FxHashMap;
 use tenon_proto::failure::Failure;
 
+use super::invocation::InvocationId;
 use super::pipe;
+use super::state::State;
 
 /// Pieces as they come. Nobody reads ahead of the consumer.
 pub type ByteStream = LocalBoxStream<'static, Result<Bytes, Broken>>;
@@ -62,6 +64,15 @@ pub(super) enum Incoming {
     Body(Body),
     /// What this Worker's JavaScript writes.
     Pipe(pipe::Reader),
+}
+
+impl From<Incoming> for Body {
+    fn from(incoming: Incoming) -> Self {
+        match incoming {
+            Incoming::Body(body) => body,
+            Incoming::Pipe(reader) => Self::Stream(reader.boxed_local()),
+        }
+    }
 }
 
 /// The streams of one invocation that nobody has taken yet, and the write ends of its pipes.
@@ -126,5 +137,12 @@ impl Streams {
     /// Nothing more will be written.
     pub(super) fn take_writer(&mut self, id: StreamId) -> Option<pipe::Writer> {
         self.writers.remove(&id)
+    }
+}
+
+impl State {
+    /// Takes a stream for its consumer. `None` when somebody has it, or its invocation has ended.
+    pub(super) fn take_stream(&self, owner: InvocationId, number: StreamId) -> Option<Incoming> {
+        self.invocations.borrow_mut().get_mut(owner)?.streams.take(number)
     }
 }

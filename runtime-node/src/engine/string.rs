@@ -26,6 +26,17 @@ pub(super) fn from_name<'s>(scope: &v8::PinScope<'s, '_>, name: &str) -> Option<
     v8::String::new_from_one_byte(scope, name.as_bytes(), v8::NewStringType::Internalized)
 }
 
+/// A header list as JavaScript keeps it: name, value, name, value, …
+pub(super) fn from_headers<'s, 'h>(
+    scope: &v8::PinScope<'s, '_>,
+    headers: impl Iterator<Item = (&'h str, &'h [u8])>,
+) -> Option<Vec<v8::Local<'s, v8::Value>>> {
+    let strings = headers.flat_map(|(name, value)| {
+        [from_name(scope, name).map(v8::Local::from), from_octets(scope, value).map(v8::Local::from)]
+    });
+    strings.collect()
+}
+
 /// The octets of such a string.
 pub(super) fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>) -> Bytes {
     let mut octets = vec![0; string.length()];

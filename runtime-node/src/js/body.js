@@ -325,8 +325,22 @@
     return { __proto__: null, owner, number, over: write(), leave };
   }
 
+  // What is sent of a body that has been taken (`take`), as native code has it: {content, owner, number, pipe}. The content
+  // is a string, a view or null, or undefined for the native stream {owner, number}, which `pipe` fills from a
+  // ReadableStream if there is one.
+  function outgoing(source, stream) {
+    if (stream !== null && source === null) {
+      const pipe = pipeOf(stream, ops.invocationNow());
+      return { __proto__: null, content: undefined, owner: pipe.owner, number: pipe.number, pipe };
+    }
+    if (isNative(source)) {
+      return { __proto__: null, content: undefined, owner: source.owner, number: source.number, pipe: null };
+    }
+    return { __proto__: null, content: source, owner: 0, number: 0, pipe: null };
+  }
+
   internal.body = {
     __proto__: null, of: body, native, isNative, isUsed, extract, take, move, clone, streamOf, readBytes, readText, drain,
-    pipeOf, mixin, mixins, initialisers,
+    pipeOf, outgoing, mixin, mixins, initialisers,
   };
 })

@@ -58,18 +58,10 @@
           throw new TypeError("Cache.put: a response that varies by everything (Vary: *) cannot be kept");
         }
         const parts = internal.responseParts(response);
-        let content = parts[2], owner = 0, number = 0, written = null;
-        if (parts[3] !== null) {
-          const pipe = bodies.pipeOf(parts[3], ops.invocationNow());
-          content = undefined;
-          ({ owner, number, over: written } = pipe);
-        } else if (bodies.isNative(content)) {
-          ({ owner, number } = content);
-          content = undefined;
-        }
+        const { content, owner, number, pipe } = bodies.outgoing(parts[2], parts[3]);
         const kept = ops.cachePut(name, r.url, r.list, status, statusText, list, content, owner, number);
         // The stream's own error, rather than that it broke off.
-        if (written !== null) await written;
+        if (pipe !== null) await pipe.over;
         await kept;
       }
 

@@ -26,20 +26,8 @@
       return new TypeError(`fetch failed: ${message}`, { __proto__: null, cause });
     }
 
-    // A request's body, taken out of it: {content, owner, number, pipe} as `fetchSend` has it, and the pipe that is
-    // written by its stream, if there is one.
-    function outgoing(body) {
-      if (body === null) return { __proto__: null, content: null, owner: 0, number: 0, pipe: null };
-      const source = bodies.take(body);
-      if (source === null) {
-        const pipe = bodies.pipeOf(body.stream, ops.invocationNow());
-        return { __proto__: null, content: undefined, owner: pipe.owner, number: pipe.number, pipe };
-      }
-      if (bodies.isNative(source)) {
-        return { __proto__: null, content: undefined, owner: source.owner, number: source.number, pipe: null };
-      }
-      return { __proto__: null, content: source, owner: 0, number: 0, pipe: null };
-    }
+    const outgoing = (body) =>
+      body === null ? bodies.outgoing(null, null) : bodies.outgoing(bodies.take(body), body.stream);
 
     const send = async (r, service = null) => internal.newResponse(await receive(r, service));
 

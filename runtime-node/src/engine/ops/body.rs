@@ -22,7 +22,7 @@ use futures::future::{LocalBoxFuture, poll_fn, ready};
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use super::promise::{Thrown, out_of_memory, promise};
+use super::promise::{self, Thrown, out_of_memory, promise};
 use super::stream as stream_of;
 use crate::engine::Body;
 use crate::engine::collection::make_room;
@@ -69,9 +69,9 @@ pub(super) fn read(
         StreamId::REQUEST => state.revision.limits.request_body_mib as usize * (1 << 20),
         _ => usize::MAX,
     };
-    let parts: ByteStream = match take(&state, owner, number) {
+    let parts = match state.take_stream(owner, number).map(Body::from) {
         None => return reject(scope, resolver, USED),
-        Some(Incoming::Body(Body::Full(bytes))) => {
+        Some(Body::Full(bytes)) => {
             let body = if bytes.len() > limit {
                 Err(too_large())
             } else {
@@ -80,8 +80,7 @@ pub(super) fn read(
             };
             return settle(scope, &state, owner, resolver, body);
         }
-        Some(Incoming::Body(Body::Stream(parts))) => parts,
-        Some(Incoming::Pipe(reader)) => reader.boxed_local(),
+        Some(Body::Stream(parts)) => parts,
     };
     let held = v8::Global::new(scope, resolver);
     let body = state.buffers.count_pieces();
@@ -94,10 +93,6 @@ pub(super) fn read(
 }
 
 const USED: &str = "The body cannot be read any more: the invocation that it belongs to has ended";
-
-fn take(state: &State, owner: InvocationId, number: StreamId) -> Option<Incoming> {
-    state.invocations.borrow_mut().get_mut(owner)?.streams.take(number)
-}
 
 fn put_back(state: &State, owner: InvocationId, number: StreamId, rest: Incoming) {
     if let Some(invocation) = state.invocations.borrow_mut().get_mut(owner) {
@@ -171,20 +166,11 @@ fn settle(
             return blame(state, id, broken);
         }
     };
-    v8::tc_scope!(let scope, scope);
-    if let Some(array) = array_of(scope, body) {
-        resolver.resolve(scope, array.into());
-    } else if let Some(exception) = scope.exception() {
-        scope.reset();
-        resolver.reject(scope, exception);
-    }
+    promise::settle(scope, resolver, |scope| array_of(scope, body).map(v8::Local::from).ok_or_else(out_of_memory));
 }
 
 fn reject(scope: &mut v8::PinScope<'_, '_>, resolver: v8::Local<'_, v8::PromiseResolver>, message: &str) {
-    if let Some(message) = v8::String::new(scope, message) {
-        let error = v8::Exception::type_error(scope, message);
-        resolver.reject(scope, error);
-    }
+    promise::settle(scope, resolver, |_| Err(Thrown::type_error(message.to_owned())));
 }
 
 /// Tells the caller what is wrong with its request, if that is what it is.
@@ -202,8 +188,7 @@ pub(super) fn pull(
     mut rv: v8::ReturnValue<'_>,
 ) {
     let (owner, number) = stream_of(scope, args.get(0), args.get(1));
-    let state = State::of(scope);
-    let Some(mut incoming) = take(&state, owner, number) else {
+    let Some(mut incoming) = State::of(scope).take_stream(owner, number) else {
         return Thrown::type_error(USED).throw(scope);
     };
     match incoming.pull().now_or_never() {
@@ -250,26 +235,18 @@ impl Incoming {
     /// The next piece: what there is by now, up to [`PULL`] bytes and as long as the piece that goes over. `None` at the
     /// end.
     async fn pull(&mut self) -> Option<Result<Vec<u8>, Broken>> {
-        match self {
+        let (bytes, end) = match self {
             Self::Body(Body::Full(bytes)) => {
                 let bytes = std::mem::take(bytes);
-                (!bytes.is_empty()).then(|| Ok(bytes.into()))
+                return (!bytes.is_empty()).then(|| Ok(bytes.into()));
             }
-            Self::Body(Body::Stream(parts)) => {
-                let (bytes, end) = next(parts).await?;
-                if let Some(end) = end {
-                    *self = Self::ended(end);
-                }
-                Some(bytes)
-            }
-            Self::Pipe(reader) => {
-                let (bytes, end) = next(reader).await?;
-                if let Some(end) = end {
-                    *self = Self::ended(end);
-                }
-                Some(bytes)
-            }
+            Self::Body(Body::Stream(parts)) => next(parts).await?,
+            Self::Pipe(reader) => next(reader).await?,
+        };
+        if let Some(end) = end {
+            *self = Self::ended(end);
         }
+        Some(bytes)
     }
 
     /// What is left of a stream that has ended so: it is not to be asked again.
@@ -313,6 +290,6 @@ pub(super) fn cancel(
 ) {
     let (owner, number) = stream_of(scope, args.get(0), args.get(1));
     // Dropped after the borrow: it may hold anything.
-    let cancelled = take(&State::of(scope), owner, number);
+    let cancelled = State::of(scope).take_stream(owner, number);
     drop(cancelled);
 }

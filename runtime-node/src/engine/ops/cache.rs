@@ -9,8 +9,8 @@ use super::promise::{Thrown, out_of_memory, promise};
 use super::stream;
 use crate::engine::heap::Counted;
 use crate::engine::state::State;
-use crate::engine::streams::{Body, ByteStream, Incoming};
-use crate::engine::string::{from_name, from_octets, to_bytes, to_octets};
+use crate::engine::streams::{Body, ByteStream};
+use crate::engine::string::{from_headers, to_bytes, to_octets};
 use crate::response_cache::{Answer, Asked, Key, LARGEST, ResponseCache};
 
 type Shared = std::sync::Arc<ResponseCache>;
@@ -60,13 +60,7 @@ fn found<'s>(
     let asked = Asked { headers: headers(scope, args.get(2))? };
     let Some((answer, body)) = cache(scope).look_up(&key, &asked) else { return Ok(v8::null(scope).into()) };
     let invocation = State::of(scope).current(scope).ok_or_else(|| Thrown::type_error("The invocation has ended"))?;
-    let strings = answer.headers.iter().flat_map(|(name, value)| {
-        [
-            from_name(scope, name.as_str()).map(v8::Local::from),
-            from_octets(scope, value.as_bytes()).map(v8::Local::from),
-        ]
-    });
-    let strings = strings.collect();
+    let strings = from_headers(scope, answer.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
     let body = (!body.is_empty()).then_some(Body::Full(body));
     let (status, reason) = (answer.status.as_u16(), answer.reason);
     head(scope, invocation, Fetched { status, reason, url: "", redirected: false, body }, strings)
@@ -94,11 +88,8 @@ pub(super) fn put(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackAr
     let body = args.get(6);
     let body = if body.is_undefined() {
         let (owner, number) = stream(scope, args.get(7), args.get(8));
-        let state = State::of(scope);
-        let taken = state.invocations.borrow_mut().get_mut(owner).and_then(|owner| owner.streams.take(number));
-        match taken {
-            Some(Incoming::Body(body)) => body,
-            Some(Incoming::Pipe(reader)) => Body::Stream(reader.boxed_local()),
+        match State::of(scope).take_stream(owner, number) {
+            Some(incoming) => incoming.into(),
             None => return Thrown::type_error("The response's body cannot be read any more").throw(scope),
         }
     } else if body.is_null() {

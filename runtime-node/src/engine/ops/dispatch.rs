@@ -11,7 +11,7 @@ use crate::engine::modules;
 use crate::engine::report::{self, Severity};
 use crate::engine::state::State;
 use crate::engine::streams::Incoming;
-use crate::engine::string::{from_name, from_octets, to_body, to_octets};
+use crate::engine::string::{from_headers, to_body, to_octets};
 use crate::engine::{Body, FetchResponse, Piece, ResponseBody, Sending};
 
 /// What a response's headers may come to, counted as HTTP/2 counts them. As much as the largest of common proxies takes,
@@ -46,8 +46,7 @@ pub(super) fn respond_stream(
     respond_with(scope, &args, |scope, id, size| {
         let state = State::of(scope);
         let (owner, number) = stream(scope, args.get(3), args.get(4));
-        let taken = state.invocations.borrow_mut().get_mut(owner).and_then(|owner| owner.streams.take(number));
-        let taken = taken.ok_or(Refused::NoBody)?;
+        let taken = state.take_stream(owner, number).ok_or(Refused::NoBody)?;
         let Some(head) = make_room(scope, size).and_then(|buffers| buffers.charge(size)) else { return Ok(None) };
         Ok(Some(match taken {
             Incoming::Body(Body::Full(bytes)) => ResponseBody::Full(Piece::with(bytes, head)),
@@ -180,10 +179,8 @@ pub(super) fn request_headers(
     let state = State::of(scope);
     let headers = state.invocations.borrow_mut().get_mut(id).map(|invocation| std::mem::take(&mut invocation.headers));
     let headers = headers.unwrap_or_default();
-    let strings = headers.iter().flat_map(|header| {
-        [from_name(scope, &header.name).map(v8::Local::from), from_octets(scope, &header.value).map(v8::Local::from)]
-    });
-    let Some(strings) = strings.collect::<Option<Vec<v8::Local<'_, v8::Value>>>>() else { return };
+    let headers = headers.iter().map(|header| (header.name.as_str(), &header.value[..]));
+    let Some(strings) = from_headers(scope, headers) else { return };
     rv.set(v8::Array::new_with_elements(scope, &strings).into());
 }
 

@@ -19,8 +19,8 @@ use crate::engine::collection::make_room;
 use crate::engine::invocation::InvocationId;
 use crate::engine::outbound::{Abortee, Outbound, received};
 use crate::engine::state::State;
-use crate::engine::streams::{Body, ByteStream, Incoming};
-use crate::engine::string::{array_of, from_name, from_octets, to_bytes, to_octets};
+use crate::engine::streams::{Body, Incoming};
+use crate::engine::string::{array_of, from_headers, from_name, from_octets, to_bytes, to_octets};
 
 /// What a request's headers may come to. What common servers take is less.
 const HEADERS: usize = 64 * 1024;
@@ -134,8 +134,7 @@ pub(super) fn request(
         Outgoing::Empty
     } else if body.is_undefined() {
         let (owner, number) = stream(scope, args.get(6), args.get(7));
-        let state = State::of(scope);
-        let taken = state.invocations.borrow_mut().get_mut(owner).and_then(|owner| owner.streams.take(number));
+        let taken = State::of(scope).take_stream(owner, number);
         let gone = "The body cannot be read any more: the invocation that it belongs to has ended";
         outgoing(taken.ok_or_else(|| Thrown::type_error(gone))?, &headers)
     } else {
@@ -158,10 +157,9 @@ fn text(
 
 /// A stream is as long as the request's Content-Length says, if it says so: nothing more is sent, and less breaks it off.
 fn outgoing(incoming: Incoming, headers: &HeaderMap) -> Outgoing {
-    let stream: ByteStream = match incoming {
-        Incoming::Body(Body::Full(bytes)) => return Outgoing::Full(bytes),
-        Incoming::Body(Body::Stream(stream)) => stream,
-        Incoming::Pipe(reader) => reader.boxed_local(),
+    let stream = match Body::from(incoming) {
+        Body::Full(bytes) => return Outgoing::Full(bytes),
+        Body::Stream(stream) => stream,
     };
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let bytes = stream.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string()))).boxed_local();
@@ -195,13 +193,7 @@ fn response_head<'s>(
     let Response { status, reason, headers, url, redirected, body } = response;
     let body = body.map(|body| Body::Stream(received(body, abortee)));
     let reason = reason.chars().map(|character| character as u8).collect();
-    let strings = headers.iter().flat_map(|(name, value)| {
-        [
-            from_name(scope, name.as_str()).map(v8::Local::from),
-            from_octets(scope, value.as_bytes()).map(v8::Local::from),
-        ]
-    });
-    let strings = strings.collect();
+    let strings = from_headers(scope, headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
     head(
         scope,
         invocation,
