@@ -221,6 +221,7 @@ fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result
         egress_allow: vec!["0.0.0.0/0".parse()?, "::/0".parse()?],
         egress_deny: Vec::new(),
         egress_ca_files: Vec::new(),
+        egress_proxy: None,
         root: "/".into(),
         max_inflight: MAX_INFLIGHT,
         max_waiting: MAX_WAITING,
@@ -240,6 +241,7 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
         debug_headers: false,
         // Nobody balances load here who would have to hear of the drain first.
         drain_linger: Duration::ZERO,
+        tunnel_grace: Duration::ZERO,
     })
 }
 

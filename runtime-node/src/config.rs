@@ -1,5 +1,6 @@
 //! What a node is told: raw as [`NodeArgs`], checked as [`Config`].
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,6 +10,7 @@ use clap::Args as ClapArgs;
 use ipnet::IpNet;
 use tonic::transport::Endpoint;
 
+use crate::egress::{InvalidProxy, Proxy, Resolver};
 use crate::services::{InvalidRouter, RouterUrl};
 
 /// The command line and environment.
@@ -66,6 +68,21 @@ pub struct NodeArgs {
     /// Files with certificates, in PEM, that Workers' connections trust beside the system's.
     #[arg(long, env = "TENON_EGRESS_CA_FILE", value_delimiter = ',')]
     pub egress_ca_file: Vec<PathBuf>,
+    /// Proxy that all of the Workers' connections go through, by CONNECT to whatever port they are for:
+    /// http://[user:password@]host:port, or https:// to speak TLS with the proxy itself. Variables such as HTTP_PROXY are
+    /// not heeded.
+    #[arg(long, env = "TENON_EGRESS_PROXY", hide_env_values = true, value_name = "URL")]
+    pub egress_proxy: Option<Withheld>,
+    /// User name for the proxy, where its URL has none.
+    #[arg(long, env = "TENON_EGRESS_PROXY_USERNAME", hide_env_values = true)]
+    pub egress_proxy_username: Option<Withheld>,
+    /// Password that goes with it.
+    #[arg(long, env = "TENON_EGRESS_PROXY_PASSWORD", hide_env_values = true)]
+    pub egress_proxy_password: Option<Withheld>,
+    /// Who resolves the names that Workers connect to through a proxy. With `proxy` only the proxy can keep them from names
+    /// that lead inside: it must refuse these itself.
+    #[arg(long, env = "TENON_EGRESS_PROXY_RESOLVER", value_enum, default_value = "node")]
+    pub egress_proxy_resolver: Resolver,
     /// Memory for responses that Workers keep (`caches`), in MiB; each namespace may have half of it.
     #[arg(long, env = "TENON_RESPONSE_CACHE", default_value_t = 64)]
     pub response_cache: u64,
@@ -75,6 +92,22 @@ pub struct NodeArgs {
     /// How long invocations may go on after the node was asked to end, in seconds.
     #[arg(long, env = "TENON_DRAIN_GRACE", default_value = "30s", value_parser = parse_seconds)]
     pub drain_grace: Duration,
+}
+
+/// What the command line says and nobody else is to read: it may have a password in it.
+#[derive(Clone)]
+pub struct Withheld(String);
+
+impl From<String> for Withheld {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("withheld")
+    }
 }
 
 /// A node's configuration, checked.
@@ -100,6 +133,7 @@ pub struct Config {
     pub egress_allow: Vec<IpNet>,
     pub egress_deny: Vec<IpNet>,
     pub egress_ca_files: Vec<PathBuf>,
+    pub egress_proxy: Option<Proxy>,
     /// For responses that Workers keep, in bytes.
     pub response_cache: u64,
     pub pin: bool,
@@ -113,6 +147,10 @@ pub enum ConfigError {
     Catalog { url: String, source: tonic::transport::Error },
     #[error("--router {0}")]
     Router(#[from] InvalidRouter),
+    #[error("--egress-proxy {0}")]
+    Proxy(#[from] InvalidProxy),
+    #[error("{0} is of no use without --egress-proxy")]
+    NoProxy(&'static str),
     #[error("--shard-port {port} leaves no room for {shards} shards: the last port is 65535")]
     Ports { port: u16, shards: u16 },
 }
@@ -125,6 +163,7 @@ impl TryFrom<NodeArgs> for Config {
         if args.shard_port != 0 && args.shard_port.checked_add(shards - 1).is_none() {
             return Err(ConfigError::Ports { port: args.shard_port, shards });
         }
+        let egress_proxy = proxy(&args)?;
         let catalog = Endpoint::from_shared(args.catalog.clone())
             .map_err(|source| ConfigError::Catalog { url: args.catalog, source })?;
         let router = args.router.map(|url| url.parse()).transpose()?;
@@ -147,6 +186,7 @@ impl TryFrom<NodeArgs> for Config {
             egress_allow: args.egress_allow,
             egress_deny: args.egress_deny,
             egress_ca_files: args.egress_ca_file,
+            egress_proxy,
             pin: !args.no_pin && may_pin(shards),
             drain_grace: args.drain_grace,
         })
@@ -159,6 +199,30 @@ impl Config {
         let port = if self.shard_port == 0 { 0 } else { self.shard_port + i };
         SocketAddr::new(self.listen_ip, port)
     }
+}
+
+fn proxy(args: &NodeArgs) -> Result<Option<Proxy>, ConfigError> {
+    let [url, user_name, password] = [&args.egress_proxy, &args.egress_proxy_username, &args.egress_proxy_password]
+        .map(|withheld| {
+            // An empty variable is how many a template says that there is none.
+            withheld.as_ref().map(|Withheld(text)| text.as_str()).filter(|text| !text.is_empty())
+        });
+    let Some(url) = url else {
+        let of_no_use = |flag| Err(ConfigError::NoProxy(flag));
+        return match (user_name, password, args.egress_proxy_resolver) {
+            (Some(_), ..) => of_no_use("--egress-proxy-username"),
+            (_, Some(_), _) => of_no_use("--egress-proxy-password"),
+            (.., Resolver::Proxy) => of_no_use("--egress-proxy-resolver"),
+            _ => Ok(None),
+        };
+    };
+    let proxy = url.parse::<Proxy>()?.with_resolver(args.egress_proxy_resolver);
+    Ok(Some(match (user_name, password) {
+        (None, None) => proxy,
+        (user_name, password) => {
+            proxy.with_credentials(user_name.unwrap_or_default().as_bytes(), password.unwrap_or_default().as_bytes())?
+        }
+    }))
 }
 
 /// By what the process may use: its CPU quota is less than the machine's CPUs in most containers.
@@ -242,6 +306,31 @@ mod tests {
         let refused =
             Command::try_parse_from(["node", "--catalog", "http://operator:7070", "--egress-allow", "10.0.0.1"]);
         assert!(refused.err().is_some_and(|error| error.to_string().contains("--egress-allow")));
+    }
+
+    #[test]
+    fn a_proxy_may_have_its_credentials_in_its_url_or_beside_it() {
+        let url = ["--egress-proxy", "http://alice:geheim@proxy.test:3128"];
+        let within = config(&url).unwrap().egress_proxy.unwrap();
+        let beside = ["--egress-proxy-username", "alice", "--egress-proxy-password", "geheim"];
+        let line = [&["--egress-proxy", "http://proxy.test:3128"], &beside[..]].concat();
+        assert_eq!(config(&line).unwrap().egress_proxy, Some(within));
+        let refused = |line: &[&str]| config(line).unwrap_err().to_string();
+        assert!(refused(&[&url, &beside[..]].concat()).contains("keep one"));
+        assert!(refused(&beside).contains("--egress-proxy-username is of no use without --egress-proxy"));
+        assert!(refused(&["--egress-proxy-resolver", "proxy"]).contains("without --egress-proxy"));
+        assert_eq!(config(&["--egress-proxy", "", "--egress-proxy-username", ""]).unwrap().egress_proxy, None);
+    }
+
+    #[test]
+    fn what_may_have_a_password_in_it_is_not_repeated() {
+        let line = ["--egress-proxy", "socks5://alice:geheim@proxy.test:1080", "--egress-proxy-password", "geheim"];
+        let args =
+            Command::try_parse_from(["node", "--catalog", "http://operator:7070"].iter().chain(&line)).unwrap().args;
+        let said = format!("{args:?} {}", Config::try_from(args.clone()).unwrap_err());
+        assert!(said.contains("--egress-proxy") && !said.contains("geheim"), "{said}");
+        let config = config(&["--egress-proxy", "http://alice:geheim@proxy.test:3128"]).unwrap();
+        assert!(!format!("{config:?}").contains("geheim"));
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! What Workers fetch: a shard's own HTTP client.
 //!
 //! ```text
-//!  fetch ─► a hop ─► may this Worker? ─► seat ─► pool ──────────────────────────────► exchange ─► head ─► body
-//!            ▲       (scheme, port,      (how     │ no connection                          │       │
-//!            │        its own list)       many    ▼                                        │       ▼
-//!            │                            wait)  names ─► policy ─► dial ─► TLS, ALPN ─────┘   decode
-//!            └───────────────── a redirect ────────────────────────────────────────────────────────┘
+//!  fetch ─► a hop ─► may this Worker? ─► seat ─► pool ────────────────────────────────► exchange ─► head ─► body
+//!            ▲       (scheme, port,      (how     │ no connection                            │       │
+//!            │        its own list)       many    ▼                                          │       ▼
+//!            │                            wait)  reach: names ─► policy ─► dial ─► TLS, ALPN ──┘   decode
+//!            └───────────────── a redirect ──────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! - [`client`]: the path above; [`message`]: what goes in and comes out; [`error`]: how it fails, and what to do then.
 //! - [`policy`]: which addresses may be reached at all, [`redirect`]: where a redirect leads. Both are pure.
-//! - [`names`] resolves, [`dial`] connects, [`connection`] speaks HTTP/1.1 or HTTP/2, [`pool`] keeps what is idle.
+//! - [`reach`]: from a name to a stream of bytes: [`names`] resolves, [`dial`] connects, [`proxy`] leads where the node is
+//!   to go through one.
+//! - [`connection`] speaks HTTP/1.1 or HTTP/2, [`pool`] keeps what is idle.
 //! - [`seats`]: how much may be under way; [`incoming`] and [`decode`]: a response's body as it comes.
 //! - [`settings`]: what is fixed when the node starts.
 //!
@@ -40,6 +42,8 @@ pub mod message;
 mod names;
 pub mod policy;
 mod pool;
+pub mod proxy;
+mod reach;
 pub mod redirect;
 mod seats;
 pub mod settings;
@@ -48,6 +52,7 @@ pub use client::{Account, Client, Ledger};
 pub use error::EgressError;
 pub use message::{Bytestream, Outgoing, RedirectMode, Request, Response};
 pub use policy::Policy;
+pub use proxy::{InvalidProxy, Proxy, Resolver};
 pub use settings::{Settings, SettingsError};
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl Node {
         let reporter =
             Reporter::spawn(config.name.clone(), config.catalog.clone(), loops).map_err(SpawnError::Thread)?;
         let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
-        let egress = Settings::of_system(policy, &config.egress_ca_files)?;
+        let egress = Settings::of_system(policy, &config.egress_ca_files)?.with_proxy(config.egress_proxy.clone());
         let responses = ResponseCache::new(config.response_cache);
         let watchdog = Watchdog::spawn();
         let cores = if config.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };

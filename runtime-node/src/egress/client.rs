@@ -4,7 +4,6 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode, Version};
@@ -15,24 +14,18 @@ use rustls::ClientConfig;
 use rustls::client::Resumption;
 use tenon_proto::egress::Egress;
 use tenon_proto::id::WorkerId;
-use tokio::net::TcpStream;
 use url::Url;
 
 use super::connection::{Origin, WINDOW};
-use super::dial::dial;
-use super::error::Stage;
 use super::incoming::receive;
 use super::message::{Outgoing, RedirectMode, Request, Response, Sending, UploadFailure};
-use super::names::Names;
-use super::policy::{self, Allowed, Policy};
+use super::policy;
 use super::pool::{Found, Lease, Pool};
+use super::reach::Reach;
 use super::redirect::{self, Next};
 use super::seats::{Open, Seats};
 use super::{EgressError, Settings, decode};
 use crate::metrics::EgressMetrics;
-
-/// How long all attempts to connect may take together.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// Tenants whose sessions of TLS are kept, and how many of each.
 const TENANTS: usize = 256;
@@ -86,8 +79,7 @@ pub trait Ledger {
 
 /// A shard's. Belongs to its thread, where a [`tokio::task::LocalSet`] must be running.
 pub struct Client {
-    policy: Policy,
-    names: Names,
+    reach: Reach,
     seats: Seats,
     pool: Rc<Pool>,
     tls: Arc<ClientConfig>,
@@ -107,8 +99,7 @@ struct Hop<'a> {
 impl Client {
     pub fn new(settings: &Settings, metrics: EgressMetrics) -> Self {
         Self {
-            policy: settings.policy.clone(),
-            names: Names::new(settings),
+            reach: Reach::new(settings),
             seats: Seats::new(settings.bounds),
             pool: Pool::new(settings.bounds, metrics.idle.clone()),
             tls: Arc::clone(&settings.tls),
@@ -235,27 +226,9 @@ impl Client {
     /// Opens a connection to the origin.
     async fn open(&self, origin: &Origin) -> Result<Lease, EgressError> {
         let _opening = origin.secure.then(|| self.pool.open(origin));
-        let addresses = self.judged(origin).await?;
-        let stream = connect(origin, &addresses).await?;
+        let stream = self.reach.to(origin).await?;
         let sender = origin.greet(stream, self.tls(&origin.tenant), &self.metrics.open).await?;
         Ok(self.pool.lease(origin, sender))
-    }
-
-    /// The addresses of the origin that may be connected to.
-    async fn judged(&self, origin: &Origin) -> Result<Vec<Allowed>, EgressError> {
-        let addresses = self.names.addresses(&origin.host).await?;
-        let mut allowed = Vec::new();
-        for address in addresses {
-            match self.policy.judge(address) {
-                Ok(address) => allowed.push(address),
-                // It is what the Worker itself has written.
-                Err(why) if !matches!(origin.host, url::Host::Domain(_)) => {
-                    return Err(EgressError::RefusedAddress { host: origin.host(), why });
-                }
-                Err(_) => {}
-            }
-        }
-        if allowed.is_empty() { Err(EgressError::RefusedName { host: origin.host() }) } else { Ok(allowed) }
     }
 
     fn tls(&self, tenant: &Rc<str>) -> Arc<ClientConfig> {
@@ -322,12 +295,6 @@ impl Hop<'_> {
         }
         Ok(Origin { tenant: self.account.worker.namespace().into(), secure, host, port })
     }
-}
-
-async fn connect(origin: &Origin, addresses: &[Allowed]) -> Result<TcpStream, EgressError> {
-    let late = |_| EgressError::TimedOut { stage: Stage::Connect, host: origin.host(), seconds: CONNECT.as_secs() };
-    let connected = tokio::time::timeout(CONNECT, dial(addresses, origin.port)).await.map_err(late)?;
-    connected.map_err(|source| EgressError::Connect { host: origin.host(), port: origin.port, source })
 }
 
 /// Drops what is not the Worker's to say, and adds what every request says.

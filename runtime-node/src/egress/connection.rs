@@ -15,9 +15,7 @@ use hyper::client::conn::{TrySendError, http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus::IntGauge;
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 use tokio_rustls::TlsConnector;
 use url::{Host, Position, Url};
@@ -25,6 +23,7 @@ use url::{Host, Position, Url};
 use super::EgressError;
 use super::error::{Stage, root_cause};
 use super::message::Sending;
+use super::reach::{Stream, server_name};
 
 /// How much of a body an origin may send ahead, in bytes: at 20 ms to the origin some 6 MB/s for each.
 pub(super) const WINDOW: usize = 128 * 1024;
@@ -71,7 +70,7 @@ impl Origin {
     /// * `open` - counts the connections there are.
     pub(super) async fn greet(
         &self,
-        stream: TcpStream,
+        stream: Stream,
         tls: Arc<ClientConfig>,
         open: &IntGauge,
     ) -> Result<Sender, EgressError> {
@@ -79,7 +78,7 @@ impl Origin {
             return self.http1(stream, open).await;
         }
         let failed = |source| EgressError::Tls { host: self.host(), port: self.port, source };
-        let name = self.server_name().ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+        let name = server_name(&self.host).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
         let connecting = TlsConnector::from(tls).connect(name, stream);
         let stream = self.in_time(Stage::Tls, connecting).await?.map_err(failed)?;
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
@@ -89,15 +88,7 @@ impl Origin {
         }
     }
 
-    fn server_name(&self) -> Option<ServerName<'static>> {
-        match &self.host {
-            Host::Domain(name) => ServerName::try_from(name.strip_suffix('.').unwrap_or(name).to_owned()).ok(),
-            Host::Ipv4(address) => Some(ServerName::from(std::net::IpAddr::V4(*address))),
-            Host::Ipv6(address) => Some(ServerName::from(std::net::IpAddr::V6(*address))),
-        }
-    }
-
-    async fn http1(&self, stream: impl Stream, open: &IntGauge) -> Result<Sender, EgressError> {
+    async fn http1(&self, stream: impl Duplex, open: &IntGauge) -> Result<Sender, EgressError> {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD.max(WINDOW)).max_header_size(HEAD).max_headers(FIELDS);
         let greeting = builder.handshake(TokioIo::new(stream));
@@ -107,7 +98,7 @@ impl Origin {
         Ok(Sender::Http1(sender))
     }
 
-    async fn http2(&self, stream: impl Stream, open: &IntGauge) -> Result<Sender, EgressError> {
+    async fn http2(&self, stream: impl Duplex, open: &IntGauge) -> Result<Sender, EgressError> {
         let mut builder = http2::Builder::new(Local);
         builder
             .timer(TokioTimer::new())
@@ -205,9 +196,9 @@ impl Sender {
     }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Unpin + 'static {}
+trait Duplex: AsyncRead + AsyncWrite + Unpin + 'static {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + 'static> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + 'static> Duplex for T {}
 
 /// Where HTTP/2 sends from: this thread.
 #[derive(Clone, Copy)]

@@ -19,41 +19,77 @@ const HEAD_START: Duration = Duration::from_millis(250);
 /// Addresses that are tried. A name may have any number of them.
 const MOST: usize = 8;
 
+/// What can be tried beside others.
+pub(super) trait Candidate: Copy {
+    fn is_ipv6(&self) -> bool;
+}
+
 /// # Arguments
 /// * `addresses` - at least one.
 ///
 /// # Errors
 /// That of the last attempt to fail.
-pub(super) async fn dial(addresses: &[Allowed], port: u16) -> io::Result<TcpStream> {
-    let mut rest = in_turns(addresses).into_iter().map(|address| SocketAddr::new(address, port));
+pub(super) async fn dial<A: Candidate + Into<IpAddr>>(addresses: &[A], port: u16) -> io::Result<TcpStream> {
+    let stream = first(addresses, |address| TcpStream::connect(SocketAddr::new(address.into(), port))).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// The first to succeed of the attempts with each candidate.
+///
+/// # Arguments
+/// * `candidates` - at least one.
+///
+/// # Errors
+/// That of the last attempt to fail.
+pub(super) async fn first<C, T, E, F>(candidates: &[C], attempt: impl Fn(C) -> F) -> Result<T, E>
+where
+    C: Candidate,
+    F: Future<Output = Result<T, E>>,
+{
+    let mut rest = in_turns(candidates).into_iter().map(attempt);
     let mut attempts = FuturesUnordered::new();
-    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    attempts.extend(rest.next().map(TcpStream::connect));
+    attempts.extend(rest.next());
+    let mut failure = None;
     loop {
         tokio::select! {
             ended = attempts.next() => match ended {
-                Some(Ok(stream)) => {
-                    stream.set_nodelay(true)?;
-                    return Ok(stream);
-                }
+                Some(Ok(won)) => return Ok(won),
                 Some(Err(error)) => {
-                    failure = error;
-                    attempts.extend(rest.next().map(TcpStream::connect));
+                    failure = Some(error);
+                    attempts.extend(rest.next());
                 }
-                None => return Err(failure),
+                None => return Err(failure.expect("there is a candidate, and it has failed")),
             },
-            () = tokio::time::sleep(HEAD_START), if rest.len() > 0 => attempts.extend(rest.next().map(TcpStream::connect)),
+            () = tokio::time::sleep(HEAD_START), if rest.len() > 0 => attempts.extend(rest.next()),
         }
     }
 }
 
 /// IPv6 first, as RFC 8305 has it, and each kind in its order.
-fn in_turns(addresses: &[Allowed]) -> Vec<IpAddr> {
-    let addresses = addresses.iter().map(|allowed| allowed.address());
-    let (six, four): (Vec<_>, Vec<_>) = addresses.partition(IpAddr::is_ipv6);
+fn in_turns<C: Candidate>(candidates: &[C]) -> Vec<C> {
+    let (six, four): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(Candidate::is_ipv6);
     let longer = six.len().max(four.len());
     let pairs = (0..longer).flat_map(|at| [six.get(at), four.get(at)]);
     pairs.flatten().take(MOST).copied().collect()
+}
+
+impl Candidate for IpAddr {
+    fn is_ipv6(&self) -> bool {
+        Self::is_ipv6(self)
+    }
+}
+
+impl Candidate for Allowed {
+    fn is_ipv6(&self) -> bool {
+        self.address().is_ipv6()
+    }
+}
+
+impl From<Allowed> for IpAddr {
+    fn from(allowed: Allowed) -> Self {
+        allowed.address()
+    }
 }
 
 #[cfg(test)]
@@ -69,7 +105,7 @@ mod tests {
     #[test]
     fn both_kinds_of_addresses_take_turns() {
         let order = in_turns(&allowed(&["1.0.0.1", "1.0.0.2", "1.0.0.3", "2a00::1"]));
-        let texts: Vec<_> = order.iter().map(IpAddr::to_string).collect();
+        let texts: Vec<_> = order.iter().map(|allowed| allowed.address().to_string()).collect();
         assert_eq!(texts, ["2a00::1", "1.0.0.1", "1.0.0.2", "1.0.0.3"]);
     }
 

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 
 use super::policy::Refused;
+use super::proxy::Fault;
 
 /// Why there is no response, or no more of its body.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,8 @@ pub enum EgressError {
     Name { host: String, why: &'static str },
     #[error("cannot connect to {host}:{port}: {source}")]
     Connect { host: String, port: u16, source: io::Error },
+    #[error("the platform's proxy {proxy} does not lead to {host}:{port}: {fault}")]
+    Proxy { proxy: String, host: String, port: u16, fault: Fault },
     #[error("no secure connection to {host}:{port}: {source}")]
     Tls { host: String, port: u16, source: io::Error },
     #[error("{stage} {host} has taken longer than {seconds} s")]
@@ -65,6 +68,7 @@ pub enum Stage {
     Request,
     Resolve,
     Connect,
+    Proxy,
     Tls,
     Exchange,
     Redirect,
@@ -72,12 +76,13 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Policy,
         Self::Limit,
         Self::Request,
         Self::Resolve,
         Self::Connect,
+        Self::Proxy,
         Self::Tls,
         Self::Exchange,
         Self::Redirect,
@@ -92,6 +97,7 @@ impl Stage {
             Self::Request => "request",
             Self::Resolve => "resolve",
             Self::Connect => "connect",
+            Self::Proxy => "proxy",
             Self::Tls => "tls",
             Self::Exchange => "exchange",
             Self::Redirect => "redirect",
@@ -122,6 +128,7 @@ impl EgressError {
             Self::Scheme(_) | Self::Request(_) | Self::Upload(_) => Stage::Request,
             Self::Name { .. } => Stage::Resolve,
             Self::Connect { .. } => Stage::Connect,
+            Self::Proxy { .. } => Stage::Proxy,
             Self::Tls { .. } => Stage::Tls,
             Self::TimedOut { stage, .. } => *stage,
             Self::Exchange { .. } => Stage::Exchange,

@@ -65,21 +65,12 @@ impl Names {
     /// # Errors
     /// When it has none, or nobody can tell.
     pub(super) async fn addresses(&self, host: &Host<String>) -> Result<Vec<IpAddr>, EgressError> {
-        let name = match host {
-            Host::Ipv4(address) => return Ok(vec![IpAddr::V4(*address)]),
-            Host::Ipv6(address) => return Ok(vec![IpAddr::V6(*address)]),
-            Host::Domain(name) => name,
-        };
+        if let Some(known) = self.known_here(host) {
+            return Ok(known);
+        }
+        let name = host.to_string();
         let failed = |why| EgressError::Name { host: name.clone(), why };
-        let bare = name.strip_suffix('.').unwrap_or(name);
-        if bare == "localhost" || bare.ends_with(".localhost") {
-            return Ok(vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()]);
-        }
-        let question = Name::from_ascii(format!("{bare}.")).map_err(|_| failed("it is not a name of DNS"))?;
-        let listed = self.listed(&question);
-        if !listed.is_empty() {
-            return Ok(listed);
-        }
+        let question = question(&name).ok_or_else(|| failed("it is not a name of DNS"))?;
         let resolver = self.resolver().ok_or_else(|| failed("this platform has no name server"))?;
         let timed_out =
             || EgressError::TimedOut { stage: Stage::Resolve, host: name.clone(), seconds: TIME_OUT.as_secs() };
@@ -91,6 +82,20 @@ impl Names {
         let answer = tokio::time::timeout(TIME_OUT, ask).await.map_err(|_| timed_out())??;
         let addresses: Vec<_> = answer.iter().collect();
         if addresses.is_empty() { Err(failed("it has no address")) } else { Ok(addresses) }
+    }
+
+    /// The addresses of a host that nobody has to be asked for.
+    pub(super) fn known_here(&self, host: &Host<String>) -> Option<Vec<IpAddr>> {
+        let name = match host {
+            Host::Ipv4(address) => return Some(vec![IpAddr::V4(*address)]),
+            Host::Ipv6(address) => return Some(vec![IpAddr::V6(*address)]),
+            Host::Domain(name) => name,
+        };
+        let bare = bare(name);
+        if bare == "localhost" || bare.ends_with(".localhost") {
+            return Some(vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()]);
+        }
+        Some(self.listed(&question(name)?)).filter(|listed| !listed.is_empty())
     }
 
     /// What `/etc/hosts` said of the name when the node started.
@@ -123,6 +128,15 @@ impl Names {
         }
         self.resolver.get()
     }
+}
+
+fn question(name: &str) -> Option<Name> {
+    Name::from_ascii(format!("{}.", bare(name))).ok()
+}
+
+/// Without the dot that says that it ends there.
+fn bare(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
 }
 
 /// In words that name nobody's servers.

@@ -7,7 +7,8 @@
 //!
 //! A name is worth nothing here: whoever owns it decides what it resolves to, and may decide anew for each question.
 //! So addresses are judged, each time, and [`Allowed`] is what a connection is made to: there is no way from a name to a
-//! connection past this room. Pure: nothing here resolves, connects or reads a clock.
+//! connection past this room, unless whoever runs the node has a proxy do this in its stead ([`super::proxy`]). Pure:
+//! nothing here resolves, connects or reads a clock.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

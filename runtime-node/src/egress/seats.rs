@@ -30,6 +30,8 @@ pub struct Bounds {
     pub idle_of_shard: usize,
     /// For so long. Many origins close theirs after a minute.
     pub idle: Duration,
+    /// How long all attempts to connect may take together.
+    pub connect: Duration,
 }
 
 impl Default for Bounds {
@@ -44,6 +46,7 @@ impl Default for Bounds {
             idle_of_origin: 8,
             idle_of_shard: 256,
             idle: Duration::from_secs(30),
+            connect: Duration::from_secs(10),
         }
     }
 }

@@ -11,6 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::policy::Policy;
+use super::proxy::Proxy;
 use super::seats::Bounds;
 
 /// HTTP/2 first.
@@ -20,6 +21,8 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 pub struct Settings {
     pub policy: Policy,
     pub bounds: Bounds,
+    /// Through which everything goes, if it does.
+    pub(super) proxy: Option<Arc<Proxy>>,
     pub(super) tls: Arc<ClientConfig>,
     /// Whom to ask for names. Where there is nobody, only the names in `hosts` are known.
     pub(super) resolver: Option<(ResolverConfig, ResolverOpts)>,
@@ -85,7 +88,13 @@ impl Settings {
             .with_root_certificates(store)
             .with_no_client_auth();
         tls.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
-        Self { policy, bounds: Bounds::default(), tls: Arc::new(tls), resolver: None, hosts: Arc::new(hosts) }
+        let bounds = Bounds::default();
+        Self { policy, bounds, proxy: None, tls: Arc::new(tls), resolver: None, hosts: Arc::new(hosts) }
+    }
+
+    #[must_use]
+    pub fn with_proxy(self, proxy: Option<Proxy>) -> Self {
+        Self { proxy: proxy.map(Arc::new), ..self }
     }
 }
 

@@ -4,6 +4,7 @@ mod bodies;
 mod connections;
 mod names;
 mod origin;
+mod proxies;
 mod reach;
 mod redirects;
 mod requests;

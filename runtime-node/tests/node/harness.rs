@@ -96,6 +96,7 @@ impl Stand {
             egress_allow: Vec::new(),
             egress_deny: Vec::new(),
             egress_ca_files: Vec::new(),
+            egress_proxy: None,
             root: "/".into(),
             pin: false,
             drain_grace: Duration::from_secs(1),

@@ -1,0 +1,271 @@
+//! The proxy that Workers' connections go through, where the node has one.
+//!
+//! ```text
+//!  a proxy's addresses ─► TCP ─► TLS with it, if it is https: ─► CONNECT address:port ─► the origin's own TLS, HTTP …
+//! ```
+//!
+//! ## One way for both schemes
+//!
+//! What goes to `http:` goes through a tunnel too (CONNECT, RFC 9110 §9.3.6), and is not handed to the proxy as a request
+//! for it to send on. A proxy that reads what a Worker has written is one more parser that might be tricked; it would
+//! share its connections to an origin among tenants, and resolve names on its own. In a tunnel there are bytes. The price
+//! is that the proxy must let CONNECT lead to port 80 and to whatever other ports Workers may use.
+//!
+//! ## Who resolves names
+//!
+//! [`Resolver::Node`], as long as nobody says otherwise: the node resolves, judges the addresses ([`policy`](super::policy))
+//! and names one of exactly these to the proxy, so that whoever owns a name gains nothing by having it lead elsewhere a
+//! moment later. Origins see their names all the same, in TLS and in HTTP; a proxy's own list of hosts does not.
+//!
+//! [`Resolver::Proxy`] is for nodes whose name servers do not know the world, and for proxies that judge by name: the
+//! proxy gets the name. What a Worker writes as an address, or the node itself knows to be one, is judged here as ever;
+//! where all other names lead is the proxy's to judge, and only it can defeat a name that changes its mind.
+//!
+//! ## Whose it is
+//!
+//! The platform's: its own address is not judged, and no environment variable that others set for other programs
+//! (`HTTP_PROXY`) is read. Its credentials go to the proxy alone; they appear in no error, no log and no `Debug`.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use clap::ValueEnum;
+use http::uri::Authority;
+use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use percent_encoding::percent_decode_str;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::spawn_local;
+use url::{Host, Url};
+
+use super::error::root_cause;
+
+/// What the head of its answer may have, in bytes. It has nothing to say.
+const HEAD: usize = 16 * 1024;
+
+/// Where it is and how it wants to be spoken to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Proxy {
+    pub(super) secure: bool,
+    pub(super) host: Host<String>,
+    pub(super) port: u16,
+    authorization: Option<HeaderValue>,
+    pub(super) resolver: Resolver,
+}
+
+/// Who finds the addresses of the hosts that Workers name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Resolver {
+    #[default]
+    Node,
+    Proxy,
+}
+
+/// A proxy that cannot be used. It is never quoted: it may have a password in it.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum InvalidProxy {
+    #[error("is not a URL such as http://proxy.example.com:3128")]
+    NotAUrl,
+    #[error("must begin with http:// or https://, which is how the proxy is spoken to, and not how origins are")]
+    Scheme,
+    #[error("must end after the port: a proxy has no path, query or fragment")]
+    Path,
+    #[error("has a user name with a colon or a control character, which the Basic scheme cannot say")]
+    UserName,
+    #[error("has a password with a control character, which the Basic scheme cannot say")]
+    Password,
+    #[error("has credentials, and others are set beside it; keep one of them")]
+    Twice,
+    #[error("has a password and no user name")]
+    NoUserName,
+}
+
+/// Why it does not lead to an origin.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error("its own name cannot be resolved")]
+    Name,
+    #[error("cannot connect to it: {0}")]
+    Connect(io::Error),
+    #[error("no secure connection to it: {0}")]
+    Tls(io::Error),
+    #[error("it does not take the credentials that it is given, or wants some")]
+    Credentials,
+    #[error("it answers with status {0}")]
+    Refused(StatusCode),
+    #[error("it does not answer as a proxy does: {0}")]
+    Nonsense(String),
+    #[error("it has taken longer than {0:?}")]
+    Silent(Duration),
+}
+
+impl FromStr for Proxy {
+    type Err = InvalidProxy;
+
+    fn from_str(url: &str) -> Result<Self, InvalidProxy> {
+        let url = Url::parse(url).map_err(|_| InvalidProxy::NotAUrl)?;
+        let secure = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(InvalidProxy::Scheme),
+        };
+        if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+            return Err(InvalidProxy::Path);
+        }
+        let host = url.host().ok_or(InvalidProxy::NotAUrl)?.to_owned();
+        let port = url.port_or_known_default().ok_or(InvalidProxy::NotAUrl)?;
+        let proxy = Self { secure, host, port, authorization: None, resolver: Resolver::default() };
+        match (url.username(), url.password()) {
+            ("", None) => Ok(proxy),
+            (name, password) => proxy.with_credentials(
+                &percent_decode_str(name).collect::<Vec<_>>(),
+                &percent_decode_str(password.unwrap_or_default()).collect::<Vec<_>>(),
+            ),
+        }
+    }
+}
+
+impl Proxy {
+    /// The same, that is told who asks, by the Basic scheme (RFC 7617).
+    ///
+    /// # Errors
+    /// When the scheme cannot say it, or the proxy has credentials already.
+    pub fn with_credentials(self, user_name: &[u8], password: &[u8]) -> Result<Self, InvalidProxy> {
+        if self.authorization.is_some() {
+            return Err(InvalidProxy::Twice);
+        }
+        if user_name.is_empty() {
+            return Err(InvalidProxy::NoUserName);
+        }
+        if user_name.iter().any(|byte| *byte == b':' || byte.is_ascii_control()) {
+            return Err(InvalidProxy::UserName);
+        }
+        if password.iter().any(u8::is_ascii_control) {
+            return Err(InvalidProxy::Password);
+        }
+        let pair = BASE64_STANDARD.encode([user_name, b":", password].concat());
+        let mut authorization =
+            HeaderValue::from_str(&format!("Basic {pair}")).expect("Base64 has only characters that a header may have");
+        authorization.set_sensitive(true);
+        Ok(Self { authorization: Some(authorization), ..self })
+    }
+
+    #[must_use]
+    pub fn with_resolver(self, resolver: Resolver) -> Self {
+        Self { resolver, ..self }
+    }
+
+    /// Has it lead to a target, over a connection to it: what is returned is that connection, which is the target's from
+    /// then on.
+    pub(super) async fn tunnel<S>(&self, stream: S, target: &Authority) -> Result<S, Fault>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let nonsense = |error: hyper::Error| Fault::Nonsense(root_cause(&error));
+        let greeting = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream));
+        let (mut sender, connection) = greeting.await.map_err(nonsense)?;
+        // It ends with the sender, or goes over to whoever takes the tunnel.
+        spawn_local(connection.with_upgrades());
+        let response = sender.send_request(self.connect(target)).await.map_err(nonsense)?;
+        match response.status() {
+            status if status.is_success() => {}
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED => return Err(Fault::Credentials),
+            status => return Err(Fault::Refused(status)),
+        }
+        let tunnel = hyper::upgrade::on(response).await.map_err(nonsense)?;
+        let parts = tunnel.downcast::<TokioIo<S>>().expect("it is the stream that the connection was made of");
+        if !parts.read_buf.is_empty() {
+            return Err(Fault::Nonsense("something comes out of the tunnel before anything went in".to_owned()));
+        }
+        Ok(parts.io.into_inner())
+    }
+
+    fn connect(&self, target: &Authority) -> Request<Empty<Bytes>> {
+        let mut request = Request::new(Empty::new());
+        *request.method_mut() = Method::CONNECT;
+        *request.uri_mut() = Uri::from(target.clone());
+        let host =
+            HeaderValue::from_str(target.as_str()).expect("an authority has only characters that a header may have");
+        request.headers_mut().insert(header::HOST, host);
+        if let Some(authorization) = &self.authorization {
+            request.headers_mut().insert(header::PROXY_AUTHORIZATION, authorization.clone());
+        }
+        request
+    }
+}
+
+/// As people who have to find it know it: without credentials.
+impl fmt::Display for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { secure, host, port, .. } = self;
+        write!(f, "{}://{host}:{port}", if *secure { "https" } else { "http" })
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Proxy({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn authorization(url: &str) -> Option<String> {
+        let proxy: Proxy = url.parse().unwrap();
+        proxy.authorization.map(|value| value.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_proxy_is_named_by_a_url() {
+        for (url, shown) in [
+            ("http://proxy.test:3128", "http://proxy.test:3128"),
+            ("http://proxy.test/", "http://proxy.test:80"),
+            ("https://[2001:db8::1]:8443", "https://[2001:db8::1]:8443"),
+        ] {
+            assert_eq!(url.parse::<Proxy>().unwrap().to_string(), shown);
+        }
+        for (url, why) in [
+            ("", InvalidProxy::NotAUrl),
+            ("proxy.test", InvalidProxy::NotAUrl),
+            ("proxy.test:3128", InvalidProxy::Scheme),
+            ("socks5://proxy.test:1080", InvalidProxy::Scheme),
+            ("http://proxy.test:3128/path", InvalidProxy::Path),
+            ("http://proxy.test:3128?query", InvalidProxy::Path),
+            ("http://proxy.test:99999", InvalidProxy::NotAUrl),
+            ("http://:secret@proxy.test:3128", InvalidProxy::NoUserName),
+            ("http://a%3Ab:secret@proxy.test:3128", InvalidProxy::UserName),
+            ("http://a:b%0D%0A@proxy.test:3128", InvalidProxy::Password),
+        ] {
+            assert_eq!(url.parse::<Proxy>(), Err(why), "{url}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_said_by_the_basic_scheme() {
+        assert_eq!(authorization("http://proxy.test"), None);
+        // RFC 7617 §2.
+        let expected = Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".to_owned());
+        assert_eq!(authorization("http://Aladdin:open%20sesame@proxy.test"), expected);
+        assert_eq!(authorization("http://token@proxy.test"), Some("Basic dG9rZW46".to_owned()));
+        let twice = "http://a:b@proxy.test".parse::<Proxy>().unwrap().with_credentials(b"c", b"d");
+        assert_eq!(twice, Err(InvalidProxy::Twice));
+    }
+
+    #[test]
+    fn credentials_are_not_shown() {
+        let proxy: Proxy = "http://alice:geheim@proxy.test:3128".parse().unwrap();
+        let encoded = BASE64_STANDARD.encode("alice:geheim");
+        for shown in [format!("{proxy}"), format!("{proxy:?}"), format!("{:?}", proxy.authorization)] {
+            assert!(!shown.contains("geheim") && !shown.contains("alice") && !shown.contains(&encoded), "{shown}");
+        }
+    }
+}

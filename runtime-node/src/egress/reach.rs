@@ -1,0 +1,170 @@
+//! From an origin's name to a stream of bytes to it.
+//!
+//! ```text
+//!  origin ─► names ─► policy ─► dial ──────────────────────────────────► stream
+//!                        └────► dial the proxy ─► CONNECT the address ─────┘
+//!  origin ─► known here? ─► policy, as above
+//!                └─ no, and the proxy resolves: dial the proxy ─► CONNECT the name
+//! ```
+//!
+//! Whatever speaks with an origin gets its connection here, so that nothing goes out that was not judged.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::uri::Authority;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
+use url::Host;
+
+use super::connection::Origin;
+use super::dial::{Candidate, dial, first};
+use super::error::Stage;
+use super::names::Names;
+use super::policy::{Allowed, Policy};
+use super::proxy::{Fault, Proxy, Resolver};
+use super::{EgressError, Settings};
+
+/// To an origin, or to a proxy that leads there: then it is the proxy's own TLS that may be around it.
+pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+/// A shard's.
+pub(super) struct Reach {
+    policy: Policy,
+    names: Names,
+    proxy: Option<ByProxy>,
+    /// For all attempts together, those of a proxy included.
+    time: Duration,
+}
+
+struct ByProxy {
+    proxy: Arc<Proxy>,
+    tls: Arc<ClientConfig>,
+}
+
+/// What a proxy is asked to connect to.
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    Address(Allowed),
+    Name(&'a str),
+}
+
+impl Reach {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let proxy = settings.proxy.as_ref().map(|proxy| {
+            // There is nothing to agree on: what is said to a proxy is HTTP/1.1.
+            let mut tls = (*settings.tls).clone();
+            tls.alpn_protocols.clear();
+            ByProxy { proxy: Arc::clone(proxy), tls: Arc::new(tls) }
+        });
+        Self { policy: settings.policy.clone(), names: Names::new(settings), proxy, time: settings.bounds.connect }
+    }
+
+    /// Connects to an origin, as far as Workers may.
+    ///
+    /// # Errors
+    /// When they may not, or there is no way.
+    pub(super) async fn to(&self, origin: &Origin) -> Result<Stream, EgressError> {
+        let Some(by) = &self.proxy else {
+            let addresses = self.judge(origin, self.names.addresses(&origin.host).await?)?;
+            return self.direct(origin, &addresses).await;
+        };
+        let known = match by.proxy.resolver {
+            Resolver::Proxy => self.names.known_here(&origin.host),
+            Resolver::Node => Some(self.names.addresses(&origin.host).await?),
+        };
+        let targets = match (known, &origin.host) {
+            (Some(addresses), _) => self.judge(origin, addresses)?.into_iter().map(Target::Address).collect(),
+            (None, Host::Domain(name)) => vec![Target::Name(name.strip_suffix('.').unwrap_or(name))],
+            (None, _) => unreachable!("an address is its own name"),
+        };
+        self.by_proxy(by, origin, &targets).await
+    }
+
+    /// Those of an origin's addresses that may be connected to.
+    fn judge(&self, origin: &Origin, addresses: Vec<IpAddr>) -> Result<Vec<Allowed>, EgressError> {
+        let mut allowed = Vec::new();
+        for address in addresses {
+            match self.policy.judge(address) {
+                Ok(address) => allowed.push(address),
+                // It is what the Worker itself has written.
+                Err(why) if !matches!(origin.host, Host::Domain(_)) => {
+                    return Err(EgressError::RefusedAddress { host: origin.host(), why });
+                }
+                Err(_) => {}
+            }
+        }
+        if allowed.is_empty() { Err(EgressError::RefusedName { host: origin.host() }) } else { Ok(allowed) }
+    }
+
+    async fn direct(&self, origin: &Origin, addresses: &[Allowed]) -> Result<Stream, EgressError> {
+        let seconds = self.time.as_secs();
+        let late = |_| EgressError::TimedOut { stage: Stage::Connect, host: origin.host(), seconds };
+        let connected = tokio::time::timeout(self.time, dial(addresses, origin.port)).await.map_err(late)?;
+        let failed = |source| EgressError::Connect { host: origin.host(), port: origin.port, source };
+        connected.map(Either::Left).map_err(failed)
+    }
+
+    async fn by_proxy(&self, by: &ByProxy, origin: &Origin, targets: &[Target<'_>]) -> Result<Stream, EgressError> {
+        let connected = async {
+            let addresses = self.names.addresses(&by.proxy.host).await.map_err(|_| Fault::Name)?;
+            let addresses = &addresses;
+            first(targets, |target| by.tunnel(addresses, target.authority(origin.port))).await
+        };
+        let connected = tokio::time::timeout(self.time, connected).await;
+        connected.unwrap_or(Err(Fault::Silent(self.time))).map_err(|fault| EgressError::Proxy {
+            proxy: by.proxy.to_string(),
+            host: origin.host(),
+            port: origin.port,
+            fault,
+        })
+    }
+}
+
+impl ByProxy {
+    /// # Arguments
+    /// * `addresses` - the proxy's.
+    /// * `target` - `None` if there is no way to say it.
+    async fn tunnel(&self, addresses: &[IpAddr], target: Option<Authority>) -> Result<Stream, Fault> {
+        let target = target.ok_or_else(|| Fault::Nonsense("it cannot be told such a name".to_owned()))?;
+        let stream = dial(addresses, self.proxy.port).await.map_err(Fault::Connect)?;
+        let stream = if self.proxy.secure {
+            let name = server_name(&self.proxy.host).ok_or(Fault::Name)?;
+            let secured = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await.map_err(Fault::Tls)?;
+            Either::Right(Box::new(secured))
+        } else {
+            Either::Left(stream)
+        };
+        self.proxy.tunnel(stream, &target).await
+    }
+}
+
+impl Target<'_> {
+    fn authority(self, port: u16) -> Option<Authority> {
+        let text = match self {
+            Self::Address(address) => SocketAddr::new(address.address(), port).to_string(),
+            Self::Name(name) => format!("{name}:{port}"),
+        };
+        Authority::try_from(text).ok()
+    }
+}
+
+impl Candidate for Target<'_> {
+    fn is_ipv6(&self) -> bool {
+        matches!(self, Self::Address(address) if address.address().is_ipv6())
+    }
+}
+
+/// As TLS has it.
+pub(super) fn server_name(host: &Host<String>) -> Option<ServerName<'static>> {
+    match host {
+        Host::Domain(name) => ServerName::try_from(name.strip_suffix('.').unwrap_or(name).to_owned()).ok(),
+        Host::Ipv4(address) => Some(ServerName::from(IpAddr::V4(*address))),
+        Host::Ipv6(address) => Some(ServerName::from(IpAddr::V6(*address))),
+    }
+}
