@@ -7,6 +7,8 @@
 
 #[path = "engine/answers.rs"]
 mod answers;
+#[path = "engine/entrypoints.rs"]
+mod entrypoints;
 #[path = "engine/failures.rs"]
 mod failures;
 #[path = "engine/harness.rs"]
@@ -37,6 +39,7 @@ fn main() {
     harness::collect_logs();
     let rooms = [
         answers::trials(),
+        entrypoints::trials(),
         failures::trials(),
         limits::trials(),
         modules::trials(),

@@ -1,11 +1,13 @@
 //! Real programs: what Workers' authors install from npm, bundled as their tools bundle it, and asked as their callers ask.
 //!
-//! Each `tests/programs/NAME.{js,jsx,ts}` is a Worker's entrypoint, and `NAME.json` beside it the requests that are made of it
-//! in turn, with what has to come of them. Versions are pinned in `package-lock.json`; npm and a bundler run when the
-//! suite begins.
+//! Each `tests/programs/NAME.{js,jsx,ts}` is a Worker's entrypoint, or `tests/programs/NAME` a framework's project, and
+//! `NAME.json` beside it the requests that are made of it in turn, with what has to come of them. Versions are pinned in
+//! `package-lock.json`; npm, the frameworks' own builds and a bundler run when the suite begins.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
+#[path = "programs/assets.rs"]
+mod assets;
 #[path = "engine/harness.rs"]
 #[allow(dead_code, unused_imports, unused_macros)] // The other suites want more of it.
 mod harness;
@@ -29,7 +31,9 @@ use tenon_proto::runtime::Header;
 use tenon_runtime_node::egress::{Client, Policy, Settings};
 use tenon_runtime_node::engine::{Body, Engine, FetchRequest};
 use tenon_runtime_node::metrics::EgressMetrics;
+use tenon_runtime_node::response_cache::ResponseCache;
 
+use assets::Assets;
 use harness::{Loaded, Shard};
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
@@ -55,8 +59,11 @@ struct Case {
     body: Option<String>,
     /// The same as JSON.
     json: Option<Value>,
-    /// A part of it.
-    contains: Option<String>,
+    /// Parts of it.
+    #[serde(default)]
+    contains: Vec<String>,
+    /// The beginning of a path that it names, where there has to be something.
+    names: Option<String>,
 }
 
 fn get() -> String {
@@ -71,13 +78,8 @@ fn main() {
     tenon_runtime_node::engine::init();
     harness::collect_logs();
     let arguments = Arguments::from_args();
-    let trials = names()
-        .into_iter()
-        .map(|name| harness::trial_with(name.clone(), reaching, move |shard| Box::pin(play(name, shard))));
+    let trials = names().into_iter().map(|name| harness::trial(name.clone(), move |shard| Box::pin(play(name, shard))));
     let trials: Vec<Trial> = trials.collect();
-    if !arguments.list {
-        bundle();
-    }
     libtest_mimic::run(&arguments, trials).exit()
 }
 
@@ -96,15 +98,15 @@ fn bundles() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs")
 }
 
-/// Installs what the programs need, if that has changed since, and bundles them.
-fn bundle() {
+/// Installs what the programs need, if that has changed since, and bundles these.
+fn bundle(names: &[String]) {
     let (lock, installed) =
         (["package-lock.json", "node_modules/.package-lock.json"].map(|file| Path::new(SOURCES).join(file))).into();
     let changed = |file: &PathBuf| file.metadata().and_then(|data| data.modified()).ok();
     if changed(&installed) < changed(&lock) {
         run(Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]));
     }
-    run(Command::new("node").arg("bundle.mjs").arg(bundles()));
+    run(Command::new("node").arg("bundle.mjs").arg(bundles()).args(names));
 }
 
 fn run(command: &mut Command) {
@@ -113,11 +115,12 @@ fn run(command: &mut Command) {
     assert!(status.success(), "{command:?} failed: {status}");
 }
 
-/// Has an engine's Workers reach this machine.
-fn reaching(engine: Engine) -> Engine {
+/// Has an engine's Workers reach this machine and these assets, and keep responses.
+fn equip(engine: Engine, assets: Assets) -> Engine {
     let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
     let settings = Settings::isolated(policy, Vec::new(), hickory_resolver::Hosts::default());
-    engine.with_egress(Client::new(&settings, EgressMetrics::default()))
+    let engine = engine.with_egress(Client::new(&settings, EgressMetrics::default()));
+    engine.with_responses(ResponseCache::new(1 << 20)).with_services(Rc::new(assets))
 }
 
 async fn play(name: String, shard: Rc<Shard>) {
@@ -125,8 +128,11 @@ async fn play(name: String, shard: Rc<Shard>) {
     let cases: Vec<Case> = serde_json::from_slice(&cases).unwrap();
     let source = std::fs::read_to_string(bundles().join(&name).with_extension("js")).unwrap();
     let service = service::start().await;
+    let assets = Assets::start(&shard, &bundles().join(&name).with_extension("assets")).await;
+    let shard = shard.with(|engine| equip(engine, assets));
     let flags = [CompatibilityFlag::NodejsCompat].into();
-    let worker = shard.modules(&[("worker.js", &source)]).var("ORIGIN", &service).flags(&flags);
+    let worker = shard.modules(&[("worker.js", &source)]).var("ORIGIN", &service).var("GREETING", "Hello");
+    let worker = worker.service(assets::BINDING, assets::NAME).flags(&flags);
     // Builds without optimisation, on a busy machine; time is not what is looked at.
     let worker = worker.limits(|limits| (limits.cpu_ms, limits.startup_ms) = (20_000, 20_000)).start().await.unwrap();
     for case in cases {
@@ -163,7 +169,13 @@ async fn ask(worker: &Loaded, case: Case) {
             "{what}"
         );
     }
-    if let Some(part) = case.contains {
+    for part in case.contains {
         assert!(text.contains(&part), "{what}: no {part:?} in {text}");
+    }
+    if let Some(beginning) = case.names {
+        let place = text.find(&beginning).unwrap_or_else(|| panic!("{what}: no {beginning:?} in {text}"));
+        let path = text[place..].split(['"', '\'', ')']).next().unwrap_or_default();
+        let answer = worker.get(path).await.unwrap_or_else(|failure| panic!("{path}: {failure}"));
+        assert_eq!(answer.status, 200, "{path}");
     }
 }

@@ -1,8 +1,8 @@
-//! Modules that a Worker need not bring along: those of Node.js that the runtime has, for Workers that ask for them by a
-//! compatibility flag.
+//! Modules that a Worker need not bring along: `cloudflare:workers`, which programs for Cloudflare's Workers import, and
+//! those of Node.js that the runtime has, for Workers that ask for them by a compatibility flag.
 //!
-//! They are known by `node:buffer` as well as by `buffer`, as in Node.js; but a Worker's own module goes before one of
-//! the same name.
+//! The latter are known by `node:buffer` as well as by `buffer`, as in Node.js; but a Worker's own module goes before one
+//! of the same name.
 
 use crate::revision::CompatibilityFlag;
 
@@ -31,6 +31,12 @@ pub const BUILTINS: [&str; 18] = [
 /// What a module of Node.js is called to be told from others.
 const SCHEME: &str = "node:";
 
+/// The module of a Worker's bindings and its invocation, for code that has no `env` and no `ctx`.
+const WORKERS: &str = "cloudflare:workers";
+
+/// What modules like it are called.
+const CLOUDFLARE: &str = "cloudflare:";
+
 /// Why there is no such module.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NotBuiltin {
@@ -40,11 +46,11 @@ pub enum NotBuiltin {
         flag = CompatibilityFlag::NodejsCompat
     )]
     NeedsFlag(String),
-    #[error("there is no \"{0}\" here; of Node.js there are {list}", list = BUILTINS.join(", "))]
+    #[error("there is no \"{0}\" here; there is {WORKERS}, and of Node.js there are {list}", list = BUILTINS.join(", "))]
     Unknown(String),
 }
 
-/// The module of Node.js that a specifier means, if it means one, by the name that the runtime knows it by: with `node:`.
+/// The module that a specifier means, if it means one of these, by the name that the runtime knows it by: with its scheme.
 /// To be asked when the Worker has no such module of its own.
 ///
 /// # Errors
@@ -53,6 +59,9 @@ pub fn builtin(
     specifier: &str,
     flags: impl IntoIterator<Item = CompatibilityFlag>,
 ) -> Result<Option<String>, NotBuiltin> {
+    if specifier == WORKERS {
+        return Ok(Some(specifier.to_owned()));
+    }
     let marked = specifier.strip_prefix(SCHEME);
     let name = marked.unwrap_or(specifier);
     let is_known = BUILTINS.contains(&name);
@@ -60,7 +69,9 @@ pub fn builtin(
     match (is_known, has_flag) {
         (true, true) => Ok(Some(format!("{SCHEME}{name}"))),
         (true, false) => Err(NotBuiltin::NeedsFlag(specifier.to_owned())),
-        (false, _) if marked.is_some() => Err(NotBuiltin::Unknown(specifier.to_owned())),
+        (false, _) if marked.is_some() || specifier.starts_with(CLOUDFLARE) => {
+            Err(NotBuiltin::Unknown(specifier.to_owned()))
+        }
         (false, _) => Ok(None),
     }
 }
@@ -83,6 +94,12 @@ mod tests {
         let error = builtin("node:buffer", []).unwrap_err();
         assert!(error.to_string().contains("nodejs_compat"), "{error}");
         assert!(builtin("buffer", []).is_err());
+    }
+
+    #[test]
+    fn the_module_of_workers_is_there_whatever_the_flags() {
+        assert_eq!(builtin(WORKERS, []), Ok(Some(WORKERS.to_owned())));
+        assert!(builtin("cloudflare:sockets", FLAG).unwrap_err().to_string().contains(WORKERS));
     }
 
     #[test]

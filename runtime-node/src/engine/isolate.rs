@@ -305,17 +305,19 @@ fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -
         install.call(scope, undefined, &[])?;
     }
     modules::builtin::furnish(scope, &state)?;
-    let (evaluation, namespace) = modules::evaluate(scope, &state)?;
+    let undefined = v8::undefined(scope).into();
     let variables = v8::Object::new(scope);
     for (name, value) in state.revision.vars.iter().chain(&state.revision.secrets) {
         let (name, value) = (v8::String::new(scope, name)?, v8::String::new(scope, value)?);
         variables.create_data_property(scope, name.into(), value.into())?;
     }
-    let start = v8::Local::new(scope, &hooks.start);
-    let undefined = v8::undefined(scope).into();
-    let id = v8::Number::new(scope, id.to_number()).into();
     let services = services(scope, &state.revision)?;
-    start.call(scope, undefined, &[id, evaluation, namespace, variables.into(), services.into()]).map(drop)
+    let bind = v8::Local::new(scope, &hooks.bind);
+    bind.call(scope, undefined, &[variables.into(), services.into()])?;
+    let (evaluation, namespace) = modules::evaluate(scope, &state)?;
+    let start = v8::Local::new(scope, &hooks.start);
+    let id = v8::Number::new(scope, id.to_number()).into();
+    start.call(scope, undefined, &[id, evaluation, namespace]).map(drop)
 }
 
 /// The names of the bindings that are other Workers.

@@ -33,6 +33,7 @@ pub(super) struct Realm {
 /// The functions that native code calls: of `dispatch.js`, `lazy` of `later.js`, `json` and `stacks` of `modules.js`, `wasm` of
 /// `wasm.js`, `exception` of `domexception.js`, `rejection` of `errors.js`, and `builtin` of `node.js`.
 pub(super) struct Hooks {
+    pub(super) bind: v8::Global<v8::Function>,
     pub(super) start: v8::Global<v8::Function>,
     pub(super) fetch: v8::Global<v8::Function>,
     pub(super) scheduled: v8::Global<v8::Function>,
@@ -93,6 +94,7 @@ impl Hooks {
             Some(v8::Global::new(scope, function))
         };
         let names = [
+            "bind",
             "start",
             "fetch",
             "scheduled",
@@ -105,9 +107,10 @@ impl Hooks {
             "rejection",
             "builtin",
         ];
-        let [start, fetch, scheduled, import, lazy, json, wasm, stacks, exception, rejection, builtin] =
+        let [bind, start, fetch, scheduled, import, lazy, json, wasm, stacks, exception, rejection, builtin] =
             names.map(hook);
         Some(Self {
+            bind: bind?,
             start: start?,
             fetch: fetch?,
             scheduled: scheduled?,

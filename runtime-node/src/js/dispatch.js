@@ -1,7 +1,7 @@
 // Where native code calls in: the start of a Worker, and the delivery of events to it.
 //
-//   hooks.start(id, evaluation, namespace, variables, services)
-//                                                       the modules have been evaluated, or will have been when the
+//   hooks.bind(variables, services)                     what the Worker's `env` has; before any of its code runs
+//   hooks.start(id, evaluation, namespace)              the modules have been evaluated, or will have been when the
 //                                                       promise `evaluation` settles
 //   hooks.fetch(id, method, url, hasBody)               deliver a request
 //   hooks.scheduled(id, cron, time)                     deliver a time of a schedule
@@ -32,8 +32,8 @@
   // The number of the native stream that is an invocation's request's body.
   const REQUEST_BODY = 0;
 
-  // What takes requests: `handler.fetch` of the entrypoint's default export, or nothing for the listeners of the
-  // global scope.
+  // What takes requests: `handler.fetch` of the entrypoint's default export, that of an instance of it where that is a class,
+  // or nothing for the listeners of the global scope.
   let handler = null;
   let fetch = null;
   let scheduled = null;
@@ -78,17 +78,29 @@
     __proto__: null, value: "ExecutionContext", configurable: true,
   });
 
-  hooks.start = async (id, evaluation, namespace, variables, services) => {
+  hooks.bind = (variables, services) => {
+    if (services.length > 0) internal.service().bind(variables, services);
+    env = ObjectFreeze(variables);
+  };
+
+  // For `cloudflare:workers`, which has no part in any call.
+  internal.env = () => env;
+  internal.waitUntil = (promise) => {
+    const id = ops.invocationNow();
+    if (id === 0) throw new TypeError("waitUntil: no request and no other event is being handled");
+    outlive(id, promise);
+  };
+
+  hooks.start = async (id, evaluation, namespace) => {
     try {
       await evaluation;
-      if (services.length > 0) internal.service().bind(variables, services);
-      env = ObjectFreeze(variables);
       const exported = namespace.default;
       if (exported !== undefined && exported !== null) {
         handler = exported;
-        const { fetch: onFetch, scheduled: onScheduled } = exported;
-        if (typeof onFetch === "function") fetch = onFetch;
-        if (typeof onScheduled === "function") scheduled = onScheduled;
+        const instances = typeof exported === "function" && exported.fetch === undefined ? exported.prototype : undefined;
+        const { fetch: onFetch, scheduled: onScheduled } = instances ?? exported;
+        if (typeof onFetch === "function") fetch = instances === undefined ? onFetch : ofOne("fetch");
+        if (typeof onScheduled === "function") scheduled = instances === undefined ? onScheduled : ofOne("scheduled");
       }
       if (fetch === null && scheduled === null && !hasListeners()) {
         throw new TypeError(
@@ -100,6 +112,12 @@
     } catch (error) {
       ops.fail(id, error);
     }
+  };
+
+  // The handler of a class, of which each event has an instance, as `WorkerEntrypoint` has it.
+  const ofOne = (name) => function (event, env, context) {
+    const instance = new this(context, env);
+    return instance[name](event);
   };
 
   // Asked of the global scope's listeners alone: what is made later need not be made for this.

@@ -1,8 +1,9 @@
-// Modules of Node.js, for Workers with the compatibility flag `nodejs_compat`.
+// Modules that a Worker need not bring along: those of Node.js, for Workers with the compatibility flag `nodejs_compat`, and
+// `cloudflare:workers`.
 //
-// Of the files `node-*.js`, which `order.txt` calls late, the snapshot has nothing: they are compiled and run in the isolate
-// of a Worker that has use for them. What the language and the platform offered before the Worker could change it is kept
-// for them here, as much as they say they want (`build.rs` reads it there).
+// Of their files, `node-*.js` and `workers.js`, which `order.txt` calls late, the snapshot has nothing: they are compiled and
+// run in the isolate of a Worker that has use for them. What the language and the platform offered before the Worker could
+// change it is kept for them here, as much as they say they want (`build.rs` reads it there).
 //
 //   hooks.builtin(name)   [name, value, …] of what a module exports
 //
@@ -41,12 +42,14 @@
   // Where it is not in the file of its name.
   const FILES = {
     __proto__: null,
-    asyncContext: "async_hooks", bufferNumbers: "buffer-numbers", bufferText: "buffer-text", equality: "equal",
-    eventStatics: "events-static", timers: "process", utilTypes: "util-types",
+    asyncContext: "node-async_hooks.js", bufferNumbers: "node-buffer-numbers.js", bufferText: "node-buffer-text.js",
+    equality: "node-equal.js", eventStatics: "node-events-static.js", timers: "node-process.js",
+    utilTypes: "node-util-types.js", workers: "workers.js",
   };
   // What a module is: what is defined under this name, or a property of that.
   const MODULES = {
     __proto__: null,
+    "cloudflare:workers": "workers",
     assert: "assert", "assert/strict": ["assert", "strict"], async_hooks: "async_hooks", buffer: "buffer", console: "console",
     crypto: "crypto", diagnostics_channel: "diagnostics_channel", events: "events", path: "path", "path/posix": "path",
     process: "process", querystring: "querystring", string_decoder: "string_decoder", timers: "timers",
@@ -60,7 +63,7 @@
   };
   const use = (name) => {
     if (made[name] === undefined) {
-      if (makers[name] === undefined) ops.lateScript(`node-${FILES[name] ?? name}.js`)(scope);
+      if (makers[name] === undefined) ops.lateScript(FILES[name] ?? `node-${name}.js`)(scope);
       made[name] = makers[name]();
     }
     return made[name];

@@ -37,6 +37,8 @@ pub(crate) use trials;
 
 pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
 
+static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
+
 pub(crate) fn trial(name: String, test: impl FnOnce(Rc<Shard>) -> Running + Send + 'static) -> Trial {
     trial_with(name, |engine| engine, test)
 }
@@ -48,11 +50,9 @@ pub(crate) fn trial_with(
     equip: fn(Engine) -> Engine,
     test: impl FnOnce(Rc<Shard>) -> Running + Send + 'static,
 ) -> Trial {
-    static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
     Trial::test(name.clone(), move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let watchdog = WATCHDOG.get_or_init(Watchdog::spawn);
-        let engine = equip(Engine::new(watchdog, ShardId(0)));
+        let engine = equip(Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0)));
         let shard = Rc::new(Shard { name, engine: Rc::new(engine) });
         let test = async { tokio::time::timeout(PATIENCE, test(shard)).await };
         tokio::task::LocalSet::new().block_on(&runtime, test).map_err(|_| "it never came to an end".into())
@@ -100,8 +100,12 @@ impl Shard {
     /// The same with somebody who carries their calls of others out.
     #[allow(dead_code)]
     pub(crate) fn with_services(&self, services: Rc<dyn Services>) -> Rc<Self> {
-        static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
-        let engine = Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0)).with_services(services);
+        self.with(|engine| engine.with_services(services))
+    }
+
+    /// Another with what is made of an engine.
+    pub(crate) fn with(&self, equip: impl FnOnce(Engine) -> Engine) -> Rc<Self> {
+        let engine = equip(Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0)));
         Rc::new(Self { name: self.name.clone(), engine: Rc::new(engine) })
     }
 
@@ -166,8 +170,8 @@ impl Worker {
         self
     }
 
-    pub(crate) fn module(mut self, name: &str, content: &'static [u8]) -> Self {
-        self.revision.modules.insert(name.to_owned(), Bytes::from_static(content));
+    pub(crate) fn module(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        self.revision.modules.insert(name.to_owned(), Bytes::copy_from_slice(content.as_ref()));
         self
     }
 

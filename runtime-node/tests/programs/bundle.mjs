@@ -1,12 +1,22 @@
-// Bundles every program of this directory the way tools for Workers do: `node bundle.mjs DIRECTORY`.
-import { readdir } from "node:fs/promises";
+// Bundles programs of this directory the way tools for Workers do: `node bundle.mjs DIRECTORY NAME…`.
+//
+// One that is a file is the program's entrypoint. One that is a directory is a project of a framework: its own build comes
+// first, in a copy of it, and then what wrangler's configuration names as `main` is the entrypoint and what it names as
+// `assets` is for browsers.
+import { execFile } from "node:child_process";
+import { cp, mkdir, readFile, readdir, rm, symlink } from "node:fs/promises";
+import { join, parse } from "node:path";
+import { promisify } from "node:util";
 import { build } from "esbuild";
+
+const sources = import.meta.dirname;
+const [bundles, ...names] = process.argv.slice(2);
 
 /** Modules of node's are imported, also where a package asks for them by `require`. */
 const builtins = {
   name: "builtins",
   setup({ onLoad, onResolve }) {
-    onResolve({ filter: /^node:/ }, ({ path, kind }) =>
+    onResolve({ filter: /^(node|cloudflare):/ }, ({ path, kind }) =>
       kind === "require-call" ? { path, namespace: "required" } : { path, external: true },
     );
     onLoad({ filter: /.*/, namespace: "required" }, ({ path }) => ({
@@ -15,20 +25,39 @@ const builtins = {
   },
 };
 
-const sources = import.meta.dirname;
-const programs = (await readdir(sources)).filter((file) => /\.(js|jsx|ts)$/.test(file));
-await build({
-  absWorkingDir: sources,
-  entryPoints: programs,
-  outdir: process.argv[2],
-  bundle: true,
-  format: "esm",
-  target: "es2024",
-  platform: "neutral",
-  mainFields: ["browser", "module", "main"],
-  conditions: ["workerd", "worker", "browser"],
-  jsx: "automatic",
-  define: { "process.env.NODE_ENV": '"production"' },
-  plugins: [builtins],
-  logLevel: "warning",
-});
+const bundle = (directory, options) =>
+  build({
+    absWorkingDir: directory,
+    bundle: true,
+    format: "esm",
+    target: "es2024",
+    platform: "neutral",
+    mainFields: ["browser", "module", "main"],
+    conditions: ["workerd", "worker", "browser"],
+    jsx: "automatic",
+    define: { "process.env.NODE_ENV": '"production"' },
+    plugins: [builtins],
+    logLevel: "warning",
+    ...options,
+  });
+
+async function project(name) {
+  const directory = join(bundles, "projects", name);
+  await rm(directory, { recursive: true, force: true });
+  await cp(join(sources, name), directory, { recursive: true });
+  await symlink(join(sources, "node_modules"), join(directory, "node_modules"));
+  const environment = { ...process.env, NODE_ENV: "production", CI: "1" };
+  await promisify(execFile)("npm", ["run", "build"], { cwd: directory, env: environment }).catch((error) => {
+    throw new Error(`${name} cannot be built: ${error.stdout}\n${error.stderr}`);
+  });
+  const { main, assets } = JSON.parse(await readFile(join(directory, "wrangler.json"), "utf8"));
+  await bundle(directory, { entryPoints: [main], outfile: join(bundles, `${name}.js`) });
+  await cp(join(directory, assets.directory), join(bundles, `${name}.assets`), { recursive: true });
+}
+
+await rm(bundles, { recursive: true, force: true });
+await mkdir(bundles, { recursive: true });
+const { workspaces } = JSON.parse(await readFile(join(sources, "package.json"), "utf8"));
+const files = (await readdir(sources)).filter((file) => /\.(js|jsx|ts)$/.test(file) && names.includes(parse(file).name));
+await bundle(sources, { entryPoints: files, outdir: bundles });
+await Promise.all(workspaces.filter((name) => names.includes(name)).map(project));

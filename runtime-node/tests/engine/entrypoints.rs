@@ -1,0 +1,65 @@
+//! Handlers and what they are given, other than as functions of a default export that is an object.
+
+use std::rc::Rc;
+
+use tenon_proto::failure::FailureCode;
+use tenon_proto::revision::StatePolicy;
+
+use crate::harness::{Shard, Text as _, trials};
+
+trials![
+    bindings_can_be_imported_and_are_those_of_the_handler,
+    a_promise_can_be_kept_from_anywhere_in_a_request,
+    of_a_class_each_event_has_an_instance,
+    a_class_without_handlers_is_no_entrypoint,
+];
+
+async fn bindings_can_be_imported_and_are_those_of_the_handler(shard: Rc<Shard>) {
+    for state in [StatePolicy::Persist, StatePolicy::Reset] {
+        let worker = shard.worker(
+            "import { env } from 'cloudflare:workers';
+             const early = env.GREETING, keys = Object.keys(env);
+             export default { fetch: (_, given) => Response.json([early, keys, env === given, Object.isFrozen(env)]) }",
+        );
+        let worker = worker.var("GREETING", "hello").service("OTHER", "other").state(state);
+        assert_eq!(worker.get().await.unwrap().text(), r#"["hello",["GREETING","OTHER"],true,true]"#);
+    }
+}
+
+async fn a_promise_can_be_kept_from_anywhere_in_a_request(shard: Rc<Shard>) {
+    let worker = shard.worker(
+        "import { waitUntil } from 'cloudflare:workers';
+         const later = async () => {
+           await null;
+           waitUntil(new Promise((resolve) => setTimeout(resolve, 5)).then(() => console.log('kept')));
+         };
+         export default { async fetch() { await later(); return new Response('at once') } }",
+    );
+    let worker = worker.start().await.unwrap();
+    assert_eq!(worker.get("/").await.unwrap().text(), "at once");
+    worker.0.idle().await;
+    assert!(shard.logged("kept"));
+}
+
+async fn of_a_class_each_event_has_an_instance(shard: Rc<Shard>) {
+    let worker = shard.worker(
+        "import { WorkerEntrypoint } from 'cloudflare:workers';
+         export default class Greeter extends WorkerEntrypoint {
+           count = 0;
+           async fetch(request) {
+             this.ctx.waitUntil(Promise.resolve());
+             return new Response(`${this.env.GREETING} ${++this.count} ${new URL(request.url).pathname}`);
+           }
+         }",
+    );
+    let worker = worker.var("GREETING", "hello").start().await.unwrap();
+    for path in ["/a", "/b"] {
+        assert_eq!(worker.get(path).await.unwrap().text(), format!("hello 1 {path}"));
+    }
+}
+
+async fn a_class_without_handlers_is_no_entrypoint(shard: Rc<Shard>) {
+    let failure = shard.worker("export default class {}").failure().await;
+    assert_eq!(failure.0, FailureCode::WorkerStartFailed);
+    assert!(shard.logged("has no handler"));
+}

@@ -1,0 +1,72 @@
+//! The files that a framework's build makes for browsers, as its Worker asks for them: by the binding `ASSETS`, behind which
+//! another Worker has them as its modules.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use bytes::{Buf as _, Bytes};
+use futures::future::LocalBoxFuture;
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
+use tenon_proto::failure::Failure;
+use tenon_runtime_node::engine::{Answered, Broken, Call, FetchResponse, Isolate, ResponseBody, Services};
+
+use crate::harness::{Loaded, Shard};
+
+/// What the Worker is called, and its binding.
+pub(crate) const NAME: &str = "assets";
+pub(crate) const BINDING: &str = "ASSETS";
+
+const WORKER: &str = include_str!("assets/worker.js");
+
+/// Hands calls to the one Worker that there is to call.
+pub(crate) struct Assets(Rc<Isolate>);
+
+impl Assets {
+    /// # Arguments
+    /// * `directory` - where the files are; there may be none.
+    pub(crate) async fn start(shard: &Shard, directory: &Path) -> Self {
+        let mut files = BTreeMap::new();
+        read(directory, "", &mut files);
+        let list = serde_json::to_string(&files.keys().collect::<Vec<_>>()).expect("they are names");
+        let worker = shard.modules(&[("worker.js", WORKER), ("files.json", &list)]);
+        let worker = worker.limits(|limits| (limits.cpu_ms, limits.startup_ms) = (20_000, 20_000));
+        let worker =
+            files.into_iter().fold(worker, |worker, (name, content)| worker.module(&format!("files/{name}"), content));
+        let Loaded(isolate) = worker.start().await.expect("the Worker is well-behaved");
+        Self(isolate)
+    }
+}
+
+fn read(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Bytes>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.expect("the build has ended").path();
+        let name = format!("{prefix}{}", path.file_name().expect("it is in a directory").to_string_lossy());
+        if path.is_dir() {
+            read(&path, &format!("{name}/"), files);
+        } else {
+            files.insert(name, std::fs::read(path).expect("the build has ended").into());
+        }
+    }
+}
+
+impl Services for Assets {
+    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>> {
+        assert!(call.callee.as_str().ends_with(NAME), "nothing else is bound");
+        let isolate = Rc::clone(&self.0);
+        async move {
+            let FetchResponse { status, headers, body } = isolate.fetch(call.request).await?;
+            let body = match body {
+                ResponseBody::Full(mut piece) => {
+                    let bytes = piece.copy_to_bytes(piece.remaining());
+                    stream::iter((!bytes.is_empty()).then_some(Ok(bytes))).boxed_local()
+                }
+                ResponseBody::Stream(sending) => {
+                    sending.map_err(|failure| Broken::Lost(failure.message.into())).boxed_local()
+                }
+            };
+            Ok(Answered { status, headers, body: Some(body) })
+        }
+        .boxed_local()
+    }
+}

@@ -1,0 +1,1 @@
+export const match = (param) => /^\d+$/.test(param);

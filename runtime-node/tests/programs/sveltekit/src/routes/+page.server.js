@@ -1,0 +1,4 @@
+export const load = ({ locals, platform, getClientAddress }) => ({
+  greeting: platform.env.GREETING,
+  visits: locals.visits,
+});

@@ -1,0 +1,3 @@
+export function load() {
+  throw new RangeError("on purpose");
+}
