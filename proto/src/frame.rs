@@ -4,6 +4,8 @@
 //! `Send` bounds of a general gRPC stack: a shard's state never leaves its thread. What goes over the wire is
 //! ordinary gRPC (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 
+use std::mem;
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message;
 
@@ -52,12 +54,17 @@ impl Decoder {
     pub fn push(&mut self, data: Bytes) {
         if self.buffer.is_empty() {
             self.buffer = data;
-        } else {
-            let mut joined = BytesMut::with_capacity(self.buffer.len() + data.len());
-            joined.put_slice(&self.buffer);
-            joined.put_slice(&data);
-            self.buffer = joined.freeze();
+            return;
         }
+        // What has been joined before is nobody else's, and grows in place: a peer that sends a message in frames of one
+        // byte is not to cost its square.
+        let mut joined = mem::take(&mut self.buffer).try_into_mut().unwrap_or_else(|shared| {
+            let mut joined = BytesMut::with_capacity(shared.len() + data.len());
+            joined.put_slice(&shared);
+            joined
+        });
+        joined.put_slice(&data);
+        self.buffer = joined.freeze();
     }
 
     /// The next whole message, or `None` when more bytes are needed.
@@ -116,6 +123,17 @@ mod tests {
             assert_eq!(paths, ["/", "", "/api"], "cut at {cut}");
             decoder.finish().unwrap();
         }
+    }
+
+    #[test]
+    fn a_message_in_the_smallest_frames_there_are_takes_time_by_its_length() {
+        let long = "x".repeat(512 * 1024);
+        let mut decoder = Decoder::default();
+        for at in encode(&route(&long)).chunks(1) {
+            assert_eq!(decoder.next::<Route>().unwrap(), None);
+            decoder.push(Bytes::copy_from_slice(at));
+        }
+        assert_eq!(decoder.next::<Route>().unwrap(), Some(route(&long)));
     }
 
     #[test]

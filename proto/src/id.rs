@@ -102,9 +102,16 @@ impl FromStr for RevisionDigest {
     type Err = InvalidDigest;
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        let digits = text.as_bytes().chunks(2);
-        let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
-        let bytes: Option<Vec<u8>> = digits.map(byte).collect();
+        let value = |digit: u8| match digit {
+            b'0'..=b'9' => Some(digit - b'0'),
+            b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        let byte = |pair: &[u8]| match pair {
+            [high, low] => Some(value(*high)? << 4 | value(*low)?),
+            _ => None,
+        };
+        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
         Self::try_from(bytes.unwrap_or_default().as_slice())
     }
 }
@@ -149,7 +156,10 @@ mod tests {
         assert_eq!(digest.to_string(), "ab".repeat(32));
         assert_eq!(digest.short(), "ababababab");
         assert_eq!(digest.to_string().parse(), Ok(digest));
-        assert!("abc".parse::<RevisionDigest>().is_err());
+        let (odd, signed, upper) = ("ab".repeat(31) + "a", "+a".repeat(32), "AB".repeat(32));
+        for other in ["", "abc", &odd, &signed, &upper] {
+            assert!(other.parse::<RevisionDigest>().is_err(), "{other}");
+        }
         assert!(RevisionDigest::try_from(&[0u8; 31][..]).is_err());
     }
 }
