@@ -19,7 +19,10 @@ use kube::CustomResourceExt;
 
 pub use condition::{Condition, ConditionStatus, condition};
 pub use placement::{TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable};
-pub use pool::{PoolEgress, PoolLimits, ResourceSettings, RuntimePool, RuntimePoolSpec, RuntimePoolStatus};
+pub use pool::{
+    CaCertificates, KeyRef, PoolEgress, PoolLimits, PoolProxy, ProxyResolver, ResourceSettings, RuntimePool,
+    RuntimePoolSpec, RuntimePoolStatus, SecretRef,
+};
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
     Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, Limits, Route, Schedule, ScheduleStatus,

@@ -1,5 +1,7 @@
 //! `RuntimePool`: the nodes that run Workers.
 
+mod egress;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -11,6 +13,8 @@ use crate::Condition;
 use crate::Limits;
 use crate::name::DNS_SUBDOMAIN;
 use crate::placement::{self, Toleration, TopologySpread, label_key};
+
+pub use egress::{CaCertificates, KeyRef, PoolEgress, PoolProxy, ProxyResolver, SecretRef};
 
 /// A set of alike nodes. It becomes a Deployment, a PodDisruptionBudget and a headless Service.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,7 +65,7 @@ pub struct RuntimePoolSpec {
     #[serde(default, skip_serializing_if = "PoolLimits::is_empty")]
     pub limits: PoolLimits,
 
-    /// Where its Workers may connect to, beside public hosts.
+    /// How its Workers reach what is outside: public hosts by default, and straight.
     #[serde(default, skip_serializing_if = "PoolEgress::is_empty")]
     pub egress: PoolEgress,
 
@@ -89,25 +93,6 @@ pub struct RuntimePoolSpec {
         "self.all(s, self.exists_one(t, t.topologyKey == s.topologyKey && t.whenUnsatisfiable == s.whenUnsatisfiable))"
     ).message("spec.topologySpread: a topologyKey stands twice with the same whenUnsatisfiable; keep one of them"))]
     pub topology_spread: Vec<TopologySpread>,
-}
-
-/// What of the networks that are not public is open to a pool's Workers.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PoolEgress {
-    /// Networks such as `10.1.0.0/16` or `fd00:1::/32`, in spite of what is refused by default: loopback, link-local,
-    /// private and metadata addresses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(min = 1, max = 43)))]
-    #[x_kube(validation = Rule::new("self.all(net, isCIDR(net) && cidr(net) == cidr(net).masked())")
-        .message("spec.egress.allowCidrs: must be networks without bits of a host, such as 10.1.0.0/16 or fd00:1::/32"))]
-    pub allow_cidrs: Vec<String>,
-}
-
-impl PoolEgress {
-    fn is_empty(&self) -> bool {
-        self.allow_cidrs.is_empty()
-    }
 }
 
 /// The limits of a pool's Workers.

@@ -1,19 +1,23 @@
 //! RuntimePools: each becomes a Deployment of nodes, a PodDisruptionBudget and a headless Service.
 //!
 //! [`plan`] decides; this file watches and applies. There are few pools, so they go through kube's own Controller.
+//! [`references`] reads what pools refer to.
 
 pub mod plan;
+pub mod references;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
+use kube::core::PartialObjectMeta;
 use kube::runtime::controller::{Action, Controller};
+use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
@@ -25,6 +29,7 @@ use tokio::sync::watch;
 use crate::metrics::Metrics;
 use crate::worker::MANAGER;
 use plan::Settings;
+use references::Kind;
 
 /// How soon a pool that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -58,10 +63,28 @@ pub async fn run(context: Context) {
         return;
     }
     let namespace = context.namespace.clone();
-    Controller::new(Api::<RuntimePool>::all(client.clone()), watcher::Config::default())
+    let controller = Controller::new(Api::<RuntimePool>::all(client.clone()), watcher::Config::default());
+    let pools = controller.store();
+    let who_refers_to = |kind: Kind| {
+        let pools = pools.clone();
+        move |name: String| {
+            let refers = |pool: &Arc<RuntimePool>| {
+                references::references(pool).iter().any(|reference| reference.kind == kind && reference.name == name)
+            };
+            pools.state().into_iter().filter(refers).map(|pool| ObjectRef::from_obj(&*pool)).collect::<Vec<_>>()
+        }
+    };
+    let (of_config_map, of_secret) = (who_refers_to(Kind::ConfigMap), who_refers_to(Kind::Secret));
+    controller
         .owns(Api::<Deployment>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
         .owns(Api::<Service>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
-        .owns(Api::<PodDisruptionBudget>::namespaced(client, &namespace), children(plan::SELECTOR))
+        .owns(Api::<PodDisruptionBudget>::namespaced(client.clone(), &namespace), children(plan::SELECTOR))
+        .watches(names_of::<ConfigMap>(&client, &namespace), watcher::Config::default(), move |it| {
+            of_config_map(it.name_any())
+        })
+        .watches(names_of::<Secret>(&client, &namespace), watcher::Config::default(), move |it| {
+            of_secret(it.name_any())
+        })
         .reconcile_all_on(begins_to_lead)
         .run(reconcile, |_, _, _| Action::requeue(RETRY), Arc::new(context))
         .for_each(|result| async move {
@@ -72,8 +95,16 @@ pub async fn run(context: Context) {
         .await;
 }
 
+/// Watched by what they are called alone: what is in them is read when a pool refers to it.
+fn names_of<K>(client: &Client, namespace: &str) -> Api<PartialObjectMeta<K>>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    Api::namespaced(client.clone(), namespace)
+}
+
 /// One item each time this replica begins to lead.
-fn beginnings(leading_rx: watch::Receiver<bool>) -> impl futures::Stream<Item = ()> {
+fn beginnings(leading_rx: watch::Receiver<bool>) -> impl Stream<Item = ()> {
     tokio_stream::wrappers::WatchStream::from_changes(leading_rx).filter_map(|leads| async move { leads.then_some(()) })
 }
 
@@ -88,11 +119,23 @@ async fn reconcile(pool: Arc<RuntimePool>, context: Arc<Context>) -> Result<Acti
 }
 
 async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
-    let children = plan::children(pool, &context.namespace, &context.settings);
+    let failed = |kind| move |source| PoolError { kind, pool: pool.name_any(), source };
+    let read = references::read(&context.client, &context.namespace, &references::references(pool)).await;
+    let (referred, missing) = match read.map_err(failed("references"))? {
+        Ok(referred) => (referred, None),
+        Err(missing) => (None, Some(missing)),
+    };
+    let children = plan::children(pool, &context.namespace, &context.settings, referred.as_deref());
     apply_one(context, "Service", &children.service, pool).await?;
     apply_one(context, "PodDisruptionBudget", &children.budget, pool).await?;
-    let deployment = apply_one(context, "Deployment", &children.deployment, pool).await?;
-    let status = plan::status(pool, &deployment, Timestamp::now());
+    let deployment = if missing.is_none() {
+        Some(apply_one(context, "Deployment", &children.deployment, pool).await?)
+    } else {
+        // The nodes there are go on with what they have; new ones could not start.
+        let deployments: Api<Deployment> = Api::namespaced(context.client.clone(), &context.namespace);
+        deployments.get_opt(&children.deployment.name_any()).await.map_err(failed("Deployment"))?
+    };
+    let status = plan::status(pool, deployment.as_ref(), missing.as_ref(), Timestamp::now());
     if pool.status.as_ref() == Some(&status) {
         return Ok(());
     }
@@ -104,7 +147,7 @@ async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
     let pools: Api<RuntimePool> = Api::all(context.client.clone());
     let params = PatchParams::apply(MANAGER).force();
     let patched = pools.patch_status(&pool.name_any(), &params, &Patch::Apply(patch)).await;
-    patched.map(drop).map_err(|source| PoolError { kind: "status", pool: pool.name_any(), source })
+    patched.map(drop).map_err(failed("status"))
 }
 
 async fn apply_one<K>(context: &Context, kind: &'static str, object: &K, pool: &RuntimePool) -> Result<K, PoolError>

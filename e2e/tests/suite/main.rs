@@ -46,6 +46,7 @@ fn main() -> anyhow::Result<ExitCode> {
         node::a_pool_without_nodes_refuses_with_no_node,
         pool::a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it,
         pool::a_worker_that_asks_for_more_than_its_pool_allows_is_told_so,
+        pool::a_pool_waits_for_its_certificates_and_its_nodes_follow_their_changes,
         schema::an_object_fits_its_schema_or_is_refused_by_the_name_of_its_field,
         schema::the_largest_object_that_the_schema_allows_is_taken,
         schema::the_schema_lets_no_revision_be_changed,

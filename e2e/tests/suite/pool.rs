@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Resource};
@@ -97,6 +97,65 @@ pub async fn a_worker_that_asks_for_more_than_its_pool_allows_is_told_so(scenari
     pools.patch(name, &apply, &Patch::Apply(pool(101))).await?;
     scenario.namespace.await_ready("greedy", ConditionStatus::True).await?;
     pools.delete(name, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_changes(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let name = scenario.namespace.name();
+    let pools: Api<RuntimePool> = Api::all(scenario.cluster.client());
+    let pool = json!({
+        "apiVersion": "tenon.dev/v1alpha1",
+        "kind": "RuntimePool",
+        "metadata": {"name": name},
+        "spec": {"replicas": 0, "egress": {
+            "denyCidrs": ["203.0.113.0/24"],
+            "caCertificates": [{"configMapKeyRef": {"name": name, "key": "ca.crt"}}],
+            "proxy": {"url": "http://proxy.example.com:3128"},
+        }},
+    });
+    let apply = PatchParams::apply("tenon-e2e");
+    pools.patch(name, &apply, &Patch::Apply(&pool)).await?;
+    await_condition("the pool to say what is missing", SOON, async || {
+        let status = pools.get(name).await?.status.context("no status yet")?;
+        let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready").context("no condition")?;
+        ensure!(ready.reason == "ReferenceMissing", "{ready:?}");
+        let named = format!("spec.egress.caCertificates[0]: there is no key \"ca.crt\" in a ConfigMap {name}");
+        ensure!(ready.message.starts_with(&named), "{ready:?}");
+        Ok(())
+    })
+    .await?;
+    ensure!(of_pool::<Deployment>(&scenario).await?.is_empty(), "nodes that cannot start");
+
+    let config_maps = scenario.system().api::<ConfigMap>();
+    let certificates = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"ca.crt": text}});
+    // Nobody touches the pool itself.
+    config_maps.patch(name, &apply, &Patch::Apply(certificates("one"))).await?;
+    let template = async || {
+        let deployment = await_only::<Deployment>(&scenario, SOON).await?;
+        let digest = deployment.spec.template.metadata.and_then(|metadata| metadata.annotations);
+        let digest = digest.and_then(|mut all| all.remove("tenon.dev/references")).context("no digest")?;
+        anyhow::Ok((digest, deployment.spec.template.spec.context("a Pod's spec")?))
+    };
+    let (before, pod) = template().await?;
+    let args = pod.containers[0].args.clone().unwrap_or_default();
+    for expected in [
+        "--egress-deny=203.0.113.0/24",
+        "--egress-ca-file=/etc/tenon/authorities/0.pem",
+        "--egress-proxy=http://proxy.example.com:3128",
+        "--egress-proxy-resolver=node",
+    ] {
+        ensure!(args.iter().any(|arg| arg == expected), "{expected} is not among {args:?}");
+    }
+    config_maps.patch(name, &apply, &Patch::Apply(certificates("two"))).await?;
+    await_condition("new nodes for new certificates", SOON, async || {
+        ensure!(template().await?.0 != before, "the template is as it was");
+        Ok(())
+    })
+    .await?;
+    pools.delete(name, &DeleteParams::default()).await?;
+    config_maps.delete(name, &DeleteParams::default()).await?;
     Ok(())
 }
 

@@ -9,8 +9,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use serde_json::json;
-use tenon_crds::{RuntimePool, RuntimePoolStatus, TopologySpread, WhenUnsatisfiable, condition};
+use tenon_crds::{
+    PoolEgress, ProxyResolver, RuntimePool, RuntimePoolStatus, TopologySpread, WhenUnsatisfiable, condition,
+};
 
+use super::references::{self, CREDENTIALS, Kind, Missing};
 use crate::endpoints::POOL_LABEL;
 
 /// Selects what pools become.
@@ -32,6 +35,12 @@ const CODE_CACHE_DIR: &str = "/var/cache/tenon/code";
 /// they round up to and for what is being written.
 const CACHE_SIZE_LIMIT: &str = "2Gi";
 
+/// Where a Pod's volume with certificates is.
+const AUTHORITIES_MOUNT: &str = "/etc/tenon/authorities";
+
+/// On the template of the Pods: what they read when they start, by its digest.
+const REFERENCES_ANNOTATION: &str = "tenon.dev/references";
+
 /// What is the same for all pools.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -49,7 +58,9 @@ pub struct Children {
     pub budget: PodDisruptionBudget,
 }
 
-pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings) -> Children {
+/// # Arguments
+/// * `referred` - the digest of what the pool refers to, if it refers to anything.
+pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referred: Option<&str>) -> Children {
     let name = format!("tenon-pool-{}", pool.name_any());
     let selector = selector(pool);
     let mut labels = selector.clone();
@@ -83,7 +94,13 @@ pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings) -> Chi
             "selector": {"matchLabels": selector},
             // A new node is there before an old one goes.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "template": {"metadata": {"labels": labels}, "spec": pod(pool, settings, &selector)},
+            "template": {
+                "metadata": {
+                    "labels": labels,
+                    "annotations": referred.map(|digest| BTreeMap::from([(REFERENCES_ANNOTATION, digest)])),
+                },
+                "spec": pod(pool, settings, &selector),
+            },
         },
     });
     let is_one = "the plan is an object of its kind";
@@ -110,8 +127,16 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
         format!("--code-cache-dir={CODE_CACHE_DIR}"),
     ]
     .into_iter()
-    .chain(spec.egress.allow_cidrs.iter().map(|network| format!("--egress-allow={network}")))
+    .chain(egress_args(&spec.egress))
     .collect();
+    let name = json!({"name": "TENON_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
+    let env: Vec<_> = [name].into_iter().chain(credentials(&spec.egress)).collect();
+    // Compiled code outlives the container, and so a crash; it ends with the Pod.
+    let cache = (
+        json!({"name": "cache", "emptyDir": {"sizeLimit": CACHE_SIZE_LIMIT}}),
+        json!({"name": "cache", "mountPath": CACHE_MOUNT}),
+    );
+    let (volumes, mounts): (Vec<_>, Vec<_>) = [cache].into_iter().chain(authorities(&spec.egress)).unzip();
     let probe = |path| json!({"httpGet": {"path": path, "port": "admin"}, "periodSeconds": 5});
     json!({
         // Nodes hold no Kubernetes credentials.
@@ -132,9 +157,9 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
             "name": "runtime-node",
             "image": settings.image,
             "args": args,
-            "env": [{"name": "TENON_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            "env": env,
             "ports": ports,
-            "volumeMounts": [{"name": "cache", "mountPath": CACHE_MOUNT}],
+            "volumeMounts": mounts,
             "resources": {"requests": spec.resources.requests, "limits": spec.resources.limits},
             "livenessProbe": probe("/livez"),
             "readinessProbe": probe("/readyz"),
@@ -146,9 +171,53 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
                 "capabilities": {"drop": ["ALL"]},
             },
         }],
-        // Compiled code outlives the container, and so a crash; it ends with the Pod.
-        "volumes": [{"name": "cache", "emptyDir": {"sizeLimit": CACHE_SIZE_LIMIT}}],
+        "volumes": volumes,
     })
+}
+
+fn egress_args(egress: &PoolEgress) -> Vec<String> {
+    let allow = egress.allow_cidrs.iter().map(|network| format!("--egress-allow={network}"));
+    let deny = egress.deny_cidrs.iter().map(|network| format!("--egress-deny={network}"));
+    let files = (0..egress.ca_certificates.len()).map(|i| format!("--egress-ca-file={AUTHORITIES_MOUNT}/{i}.pem"));
+    let proxy = egress.proxy.iter().flat_map(|proxy| {
+        let resolver = match proxy.resolver {
+            ProxyResolver::Node => "node",
+            ProxyResolver::Proxy => "proxy",
+        };
+        [format!("--egress-proxy={}", proxy.url), format!("--egress-proxy-resolver={resolver}")]
+    });
+    allow.chain(deny).chain(files).chain(proxy).collect()
+}
+
+/// The volume with certificates and how it is mounted. Of each object only the key that is named comes in: beside an
+/// authority's certificate there may be its private key.
+fn authorities(egress: &PoolEgress) -> Option<(serde_json::Value, serde_json::Value)> {
+    let sources: Vec<_> = (egress.ca_certificates.iter().enumerate())
+        .filter_map(|(i, certificates)| {
+            let (kind, reference) = references::authority(certificates)?;
+            let items = json!([{"key": reference.key, "path": format!("{i}.pem")}]);
+            Some(match kind {
+                Kind::ConfigMap => json!({"configMap": {"name": reference.name, "items": items}}),
+                Kind::Secret => json!({"secret": {"name": reference.name, "items": items}}),
+            })
+        })
+        .collect();
+    (!sources.is_empty()).then(|| {
+        (
+            json!({"name": "authorities", "projected": {"sources": sources}}),
+            json!({"name": "authorities", "mountPath": AUTHORITIES_MOUNT, "readOnly": true}),
+        )
+    })
+}
+
+/// The proxy's, which no argument shows.
+fn credentials(egress: &PoolEgress) -> Vec<serde_json::Value> {
+    let Some(secret) = egress.proxy.as_ref().and_then(|proxy| proxy.credentials_secret_ref.as_ref()) else {
+        return Vec::new();
+    };
+    let variable =
+        |(key, name)| json!({"name": name, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": key}}});
+    CREDENTIALS.map(variable).into()
 }
 
 fn selector(pool: &RuntimePool) -> BTreeMap<String, String> {
@@ -177,14 +246,24 @@ fn owner(pool: &RuntimePool) -> Vec<OwnerReference> {
 }
 
 /// # Arguments
-/// * `deployment` - as the API server has it.
+/// * `deployment` - as the API server has it, if it does.
+/// * `missing` - what the pool refers to and is not there.
 /// * `now` - the transition time of conditions that change.
-pub fn status(pool: &RuntimePool, deployment: &Deployment, now: Timestamp) -> RuntimePoolStatus {
+pub fn status(
+    pool: &RuntimePool,
+    deployment: Option<&Deployment>,
+    missing: Option<&Missing>,
+    now: Timestamp,
+) -> RuntimePoolStatus {
     let before = pool.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let counts = deployment.status.clone().unwrap_or_default();
+    let counts = deployment.and_then(|deployment| deployment.status.clone()).unwrap_or_default();
     let ready = counts.ready_replicas.unwrap_or(0);
-    let (holds, reason) = if ready >= pool.spec.replicas { (true, "Serving") } else { (false, "Progressing") };
-    let message = format!("{ready} of {} nodes are ready", pool.spec.replicas);
+    let ready_of = format!("{ready} of {} nodes are ready", pool.spec.replicas);
+    let (holds, reason, message) = match missing {
+        Some(missing) => (false, "ReferenceMissing", missing.to_string()),
+        None if ready >= pool.spec.replicas => (true, "Serving", ready_of),
+        None => (false, "Progressing", ready_of),
+    };
     let labels: Vec<_> = selector(pool).iter().map(|(key, value)| format!("{key}={value}")).collect();
     RuntimePoolStatus {
         observed_generation: pool.metadata.generation,
@@ -196,101 +275,4 @@ pub fn status(pool: &RuntimePool, deployment: &Deployment, now: Timestamp) -> Ru
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use tenon_crds::ConditionStatus;
-
-    use super::*;
-
-    fn pool() -> RuntimePool {
-        serde_json::from_value(json!({
-            "apiVersion": "tenon.dev/v1alpha1",
-            "kind": "RuntimePool",
-            "metadata": {"name": "default", "uid": "u-1"},
-            "spec": {"replicas": 3, "shardsPerNode": 2, "resources": {"limits": {"memory": "1Gi"}}},
-        }))
-        .unwrap()
-    }
-
-    fn settings() -> Settings {
-        Settings {
-            image: "node:1".to_owned(),
-            catalog: "http://operator:7070".to_owned(),
-            router: "http://router:8081".to_owned(),
-        }
-    }
-
-    fn planned() -> Children {
-        children(&pool(), "tenon-system", &settings())
-    }
-
-    #[test]
-    fn the_service_is_headless_and_has_a_port_for_each_shard() {
-        let service = planned().service.spec.unwrap();
-        assert_eq!(service.cluster_ip.as_deref(), Some("None"));
-        let ports: Vec<_> = service.ports.unwrap().into_iter().map(|p| (p.name.unwrap(), p.port)).collect();
-        assert_eq!(ports, [("shard-0".to_owned(), 7100), ("shard-1".to_owned(), 7101)]);
-    }
-
-    #[test]
-    fn its_slices_will_be_found_as_the_pools() {
-        assert_eq!(planned().service.labels().get(POOL_LABEL).map(String::as_str), Some("default"));
-    }
-
-    #[test]
-    fn a_pod_passes_the_restricted_standard_and_has_no_credentials() {
-        let pod = planned().deployment.spec.template.spec.unwrap();
-        assert_eq!(pod.automount_service_account_token, Some(false));
-        assert_eq!(pod.security_context.unwrap().run_as_non_root, Some(true));
-        let container = pod.containers[0].security_context.clone().unwrap();
-        assert_eq!(container.allow_privilege_escalation, Some(false));
-        assert_eq!(container.read_only_root_filesystem, Some(true));
-        assert_eq!(container.capabilities.unwrap().drop.unwrap(), ["ALL"]);
-    }
-
-    #[test]
-    fn compiled_code_is_kept_where_a_read_only_root_lets_it() {
-        let pod = planned().deployment.spec.template.spec.unwrap();
-        let container = &pod.containers[0];
-        let args = container.args.clone().unwrap();
-        let dir = args.iter().find_map(|arg| arg.strip_prefix("--code-cache-dir=")).unwrap();
-        let mounts = container.volume_mounts.clone().unwrap();
-        let mount = mounts.iter().find(|mount| Path::new(dir).starts_with(&mount.mount_path)).unwrap();
-        assert_ne!(mount.read_only, Some(true));
-        let volumes = pod.volumes.unwrap();
-        let volume = volumes.iter().find(|volume| volume.name == mount.name).unwrap();
-        assert_eq!(volume.empty_dir.clone().unwrap().size_limit.unwrap().0, CACHE_SIZE_LIMIT);
-    }
-
-    #[test]
-    fn nodes_are_told_which_networks_are_open() {
-        let mut pool = pool();
-        pool.spec.egress.allow_cidrs = vec!["10.1.0.0/16".to_owned(), "fd00:1::/32".to_owned()];
-        let pod = children(&pool, "tenon-system", &settings()).deployment.spec.template.spec.unwrap();
-        let args = pod.containers[0].args.clone().unwrap();
-        let allowed: Vec<_> = args.iter().filter(|arg| arg.starts_with("--egress-allow")).collect();
-        assert_eq!(allowed, ["--egress-allow=10.1.0.0/16", "--egress-allow=fd00:1::/32"]);
-    }
-
-    #[test]
-    fn everything_goes_with_its_pool() {
-        let planned = planned();
-        for owners in [
-            planned.deployment.owner_references(),
-            planned.service.owner_references(),
-            planned.budget.owner_references(),
-        ] {
-            assert_eq!(owners[0].uid, "u-1");
-        }
-    }
-
-    #[test]
-    fn a_pool_is_ready_when_all_its_nodes_are() {
-        let at = Timestamp::from_second(1).unwrap();
-        let mut deployment = planned().deployment;
-        assert_eq!(status(&pool(), &deployment, at).conditions[0].status, ConditionStatus::False);
-        deployment.status = Some(serde_json::from_value(json!({"replicas": 3, "readyReplicas": 3})).unwrap());
-        assert_eq!(status(&pool(), &deployment, at).conditions[0].status, ConditionStatus::True);
-    }
-}
+mod tests;

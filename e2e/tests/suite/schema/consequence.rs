@@ -118,7 +118,7 @@ impl Kind for RuntimePool {
             catalog: "http://operator:7070".to_owned(),
             router: "http://router:8081".to_owned(),
         };
-        let children = children(&self, namespace, &settings);
+        let children = children(&self, namespace, &settings, None);
         Ok(vec![
             (format!("/apis/apps/v1/namespaces/{namespace}/deployments"), serde_json::to_value(children.deployment)?),
             (format!("/api/v1/namespaces/{namespace}/services"), serde_json::to_value(children.service)?),

@@ -92,7 +92,19 @@ pub fn pool() -> Value {
         "isolatesPerShard": 100,
         "resources": {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "2Gi", "cpu": 3}},
         "limits": {"default": {"cpuMs": 50, "memoryMiB": 64}, "max": {"cpuMs": 50, "memoryMiB": 64}},
-        "egress": {"allowCidrs": ["10.1.0.0/16", "fd00:1::/32"]},
+        "egress": {
+            "allowCidrs": ["10.1.0.0/16", "fd00:1::/32"],
+            "denyCidrs": ["203.0.113.0/24"],
+            "caCertificates": [
+                {"configMapKeyRef": {"name": "authorities", "key": "ca.crt"}},
+                {"secretKeyRef": {"name": "inner-ca", "key": "ca.crt"}},
+            ],
+            "proxy": {
+                "url": "http://proxy.example.com:3128",
+                "credentialsSecretRef": {"name": "proxy"},
+                "resolver": "Node",
+            },
+        },
         "runtimeClassName": "gvisor",
         "nodeSelector": {"example.com/disk": "fast"},
         "tolerations": [

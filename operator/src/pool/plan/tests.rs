@@ -1,0 +1,150 @@
+//! What pools become.
+
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::Container;
+use tenon_crds::ConditionStatus;
+
+use super::*;
+
+fn pool() -> RuntimePool {
+    serde_json::from_value(json!({
+        "apiVersion": "tenon.dev/v1alpha1",
+        "kind": "RuntimePool",
+        "metadata": {"name": "default", "uid": "u-1"},
+        "spec": {"replicas": 3, "shardsPerNode": 2, "resources": {"limits": {"memory": "1Gi"}}},
+    }))
+    .unwrap()
+}
+
+fn settings() -> Settings {
+    Settings {
+        image: "node:1".to_owned(),
+        catalog: "http://operator:7070".to_owned(),
+        router: "http://router:8081".to_owned(),
+    }
+}
+
+fn node(pool: &RuntimePool) -> Container {
+    let children = children(pool, "tenon-system", &settings(), None);
+    children.deployment.spec.template.spec.unwrap().containers.swap_remove(0)
+}
+
+fn planned() -> Children {
+    children(&pool(), "tenon-system", &settings(), None)
+}
+
+#[test]
+fn the_service_is_headless_and_has_a_port_for_each_shard() {
+    let service = planned().service.spec.unwrap();
+    assert_eq!(service.cluster_ip.as_deref(), Some("None"));
+    let ports: Vec<_> = service.ports.unwrap().into_iter().map(|p| (p.name.unwrap(), p.port)).collect();
+    assert_eq!(ports, [("shard-0".to_owned(), 7100), ("shard-1".to_owned(), 7101)]);
+}
+
+#[test]
+fn its_slices_will_be_found_as_the_pools() {
+    assert_eq!(planned().service.labels().get(POOL_LABEL).map(String::as_str), Some("default"));
+}
+
+#[test]
+fn a_pod_passes_the_restricted_standard_and_has_no_credentials() {
+    let pod = planned().deployment.spec.template.spec.unwrap();
+    assert_eq!(pod.automount_service_account_token, Some(false));
+    assert_eq!(pod.security_context.unwrap().run_as_non_root, Some(true));
+    let container = pod.containers[0].security_context.clone().unwrap();
+    assert_eq!(container.allow_privilege_escalation, Some(false));
+    assert_eq!(container.read_only_root_filesystem, Some(true));
+    assert_eq!(container.capabilities.unwrap().drop.unwrap(), ["ALL"]);
+}
+
+#[test]
+fn compiled_code_is_kept_where_a_read_only_root_lets_it() {
+    let pod = planned().deployment.spec.template.spec.unwrap();
+    let container = &pod.containers[0];
+    let args = container.args.clone().unwrap();
+    let dir = args.iter().find_map(|arg| arg.strip_prefix("--code-cache-dir=")).unwrap();
+    let mounts = container.volume_mounts.clone().unwrap();
+    let mount = mounts.iter().find(|mount| Path::new(dir).starts_with(&mount.mount_path)).unwrap();
+    assert_ne!(mount.read_only, Some(true));
+    let volumes = pod.volumes.unwrap();
+    let volume = volumes.iter().find(|volume| volume.name == mount.name).unwrap();
+    assert_eq!(volume.empty_dir.clone().unwrap().size_limit.unwrap().0, CACHE_SIZE_LIMIT);
+}
+
+#[test]
+fn nodes_are_told_which_networks_are_open() {
+    let mut pool = pool();
+    pool.spec.egress.allow_cidrs = vec!["10.1.0.0/16".to_owned(), "fd00:1::/32".to_owned()];
+    pool.spec.egress.deny_cidrs = vec!["203.0.113.0/24".to_owned()];
+    let args = node(&pool).args.unwrap();
+    let networks: Vec<_> = args.iter().filter(|arg| arg.starts_with("--egress")).collect();
+    assert_eq!(networks, ["--egress-allow=10.1.0.0/16", "--egress-allow=fd00:1::/32", "--egress-deny=203.0.113.0/24"]);
+}
+
+#[test]
+fn certificates_are_mounted_key_by_key_where_nodes_are_told_they_are() {
+    let mut pool = pool();
+    pool.spec.egress = serde_json::from_value(json!({"caCertificates": [
+        {"configMapKeyRef": {"name": "authorities", "key": "all.pem"}},
+        {"secretKeyRef": {"name": "inner", "key": "ca.crt"}},
+    ]}))
+    .unwrap();
+    let template = children(&pool, "tenon-system", &settings(), Some("d1")).deployment.spec.template;
+    assert_eq!(template.metadata.unwrap().annotations.unwrap()[REFERENCES_ANNOTATION], "d1");
+    let pod = template.spec.unwrap();
+    let args = pod.containers[0].args.clone().unwrap();
+    let files: Vec<_> = args.iter().filter_map(|arg| arg.strip_prefix("--egress-ca-file=")).collect();
+    assert_eq!(files, ["/etc/tenon/authorities/0.pem", "/etc/tenon/authorities/1.pem"]);
+    let mounts = pod.containers[0].volume_mounts.clone().unwrap();
+    let mount = mounts.iter().find(|mount| Path::new(files[0]).starts_with(&mount.mount_path)).unwrap();
+    assert_eq!(mount.read_only, Some(true));
+    let volumes = pod.volumes.unwrap();
+    let volume = volumes.iter().find(|volume| volume.name == mount.name).unwrap();
+    let sources = serde_json::to_value(volume.projected.clone().unwrap().sources).unwrap();
+    assert_eq!(
+        sources,
+        json!([
+            {"configMap": {"name": "authorities", "items": [{"key": "all.pem", "path": "0.pem"}]}},
+            {"secret": {"name": "inner", "items": [{"key": "ca.crt", "path": "1.pem"}]}},
+        ])
+    );
+}
+
+#[test]
+fn a_proxys_credentials_are_in_no_argument() {
+    let mut pool = pool();
+    let proxy = json!({
+        "url": "http://proxy.test:3128", "credentialsSecretRef": {"name": "proxy"}, "resolver": "Proxy",
+    });
+    pool.spec.egress.proxy = Some(serde_json::from_value(proxy).unwrap());
+    let node = node(&pool);
+    let args = node.args.unwrap();
+    let told: Vec<_> = args.iter().filter(|arg| arg.starts_with("--egress")).collect();
+    assert_eq!(told, ["--egress-proxy=http://proxy.test:3128", "--egress-proxy-resolver=proxy"]);
+    let secret = |variable: &str| {
+        let env = node.env.as_ref().unwrap().iter().find(|env| env.name == variable).unwrap();
+        env.value_from.clone().unwrap().secret_key_ref.unwrap()
+    };
+    assert_eq!(secret("TENON_EGRESS_PROXY_USERNAME").key, "username");
+    assert_eq!(secret("TENON_EGRESS_PROXY_PASSWORD").name, "proxy");
+}
+
+#[test]
+fn everything_goes_with_its_pool() {
+    let planned = planned();
+    for owners in
+        [planned.deployment.owner_references(), planned.service.owner_references(), planned.budget.owner_references()]
+    {
+        assert_eq!(owners[0].uid, "u-1");
+    }
+}
+
+#[test]
+fn a_pool_is_ready_when_all_its_nodes_are() {
+    let at = Timestamp::from_second(1).unwrap();
+    let mut deployment = planned().deployment;
+    assert_eq!(status(&pool(), Some(&deployment), None, at).conditions[0].status, ConditionStatus::False);
+    deployment.status = Some(serde_json::from_value(json!({"replicas": 3, "readyReplicas": 3})).unwrap());
+    assert_eq!(status(&pool(), Some(&deployment), None, at).conditions[0].status, ConditionStatus::True);
+}

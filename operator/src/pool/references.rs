@@ -1,0 +1,206 @@
+//! What a pool refers to in the namespace of its nodes: certificates and credentials.
+//!
+//! ```text
+//!  pool ─► references ─► read ─┬─ all there ─► a digest, in the template of the Pods: what changes brings new nodes
+//!                              └─ missing ───► Ready=False by the field's name; the nodes there are stay as they are
+//! ```
+//!
+//! Nodes read them when they start, from a volume and from their environment. Kubernetes would start Pods that wait for
+//! what is not there, and never restart those whose ConfigMap has changed; hence the two ways of the picture.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{Api, Client};
+use sha2::{Digest as _, Sha256};
+use tenon_crds::{CaCertificates, KeyRef, RuntimePool};
+
+/// One key that a pool needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Of the pool.
+    pub field: String,
+    pub kind: Kind,
+    pub name: String,
+    pub key: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    ConfigMap,
+    Secret,
+}
+
+/// What a reference leads to does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: there is no key {:?} in a {} {} of namespace {namespace}; create it", .reference.field, .reference.key, .reference.kind, .reference.name)]
+pub struct Missing {
+    reference: Reference,
+    namespace: String,
+}
+
+/// Keys of a pool's Secret with credentials, and the variables of a node's environment that they become.
+pub const CREDENTIALS: [(&str, &str); 2] =
+    [("username", "TENON_EGRESS_PROXY_USERNAME"), ("password", "TENON_EGRESS_PROXY_PASSWORD")];
+
+/// All of a pool, in the order of its fields.
+pub fn references(pool: &RuntimePool) -> Vec<Reference> {
+    let egress = &pool.spec.egress;
+    let certificates = egress.ca_certificates.iter().enumerate().filter_map(|(i, certificates)| {
+        let (kind, KeyRef { name, key }) = authority(certificates)?;
+        let field = format!("spec.egress.caCertificates[{i}]");
+        Some(Reference { field, kind, name: name.clone(), key: key.clone() })
+    });
+    let credentials = egress.proxy.iter().filter_map(|proxy| proxy.credentials_secret_ref.as_ref());
+    let credentials = credentials.flat_map(|secret| {
+        CREDENTIALS.map(|(key, _)| Reference {
+            field: "spec.egress.proxy.credentialsSecretRef".to_owned(),
+            kind: Kind::Secret,
+            name: secret.name.clone(),
+            key: key.to_owned(),
+        })
+    });
+    certificates.chain(credentials).collect()
+}
+
+/// The kind of object that certificates are in. `None` of what the schema refuses.
+pub fn authority(certificates: &CaCertificates) -> Option<(Kind, &KeyRef)> {
+    match (&certificates.config_map_key_ref, &certificates.secret_key_ref) {
+        (Some(key), None) => Some((Kind::ConfigMap, key)),
+        (None, Some(key)) => Some((Kind::Secret, key)),
+        _ => None,
+    }
+}
+
+/// Reads what is referred to and returns its digest; `None` when nothing is.
+///
+/// # Errors
+/// With the first that is missing, inside of what the API server says when it does not answer.
+pub async fn read(
+    client: &Client,
+    namespace: &str,
+    references: &[Reference],
+) -> kube::Result<Result<Option<String>, Missing>> {
+    let mut objects = Objects::new();
+    for Reference { kind, name, .. } in references {
+        if let Entry::Vacant(vacant) = objects.entry((*kind, name.clone())) {
+            vacant.insert(object(client, namespace, *kind, name).await?);
+        }
+    }
+    Ok(digest(namespace, references, &objects))
+}
+
+/// What is in each object by its keys.
+type Objects = BTreeMap<(Kind, String), BTreeMap<String, Vec<u8>>>;
+
+fn digest(namespace: &str, references: &[Reference], objects: &Objects) -> Result<Option<String>, Missing> {
+    let mut digest = Sha256::new();
+    for reference in references {
+        let object = objects.get(&(reference.kind, reference.name.clone()));
+        let missing = || Missing { reference: reference.clone(), namespace: namespace.to_owned() };
+        let value = object.and_then(|object| object.get(&reference.key)).ok_or_else(missing)?;
+        digest.update((value.len() as u64).to_le_bytes());
+        digest.update(value);
+    }
+    Ok((!references.is_empty()).then(|| digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()))
+}
+
+/// What is in an object, which is nothing if there is none.
+async fn object(client: &Client, namespace: &str, kind: Kind, name: &str) -> kube::Result<BTreeMap<String, Vec<u8>>> {
+    Ok(match kind {
+        Kind::ConfigMap => {
+            let found =
+                Api::<ConfigMap>::namespaced(client.clone(), namespace).get_opt(name).await?.unwrap_or_default();
+            let text = found.data.into_iter().flatten().map(|(key, text)| (key, text.into_bytes()));
+            text.chain(found.binary_data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0))).collect()
+        }
+        Kind::Secret => {
+            let found = Api::<Secret>::namespaced(client.clone(), namespace).get_opt(name).await?.unwrap_or_default();
+            found.data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0)).collect()
+        }
+    })
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pool() -> RuntimePool {
+        serde_json::from_value(json!({
+            "apiVersion": "tenon.dev/v1alpha1",
+            "kind": "RuntimePool",
+            "metadata": {"name": "default"},
+            "spec": {"egress": {
+                "caCertificates": [
+                    {"configMapKeyRef": {"name": "authorities", "key": "all.pem"}},
+                    {"secretKeyRef": {"name": "inner", "key": "ca.crt"}},
+                ],
+                "proxy": {"url": "http://proxy.test:3128", "credentialsSecretRef": {"name": "proxy"}},
+            }},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn every_key_is_known_with_the_field_that_names_it() {
+        let all: Vec<_> = references(&pool())
+            .iter()
+            .map(|Reference { field, kind, name, key }| format!("{field} {kind} {name} {key}"))
+            .collect();
+        assert_eq!(
+            all,
+            [
+                "spec.egress.caCertificates[0] ConfigMap authorities all.pem",
+                "spec.egress.caCertificates[1] Secret inner ca.crt",
+                "spec.egress.proxy.credentialsSecretRef Secret proxy username",
+                "spec.egress.proxy.credentialsSecretRef Secret proxy password",
+            ]
+        );
+    }
+
+    /// Where each key is there.
+    fn all_there(references: &[Reference]) -> Objects {
+        let mut objects = Objects::new();
+        for Reference { kind, name, key, .. } in references {
+            objects.entry((*kind, name.clone())).or_default().insert(key.clone(), b"there".to_vec());
+        }
+        objects
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_the_field_and_the_namespace() {
+        let references = references(&pool());
+        let mut objects = all_there(&references);
+        objects.insert((Kind::Secret, "inner".to_owned()), BTreeMap::new());
+        let said = digest("tenon-system", &references, &objects).unwrap_err().to_string();
+        let expected = "spec.egress.caCertificates[1]: there is no key \"ca.crt\" in a Secret inner of namespace \
+                        tenon-system; create it";
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn a_change_of_any_of_them_changes_the_digest() {
+        let references = references(&pool());
+        let before = digest("tenon-system", &references, &all_there(&references)).unwrap();
+        for Reference { kind, name, key, .. } in &references {
+            let mut changed = all_there(&references);
+            let object = changed.get_mut(&(*kind, name.clone())).unwrap();
+            object.insert(key.clone(), b"changed".to_vec());
+            assert_ne!(digest("tenon-system", &references, &changed).unwrap(), before, "{name} {key}");
+        }
+        assert_eq!(digest("tenon-system", &[], &Objects::new()).unwrap(), None);
+    }
+}
