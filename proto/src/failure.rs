@@ -47,6 +47,8 @@ codes! {
     WorkerNotFound = "worker_not_found", 404, NotFound;
     /// The request is not one that HTTP allows.
     BadRequest = "bad_request", 400, InvalidArgument;
+    /// The request asks for a WebSocket of a version that nobody here speaks.
+    UpgradeRequired = "upgrade_required", 426, InvalidArgument;
     /// The request's body is over the Worker's limit.
     RequestTooLarge = "request_too_large", 413, ResourceExhausted;
     /// The Worker's handler threw, or its promise was rejected.

@@ -51,5 +51,19 @@ pub mod runtime {
             );
             Err(Failure::new(FailureCode::LoopDetected, Phase::Admission, message))
         }
+
+        /// Whether it is to become a tunnel if it is answered with 101: then what follows it is no body, but the bytes of
+        /// a WebSocket.
+        pub fn asks_for_tunnel(&self) -> bool {
+            self.more_body && asks_for_websocket(&self.method, &self.headers)
+        }
+    }
+
+    /// Whether a request is that of a WebSocket's opening handshake (RFC 6455, section 4.1), as it is between processes.
+    pub fn asks_for_websocket(method: &str, headers: &[Header]) -> bool {
+        let upgrade = |header: &Header| {
+            header.name.eq_ignore_ascii_case("upgrade") && header.value.eq_ignore_ascii_case(b"websocket")
+        };
+        method == "GET" && headers.iter().any(upgrade)
     }
 }

@@ -19,6 +19,7 @@ use crate::exchange::{Reply, Rest};
 use crate::headers;
 use crate::lane::Permit;
 use crate::retry::Mishap;
+use crate::tunnel::Tunnel;
 
 /// The body of an answer.
 pub(crate) enum AnswerBody {
@@ -61,6 +62,18 @@ pub(crate) fn response(method: &Method, reply: Reply, permit: Permit) -> Result<
     let first = (!body.is_empty()).then_some(body);
     let streaming = Streaming { first, rest, _permit: permit };
     Ok(built(status, map, AnswerBody::Streaming(streaming)))
+}
+
+/// Whether the Worker agrees to what the request has asked for.
+pub(crate) fn switches_protocols(reply: &Reply) -> bool {
+    reply.head.status == u32::from(StatusCode::SWITCHING_PROTOCOLS.as_u16())
+}
+
+/// The answer with which a tunnel opens.
+pub(crate) fn tunnel(tunnel: Tunnel, mut reply: Reply) -> Response<AnswerBody> {
+    let mut map = header_map(std::mem::take(&mut reply.head.headers));
+    let status = tunnel.open(reply, &mut map);
+    built(status, map, AnswerBody::Full(None))
 }
 
 fn built(status: StatusCode, headers: HeaderMap, body: AnswerBody) -> Response<AnswerBody> {

@@ -3,17 +3,23 @@
 //! JSON when the caller takes it, plain text otherwise. Pure.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Version, header};
 use serde_json::json;
 use tenon_proto::failure::{Failure, FailureCode};
+
+use crate::handshake;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The answer to a request that failed.
-pub(crate) fn response(failure: &Failure, headers: &HeaderMap, request_id: &str) -> Response<Bytes> {
+///
+/// # Arguments
+/// * `asked` - the request's head.
+pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Response<Bytes> {
     let Failure { code, message, .. } = failure;
-    let (content_type, body) = if prefers_json(headers) {
+    let (content_type, body) = if prefers_json(&asked.headers) {
         let error = json!({ "code": code.as_str(), "message": message, "requestId": request_id });
         (JSON, format!("{}\n", json!({ "error": error })))
     } else {
@@ -26,6 +32,14 @@ pub(crate) fn response(failure: &Failure, headers: &HeaderMap, request_id: &str)
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(seconds) = retry_after(*code) {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    if *code == FailureCode::UpgradeRequired {
+        response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, handshake::VERSION);
+        // HTTP/2 has no such headers.
+        if asked.version < Version::HTTP_2 {
+            response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        }
     }
     response
 }
@@ -70,10 +84,10 @@ mod tests {
     use tenon_proto::failure::Phase;
 
     fn answer(code: FailureCode, accept: Option<&str>) -> (Response<Bytes>, String) {
-        let mut headers = HeaderMap::new();
-        accept.map(|accept| headers.insert(header::ACCEPT, accept.parse().unwrap()));
+        let mut asked = http::Request::new(()).into_parts().0;
+        accept.map(|accept| asked.headers.insert(header::ACCEPT, accept.parse().unwrap()));
         let failure = Failure::new(code, Phase::Admission, "A \"sentence\".");
-        let response = response(&failure, &headers, "r-1");
+        let response = response(&failure, &asked, "r-1");
         let body = String::from_utf8(response.body().to_vec()).unwrap();
         (response, body)
     }
@@ -103,6 +117,14 @@ mod tests {
     fn what_passes_by_itself_says_when_to_come_again() {
         assert!(answer(FailureCode::Overloaded, None).0.headers().contains_key(header::RETRY_AFTER));
         assert!(!answer(FailureCode::CpuLimitExceeded, None).0.headers().contains_key(header::RETRY_AFTER));
+    }
+
+    #[test]
+    fn who_speaks_no_known_version_is_told_which_is() {
+        let (response, _) = answer(FailureCode::UpgradeRequired, None);
+        assert_eq!(response.status(), 426);
+        let told = ["upgrade", "connection", "sec-websocket-version"].map(|name| response.headers()[name].to_owned());
+        assert_eq!(told, ["websocket", "upgrade", "13"]);
     }
 
     #[test]

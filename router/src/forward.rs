@@ -20,6 +20,7 @@ pub(crate) use crate::retry::Again;
 use crate::retry::Attempts;
 use crate::table::{Table, Worker};
 use crate::trace::Trace;
+use crate::tunnels::Place;
 use crate::upload::Upload;
 
 /// How much later than the node, which enforces the Worker's wall limit, we give up. Covers a cold start.
@@ -33,6 +34,14 @@ pub(crate) fn admit(lane: &Lane) -> Result<Permit, Failure> {
     let permit = lane.permit().ok_or_else(overloaded)?;
     lane.budget.borrow_mut().request(Instant::now());
     Ok(permit)
+}
+
+/// Room for a tunnel.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn admit_tunnel(lane: &Lane) -> Result<Place, Failure> {
+    lane.tunnels.place().ok_or_else(overloaded)
 }
 
 /// # Arguments

@@ -9,6 +9,8 @@
 //!  keep-alive           still accepts; HTTP/1 answers       accepts what has come, then
 //!                       "connection: close", HTTP/2 GOAWAY  nothing; idle connections close
 //! ```
+//!
+//! Requests are waited for, since they come to an end. Tunnels do not, and are ended when their grace is over.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +22,7 @@ use futures::FutureExt;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tenon_lifecycle::{drain, readiness::Readiness};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -48,6 +50,11 @@ const HTTP2_CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 /// An HTTP/2 client that does not even answer pings has gone.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// One that neither asks nor is asked for anything, as a tunnel may be, has gone when it answers so many probes not.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// A pause after a failed accept, which is nearly always a lack of file descriptors that passes.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -103,17 +110,20 @@ enum Stage {
 /// Serves until the drain is over.
 ///
 /// # Arguments
-/// `linger` is how long new connections are taken after the drain has begun.
+/// `linger` is how long new connections are taken after the drain has begun, and `tunnel_grace` how long tunnels may go on
+/// from then.
 pub(crate) async fn run(
     lane: Rc<Lane>,
     doors: Doors<std::net::TcpListener>,
     drain: drain::Watch,
     readiness: Readiness,
     linger: Duration,
+    tunnel_grace: Duration,
 ) -> io::Result<()> {
     let doors = Doors { clients: TcpListener::from_std(doors.clients)?, inner: TcpListener::from_std(doors.inner)? };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
     let front = Front { lane: lane.clone(), stage_rx };
+    let tunnels = &lane.tunnels;
 
     front.accept_until(&doors, drain.signaled()).await;
     let leaving = readiness.hold("drain");
@@ -127,8 +137,12 @@ pub(crate) async fn run(
     drop(doors);
     stage_tx.send_replace(Stage::Closing);
     drop(front);
-    // Every connection holds a receiver.
-    stage_tx.closed().await;
+    // Every connection holds a receiver, and every tunnel a place.
+    let mut finished = pin!(async { tokio::join!(stage_tx.closed(), tunnels.ended()) });
+    if tokio::time::timeout(tunnel_grace, finished.as_mut()).await.is_err() {
+        tunnels.end();
+        finished.await;
+    }
     lane.meters.flush();
     drop((leaving, drain));
     Ok(())
@@ -204,6 +218,8 @@ async fn serve(
     mut stage_rx: watch::Receiver<Stage>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_INTERVAL);
+    SockRef::from(&stream).set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
     let opening = tokio::select! {
         opening = tokio::time::timeout(HEAD_TIMEOUT, Opening::read(stream)) => opening??,
         // Nothing has been asked yet.
@@ -217,7 +233,8 @@ async fn serve(
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)
                 .max_buf_size(HTTP1_BUFFER)
-                .serve_connection(TokioIo::new(opening), service),
+                .serve_connection(TokioIo::new(opening), service)
+                .with_upgrades(),
             Stage::Closing
         ),
         Speaks::Http2 => drive!(
@@ -228,6 +245,7 @@ async fn serve(
                 .keep_alive_timeout(PING_TIMEOUT)
                 .max_header_list_size(HTTP2_HEAD)
                 .max_concurrent_streams(HTTP2_STREAMS)
+                .enable_connect_protocol()
                 .initial_stream_window_size(HTTP2_STREAM_WINDOW)
                 .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
                 .serve_connection(TokioIo::new(opening), service),

@@ -32,8 +32,20 @@ pub(crate) fn is_ours(name: &HeaderName) -> bool {
 ///
 /// The router is the edge: `x-forwarded-proto` and `-host` say what its own connection says, and the peer's
 /// address goes to the end of `x-forwarded-for`, where it cannot be forged.
-pub(crate) fn write(writer: &mut HeadWriter, headers: &HeaderMap, host: &str, peer: IpAddr, request_id: &str) {
-    let named: Option<Vec<&str>> = headers.contains_key(header::CONNECTION).then(|| connection_options(headers));
+///
+/// # Arguments
+/// * `replaced` - which of the client's headers somebody else writes.
+pub(crate) fn write(
+    writer: &mut HeadWriter,
+    headers: &HeaderMap,
+    replaced: impl Fn(&HeaderName) -> bool,
+    host: &str,
+    peer: IpAddr,
+    request_id: &str,
+) {
+    let named = headers.contains_key(header::CONNECTION);
+    // The headers that this connection's sender declares to be about it alone.
+    let named: Option<Vec<&str>> = named.then(|| members(headers, &header::CONNECTION).collect());
     let mut forwarded_for = String::new();
     for (name, value) in headers {
         let dropped = is_hop_by_hop(name)
@@ -43,6 +55,7 @@ pub(crate) fn write(writer: &mut HeadWriter, headers: &HeaderMap, host: &str, pe
             || *name == REQUEST_ID
             || *name == FORWARDED_PROTO
             || *name == FORWARDED_HOST
+            || replaced(name)
             || named.as_ref().is_some_and(|named| named.iter().any(|n| n.eq_ignore_ascii_case(name.as_str())));
         if *name == FORWARDED_FOR {
             if let Ok(value) = value.to_str() {
@@ -62,10 +75,10 @@ pub(crate) fn write(writer: &mut HeadWriter, headers: &HeaderMap, host: &str, pe
     writer.header(FORWARDED_HOST.as_str(), host.as_bytes());
 }
 
-/// The headers that this connection's sender declares to be about it alone.
-fn connection_options(headers: &HeaderMap) -> Vec<&str> {
-    let values = headers.get_all(header::CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim).collect()
+/// What a header lists whose value is a list (RFC 9110, section 5.6.1).
+pub(crate) fn members<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
 /// The caller's request id, if it can go into logs and headers as it is.
@@ -88,7 +101,7 @@ mod tests {
             headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
         let mut writer = HeadWriter::new("a/b", &[0; 32], "id", "GET", ["http://", "shop", "/"]);
-        write(&mut writer, &headers, "shop", "10.0.0.9".parse().unwrap(), "id");
+        write(&mut writer, &headers, |_| false, "shop", "10.0.0.9".parse().unwrap(), "id");
         let mut decoder = Decoder::default();
         decoder.push(writer.finish(&[], false));
         match decoder.next::<InvokeRequest>().unwrap().unwrap().part.unwrap() {

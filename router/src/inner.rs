@@ -22,12 +22,14 @@ use tenon_proto::id::WorkerId;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, InvokeRequest, Service, invoke_request::Part};
 use tonic::Status;
 
+use crate::answer;
 use crate::exchange::Reply;
 use crate::forward::{self, Again};
-use crate::lane::{Lane, Permit};
+use crate::lane::Lane;
 use crate::messages::Messages;
 use crate::metrics::Outcome;
-use crate::relay::{self, Relay};
+use crate::relay::{self, Held, Relay};
+use crate::retry::Mishap;
 use crate::trace::{Asked, Trace};
 use crate::upload::{admit_rest, too_large};
 
@@ -72,7 +74,7 @@ async fn answer(lane: &Rc<Lane>, peer: IpAddr, mut head: InvokeHead, messages: M
         trace.log(&line.asked(peer), outcome, took);
     }
     match result {
-        Ok((reply, permit)) => relay::reply(reply, permit),
+        Ok((reply, held)) => relay::reply(reply, held),
         Err(failure) => relay::failure(&failure),
     }
 }
@@ -82,7 +84,7 @@ async fn invoke(
     mut head: InvokeHead,
     messages: Messages,
     trace: &mut Trace,
-) -> Result<(Reply, Permit), Failure> {
+) -> Result<(Reply, Held), Failure> {
     head.check_depth()?;
     let view = lane.view();
     let id: Option<WorkerId> = head.worker.parse().ok();
@@ -93,7 +95,9 @@ async fn invoke(
     if head.body.len() as u64 > worker.body_limit {
         return Err(too_large(worker.body_limit));
     }
-    let upload = head.more_body.then(|| admit_rest(messages, worker.body_limit, head.body.len()));
+    let place = if head.asks_for_tunnel() { Some(forward::admit_tunnel(lane)?) } else { None };
+    let limit = if place.is_some() { u64::MAX } else { worker.body_limit };
+    let upload = head.more_body.then(|| admit_rest(messages, limit, head.body.len()));
 
     let again = again(&head);
     let service =
@@ -102,7 +106,12 @@ async fn invoke(
     head.digest = worker.digest.as_bytes().to_vec().into();
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
     let reply = forward::forward(lane, &view, worker, &message, upload.as_ref(), again, trace).await?;
-    Ok((reply, permit))
+    let held = match (answer::switches_protocols(&reply), place) {
+        (true, Some(place)) => Held::tunnel(place),
+        (true, None) => return Err(Mishap::Nonsense("a tunnel that nobody asked for".into()).into_failure()),
+        (false, _) => Held::request(permit),
+    };
+    Ok((reply, held))
 }
 
 /// A schedule's time comes once, whatever becomes of it.

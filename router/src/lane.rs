@@ -20,6 +20,7 @@ use crate::link::Link;
 use crate::metrics::{Meters, Metrics};
 use crate::retry::Budget;
 use crate::table::{Published, Shard, Table};
+use crate::tunnels::Tunnels;
 
 /// Requests a lane has in hand at once. Each may hold its windows' worth of memory.
 const MAX_IN_FLIGHT: usize = 16_384;
@@ -35,6 +36,7 @@ pub(crate) struct Lane {
     pub(crate) budget: RefCell<Budget>,
     /// Clients are told to come back on another connection.
     pub(crate) leaving: Cell<bool>,
+    pub(crate) tunnels: Tunnels,
     table: RefCell<TableCache>,
     links: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
     in_flight: Rc<Cell<usize>>,
@@ -59,6 +61,7 @@ impl Lane {
         Rc::new(Self {
             settings,
             meters: Meters::new(&metrics),
+            tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics,
             budget: RefCell::new(Budget::new(Instant::now())),
             leaving: Cell::new(false),
@@ -106,7 +109,12 @@ impl Lane {
 
     /// A request id: 128 random bits.
     pub(crate) fn request_id(&self) -> String {
-        format!("{:032x}", self.random.borrow_mut().u128(..))
+        format!("{:032x}", self.random())
+    }
+
+    /// Bits that need not be hard to guess.
+    pub(crate) fn random(&self) -> u128 {
+        self.random.borrow_mut().u128(..)
     }
 }
 

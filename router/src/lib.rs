@@ -12,14 +12,19 @@
 //!
 //! Decisions are pure rooms: [`route`] (which Worker), [`ring`] (which shards), `health` and `retry` (what to
 //! make of failures), `error` (what to tell the caller). The path of a request reads top-down in `path`; what
-//! Workers ask of one another, and the clock of them, comes by `inner`.
+//! Workers ask of one another, and the clock of them, comes by `inner`. A request that becomes a WebSocket goes the same way
+//! (`handshake`), and then on by itself (`tunnel`).
 
 mod answer;
 mod catalog;
+mod closing;
 mod error;
 mod exchange;
 mod forward;
 mod front;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod handshake;
 mod headers;
 mod health;
 mod inner;
@@ -38,6 +43,8 @@ mod router;
 pub mod table;
 mod target;
 mod trace;
+mod tunnel;
+mod tunnels;
 mod upload;
 mod wire;
 

@@ -50,6 +50,10 @@ struct Args {
     /// How many seconds new connections are taken after SIGTERM, until all have heard that this router leaves.
     #[arg(long, env = "TENON_DRAIN_LINGER", value_name = "SECONDS", default_value_t = 5.0)]
     drain_linger: f64,
+
+    /// How many seconds WebSockets may go on from then, before they are closed with code 1001.
+    #[arg(long, env = "TENON_TUNNEL_GRACE", value_name = "SECONDS", default_value_t = 15.0)]
+    tunnel_grace: f64,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -89,6 +93,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         threads,
         access_log: args.access_log,
         debug_headers: args.debug_headers,
+        tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace).context("--tunnel-grace is to be seconds")?,
         drain_linger: Duration::try_from_secs_f64(args.drain_linger).context("--drain-linger is to be seconds")?,
     })
 }

@@ -25,6 +25,8 @@ pub(crate) struct Metrics {
     requests: IntCounterVec,
     duration: Histogram,
     retries: IntCounterVec,
+    carried: IntCounterVec,
+    pub(crate) tunnels: IntGauge,
     pub(crate) connections: IntGauge,
     pub(crate) ejections: IntCounter,
     pub(crate) routes: IntGauge,
@@ -44,11 +46,14 @@ impl Metrics {
             "From a request's head to the head of its answer.",
         );
         let retries = Opts::new("tenon_router_retries_total", "Attempts made again elsewhere, by what had happened.");
+        let carried = Opts::new("tenon_router_tunnel_bytes_total", "Bytes that WebSockets have carried, by whither.");
         let metrics = Self {
             requests: IntCounterVec::new(requests, &["code"])?,
             duration: Histogram::with_opts(duration.buckets(BUCKETS.to_vec()))?,
             retries: IntCounterVec::new(retries, &["reason"])?,
-            connections: IntGauge::new("tenon_router_connections", "Client connections that are open.")?,
+            carried: IntCounterVec::new(carried, &["to"])?,
+            tunnels: IntGauge::new("tenon_router_tunnels", "WebSockets that are open or asked for.")?,
+            connections: IntGauge::new("tenon_router_connections", "Connections that are open and speak HTTP.")?,
             ejections: IntCounter::new("tenon_router_ejections_total", "Shards found unreachable, once per thread.")?,
             routes: IntGauge::new("tenon_router_routes", "Routes in the table.")?,
             nodes: IntGauge::new("tenon_router_nodes", "Nodes in the table.")?,
@@ -56,6 +61,8 @@ impl Metrics {
         registry.register(Box::new(metrics.requests.clone()))?;
         registry.register(Box::new(metrics.duration.clone()))?;
         registry.register(Box::new(metrics.retries.clone()))?;
+        registry.register(Box::new(metrics.carried.clone()))?;
+        registry.register(Box::new(metrics.tunnels.clone()))?;
         registry.register(Box::new(metrics.connections.clone()))?;
         registry.register(Box::new(metrics.ejections.clone()))?;
         registry.register(Box::new(metrics.routes.clone()))?;
@@ -76,6 +83,13 @@ pub(crate) enum Outcome {
     Failed(FailureCode),
 }
 
+/// Of what a tunnel carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    FromClient,
+    ToClient,
+}
+
 /// One thread's share of the counting.
 pub(crate) struct Meters {
     counts: RefCell<Counts>,
@@ -83,10 +97,12 @@ pub(crate) struct Meters {
 }
 
 struct Counts {
-    /// By the first digit of the status, from 2.
-    classes: [LocalIntCounter; 4],
+    /// By the first digit of the status.
+    classes: [LocalIntCounter; 5],
     /// In the order of [`FailureCode::ALL`].
     failures: Vec<LocalIntCounter>,
+    /// In the order of [`Way`].
+    carried: [LocalIntCounter; 2],
     duration: LocalHistogram,
 }
 
@@ -94,8 +110,9 @@ impl Meters {
     pub(crate) fn new(metrics: &Metrics) -> Rc<Self> {
         let counter = |code: &str| metrics.requests.with_label_values(&[code]).local();
         let counts = Counts {
-            classes: ["2xx", "3xx", "4xx", "5xx"].map(counter),
+            classes: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(counter),
             failures: FailureCode::ALL.iter().map(|code| counter(code.as_str())).collect(),
+            carried: ["node", "client"].map(|to| metrics.carried.with_label_values(&[to]).local()),
             duration: metrics.duration.local(),
         };
         Rc::new(Self { counts: RefCell::new(counts), dirty: Cell::new(false) })
@@ -104,13 +121,23 @@ impl Meters {
     pub(crate) fn observe(self: &Rc<Self>, outcome: Outcome, took: Duration) {
         let counts = &mut *self.counts.borrow_mut();
         match outcome {
-            Outcome::Answered(status) => counts.classes[usize::from(status.as_u16() / 100).clamp(2, 5) - 2].inc(),
+            Outcome::Answered(status) => counts.classes[usize::from(status.as_u16() / 100).clamp(1, 5) - 1].inc(),
             Outcome::Failed(code) => {
                 let at = FailureCode::ALL.iter().position(|other| *other == code);
                 counts.failures[at.expect("ALL has every code")].inc();
             }
         }
         counts.duration.observe(took.as_secs_f64());
+        self.flush_soon();
+    }
+
+    /// Counts bytes.
+    pub(crate) fn carried(self: &Rc<Self>, way: Way, bytes: usize) {
+        self.counts.borrow_mut().carried[way as usize].inc_by(bytes as u64);
+        self.flush_soon();
+    }
+
+    fn flush_soon(self: &Rc<Self>) {
         if !self.dirty.replace(true) {
             let meters = self.clone();
             spawn_local(async move {
@@ -123,7 +150,8 @@ impl Meters {
     pub(crate) fn flush(&self) {
         self.dirty.set(false);
         let counts = &mut *self.counts.borrow_mut();
-        counts.classes.iter_mut().chain(&mut counts.failures).for_each(|counter| counter.flush());
+        let counters = counts.classes.iter_mut().chain(&mut counts.failures).chain(&mut counts.carried);
+        counters.for_each(|counter| counter.flush());
         counts.duration.flush();
     }
 }

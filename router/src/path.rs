@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Between admit and answer it is the same for what comes from inside: see [`forward`](mod@forward) and [`crate::inner`].
-//! All of it on the thread that read the request. Nothing on it takes a lock or wakes another thread.
+//! All of it on the thread that read the request. Nothing on it takes a lock or wakes another thread. A request for a
+//! WebSocket goes the same way, and if its Worker agrees ends in a [`tunnel`](crate::tunnel) instead of an answer.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -16,17 +17,20 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, Version, header};
-use hyper::body::Incoming;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use hyper::body::{Body as _, Incoming};
+use hyper::upgrade::{self, OnUpgrade};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::answer::{self, AnswerBody};
 use crate::forward::{self, Again};
+use crate::handshake::Handshake;
 use crate::lane::Lane;
 use crate::metrics::Outcome;
 use crate::table::Worker;
 use crate::target::Target;
 use crate::trace::{Asked, Trace};
+use crate::tunnel::Tunnel;
 use crate::upload::{self, Admitted};
 use crate::wire::HeadWriter;
 use crate::{error, headers};
@@ -35,27 +39,29 @@ use crate::{error, headers};
 pub(crate) async fn serve(
     lane: Rc<Lane>,
     peer: IpAddr,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
     let started = Instant::now();
+    let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
     let request_id = headers::sane_request_id(&parts.headers).map_or_else(|| lane.request_id(), str::to_owned);
     let mut trace = Trace::new(&lane, &parts.headers);
 
-    let (mut response, outcome) = match answer(&lane, &parts, body, peer, &request_id, &mut trace).await {
+    let (mut response, outcome) = match answer(&lane, &parts, body, upgrade, peer, &request_id, &mut trace).await {
         Ok(response) => {
             let outcome = Outcome::Answered(response.status());
             (response, outcome)
         }
         Err(failure) => {
-            let response = error::response(&failure, &parts.headers, &request_id);
+            let response = error::response(&failure, &parts, &request_id);
             let bodiless = parts.method == Method::HEAD;
             let body = |body: Bytes| AnswerBody::Full((!bodiless).then_some(body));
             (response.map(body), Outcome::Failed(failure.code))
         }
     };
 
-    if lane.leaving.get() && parts.version < Version::HTTP_2 {
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if lane.leaving.get() && parts.version < Version::HTTP_2 && !switches {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if trace.for_caller {
@@ -84,19 +90,29 @@ async fn answer(
     lane: &Rc<Lane>,
     parts: &Parts,
     body: Incoming,
+    upgrade: OnUpgrade,
     peer: IpAddr,
     request_id: &str,
     trace: &mut Trace,
 ) -> Result<Response<AnswerBody>, Failure> {
-    // Match.
-    let target = Target::of(parts)?;
+    // Match. What asks for a WebSocket is a GET to its Worker, in whatever way the client has asked.
+    let handshake = Handshake::of(parts, !body.is_end_stream())?;
+    let method = if handshake.is_some() { &Method::GET } else { &parts.method };
+    let target = Target::of(parts, method)?;
     let view = lane.view();
     let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
     trace.worker(&worker.id);
 
     // Admit.
     let permit = forward::admit(lane)?;
-    let body = upload::admit(body, worker.body_limit).await?;
+    let tunnel = match handshake {
+        Some(handshake) => Some(Tunnel::new(handshake, upgrade, forward::admit_tunnel(lane)?, lane.meters.clone())),
+        None => None,
+    };
+    let body = match &tunnel {
+        Some(tunnel) => upload::admit_tunnel(tunnel.upstream()),
+        None => upload::admit(body, worker.body_limit).await?,
+    };
 
     // The head.
     let (inline, upload) = match &body {
@@ -104,18 +120,23 @@ async fn answer(
         Admitted::Streaming(upload) => (&[][..], Some(upload)),
     };
     let url = ["http://", target.authority(), target.path_and_query()];
-    let mut head =
-        HeadWriter::new(worker.id.as_str(), worker.digest.as_bytes(), request_id, parts.method.as_str(), url);
-    headers::write(&mut head, &parts.headers, target.authority(), peer, request_id);
+    let mut head = HeadWriter::new(worker.id.as_str(), worker.digest.as_bytes(), request_id, method.as_str(), url);
+    let handshake = tunnel.as_ref().map(Tunnel::handshake);
+    let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
+    headers::write(&mut head, &parts.headers, replaced, target.authority(), peer, request_id);
+    handshake.inspect(|handshake| handshake.write(&mut head, || lane.random().to_ne_bytes()));
     view.services_of(worker).for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
     let head = head.finish(inline, upload.is_some());
 
     // Pick, forward, and again while that helps.
-    let again = Again::of(&parts.method);
+    let again = Again::of(method);
     let reply = forward::forward(lane, &view, worker, &head, upload, again, trace).await?;
 
     // Answer.
-    answer::response(&parts.method, reply, permit)
+    match tunnel {
+        Some(tunnel) if answer::switches_protocols(&reply) => Ok(answer::tunnel(tunnel, reply)),
+        _ => answer::response(method, reply, permit),
+    }
 }
 
 fn no_worker() -> Failure {

@@ -1,4 +1,5 @@
-//! A node's reply as it goes on to a caller at the inner door: the same messages and trailers.
+//! A node's reply as it goes on to a caller at the inner door: the same messages and trailers. That of a tunnel as well, but
+//! that when the router leaves it breaks off.
 //!
 //! Belongs to one thread.
 
@@ -7,9 +8,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use futures::future::{FutureExt as _, LocalBoxFuture};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use http_body::{Body, Frame};
-use tenon_proto::failure::Failure;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame;
 use tenon_proto::runtime::InvokeResponse;
 use tenon_proto::runtime::invoke_response::Part;
@@ -18,6 +20,7 @@ use tonic::Status;
 use crate::exchange::{Reply, Rest};
 use crate::lane::Permit;
 use crate::retry::Mishap;
+use crate::tunnels::Place;
 use crate::wire;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -32,15 +35,45 @@ pub(crate) struct Relay {
     piece: Option<Bytes>,
     rest: Option<Rest>,
     trailers: Option<HeaderMap>,
-    /// Counts as in flight until its last byte has gone out.
-    _permit: Option<Permit>,
+    held: Option<Held>,
+}
+
+/// What a reply has until its last byte has gone out.
+pub(crate) enum Held {
+    Request {
+        _permit: Permit,
+    },
+    /// Resolves when the tunnel is to end, and keeps its place until it is dropped.
+    Tunnel(LocalBoxFuture<'static, Place>),
+}
+
+impl Held {
+    pub(crate) fn request(permit: Permit) -> Self {
+        Self::Request { _permit: permit }
+    }
+
+    pub(crate) fn tunnel(mut place: Place) -> Self {
+        let ended = async move {
+            place.ended().await;
+            place
+        };
+        Self::Tunnel(ended.boxed_local())
+    }
+
+    /// Whether it has been held for too long.
+    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        match self {
+            Self::Request { .. } => false,
+            Self::Tunnel(ended) => ended.poll_unpin(cx).is_ready(),
+        }
+    }
 }
 
 /// The answer to a call that a node has begun to answer.
-pub(crate) fn reply(reply: Reply, permit: Permit) -> Response<Relay> {
+pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
     let Reply { head, rest } = reply;
     let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
-    let relay = Relay { message: Some(message), rest: Some(rest), _permit: Some(permit), ..Relay::default() };
+    let relay = Relay { message: Some(message), rest: Some(rest), held: Some(held), ..Relay::default() };
     let mut response = Response::new(relay);
     response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
     response
@@ -69,6 +102,10 @@ impl Body for Relay {
         let this = &mut *self;
         if let Some(data) = this.message.take().or_else(|| this.piece.take()) {
             return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        if this.rest.is_some() && this.held.as_mut().is_some_and(|held| held.is_over(cx)) {
+            let failure = Failure::new(FailureCode::Draining, Phase::Response, "The router leaves.");
+            (this.rest, this.held, this.trailers) = (None, None, Some(trailers(Some(failure))));
         }
         if let Some(rest) = &mut this.rest {
             let ended = match ready!(rest.poll_next(cx)) {

@@ -43,6 +43,8 @@ pub struct Config {
     pub debug_headers: bool,
     /// How long new connections are taken after a drain has begun.
     pub drain_linger: Duration,
+    /// How long WebSockets may go on from then, before they are closed.
+    pub tunnel_grace: Duration,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +95,7 @@ impl Router {
                 drain: drain.clone(),
                 readiness: readiness.clone(),
                 linger: config.drain_linger,
+                tunnel_grace: config.tunnel_grace,
                 _alive: lanes_rx.clone(),
             };
             let runtime = runtime()?;
@@ -152,13 +155,14 @@ struct LaneThread {
     drain: drain::Watch,
     readiness: Readiness,
     linger: Duration,
+    tunnel_grace: Duration,
     _alive: watch::Receiver<()>,
 }
 
 impl LaneThread {
     fn run(self, runtime: &Runtime) {
         let lane = Lane::new(self.settings, &self.published, self.metrics);
-        let served = front::run(lane, self.doors, self.drain, self.readiness, self.linger);
+        let served = front::run(lane, self.doors, self.drain, self.readiness, self.linger, self.tunnel_grace);
         if let Err(error) = LocalSet::new().block_on(runtime, served) {
             tracing::error!(%error, "a lane cannot serve");
         }

@@ -14,10 +14,13 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// # Arguments
+    /// * `method` - as the Worker gets to see it.
+    ///
     /// # Errors
     /// When it is not one that a Worker can be asked for.
-    pub(crate) fn of(parts: &'a Parts) -> Result<Self, Failure> {
-        let Parts { uri, method, headers, .. } = parts;
+    pub(crate) fn of(parts: &'a Parts, method: &Method) -> Result<Self, Failure> {
+        let Parts { uri, headers, .. } = parts;
         if matches!(*method, Method::CONNECT | Method::TRACE) {
             return Err(bad("Workers take neither CONNECT nor TRACE."));
         }
@@ -85,7 +88,7 @@ mod tests {
         for (uri, hosts) in [("/x?y", &["shop:80"][..]), ("http://shop:80/x?y", &[]), ("http://shop:80/x?y", &["bank"])]
         {
             let parts = parts("GET", uri, hosts);
-            let target = Target::of(&parts).unwrap();
+            let target = Target::of(&parts, &parts.method).unwrap();
             assert_eq!((target.host(), target.authority(), target.path()), ("shop", "shop:80", "/x"));
             assert_eq!(target.path_and_query(), "/x?y");
         }
@@ -103,7 +106,8 @@ mod tests {
             ("TRACE", "/", &["shop"]),
         ];
         for (method, uri, hosts) in cases {
-            let failure = Target::of(&parts(method, uri, hosts)).unwrap_err();
+            let parts = parts(method, uri, hosts);
+            let failure = Target::of(&parts, &parts.method).unwrap_err();
             assert_eq!(failure.code, FailureCode::BadRequest, "{method} {uri} {hosts:?}");
         }
     }

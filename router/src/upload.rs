@@ -24,6 +24,7 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
 
 use crate::messages::Messages;
+use crate::tunnel::FromClient;
 use crate::wire;
 
 /// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has taken much.
@@ -92,11 +93,18 @@ pub(crate) fn admit_rest(messages: Messages, limit: u64, seen: usize) -> Rc<Uplo
     Rc::new(Upload::new(Source::Caller(messages), limit, seen as u64))
 }
 
+/// What a tunnel carries to the node. It has no limit.
+pub(crate) fn admit_tunnel(from_client: FromClient) -> Admitted {
+    Admitted::Streaming(Rc::new(Upload::new(Source::Tunnel(from_client), u64::MAX, 0)))
+}
+
 /// Where a streamed body comes from.
 enum Source {
     Client(Incoming),
     /// A node, which sends it as messages.
     Caller(Messages),
+    /// A client that speaks WebSocket, once its Worker has agreed.
+    Tunnel(FromClient),
 }
 
 impl Source {
@@ -108,6 +116,7 @@ impl Source {
                 .poll_frame(cx)
                 .map(|frame| Some(frame?.map(|frame| frame.into_data().unwrap_or_default()).map_err(|_| broken()))),
             Self::Caller(messages) => messages.poll_body(cx).map(|piece| piece.map_err(|_| broken()).transpose()),
+            Self::Tunnel(from_client) => from_client.poll_piece(cx).map(|piece| Some(piece?.map_err(|_| broken()))),
         }
     }
 }

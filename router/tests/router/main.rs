@@ -14,3 +14,4 @@ mod catalog;
 mod front;
 mod retry;
 mod routing;
+mod tunnel;

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, stream};
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
 use tenon_proto::failure::Failure;
 use tenon_proto::runtime::runtime_client::RuntimeClient;
 use tenon_proto::runtime::{InvokeHead, InvokeRequest, ResponseHead, invoke_request, invoke_response};
@@ -31,6 +32,30 @@ impl Inner {
     pub(crate) fn of(addr: SocketAddr) -> Self {
         let endpoint = Endpoint::from_shared(format!("http://{addr}")).unwrap();
         Self(RuntimeClient::new(endpoint.connect_lazy()))
+    }
+
+    /// The answer's head, and what follows it as it comes.
+    pub(crate) async fn open(
+        &self,
+        head: InvokeHead,
+        body: impl Stream<Item = Bytes> + Send + 'static,
+    ) -> Result<(ResponseHead, BoxStream<'static, Result<Bytes, Failure>>), Failure> {
+        let parts = stream::iter([invoke_request::Part::Head(head)]).chain(body.map(invoke_request::Part::Body));
+        let messages = parts.map(|part| InvokeRequest { part: Some(part) });
+        let mut runtime = self.0.clone();
+        let opened = async move {
+            let mut messages = runtime.invoke(messages).await?.into_inner();
+            let first = messages.message().await?.and_then(|message| message.part);
+            let Some(invoke_response::Part::Head(head)) = first else { return Err(Status::internal("no head")) };
+            Ok((head, messages))
+        };
+        let opened = tokio::time::timeout(DEADLINE, opened).await.expect("a head in time");
+        let (head, messages) = opened.map_err(|status| Failure::from(&status))?;
+        let pieces = messages.map(|message| match message.map_err(|status| Failure::from(&status))?.part {
+            Some(invoke_response::Part::Body(piece)) => Ok(piece),
+            _ => Err(Failure::from(&Status::internal("a second head"))),
+        });
+        Ok((head, pieces.boxed()))
     }
 
     /// The answer's head with all of the body.

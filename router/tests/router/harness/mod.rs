@@ -18,7 +18,7 @@ use tenon_router::{Config, Router};
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, full, raw, streamed};
 pub(crate) use inner::{Inner, head};
-pub(crate) use node::{Behaviour, Node};
+pub(crate) use node::{BYE, Behaviour, Node, WELCOME};
 
 /// Nothing here takes that long unless it is broken.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
@@ -44,11 +44,12 @@ pub(crate) struct Scenario {
 pub(crate) struct Options {
     pub(crate) debug_headers: bool,
     pub(crate) linger: Duration,
+    pub(crate) tunnel_grace: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { debug_headers: true, linger: Duration::ZERO }
+        Self { debug_headers: true, linger: Duration::ZERO, tunnel_grace: Duration::ZERO }
     }
 }
 
@@ -83,6 +84,7 @@ impl Scenario {
             access_log: true,
             debug_headers: options.debug_headers,
             drain_linger: options.linger,
+            tunnel_grace: options.tunnel_grace,
         };
         let router = Router::spawn(config, watch, &registry, &readiness).unwrap();
         Self { catalog, registry, readiness, signal: Some(signal), router }

@@ -37,7 +37,18 @@ pub(crate) enum Behaviour {
     HalfAnswer,
     /// Answers with a body that the request's URL does not need.
     Status(u32),
+    /// Agrees to a tunnel, in which it says [`WELCOME`], what it hears, and [`BYE`] when it hears no more.
+    Tunnel,
+    /// Agrees to a tunnel, says this in it, and ends it.
+    Farewell(&'static [u8]),
+    /// Agrees to a tunnel and never stops talking.
+    Flood,
 }
+
+/// A message as it is on the wire.
+pub(crate) const WELCOME: &[u8] = b"\x81\x07welcome";
+/// A Close frame with the code 1000.
+pub(crate) const BYE: &[u8] = b"\x88\x02\x03\xe8";
 
 pub(crate) struct Node {
     name: String,
@@ -53,6 +64,7 @@ struct Shard {
     behaviour: Arc<Mutex<Behaviour>>,
     invocations: Arc<AtomicUsize>,
     dropped: Arc<AtomicUsize>,
+    said: Arc<AtomicUsize>,
     last_head: Arc<Mutex<Option<InvokeHead>>>,
 }
 
@@ -69,6 +81,7 @@ impl Node {
             behaviour: Arc::new(Mutex::new(behaviour)),
             invocations: Arc::default(),
             dropped: Arc::default(),
+            said: Arc::default(),
             last_head: Arc::default(),
         };
         let entered = process.enter();
@@ -118,6 +131,11 @@ impl Node {
     /// Invocations whose caller has gone before they ended.
     pub(crate) fn dropped(&self) -> usize {
         self.shard.dropped.load(Ordering::SeqCst)
+    }
+
+    /// What it has said of a [`Behaviour::Flood`], in bytes.
+    pub(crate) fn said(&self) -> usize {
+        self.shard.said.load(Ordering::SeqCst)
     }
 
     /// As SIGKILL does: the kernel resets its connections, and its port is free when this returns.
@@ -192,6 +210,26 @@ impl runtime_server::Runtime for Shard {
                 let body = whole(&head, parts).await?;
                 stream::iter([Ok(answer(status, self.told(&head), body, false))]).boxed()
             }
+            Behaviour::Tunnel => {
+                let unfinished = Unfinished(self.dropped.clone());
+                let agreed = answer(101, self.agreed(&head), Bytes::from_static(WELCOME), true);
+                let echo = bodies(parts).map(|part| part.map(body)).inspect(move |_| _ = &unfinished);
+                let bye = stream::iter([Ok(body(Bytes::from_static(BYE)))]);
+                stream::iter([Ok(agreed)]).chain(echo).chain(bye).boxed()
+            }
+            Behaviour::Farewell(said) => {
+                let said = stream::iter([Ok(body(Bytes::from_static(said)))]);
+                stream::iter([Ok(answer(101, self.agreed(&head), Bytes::new(), true))]).chain(said).boxed()
+            }
+            Behaviour::Flood => {
+                let said = self.said.clone();
+                let message = Bytes::from([&[0x82, 126, 0x40, 0][..], &[7; 16 * 1024]].concat());
+                let flood = stream::repeat_with(move || {
+                    said.fetch_add(message.len(), Ordering::SeqCst);
+                    Ok(body(message.clone()))
+                });
+                stream::iter([Ok(answer(101, self.agreed(&head), Bytes::new(), true))]).chain(flood).boxed()
+            }
         };
         Ok(Response::new(messages))
     }
@@ -213,6 +251,19 @@ impl Shard {
         let echo = |h: &Header| Header { name: format!("echo-{}", h.name), value: h.value.clone() };
         headers.extend(head.headers.iter().map(echo));
         headers
+    }
+}
+
+impl Shard {
+    /// What it says in headers when it agrees to a tunnel.
+    fn agreed(&self, head: &InvokeHead) -> Vec<Header> {
+        let header = |name: &str, value: Bytes| Header { name: name.into(), value };
+        let key = head.headers.iter().find(|header| header.name == "sec-websocket-key");
+        let mut agreed = self.told(head);
+        agreed.push(header("sec-websocket-accept", key.map(|key| key.value.clone()).unwrap_or_default()));
+        agreed.push(header("sec-websocket-protocol", Bytes::from_static(b"chat")));
+        agreed.push(header("upgrade", Bytes::from_static(b"websocket")));
+        agreed
     }
 }
 

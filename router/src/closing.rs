@@ -1,0 +1,164 @@
+//! Where a WebSocket's frames end, and the frame that says goodbye (RFC 6455, sections 5.2 and 5.5.1).
+//!
+//! A tunnel does not look into what it carries. But when it must end what is not over, because the router leaves or the node
+//! is lost, its client is better told so than cut off, and a Close frame may come between any two frames and nowhere else:
+//! so the heads of those from the Worker are read on their way past.
+//!
+//! Pure.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// Two bytes, a length of up to eight and a mask of four.
+const LONGEST_HEAD: usize = 14;
+
+const OPCODE: u8 = 0x0f;
+const CLOSE: u8 = 0x08;
+const FIN: u8 = 0x80;
+const MASKED: u8 = 0x80;
+
+/// A control frame has no more payload, in bytes; a Close frame's begins with two of code.
+const MAX_REASON: usize = 125 - 2;
+
+/// Why an endpoint closes (RFC 6455, section 7.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// It leaves.
+    GoingAway = 1001,
+    /// It cannot go on.
+    Unexpected = 1011,
+}
+
+/// Follows the frames of one direction.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    /// What has come of a frame's head.
+    head: [u8; LONGEST_HEAD],
+    len: usize,
+    /// What is still to come of its payload, in bytes.
+    payload: u64,
+    /// A Close frame has come.
+    closed: bool,
+}
+
+impl Frames {
+    /// Takes what has gone past.
+    pub(crate) fn pass(&mut self, mut bytes: &[u8]) {
+        while let Some((byte, rest)) = bytes.split_first() {
+            if self.payload > 0 {
+                let skipped = usize::try_from(self.payload).map_or(bytes.len(), |left| left.min(bytes.len()));
+                self.payload -= skipped as u64;
+                bytes = &bytes[skipped..];
+                continue;
+            }
+            self.head[self.len] = *byte;
+            self.len += 1;
+            bytes = rest;
+            if let Some(payload) = payload(&self.head[..self.len]) {
+                self.closed |= self.head[0] & OPCODE == CLOSE;
+                (self.len, self.payload) = (0, payload);
+            }
+        }
+    }
+
+    /// Whether a Close frame may come now.
+    pub(crate) fn may_close(&self) -> bool {
+        self.len == 0 && self.payload == 0 && !self.closed
+    }
+}
+
+/// The payload's length, once the head is complete.
+fn payload(head: &[u8]) -> Option<u64> {
+    let (second, rest) = head.get(1).map(|second| (*second, &head[2..]))?;
+    let (short, mask) = (second & !MASKED, if second & MASKED == 0 { 0 } else { 4 });
+    let extended = match short {
+        126 => 2,
+        127 => 8,
+        _ => 0,
+    };
+    let length = rest.get(..extended).filter(|_| rest.len() == extended + mask)?;
+    let length = length.iter().fold(0, |length, byte| length << 8 | u64::from(*byte));
+    Some(if extended == 0 { short.into() } else { length })
+}
+
+/// A Close frame, as a server sends it.
+///
+/// # Arguments
+/// * `reason` - in ASCII; what is over the limit is cut off.
+pub(crate) fn frame(code: Code, reason: &str) -> Bytes {
+    let reason = &reason.as_bytes()[..reason.len().min(MAX_REASON)];
+    let mut frame = BytesMut::with_capacity(4 + reason.len());
+    frame.put_u8(FIN | CLOSE);
+    // Under 126, so that it is the whole length.
+    frame.put_u8(2 + reason.len() as u8);
+    frame.put_u16(code as u16);
+    frame.put_slice(reason);
+    frame.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A frame as any implementation would write it.
+    fn written(opcode: u8, len: usize, masked: bool) -> Vec<u8> {
+        let mask_bit = if masked { MASKED } else { 0 };
+        let mut frame = vec![FIN | opcode];
+        match len {
+            0..126 => frame.push(mask_bit | len as u8),
+            126..65536 => {
+                frame.push(mask_bit | 126);
+                frame.extend((len as u16).to_be_bytes());
+            }
+            _ => {
+                frame.push(mask_bit | 127);
+                frame.extend((len as u64).to_be_bytes());
+            }
+        }
+        frame.extend(masked.then_some([1, 2, 3, 4]).into_iter().flatten());
+        // What looks like a head within a payload is none.
+        frame.extend(std::iter::repeat_n(FIN | CLOSE, len));
+        frame
+    }
+
+    proptest! {
+        #[test]
+        fn the_end_of_every_frame_is_found_however_the_bytes_are_cut(
+            frames in prop::collection::vec(
+                (0_u8..8, prop_oneof![Just(0), 1_usize..130, 65_000_usize..66_000], any::<bool>()), 1..6),
+            cut in 1_usize..70_000,
+        ) {
+            let mut follower = Frames::default();
+            for (opcode, len, masked) in frames {
+                let frame = written(opcode, len, masked);
+                let (last, before) = frame.split_last().unwrap();
+                for piece in before.chunks(cut) {
+                    follower.pass(piece);
+                    prop_assert!(!follower.may_close());
+                }
+                follower.pass(&[*last]);
+                prop_assert!(follower.may_close());
+            }
+            follower.pass(&written(CLOSE, 2, false));
+            prop_assert!(!follower.may_close(), "nothing follows a Close frame");
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_all_bounds_is_just_long() {
+        let mut follower = Frames::default();
+        follower.pass(&[FIN | 2, 127, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+        follower.pass(&[0; 1000]);
+        assert!(!follower.may_close());
+    }
+
+    #[test]
+    fn a_close_frame_tells_the_code_and_the_reason() {
+        assert_eq!(frame(Code::GoingAway, "bye")[..], *b"\x88\x05\x03\xe9bye");
+        let long = frame(Code::Unexpected, &"x".repeat(500));
+        let mut follower = Frames::default();
+        follower.pass(&long[..long.len() - 1]);
+        assert_eq!((long[1], follower.payload), (125, 1));
+    }
+}

@@ -1,0 +1,210 @@
+//! The opening handshake of a WebSocket: how a client asks for one in HTTP/1.1 (RFC 6455) and in HTTP/2 (RFC 8441), the one
+//! way in which its Worker hears of it, and how the Worker's 101 goes back.
+//!
+//! ```text
+//!  GET, upgrade: websocket ──────────┐                               ┌─► 101, upgrade: websocket
+//!  CONNECT, :protocol = websocket ───┴─► GET, upgrade: websocket ────┴─► 200
+//!                                        with a key of our own
+//! ```
+//!
+//! Any other upgrade is ignored, as HTTP has it (RFC 9110, section 7.8), and the request answered as if nobody had asked.
+//!
+//! Pure.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use hyper::ext::Protocol;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+
+use crate::headers;
+use crate::wire::HeadWriter;
+
+/// The protocol's name, and the only version of it that ever left drafts.
+const WEBSOCKET: &str = "websocket";
+pub(crate) const VERSION: HeaderValue = HeaderValue::from_static("13");
+
+/// Before it is encoded, in bytes.
+const KEY: usize = 16;
+
+/// A client's wish to speak WebSocket, well-formed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Handshake {
+    Http1,
+    Http2,
+}
+
+impl Handshake {
+    /// # Arguments
+    /// * `has_body` - whether a body follows the head.
+    ///
+    /// # Errors
+    /// When the request asks for a WebSocket in a way that the standard does not allow (RFC 6455, section 4.2.1).
+    pub(crate) fn of(parts: &Parts, has_body: bool) -> Result<Option<Self>, Failure> {
+        let Some(handshake) = Self::asked(parts) else { return Ok(None) };
+        if has_body {
+            return Err(bad("A request for a WebSocket has no body."));
+        }
+        if sole(&parts.headers, &header::SEC_WEBSOCKET_VERSION) != Some(&VERSION) {
+            let message = "The WebSocket's version is 13; Sec-WebSocket-Version is to say so.";
+            return Err(Failure::new(FailureCode::UpgradeRequired, Phase::Admission, message));
+        }
+        // HTTP/2 does without a key: there nobody can be made to take an answer for one that it is not.
+        if handshake == Self::Http1 && !sole(&parts.headers, &header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
+            return Err(bad("Sec-WebSocket-Key is to be 16 bytes in base64."));
+        }
+        Ok(Some(handshake))
+    }
+
+    fn asked(parts: &Parts) -> Option<Self> {
+        let Parts { method, headers, version, .. } = parts;
+        if *version == Version::HTTP_2 {
+            let protocol = parts.extensions.get::<Protocol>().map(Protocol::as_str);
+            let is_ours =
+                *method == Method::CONNECT && protocol.is_some_and(|name| name.eq_ignore_ascii_case(WEBSOCKET));
+            return is_ours.then_some(Self::Http2);
+        }
+        let lists = |name: &HeaderName, member: &str| {
+            headers::members(headers, name).any(|listed| listed.eq_ignore_ascii_case(member))
+        };
+        let is_ours = *version == Version::HTTP_11
+            && *method == Method::GET
+            && lists(&header::CONNECTION, "upgrade")
+            && lists(&header::UPGRADE, WEBSOCKET);
+        is_ours.then_some(Self::Http1)
+    }
+
+    /// Whether a header of the client's goes no further, because it is written anew.
+    pub(crate) fn replaces(&self, name: &HeaderName) -> bool {
+        *self == Self::Http2 && *name == header::SEC_WEBSOCKET_KEY
+    }
+
+    /// Writes what the head says of it beside the client's own headers.
+    ///
+    /// # Arguments
+    /// * `random` - for the key, where there is none.
+    pub(crate) fn write(&self, writer: &mut HeadWriter, random: impl FnOnce() -> [u8; KEY]) {
+        writer.header(header::UPGRADE.as_str(), WEBSOCKET.as_bytes());
+        if *self == Self::Http2 {
+            let key = BASE64_STANDARD.encode(random());
+            writer.header(header::SEC_WEBSOCKET_KEY.as_str(), key.as_bytes());
+        }
+    }
+
+    /// What the client is told when its Worker has agreed.
+    ///
+    /// # Arguments
+    /// * `headers` - of the Worker's answer, without those for the connection alone.
+    pub(crate) fn agree(&self, headers: &mut HeaderMap) -> StatusCode {
+        // Neither a 101 nor the answer to a CONNECT has a body (RFC 9110, sections 8.6 and 9.3.6).
+        headers.remove(header::CONTENT_LENGTH);
+        match self {
+            Self::Http1 => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+                headers.insert(header::UPGRADE, HeaderValue::from_static(WEBSOCKET));
+                StatusCode::SWITCHING_PROTOCOLS
+            }
+            Self::Http2 => {
+                headers.remove(header::SEC_WEBSOCKET_ACCEPT);
+                StatusCode::OK
+            }
+        }
+    }
+}
+
+/// The value of a header that is there once.
+fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).into_iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+fn is_key(value: &HeaderValue) -> bool {
+    BASE64_STANDARD.decode(value.as_bytes()).is_ok_and(|key| key.len() == KEY)
+}
+
+fn bad(message: &str) -> Failure {
+    Failure::new(FailureCode::BadRequest, Phase::Admission, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    const WELL_FORMED: [(&str, &str); 4] = [
+        ("connection", "keep-alive, Upgrade"),
+        ("upgrade", "WebSocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+
+    fn parts(headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::get("/chat");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    /// The well-formed handshake with another value for a header, or without it.
+    fn with(name: &str, value: Option<&str>) -> Parts {
+        let mut headers: Vec<_> = WELL_FORMED.into_iter().filter(|(other, _)| *other != name).collect();
+        headers.extend(value.map(|value| (name, value)));
+        parts(&headers)
+    }
+
+    fn refusal(parts: &Parts) -> FailureCode {
+        Handshake::of(parts, false).unwrap_err().code
+    }
+
+    #[test]
+    fn a_handshake_is_found_in_a_get_that_asks_for_the_upgrade() {
+        assert_eq!(Handshake::of(&parts(&WELL_FORMED), false), Ok(Some(Handshake::Http1)));
+        assert_eq!(Handshake::of(&with("upgrade", Some("h2c, websocket")), false), Ok(Some(Handshake::Http1)));
+    }
+
+    #[test]
+    fn a_handshake_is_found_in_a_connect_for_the_protocol() {
+        let mut connect = parts(&[("sec-websocket-version", "13")]);
+        (connect.method, connect.version) = (Method::CONNECT, Version::HTTP_2);
+        assert_eq!(Handshake::of(&connect, false), Ok(None), "an ordinary CONNECT");
+        connect.extensions.insert(Protocol::from_static("connect-udp"));
+        assert_eq!(Handshake::of(&connect, false), Ok(None), "another protocol's");
+        connect.extensions.insert(Protocol::from_static("websocket"));
+        assert_eq!(Handshake::of(&connect, false), Ok(Some(Handshake::Http2)));
+    }
+
+    #[test]
+    fn any_other_upgrade_is_ignored() {
+        assert_eq!(Handshake::of(&parts(&[]), false), Ok(None));
+        for (name, value) in [
+            ("upgrade", None),
+            ("upgrade", Some("h2c")),
+            ("upgrade", Some("websocket2")),
+            ("connection", None),
+            ("connection", Some("keep-alive")),
+        ] {
+            assert_eq!(Handshake::of(&with(name, value), false), Ok(None), "{name}: {value:?}");
+        }
+        let mut other = parts(&WELL_FORMED);
+        other.method = Method::POST;
+        assert_eq!(Handshake::of(&other, false), Ok(None));
+        let mut other = parts(&WELL_FORMED);
+        other.version = Version::HTTP_10;
+        assert_eq!(Handshake::of(&other, false), Ok(None));
+    }
+
+    #[test]
+    fn a_malformed_one_is_refused() {
+        for version in [None, Some("12"), Some("013"), Some("13, 8"), Some("")] {
+            assert_eq!(refusal(&with("sec-websocket-version", version)), FailureCode::UpgradeRequired, "{version:?}");
+        }
+        for key in [None, Some(""), Some("dGhlIHNhbXBsZSBub25jZQ"), Some("c2hvcnQ="), Some("!!!!")] {
+            assert_eq!(refusal(&with("sec-websocket-key", key)), FailureCode::BadRequest, "{key:?}");
+        }
+        let twice: Vec<_> = WELL_FORMED.into_iter().chain([WELL_FORMED[3]]).collect();
+        assert_eq!(refusal(&parts(&twice)), FailureCode::BadRequest);
+        assert!(Handshake::of(&parts(&WELL_FORMED), true).is_err(), "a body");
+    }
+}
