@@ -28,6 +28,7 @@ pub struct Metrics {
     duration: HistogramVec,
     in_flight: IntGaugeVec,
     waiting: IntGaugeVec,
+    tunnels: IntGaugeVec,
     shed: IntCounterVec,
     isolates: IntGaugeVec,
     cold_starts: IntCounterVec,
@@ -59,6 +60,8 @@ pub struct ShardMetrics {
     pub in_flight: IntGauge,
     /// Those that wait for one, or for one of their tenant or Worker, which may have to be started first.
     pub waiting: IntGauge,
+    /// WebSockets of clients, which hold none any more.
+    pub tunnels: IntGauge,
     shed: Vec<IntCounter>,
     pub isolates: Isolates,
     started: IntCounter,
@@ -117,6 +120,7 @@ impl Metrics {
             duration: histogram("tenon_invocation_duration_seconds", "Time from a request to its response's head.")?,
             in_flight: gauge("tenon_shard_inflight", "Invocations in flight.", &["shard"])?,
             waiting: gauge("tenon_shard_waiting", "Invocations that wait for room or a start.", &["shard"])?,
+            tunnels: gauge("tenon_shard_tunnels", "WebSockets of clients that are open.", &["shard"])?,
             shed: counter("tenon_shed_total", "Invocations refused for want of room.", &["shard", "reason"])?,
             isolates: gauge("tenon_isolates", "Isolates by state.", &["shard", "state"])?,
             cold_starts: counter("tenon_cold_starts_total", "Revisions loaded.", &["shard", "outcome"])?,
@@ -178,6 +182,7 @@ impl Metrics {
             duration: self.duration.with_label_values(&[shard.as_str()]),
             in_flight: self.in_flight.with_label_values(&[shard.as_str()]),
             waiting: self.waiting.with_label_values(&[shard.as_str()]),
+            tunnels: self.tunnels.with_label_values(&[shard.as_str()]),
             shed: Refusal::ALL.iter().map(|refusal| of(&self.shed, refusal.as_str())).collect(),
             isolates: Isolates {
                 starting: isolates("starting"),

@@ -97,8 +97,13 @@ async fn answer(
     messages: Messages,
     phase: &Cell<Phase>,
 ) -> Result<(FetchResponse, Permits), Failure> {
-    let admitted = shard.admit(&head.worker, digest, deadline).await?;
-    let limit = admitted.request_body_bytes();
+    let mut admitted = shard.admit(&head.worker, digest, deadline).await?;
+    let mut limit = admitted.request_body_bytes();
+    if head.asks_for_tunnel() {
+        admitted = admitted.with_tunnel()?;
+        // What follows the head is no body, if it is anything.
+        limit = u64::MAX;
+    }
     if announced_length(&head) > limit {
         return Err(too_large(limit, Phase::Admission));
     }

@@ -25,7 +25,7 @@ use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
-use tenon_proto::runtime::InvokeHead;
+use tenon_proto::runtime::{InvokeHead, asks_for_websocket};
 use tokio::time::Instant;
 
 use crate::engine::{Answered, Body, Broken, Call, FetchResponse, ResponseBody, Services};
@@ -93,12 +93,15 @@ enum Here {
 }
 
 async fn here(shard: &Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here {
-    let admitted = match shard.admit(call.callee.as_str(), digest, Instant::now() + PATIENCE).await {
+    let is_tunnel =
+        asks_for_websocket(&call.request.method, &call.request.headers) && matches!(call.request.body, Body::Stream(_));
+    let admitted = shard.admit(call.callee.as_str(), digest, Instant::now() + PATIENCE).await;
+    let admitted = match admitted.and_then(|admitted| if is_tunnel { admitted.with_tunnel() } else { Ok(admitted) }) {
         Ok(admitted) => admitted,
         Err(failure) if failure.may_retry_elsewhere() => return Here::Refused(call),
         Err(failure) => return Here::Done(Err(failure)),
     };
-    let limit = admitted.request_body_bytes();
+    let limit = if is_tunnel { u64::MAX } else { admitted.request_body_bytes() };
     let body = std::mem::replace(&mut call.request.body, Body::Full(bytes::Bytes::new()));
     call.request.body = match within(body, limit) {
         Ok(body) => body,

@@ -39,6 +39,7 @@ use crate::upkeep;
 use admitted::{Ask, Counted};
 use resident::{Resident, Start};
 
+use admitted::InFlight;
 pub use admitted::{Admitted, Permits};
 
 /// One shard of a node.
@@ -70,6 +71,8 @@ pub struct Bounds {
     pub isolates: usize,
     /// Invocations in flight.
     pub in_flight: u32,
+    /// WebSockets of clients.
+    pub tunnels: u32,
     /// Those that wait for room of the shard, and again of each tenant and of each Worker, whether it runs or is being
     /// started; over that it sheds. All together may be as many as are in flight.
     pub waiting: usize,
@@ -82,14 +85,14 @@ enum Found {
 
 impl Shard {
     pub fn new(engine: Engine, source: Source, reports: Reports, bounds: Bounds, metrics: ShardMetrics) -> Rc<Self> {
-        let Bounds { isolates, in_flight, waiting } = bounds;
+        let Bounds { isolates, in_flight, tunnels, waiting } = bounds;
         let waiting_in_all = in_flight.max(u32::try_from(waiting).unwrap_or(u32::MAX));
         Rc::new(Self {
             engine: Rc::new(engine),
             pool: RefCell::new(Pool::new(isolates)),
             living: RefCell::default(),
             gate: Gate::new(in_flight, waiting),
-            tenants: RefCell::new(Tenants::new(in_flight, waiting, waiting_in_all)),
+            tenants: RefCell::new(Tenants::new(in_flight, waiting, waiting_in_all, tunnels)),
             source,
             reports,
             metrics,
@@ -154,8 +157,8 @@ impl Shard {
             // Who was before us may have had the isolate condemned. Its successor has a queue of its own.
             if resident.spent().is_none() {
                 let counted = Counted::among(&self.metrics.in_flight);
-                let permits = Permits { worker: of_worker, _tenant: of_tenant, _shard: of_shard, _counted: counted };
-                return Ok(Admitted { shard: Rc::clone(self), ask, resident, permits });
+                let permits = InFlight { worker: of_worker, _tenant: of_tenant, _shard: of_shard, _counted: counted };
+                return Ok(Admitted { shard: Rc::clone(self), ask, resident, permits, tunnel: None });
             }
         }
     }
@@ -301,7 +304,8 @@ impl Shard {
         // Whatever its own limit, a Worker leaves the others half of the shard.
         let half = u32::try_from(Share::Half.of(self.bounds.in_flight as usize)).unwrap_or(u32::MAX);
         let concurrency = limits.concurrency.min(half);
-        Ok(Resident { worker, isolate, gate, concurrency, request_body_bytes })
+        let tunnels = Gate::new(u32::MAX, 0);
+        Ok(Resident { worker, isolate, gate, tunnels, concurrency, request_body_bytes })
     }
 
     /// Keeps account of an isolate that has started.

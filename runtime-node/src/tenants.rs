@@ -5,7 +5,7 @@
 //! | nobody | all but an eighth, which is for whoever comes next |
 //! | somebody | half |
 //!
-//! Of everything that a tenant could use up by having many Workers: invocations in flight, places to wait, and slots
+//! Of everything that a tenant could use up by having many Workers: invocations in flight, places to wait, tunnels, and slots
 //! for isolates (see [`crate::pool`]). What a tenant has beyond its share when another comes is not taken from it while
 //! it is in use; it gets nothing new until it is below. Belongs to one thread.
 
@@ -49,6 +49,7 @@ pub struct Tenants {
     waiting: u32,
     /// The places to wait, of all together.
     places: Gate,
+    tunnels: Gate,
     known: FxHashMap<Rc<str>, Rc<Tenant>>,
     /// How many are known when it is looked next who has left.
     crowd: usize,
@@ -61,9 +62,10 @@ pub struct Tenant {
     share: Cell<Share>,
     in_flight: Gate,
     places: Gate,
+    tunnels: Gate,
 }
 
-/// A place to wait, for whatever it may be.
+/// A place to wait, for whatever it may be, or one for a tunnel.
 pub struct Place {
     _tenant: Permit,
     _shard: Permit,
@@ -74,9 +76,18 @@ impl Tenants {
     /// * `in_flight` - how many invocations the shard may have in flight.
     /// * `room` - how many may wait for one of a tenant's.
     /// * `waiting` - how many may wait for anything at all.
-    pub fn new(in_flight: u32, room: usize, waiting: u32) -> Self {
-        let places = Gate::new(waiting, 0);
-        Self { in_flight, room, waiting, places, known: FxHashMap::default(), crowd: CROWD, visits: Visits::default() }
+    /// * `tunnels` - how many WebSockets of clients the shard may have.
+    pub fn new(in_flight: u32, room: usize, waiting: u32, tunnels: u32) -> Self {
+        Self {
+            in_flight,
+            room,
+            waiting,
+            places: Gate::new(waiting, 0),
+            tunnels: Gate::new(tunnels, 0),
+            known: FxHashMap::default(),
+            crowd: CROWD,
+            visits: Visits::default(),
+        }
     }
 
     /// One of its Workers is asked for.
@@ -90,6 +101,7 @@ impl Tenants {
         if tenant.share.replace(share) != share {
             tenant.in_flight.resize(part(share, self.in_flight), self.room);
             tenant.places.resize(part(share, self.waiting), 0);
+            tenant.tunnels.resize(part(share, self.tunnels.limit()), 0);
         }
         tenant
     }
@@ -99,9 +111,15 @@ impl Tenants {
     /// # Errors
     /// When the tenant, or all together, have as many as they may.
     pub fn place(&self, tenant: &Tenant) -> Result<Place, Refusal> {
-        let of_tenant = tenant.places.try_enter().ok_or(Refusal::TenantFull)?;
-        let of_shard = self.places.try_enter().ok_or(Refusal::ShardFull)?;
-        Ok(Place { _tenant: of_tenant, _shard: of_shard })
+        Place::among(&tenant.places, &self.places)
+    }
+
+    /// A place for a tunnel.
+    ///
+    /// # Errors
+    /// As for [`place`](Self::place).
+    pub fn tunnel(&self, tenant: &Tenant) -> Result<Place, Refusal> {
+        Place::among(&tenant.tunnels, &self.tunnels)
     }
 
     fn welcome(&mut self, namespace: &str) -> Rc<Tenant> {
@@ -116,9 +134,18 @@ impl Tenants {
             share: Cell::new(share),
             in_flight: Gate::new(part(share, self.in_flight), self.room),
             places: Gate::new(part(share, self.waiting), 0),
+            tunnels: Gate::new(part(share, self.tunnels.limit()), 0),
         });
         self.known.insert(Rc::clone(&tenant.namespace), Rc::clone(&tenant));
         tenant
+    }
+}
+
+impl Place {
+    fn among(tenants: &Gate, shards: &Gate) -> Result<Self, Refusal> {
+        let of_tenant = tenants.try_enter().ok_or(Refusal::TenantFull)?;
+        let of_shard = shards.try_enter().ok_or(Refusal::ShardFull)?;
+        Ok(Self { _tenant: of_tenant, _shard: of_shard })
     }
 }
 
@@ -138,7 +165,7 @@ impl Tenant {
     }
 
     fn is_here(&self) -> bool {
-        self.in_flight.in_flight() > 0 || self.places.in_flight() > 0
+        [&self.in_flight, &self.places, &self.tunnels].iter().any(|gate| gate.in_flight() > 0)
     }
 }
 
@@ -179,7 +206,7 @@ mod tests {
 
     #[test]
     fn one_alone_leaves_an_eighth_and_two_have_half_each() {
-        let (mut tenants, now) = (Tenants::new(16, 8, 8), Instant::now());
+        let (mut tenants, now) = (Tenants::new(16, 8, 8, 8), Instant::now());
         let shop = tenants.arrive("shop", now);
         assert_eq!((shop.share(), shop.gate().limit()), (Share::Most, 14));
         let news = tenants.arrive("news", now);
@@ -198,7 +225,7 @@ mod tests {
 
     #[test]
     fn places_to_wait_are_shared_as_well() {
-        let (mut tenants, now) = (Tenants::new(16, 4, 4), Instant::now());
+        let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let [shop, news, mail] = ["shop", "news", "mail"].map(|name| tenants.arrive(name, now));
         tenants.arrive("shop", now);
         let taken = [&shop, &shop, &news].map(|tenant| tenants.place(tenant).ok());
@@ -212,8 +239,19 @@ mod tests {
     }
 
     #[test]
+    fn so_are_tunnels() {
+        let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
+        let [shop, news] = ["shop", "news"].map(|name| tenants.arrive(name, now));
+        tenants.arrive("shop", now);
+        let taken = [&shop, &shop].map(|tenant| tenants.tunnel(tenant).ok());
+        assert!(taken.iter().all(Option::is_some));
+        assert_eq!(tenants.tunnel(&shop).err(), Some(Refusal::TenantFull));
+        assert!(tenants.tunnel(&news).is_ok() && tenants.place(&shop).is_ok());
+    }
+
+    #[test]
     fn those_who_have_left_are_forgotten() {
-        let (mut tenants, now) = (Tenants::new(16, 4, 4), Instant::now());
+        let (mut tenants, now) = (Tenants::new(16, 4, 4, 4), Instant::now());
         let stays = tenants.arrive("stays", now);
         let permit = tenants.arrive("works", now).gate().try_enter();
         (0..1_000).for_each(|n| drop(tenants.arrive(&format!("tenant-{n}"), now)));

@@ -21,6 +21,9 @@ use crate::shard::Shard;
 /// shard admits: who is over that bound is told so and can go elsewhere, where a stream that waits to be opened cannot.
 const STREAMS: u32 = 4096;
 
+/// WebSockets of a shard. They may all have come from one router thread, and are to leave half of its streams for requests.
+pub(super) const TUNNELS: u32 = STREAMS / 2;
+
 /// How much of one request's body may wait until its Worker reads it, in bytes: a head with the largest inline body,
 /// and as much again on its way.
 const STREAM_WINDOW: u32 = 128 * 1024;

@@ -91,7 +91,7 @@ impl ShardThread {
             .with_egress(Client::new(&egress, metrics.egress.clone()))
             .with_services(calls.clone());
         let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, .. } = config;
-        let bounds = Bounds { isolates, in_flight, waiting };
+        let bounds = Bounds { isolates, in_flight, tunnels: connection::TUNNELS, waiting };
         let shard = Shard::new(engine, source, reports, bounds, metrics);
         calls.belong_to(&shard);
         let chores = shard.clone();

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use http::StatusCode;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::RevisionDigest;
 
@@ -11,7 +12,7 @@ use crate::admission::Permit;
 #[cfg(doc)]
 use crate::engine::Isolate;
 use crate::engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
-use crate::tenants::Tenant;
+use crate::tenants::{Place, Tenant};
 
 /// What somebody wants of a shard.
 pub(super) struct Ask {
@@ -26,11 +27,26 @@ pub struct Admitted {
     pub(super) shard: Rc<Shard>,
     pub(super) ask: Ask,
     pub(super) resident: Resident,
-    pub(super) permits: Permits,
+    pub(super) permits: InFlight,
+    pub(super) tunnel: Option<Place>,
+}
+
+/// What is held until a response has been sent.
+pub enum Permits {
+    Request {
+        _in_flight: InFlight,
+    },
+    /// Of a client's WebSocket. It may be open for days, and idle nearly all of the time: if it held what a request holds,
+    /// a few of them would leave no room for requests.
+    Tunnel {
+        _of_worker: Option<Permit>,
+        _place: Place,
+        _counted: Counted,
+    },
 }
 
 /// The Worker's permit, its tenant's and the shard's.
-pub struct Permits {
+pub struct InFlight {
     pub(super) worker: Permit,
     pub(super) _tenant: Permit,
     pub(super) _shard: Permit,
@@ -38,7 +54,7 @@ pub struct Permits {
 }
 
 /// A place in a gauge.
-pub(super) struct Counted(prometheus::IntGauge);
+pub struct Counted(prometheus::IntGauge);
 
 impl Counted {
     pub(super) fn among(gauge: &prometheus::IntGauge) -> Self {
@@ -59,6 +75,16 @@ impl Admitted {
         self.resident.request_body_bytes
     }
 
+    /// The same with a place for the tunnel that the request becomes if its Worker agrees.
+    ///
+    /// # Errors
+    /// When there are as many as there may be. Nothing of the request has run.
+    pub fn with_tunnel(self) -> Result<Self, Failure> {
+        let place = self.shard.tenants.borrow().tunnel(&self.ask.tenant);
+        let place = place.map_err(|refusal| self.shard.shed(refusal))?;
+        Ok(Self { tunnel: Some(place), ..self })
+    }
+
     /// Delivers the request; dropping the future cancels the invocation. The permits come back with the response, to
     /// be held until it has been sent.
     ///
@@ -67,7 +93,15 @@ impl Admitted {
     pub async fn fetch(mut self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
         let pass = self.pass().await?;
         let response = self.resident.isolate.deliver(pass, request).await?;
-        Ok((response, self.permits))
+        let permits = match self.tunnel {
+            Some(place) if response.status == StatusCode::SWITCHING_PROTOCOLS.as_u16() => Permits::Tunnel {
+                _of_worker: self.resident.tunnels.try_enter(),
+                _place: place,
+                _counted: Counted::among(&self.shard.metrics.tunnels),
+            },
+            _ => Permits::Request { _in_flight: self.permits },
+        };
+        Ok((response, permits))
     }
 
     /// Delivers a time of a schedule. The rest as for a request.
@@ -77,7 +111,7 @@ impl Admitted {
     pub async fn scheduled(mut self, event: ScheduledEvent) -> Result<Permits, Failure> {
         let pass = self.pass().await?;
         self.resident.isolate.deliver_scheduled(pass, event).await?;
-        Ok(self.permits)
+        Ok(Permits::Request { _in_flight: self.permits })
     }
 
     /// The right to a first turn in an isolate that takes it.

@@ -16,6 +16,8 @@ pub(super) struct Resident {
     pub(super) worker: WorkerId,
     pub(super) isolate: Rc<Isolate>,
     pub(super) gate: Gate,
+    /// Counts the WebSockets that clients have of it; their tenant's share is their bound.
+    pub(super) tunnels: Gate,
     /// How many invocations may be in flight.
     pub(super) concurrency: u32,
     pub(super) request_body_bytes: u64,
@@ -43,9 +45,10 @@ impl Resident {
     }
 
     /// Whether what goes on after its response takes all of its room: otherwise `waitUntil` would be a way around the
-    /// limit. It is not waited for, as it may take as long as it likes.
+    /// limit. It is not waited for, as it may take as long as it likes. A WebSocket goes on and does not count.
     pub(super) fn is_taken_up(&self) -> bool {
-        let lingering = self.isolate.in_flight().saturating_sub(self.gate.in_flight() as usize);
+        let counted = self.gate.in_flight() + self.tunnels.in_flight();
+        let lingering = self.isolate.in_flight().saturating_sub(counted as usize);
         lingering >= self.gate.limit() as usize
     }
 }
