@@ -78,7 +78,12 @@ fn main() {
     tenon_runtime_node::engine::init();
     harness::collect_logs();
     let arguments = Arguments::from_args();
-    let trials = names().into_iter().map(|name| harness::trial(name.clone(), move |shard| Box::pin(play(name, shard))));
+    let mut names = names();
+    names.retain(|name| arguments.filter.as_ref().is_none_or(|filter| name.contains(filter)));
+    if !arguments.list {
+        bundle(&names);
+    }
+    let trials = names.into_iter().map(|name| harness::trial(name.clone(), move |shard| Box::pin(play(name, shard))));
     let trials: Vec<Trial> = trials.collect();
     libtest_mimic::run(&arguments, trials).exit()
 }
@@ -156,8 +161,9 @@ async fn ask(worker: &Loaded, case: Case) {
     let text = String::from_utf8_lossy(&body);
     assert_eq!(status, case.status, "{what}: {text}");
     for (name, value) in case.expect {
-        let found = headers.iter().find(|header| header.name == name).map(|header| header.value.clone());
-        assert_eq!(found.as_deref(), Some(value.as_bytes()), "{what}: {name}");
+        let found = headers.iter().find(|header| header.name == name);
+        let found = found.map(|header| String::from_utf8_lossy(&header.value).into_owned());
+        assert_eq!(found, Some(value), "{what}: {name}");
     }
     if let Some(expected) = case.body {
         assert_eq!(text, expected, "{what}");

@@ -4,8 +4,9 @@
 // first, in a copy of it, and then what wrangler's configuration names as `main` is the entrypoint and what it names as
 // `assets` is for browsers.
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, readdir, rm, symlink } from "node:fs/promises";
-import { join, parse } from "node:path";
+import { dirname, join, parse } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 
@@ -41,6 +42,14 @@ const bundle = (directory, options) =>
     ...options,
   });
 
+const json = async (file) => JSON.parse(await readFile(file, "utf8"));
+
+/** Where wrangler looks for what to deploy: a build may have put it elsewhere. */
+async function deployed(directory) {
+  const elsewhere = join(directory, ".wrangler/deploy/config.json");
+  return existsSync(elsewhere) ? join(dirname(elsewhere), (await json(elsewhere)).configPath) : join(directory, "wrangler.json");
+}
+
 async function project(name) {
   const directory = join(bundles, "projects", name);
   await rm(directory, { recursive: true, force: true });
@@ -50,14 +59,16 @@ async function project(name) {
   await promisify(execFile)("npm", ["run", "build"], { cwd: directory, env: environment }).catch((error) => {
     throw new Error(`${name} cannot be built: ${error.stdout}\n${error.stderr}`);
   });
-  const { main, assets } = JSON.parse(await readFile(join(directory, "wrangler.json"), "utf8"));
-  await bundle(directory, { entryPoints: [main], outfile: join(bundles, `${name}.js`) });
-  await cp(join(directory, assets.directory), join(bundles, `${name}.assets`), { recursive: true });
+  const configuration = await deployed(directory);
+  const { main, assets } = await json(configuration);
+  const built = dirname(configuration);
+  await bundle(built, { entryPoints: [main], outfile: join(bundles, `${name}.js`) });
+  await cp(join(built, assets.directory), join(bundles, `${name}.assets`), { recursive: true });
 }
 
 await rm(bundles, { recursive: true, force: true });
 await mkdir(bundles, { recursive: true });
-const { workspaces } = JSON.parse(await readFile(join(sources, "package.json"), "utf8"));
+const { workspaces } = await json(join(sources, "package.json"));
 const files = (await readdir(sources)).filter((file) => /\.(js|jsx|ts)$/.test(file) && names.includes(parse(file).name));
 await bundle(sources, { entryPoints: files, outdir: bundles });
 await Promise.all(workspaces.filter((name) => names.includes(name)).map(project));
