@@ -37,6 +37,8 @@ mod connection;
 mod decode;
 mod dial;
 pub mod error;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod incoming;
 pub mod message;
 mod names;
@@ -48,7 +50,7 @@ pub mod redirect;
 mod seats;
 pub mod settings;
 
-pub use client::{Account, Client, Ledger};
+pub use client::{Account, Client, Ledger, Opened, Tunnel};
 pub use error::EgressError;
 pub use message::{Bytestream, Outgoing, RedirectMode, Request, Response};
 pub use policy::Policy;

@@ -9,6 +9,7 @@
 //! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
 //! - [`pool`], [`admission`], [`tenants`], [`spares`] and [`upkeep`]: policy, without V8 or sockets.
 //! - [`egress`]: what Workers fetch; [`services`]: how they call one another; [`response_cache`]: what they keep.
+//! - [`handshake`]: how WebSockets begin.
 //! - [`buffers`]: what answers are written into.
 //! - [`memory`]: the node's budget and how much of it is used.
 //! - [`source`]: revisions from the catalog, by digest; [`reports`]: what the operator is told of them.
@@ -18,6 +19,9 @@ pub mod buffers;
 pub mod config;
 pub mod egress;
 pub mod engine;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+pub mod handshake;
 pub mod memory;
 pub mod metrics;
 pub mod node;

@@ -18,6 +18,8 @@ mod harness;
 #[path = "../src/egress/tests/origin.rs"]
 #[allow(dead_code)] // As the client's own tests do.
 mod origin;
+#[path = "fetch/sockets.rs"]
+mod sockets;
 
 use bytes::Bytes;
 use hickory_resolver::Hosts;
@@ -57,6 +59,13 @@ async fn text(response: FetchResponse) -> String {
 fn main() {
     tenon_runtime_node::engine::init();
     harness::collect_logs();
-    let rooms = [aborts::trials(), answers::trials(), bodies::trials(), events::trials(), failures::trials()];
+    let rooms = [
+        aborts::trials(),
+        answers::trials(),
+        bodies::trials(),
+        events::trials(),
+        failures::trials(),
+        sockets::trials(),
+    ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
 }

@@ -1,5 +1,7 @@
 //! The way of a request, from a Worker's word to the response's body.
 
+mod upgrade;
+
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,6 +28,8 @@ use super::redirect::{self, Next};
 use super::seats::{Open, Seats};
 use super::{EgressError, Settings, decode};
 use crate::metrics::EgressMetrics;
+
+pub use upgrade::{Opened, Tunnel};
 
 /// Tenants whose sessions of TLS are kept, and how many of each.
 const TENANTS: usize = 256;

@@ -18,6 +18,7 @@ use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use url::{Host, Position, Url};
 
 use super::EgressError;
@@ -77,15 +78,43 @@ impl Origin {
         if !self.secure {
             return self.http1(stream, open).await;
         }
-        let failed = |source| EgressError::Tls { host: self.host(), port: self.port, source };
-        let name = server_name(&self.host).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
-        let connecting = TlsConnector::from(tls).connect(name, stream);
-        let stream = self.in_time(Stage::Tls, connecting).await?.map_err(failed)?;
+        let stream = self.secured(stream, tls).await?;
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             self.http2(stream, open).await
         } else {
             self.http1(stream, open).await
         }
+    }
+
+    async fn secured(&self, stream: Stream, tls: Arc<ClientConfig>) -> Result<TlsStream<Stream>, EgressError> {
+        let failed = |source| EgressError::Tls { host: self.host(), port: self.port, source };
+        let name = server_name(&self.host).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+        let connecting = TlsConnector::from(tls).connect(name, stream);
+        self.in_time(Stage::Tls, connecting).await?.map_err(failed)
+    }
+
+    /// The same for one exchange whose connection is then something else's.
+    pub(super) async fn greet_for_upgrade(
+        &self,
+        stream: Stream,
+        tls: Arc<ClientConfig>,
+        open: &IntGauge,
+    ) -> Result<Sender, EgressError> {
+        if !self.secure {
+            return self.http1_for_upgrade(stream, open).await;
+        }
+        let stream = self.secured(stream, tls).await?;
+        self.http1_for_upgrade(stream, open).await
+    }
+
+    async fn http1_for_upgrade(&self, stream: impl Duplex + Send, open: &IntGauge) -> Result<Sender, EgressError> {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(HEAD.max(WINDOW)).max_header_size(HEAD).max_headers(FIELDS);
+        let greeting = builder.handshake(TokioIo::new(stream));
+        let (sender, connection) =
+            self.in_time(Stage::Exchange, greeting).await?.map_err(|error| self.exchange_failed(&error))?;
+        drive(connection.with_upgrades(), open);
+        Ok(Sender::Http1(sender))
     }
 
     async fn http1(&self, stream: impl Duplex, open: &IntGauge) -> Result<Sender, EgressError> {

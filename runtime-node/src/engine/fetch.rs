@@ -11,6 +11,7 @@ use tokio::time::{Instant, Sleep};
 use super::invocation::{Event, Invocation, InvocationId, Outcome};
 use super::isolate::Isolate;
 use super::realm::Hooks;
+use super::sockets::Opening;
 use super::streams::Streams;
 use super::string::{from_name, from_octets};
 use super::turn::Stop;
@@ -21,10 +22,13 @@ use super::{FetchRequest, ScheduledEvent, report};
 pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
     let FetchRequest { request_id, method, url, headers, body, origin } = request;
     let streams = Streams::of_request(body);
-    let has_body = streams.has_request_body();
+    let opening = streams.has_request_body().then(|| Opening::asked(&method, &headers)).flatten();
+    // What a client sends that asks for a WebSocket is that one's, and no body.
+    let has_body = streams.has_request_body() && opening.is_none();
     let furnish = |invocation: &mut Invocation| {
         invocation.headers = headers;
         invocation.streams = streams;
+        invocation.opening = opening;
         invocation.origin = origin;
     };
     let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| call(scope, hooks, id, &method, &url, has_body);

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use super::FetchResponse;
 use super::services::Origin;
+use super::sockets::{Opening, Sockets};
 use super::streams::Streams;
 
 /// Names one invocation of one isolate, and is never used again within that isolate.
@@ -74,7 +75,7 @@ enum Answer {
 
 /// How far an invocation may go over its CPU limit. One that ends by itself within this is answered, and its isolate
 /// retires; one that does not is stopped.
-const GRACE: Duration = Duration::from_millis(2);
+pub(super) const GRACE: Duration = Duration::from_millis(2);
 
 /// One invocation in flight.
 pub(super) struct Invocation {
@@ -82,7 +83,7 @@ pub(super) struct Invocation {
     /// For logs.
     pub(super) request_id: Rc<str>,
     pub(super) begun: Instant,
-    /// When a piece of its response was sent last, if that comes in pieces.
+    /// When a piece of its response was sent last, if that comes in pieces, or something went over a socket of its.
     pub(super) moved: Option<Instant>,
     /// CPU time that its turns may still use before it is stopped.
     pub(super) cpu_left: Duration,
@@ -95,6 +96,9 @@ pub(super) struct Invocation {
     pub(super) headers: Vec<Header>,
     /// Its body among them.
     pub(super) streams: Streams,
+    pub(super) sockets: Sockets,
+    /// What its request says, if that asks for a WebSocket and was not answered with one.
+    pub(super) opening: Option<Opening>,
     answer: Answer,
     wait_until: u32,
     operations: FxHashMap<OperationId, AbortHandle>,
@@ -118,6 +122,8 @@ impl Invocation {
             origin: Origin::default(),
             headers: Vec::new(),
             streams: Streams::default(),
+            sockets: Sockets::default(),
+            opening: None,
             answer: Answer::Pending(None),
             wait_until: 0,
             operations: FxHashMap::default(),

@@ -261,6 +261,7 @@ impl Isolate {
         vm.isolate.set_slot(engine.buffers.clone());
         vm.isolate.set_slot(engine.compiled.clone());
         vm.isolate.set_slot(Arc::clone(&engine.responses));
+        vm.isolate.set_slot(engine.leaving.clone());
         vm.isolate.set_slot(Outbound::new(engine, &state.revision));
         let isolate = Rc::new(Self {
             engine: Rc::clone(engine),

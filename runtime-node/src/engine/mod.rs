@@ -19,6 +19,7 @@
 //!   [`sending`]: what they answer with, and [`callers`], who may not wait for it.
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
 //!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it.
+//! - [`sockets`]: WebSockets, which keep an invocation for as long as they are open.
 //! - [`wasm`]: the same limits for WebAssembly.
 //! - [`offload`]: threads beside the shards' for what computes for long.
 //! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`rejections`], [`report`]: what the log gets of it,
@@ -36,6 +37,8 @@ mod continuation;
 mod exception;
 mod fetch;
 mod flags;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod heap;
 mod invocation;
 mod isolate;
@@ -53,6 +56,7 @@ mod response;
 mod sending;
 mod services;
 mod snapshot;
+mod sockets;
 mod source_maps;
 mod spare;
 mod state;
@@ -99,6 +103,7 @@ pub struct Engine {
     egress: Rc<egress::Client>,
     services: Rc<dyn Services>,
     responses: Arc<ResponseCache>,
+    leaving: sockets::Leaving,
 }
 
 impl Engine {
@@ -116,6 +121,7 @@ impl Engine {
             egress: Rc::new(egress::Client::new(&egress::Settings::default(), EgressMetrics::default())),
             services: Rc::new(services::NoServices),
             responses: ResponseCache::new(0),
+            leaving: sockets::Leaving::default(),
         }
     }
 
@@ -141,6 +147,11 @@ impl Engine {
     #[must_use]
     pub fn with_services(self, services: Rc<dyn Services>) -> Self {
         Self { services, ..self }
+    }
+
+    /// Closes every WebSocket, now and to come: the node leaves.
+    pub fn close_sockets(&self) {
+        self.leaving.begin();
     }
 
     /// The shard it was made for.

@@ -33,6 +33,7 @@
         const parts = ops.cacheMatch(name, r.url, r.list);
         if (parts === null) return undefined;
         return internal.newResponse({
+          socket: null,
           __proto__: null,
           status: parts[0],
           statusText: parts[1],

@@ -169,7 +169,8 @@
       // A response is not awaited for: that would ask it for a `then`.
       const parts = internal.responseParts(internal.isResponse(answer) ? answer : await answer);
       const source = parts[2], stream = parts[3];
-      if (stream !== null) respondStream(id, parts[0], parts[1], stream);
+      if (parts[0] === 101) internal.webSocketPairs().respond(id, parts[1], source);
+      else if (stream !== null) respondStream(id, parts[0], parts[1], stream);
       else if (bodies.isNative(source)) ops.respondStream(id, parts[0], parts[1], source.owner, source.number);
       else ops.respond(id, parts[0], parts[1], source);
     } catch (error) {

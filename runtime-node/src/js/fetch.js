@@ -76,6 +76,7 @@
         redirected: parts[3],
         list: parts[4],
         body: source === null ? null : bodies.of(source, null),
+        socket: parts.length > 7 ? { __proto__: null, owner: parts[7], number: parts[8] } : null,
       };
     }
 
@@ -99,6 +100,7 @@
         redirected: false,
         list: ["content-type", parts[0]],
         body: bodies.of(parts[1], parts[0]),
+        socket: null,
       };
     }
 

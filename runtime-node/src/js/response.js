@@ -13,19 +13,26 @@
 
   const record = (status, list, body) => ({
     status, statusText: "", list, headers: null, immutable: false, body, type: "default", url: "", redirected: false,
+    socket: null,
   });
 
   // `body` is a body or null; `type` is the content type that goes with it.
   function construct(body, type, init) {
     const r = record(200, [], body);
     if (init !== undefined && init !== null) {
-      const { headers, status, statusText } = dictionary(init, "Response");
+      const { headers, status, statusText, webSocket } = dictionary(init, "Response");
       if (headers !== undefined) fill(r.list, headers);
       if (status !== undefined) {
         r.status = unsigned(status, 16);
-        if (r.status < 200 || r.status > 599) {
+        const isUpgrade = r.status === 101 && webSocket !== undefined && webSocket !== null;
+        if ((r.status < 200 || r.status > 599) && !isUpgrade) {
           throw new RangeError(`Response: the status ${r.status} is not in the range 200 to 599`);
         }
+      }
+      if (webSocket !== undefined && webSocket !== null) {
+        if (!internal.webSockets().isWebSocket(webSocket)) throw new TypeError("Response: webSocket is not a WebSocket");
+        if (r.status !== 101) throw new RangeError("Response: a response with a webSocket has the status 101");
+        r.socket = webSocket;
       }
       if (statusText !== undefined) {
         r.statusText = ByteString(statusText, "Response");
@@ -122,8 +129,14 @@
       return (r.headers ??= wrap(r.list, r.immutable));
     }
 
+    // Beyond the standard, as Cloudflare's Workers have it: the other end of the connection, where that is one.
+    get webSocket() {
+      return this.#r.socket;
+    }
+
     clone() {
       const r = this.#r;
+      if (r.socket !== null) throw new TypeError("Response.clone: a response with a webSocket cannot be cloned");
       const body = bodies.clone(r.body);
       const list = [];
       for (let i = 0; i < r.list.length; i++) list[i] = r.list[i];
@@ -141,7 +154,7 @@
   internal.globals({ Response });
 
   // Takes apart what a handler answered: [status, header list, source, stream], the last two as a body has them, or both
-  // null. The response is used up. Nothing that a Worker could have replaced is consulted.
+  // null; with the status 101 the source is a WebSocket. The response is used up. Nothing that a Worker could have replaced is consulted.
   internal.responseParts = (value) => {
     if (!isResponse(value)) {
       const what = value === undefined ? "nothing" : value === null ? "null" : `a value of type ${typeof value}`;
@@ -149,13 +162,15 @@
     }
     const r = recordOf(value);
     if (r.type === "error") throw new TypeError("The handler answered with Response.error()");
+    if (r.socket !== null) return [r.status, r.list, r.socket, null];
     if (r.body === null) return [r.status, r.list, null, null];
     const source = bodies.take(r.body);
     return [r.status, r.list, source, source === null ? r.body.stream : null];
   };
   // A response that came from elsewhere, as it came: the fields of a record that say so.
-  internal.newResponse = ({ status, statusText, url, redirected, list, body }) => {
+  internal.newResponse = ({ status, statusText, url, redirected, list, body, socket }) => {
     const r = record(status, list, body);
+    if (socket !== null) r.socket = internal.webSockets().ofLink(socket);
     r.statusText = statusText;
     r.url = url;
     r.redirected = redirected;

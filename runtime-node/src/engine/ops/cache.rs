@@ -63,7 +63,7 @@ fn found<'s>(
     let strings = from_headers(scope, answer.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
     let body = (!body.is_empty()).then_some(Body::Full(body));
     let (status, reason) = (answer.status.as_u16(), answer.reason);
-    head(scope, invocation, Fetched { status, reason, url: "", redirected: false, body }, strings)
+    head(scope, invocation, Fetched { status, reason, url: "", redirected: false, body, socket: None }, strings)
 }
 
 /// `cacheDelete(name, url)` → whether there was one.

@@ -80,7 +80,7 @@ fn respond_with(
 
 /// Why a response cannot be sent.
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+pub(super) enum Refused {
     #[error("the response has headers that are not HTTP's")]
     Malformed,
     #[error("the response's headers are larger than {HEADERS} bytes")]
@@ -93,7 +93,7 @@ enum Refused {
 
 /// A response's headers, and how many bytes they come to. Looks at each anew, although `headers.js` has: a Worker that
 /// puts a setter for `0` on `Array.prototype` gets hold of the list that JavaScript keeps.
-fn headers_of(
+pub(super) fn headers_of(
     scope: &mut v8::PinScope<'_, '_>,
     list: v8::Local<'_, v8::Value>,
 ) -> Result<(Vec<Header>, usize), Refused> {

@@ -10,17 +10,20 @@ use bytes::Bytes;
 use data_url::DataUrl;
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use tokio_tungstenite::tungstenite::protocol::Role;
 use url::{Position, Url};
 
 use super::promise::{Thrown, out_of_memory, promise};
 use super::stream;
-use crate::egress::{EgressError, Outgoing, RedirectMode, Request, Response};
+use crate::egress::{EgressError, Opened, Outgoing, RedirectMode, Request, Response, Tunnel};
 use crate::engine::collection::make_room;
 use crate::engine::invocation::InvocationId;
 use crate::engine::outbound::{Abortee, Outbound, received};
+use crate::engine::sockets::link::Wire;
 use crate::engine::state::State;
 use crate::engine::streams::{Body, Incoming};
 use crate::engine::string::{array_of, from_headers, from_name, from_octets, to_bytes, to_octets};
+use crate::handshake;
 
 /// What a request's headers may come to. What common servers take is less.
 const HEADERS: usize = 64 * 1024;
@@ -35,6 +38,8 @@ const DATA: usize = 2 << 20;
 /// What a request came to.
 enum Outcome {
     Response(Response, Option<Abortee>),
+    /// What was asked for is a WebSocket, and there is one.
+    Socket(Response, Tunnel),
     Failed(EgressError),
     /// JavaScript knows why.
     Aborted,
@@ -47,6 +52,8 @@ pub(super) struct Fetched<'a> {
     pub(super) url: &'a str,
     pub(super) redirected: bool,
     pub(super) body: Option<Body>,
+    /// What comes in its place.
+    pub(super) socket: Option<(Wire, Role)>,
 }
 
 /// `invocationNow()` → the number of the invocation on whose behalf JavaScript is running; 0 where there is none.
@@ -77,7 +84,7 @@ pub(super) fn abort(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallback
 /// body a string, a view, null, or `undefined` for a stream of the invocation `owner`.
 ///
 /// → a promise of `[status, statusText, url, redirected, headers, owner, stream]`, the last two null where there is no
-/// body, or of `[stage, message]`, or of null where it was given up.
+/// body, and with a socket's owner and number behind them where it was asked for and there is one; or of `[stage, message]`, or of null where it was given up.
 pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
     let state = State::of(scope);
     let outbound = Outbound::of(scope);
@@ -92,7 +99,14 @@ pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
     let abortee = (number != 0).then(|| outbound.aborts.enter(number));
     let account = outbound.account(&state, invocation);
     let client = outbound.client.clone();
-    let fetching = async move { client.fetch(&account, request).await };
+    let fetching = async move {
+        if handshake::is_asked(&request.method, &request.headers) {
+            let Opened { response, tunnel } = client.upgrade(&account, request).await?;
+            Ok((response, tunnel))
+        } else {
+            Ok((client.fetch(&account, request).await?, None))
+        }
+    };
     // From here on, before anything has been polled.
     let fetching = match abortee {
         Some(abortee) => Ok((abortee.follow(fetching), abortee)),
@@ -104,13 +118,17 @@ pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
             Err(fetching) => (Some(fetching.await), None),
         };
         Ok(match fetched {
-            Some(Ok(response)) => Outcome::Response(response, abortee),
+            Some(Ok((response, Some(tunnel)))) => Outcome::Socket(response, tunnel),
+            Some(Ok((response, None))) => Outcome::Response(response, abortee),
             Some(Err(error)) => Outcome::Failed(error),
             None => Outcome::Aborted,
         })
     };
     promise(scope, rv, work, move |scope, fetched| match fetched {
-        Outcome::Response(response, abortee) => response_head(scope, invocation, response, abortee),
+        Outcome::Response(response, abortee) => response_head(scope, invocation, response, abortee, None),
+        Outcome::Socket(response, tunnel) => {
+            response_head(scope, invocation, response, None, Some((Wire::Tunnel(tunnel), Role::Client)))
+        }
         Outcome::Failed(error) => failure(scope, error.stage().as_str(), &error.to_string()),
         Outcome::Aborted => Ok(v8::null(scope).into()),
     });
@@ -189,6 +207,7 @@ fn response_head<'s>(
     invocation: InvocationId,
     response: Response,
     abortee: Option<Abortee>,
+    socket: Option<(Wire, Role)>,
 ) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     let Response { status, reason, headers, url, redirected, body } = response;
     let body = body.map(|body| Body::Stream(received(body, abortee)));
@@ -197,7 +216,7 @@ fn response_head<'s>(
     head(
         scope,
         invocation,
-        Fetched { status: status.as_u16(), reason, url: &url[..Position::AfterQuery], redirected, body },
+        Fetched { status: status.as_u16(), reason, url: &url[..Position::AfterQuery], redirected, body, socket },
         strings,
     )
 }
@@ -212,7 +231,7 @@ pub(super) fn head<'s>(
     response: Fetched<'_>,
     headers: Option<Vec<v8::Local<'s, v8::Value>>>,
 ) -> Result<v8::Local<'s, v8::Value>, Thrown> {
-    let Fetched { status, reason, url, redirected, body } = response;
+    let Fetched { status, reason, url, redirected, body, socket } = response;
     let stream = body.and_then(|body| {
         let state = State::of(scope);
         let mut invocations = state.invocations.borrow_mut();
@@ -227,7 +246,7 @@ pub(super) fn head<'s>(
     };
     let headers = headers.ok_or_else(out_of_memory)?;
     let list = v8::Array::new_with_elements(scope, &headers);
-    let parts: [v8::Local<'_, v8::Value>; 7] = [
+    let mut parts: Vec<v8::Local<'_, v8::Value>> = vec![
         v8::Integer::new(scope, status.into()).into(),
         from_octets(scope, &reason).ok_or_else(out_of_memory)?.into(),
         from_octets(scope, url.as_bytes()).ok_or_else(out_of_memory)?.into(),
@@ -236,6 +255,14 @@ pub(super) fn head<'s>(
         owner,
         number,
     ];
+    if let Some((wire, role)) = socket {
+        let state = State::of(scope);
+        let mut invocations = state.invocations.borrow_mut();
+        let ended = || Thrown::type_error("The invocation has ended");
+        let number = invocations.get_mut(invocation).ok_or_else(ended)?.sockets.add(wire, role);
+        parts.push(v8::Number::new(scope, invocation.to_number()).into());
+        parts.push(v8::Number::new(scope, number.to_number()).into());
+    }
     Ok(plain_array(scope, &parts))
 }
 

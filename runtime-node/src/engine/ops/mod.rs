@@ -31,6 +31,7 @@ mod timers;
 mod url;
 mod urlpattern;
 pub(super) mod wasm;
+mod websocket;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -3,20 +3,25 @@
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::header::{CONTENT_LENGTH, HOST};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 use tenon_proto::runtime::Header;
+use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::fetch::{self, Fetched};
 use super::promise::{Thrown, promise};
-use crate::egress::{Outgoing, Request};
+use crate::egress::{EgressError, Outgoing, Request};
 use crate::engine::FetchRequest;
 use crate::engine::invocation::InvocationId;
 use crate::engine::outbound::{Outbound, breakable};
+use crate::engine::pipe;
 use crate::engine::services::{Answered, Call, Origin};
+use crate::engine::sockets::link::Wire;
 use crate::engine::state::State;
-use crate::engine::streams::{Body, Broken};
-use crate::engine::string::{from_name, from_octets};
+use crate::engine::streams::{Body, Broken, ByteStream};
+use crate::engine::string::from_headers;
+use crate::handshake::{self, Key, Unanswered};
 
 /// Where a call fails, as `fetch.js` says it.
 const STAGE: &str = "service";
@@ -32,11 +37,12 @@ pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
     let Some(callee) = state.revision.services.values().nth(place).cloned() else {
         return Thrown::type_error("There is no such binding").throw(scope);
     };
-    let request = match fetch::request(scope, &args) {
+    let mut request = match fetch::request(scope, &args) {
         Ok(request) => request,
         Err(thrown) => return thrown.throw(scope),
     };
     let url = request.url.to_string();
+    let asked = Asked::by(&mut request);
     let outbound = Outbound::of(scope);
     let number = args.get(0).uint32_value(scope).unwrap_or_default();
     let abortee = (number != 0).then(|| outbound.aborts.enter(number));
@@ -58,16 +64,60 @@ pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
     promise(scope, rv, work, move |scope, (called, abortee)| match called {
         None => Ok(v8::null(scope).into()),
         Some(Err(failure)) => fetch::failure(scope, STAGE, &told(&failure)),
+        Some(Ok(Answered { status: 101, headers, body })) => match asked.map(|asked| asked.answered(&headers, body)) {
+            Some(Ok(wire)) => {
+                let socket = Some((wire, Role::Client));
+                let answered =
+                    Fetched { status: 101, reason: Bytes::new(), url: &url, redirected: false, body: None, socket };
+                let strings = strings(scope, &headers);
+                fetch::head(scope, invocation, answered, strings)
+            }
+            Some(Err(why)) => fetch::failure(scope, STAGE, &why.to_string()),
+            None => fetch::failure(scope, STAGE, "it has answered with a WebSocket that was not asked for"),
+        },
         Some(Ok(Answered { status, headers, body })) => {
             let body = body.map(|body| Body::Stream(breakable(body, abortee)));
-            let answered = Fetched { status, reason: Bytes::new(), url: &url, redirected: false, body };
-            let strings = headers.iter().flat_map(|Header { name, value }| {
-                [from_name(scope, name).map(v8::Local::from), from_octets(scope, value).map(v8::Local::from)]
-            });
-            let strings = strings.collect();
+            let answered = Fetched { status, reason: Bytes::new(), url: &url, redirected: false, body, socket: None };
+            let strings = strings(scope, &headers);
             fetch::head(scope, invocation, answered, strings)
         }
     });
+}
+
+fn strings<'s>(scope: &v8::PinScope<'s, '_>, headers: &[Header]) -> Option<Vec<v8::Local<'s, v8::Value>>> {
+    from_headers(scope, headers.iter().map(|header| (header.name.as_str(), &header.value[..])))
+}
+
+/// A WebSocket that the other Worker is asked for: the same as a client's, of which this isolate has the other end.
+struct Asked {
+    key: Key,
+    headers: HeaderMap,
+    outgoing: pipe::Writer,
+}
+
+impl Asked {
+    /// Makes of a request that asks for one what is sent.
+    fn by(request: &mut Request) -> Option<Self> {
+        if !handshake::is_asked(&request.method, &request.headers) {
+            return None;
+        }
+        let key = Key::new();
+        key.ask(&mut request.headers);
+        let (outgoing, reader) = pipe::pipe();
+        let bytes = reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
+        request.body = Outgoing::Stream { bytes: bytes.boxed_local(), length: None };
+        Some(Self { key, headers: request.headers.clone(), outgoing })
+    }
+
+    fn answered(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, Unanswered> {
+        let pair = |header: &Header| {
+            Some((HeaderName::try_from(&header.name).ok()?, HeaderValue::from_maybe_shared(header.value.clone()).ok()?))
+        };
+        let headers: HeaderMap = headers.iter().filter_map(pair).collect();
+        self.key.is_answered(&self.headers, &headers)?;
+        let incoming = body.unwrap_or_else(|| futures::stream::empty().boxed_local());
+        Ok(Wire::of_streams(incoming, self.outgoing))
+    }
 }
 
 /// # Errors

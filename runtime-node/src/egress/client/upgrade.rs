@@ -1,0 +1,127 @@
+//! A request that becomes a WebSocket: over a connection of its own, in HTTP/1.1, which is how every server knows them.
+
+use std::any::Any;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{StatusCode, header};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use prometheus::IntCounter;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::super::connection::{Counted, WINDOW};
+use super::super::message::{Outgoing, Request, Response, Sending, UploadFailure};
+use super::super::seats::Open;
+use super::super::{EgressError, error};
+use super::{Account, Client, Held, Hop, complete};
+use crate::handshake::{self, Key};
+
+/// What a server says that is asked for a WebSocket.
+pub struct Opened {
+    pub response: Response,
+    /// `None` where it is an answer like any other.
+    pub tunnel: Option<Tunnel>,
+}
+
+/// The bytes of a connection that is no longer HTTP's.
+pub struct Tunnel {
+    io: TokioIo<Upgraded>,
+    sent: IntCounter,
+    received: IntCounter,
+    _open: Open,
+    _memory: Box<dyn Any>,
+    _counted: Counted,
+}
+
+impl Client {
+    /// Asks an origin for a WebSocket. A redirect is an answer like any other, and not followed.
+    ///
+    /// # Errors
+    /// When it may not be asked, there is no response, or it agrees to what it was not asked for.
+    pub async fn upgrade(&self, account: &Account, request: Request) -> Result<Opened, EgressError> {
+        let opened = self.open_tunnel(account, request).await;
+        self.metrics.ended(opened.as_ref().err().map(EgressError::stage));
+        opened
+    }
+
+    async fn open_tunnel(&self, account: &Account, request: Request) -> Result<Opened, EgressError> {
+        let Request { method, url, mut headers, .. } = request;
+        complete(&mut headers);
+        let key = Key::new();
+        key.ask(&mut headers);
+        headers.insert(header::CONNECTION, http::HeaderValue::from_static("upgrade"));
+        account.ledger.subrequest().map_err(EgressError::Subrequests)?;
+        let hop = Hop { account, method: &method, url: &url, headers: &headers };
+        let origin = hop.origin()?;
+        let seat = self.seats.take(account.worker.as_str(), &origin.tenant).await;
+        let stream = self.reach.to(&origin).await?;
+        let mut tls = (*self.tls(&origin.tenant)).clone();
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let mut sender = origin.greet_for_upgrade(stream, Arc::new(tls), &self.metrics.open).await?;
+        let body = Sending::new(Outgoing::Empty, self.metrics.sent.clone(), UploadFailure::default());
+        let asked = sender.request(&method, &url, &headers, body);
+        let asked = asked.ok_or_else(|| EgressError::Request("its URL is too long for HTTP".to_owned()))?;
+        let answered = sender.send(asked).await.map_err(|unsent| origin.exchange_failed(&unsent.into_error()))?;
+        let open = seat.open()?;
+        let memory = account.ledger.hold(WINDOW).ok_or(EgressError::Memory)?;
+        if answered.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let held = Held { _lease: None, _open: open, _memory: memory };
+            return Ok(Opened { response: self.answer(&hop, answered, held, false), tunnel: None });
+        }
+        let wrong = |why: String| EgressError::Exchange { host: origin.host(), why };
+        handshake::upgrades(answered.headers())
+            .and_then(|()| key.is_answered(&headers, answered.headers()))
+            .map_err(|why| wrong(why.to_string()))?;
+        let mut answered = answered;
+        let upgraded = hyper::upgrade::on(&mut answered).await.map_err(|source| wrong(error::root_cause(&source)))?;
+        let (mut head, _) = answered.into_parts();
+        head.headers.remove(header::SEC_WEBSOCKET_ACCEPT);
+        let response = Response {
+            status: head.status,
+            reason: "Switching Protocols".to_owned(),
+            headers: head.headers,
+            url: url.clone(),
+            redirected: false,
+            body: None,
+        };
+        let tunnel = Tunnel {
+            io: TokioIo::new(upgraded),
+            sent: self.metrics.sent.clone(),
+            received: self.metrics.received.clone(),
+            _open: open,
+            _memory: memory,
+            _counted: Counted::among(&self.metrics.open),
+        };
+        Ok(Opened { response, tunnel: Some(tunnel) })
+    }
+}
+
+impl AsyncRead for Tunnel {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+        self.received.inc_by((buffer.filled().len() - before) as u64);
+        read
+    }
+}
+
+impl AsyncWrite for Tunnel {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.sent.inc_by(bytes as u64);
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,216 @@
+//! The bytes beneath a socket: a connection to an origin, or the two streams that lead to a client or to another Worker.
+//!
+//! ```text
+//!  Wire ─► pieces ─► Splitter ─► Link::poll_read ─► the protocol's library
+//!                       └─► counted against the isolate's memory: where there is none, nothing more is read
+//!  Wire ◄────────────────────── Link::poll_write ◄─┘
+//! ```
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use futures::future::LocalBoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_util::io::poll_read_buf;
+
+use super::split::{FRAGMENT, Splitter};
+use crate::egress::Tunnel;
+use crate::engine::heap::{BufferBudget, Charge};
+use crate::engine::pipe::{self, Gone};
+use crate::engine::streams::ByteStream;
+
+/// Where the bytes come from and go to.
+pub(in crate::engine) enum Wire {
+    Streams {
+        /// `None` once it has ended.
+        incoming: Option<ByteStream>,
+        /// `None` once it has been closed.
+        outgoing: Option<pipe::Writer>,
+        /// Until there is room to write more.
+        room: Option<LocalBoxFuture<'static, Result<(), Gone>>>,
+    },
+    Tunnel(Tunnel),
+}
+
+impl Wire {
+    pub(in crate::engine) fn of_streams(incoming: ByteStream, outgoing: pipe::Writer) -> Self {
+        Self::Streams { incoming: Some(incoming), outgoing: Some(outgoing), room: None }
+    }
+
+    /// What comes next: nothing at the end.
+    pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        match self {
+            Self::Streams { incoming, .. } => loop {
+                let Some(stream) = incoming else { return Poll::Ready(Ok(Bytes::new())) };
+                match ready!(stream.poll_next_unpin(cx)) {
+                    Some(Ok(piece)) if piece.is_empty() => {}
+                    Some(Ok(piece)) => return Poll::Ready(Ok(piece)),
+                    Some(Err(broken)) => {
+                        *incoming = None;
+                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionReset, broken.to_string())));
+                    }
+                    None => *incoming = None,
+                }
+            },
+            Self::Tunnel(tunnel) => {
+                let mut piece = BytesMut::with_capacity(FRAGMENT);
+                ready!(poll_read_buf(Pin::new(tunnel), cx, &mut piece))?;
+                Poll::Ready(Ok(piece.freeze()))
+            }
+        }
+    }
+
+    pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        match self {
+            Self::Streams { outgoing, room, .. } => {
+                if let Some(waiting) = room {
+                    ready!(waiting.as_mut().poll(cx)).map_err(|_| gone())?;
+                    *room = None;
+                }
+                let writer = outgoing.as_ref().ok_or_else(gone)?;
+                let piece = &bytes[..bytes.len().min(FRAGMENT)];
+                if !writer.write(Bytes::copy_from_slice(piece)).map_err(|_| gone())? {
+                    *room = Some(Box::pin(writer.room()));
+                }
+                Poll::Ready(Ok(piece.len()))
+            }
+            Self::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, bytes),
+        }
+    }
+
+    /// Says Close as a server does, if the network takes it at once.
+    pub(super) fn say_close(&mut self, code: CloseCode) {
+        let mut bytes = Vec::new();
+        let frame = Frame::close(Some(CloseFrame { code, reason: "".into() }));
+        frame.format(&mut bytes).expect("a vector takes what is written");
+        let _ = self.poll_write(&mut Context::from_waker(Waker::noop()), &bytes);
+    }
+
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            // What is in a pipe is its reader's.
+            Self::Streams { .. } => Poll::Ready(Ok(())),
+            Self::Tunnel(tunnel) => Pin::new(tunnel).poll_flush(cx),
+        }
+    }
+
+    pub(super) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Streams { outgoing, .. } => {
+                outgoing.take().into_iter().for_each(pipe::Writer::close);
+                Poll::Ready(Ok(()))
+            }
+            Self::Tunnel(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
+        }
+    }
+}
+
+impl Drop for Wire {
+    /// However a socket ends, what leads to the other side has an end like any other: what went wrong is said within.
+    fn drop(&mut self) {
+        if let Self::Streams { outgoing, .. } = self {
+            outgoing.take().into_iter().for_each(pipe::Writer::close);
+        }
+    }
+}
+
+/// What is beneath the protocol.
+pub(super) struct Link {
+    wire: Wire,
+    splitter: Splitter,
+    /// What has come and not been looked at.
+    piece: Bytes,
+    budget: Arc<BufferBudget>,
+    /// For the message that is coming.
+    held: Option<Charge>,
+    /// Bytes of it that there was no memory for.
+    short: usize,
+    longest: usize,
+}
+
+impl Link {
+    /// # Arguments
+    /// * `longest` - how many bytes a message may have.
+    pub(super) fn new(wire: Wire, budget: Arc<BufferBudget>, longest: usize) -> Self {
+        Self { wire, splitter: Splitter::default(), piece: Bytes::new(), budget, held: None, short: 0, longest }
+    }
+
+    /// How many bytes more the message that is coming needs before it can go on; 0 if it can.
+    pub(super) fn short(&self) -> usize {
+        self.short
+    }
+
+    /// The memory that was short may be there now. Whether it is.
+    pub(super) fn try_again(&mut self) -> bool {
+        let short = std::mem::take(&mut self.short);
+        self.hold(short);
+        self.short == 0
+    }
+
+    /// The message has come, and is counted elsewhere.
+    pub(super) fn let_go(&mut self) {
+        self.held = None;
+    }
+
+    fn hold(&mut self, more: usize) {
+        let granted = match &mut self.held {
+            Some(held) => held.grow(more),
+            None => {
+                self.held = self.budget.charge_quietly(more);
+                self.held.is_some()
+            }
+        };
+        if !granted {
+            self.short += more;
+        }
+    }
+}
+
+impl AsyncRead for Link {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let link = &mut *self;
+        // A flood of what keeps the library busy is not to keep the thread from all others.
+        let coop = ready!(tokio::task::coop::poll_proceed(cx));
+        while link.short == 0 {
+            let before = buffer.filled().len();
+            link.splitter.pass(&mut link.piece, buffer, link.longest);
+            let counted = link.splitter.counted();
+            if counted > 0 {
+                link.hold(counted);
+            }
+            if buffer.filled().len() > before {
+                coop.made_progress();
+                return Poll::Ready(Ok(()));
+            }
+            link.piece = ready!(link.wire.poll_piece(cx))?;
+            if link.piece.is_empty() {
+                coop.made_progress();
+                return Poll::Ready(Ok(()));
+            }
+        }
+        // Whoever polls looks at `short`.
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.wire.poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.wire.poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.wire.poll_shutdown(cx)
+    }
+}

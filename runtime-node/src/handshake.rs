@@ -1,0 +1,171 @@
+//! The opening handshake of a WebSocket (RFC 6455 §4): the key that a client sends, and what shows that whoever answers has
+//! understood it. The same for a client at the router's end, an origin and another Worker. Pure, but for keys that are made.
+
+use aws_lc_rs::digest;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Method};
+
+/// The only version there is.
+pub const VERSION: HeaderValue = HeaderValue::from_static("13");
+
+/// The protocol's name.
+pub const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
+
+/// RFC 6455 §1.3.
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// What a client is answered by, so that no answer is taken for one that was kept from before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key(String);
+
+/// Why an answer is not the beginning of a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    #[error("the answer's Sec-WebSocket-Accept is not that of the key")]
+    Accept,
+    #[error("the answer says neither \"upgrade: websocket\" nor \"connection: upgrade\"")]
+    Upgrade,
+    #[error("the answer chooses a subprotocol that was not offered")]
+    Protocol,
+    #[error("the answer has extensions, and none was offered")]
+    Extensions,
+}
+
+impl Key {
+    /// One that was never used.
+    #[expect(clippy::new_without_default, reason = "no two are alike")]
+    pub fn new() -> Self {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the system has randomness");
+        Self(BASE64_STANDARD.encode(bytes))
+    }
+
+    /// As a client has sent it. `None` when it is not 16 bytes in base64.
+    pub fn read(value: &[u8]) -> Option<Self> {
+        let bytes = BASE64_STANDARD.decode(value).ok().filter(|bytes| bytes.len() == 16)?;
+        Some(Self(BASE64_STANDARD.encode(bytes)))
+    }
+
+    /// The server's answer to it.
+    pub fn accept(&self) -> String {
+        let text = [self.0.as_bytes(), GUID].concat();
+        BASE64_STANDARD.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &text))
+    }
+
+    /// Makes of the headers of a request those of one that asks for a WebSocket by this key. What else there is to be agreed
+    /// on is the Worker's to say, but for extensions, of which we have none.
+    pub fn ask(&self, headers: &mut HeaderMap) {
+        headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
+        headers.insert(header::UPGRADE, WEBSOCKET);
+        headers.insert(header::SEC_WEBSOCKET_VERSION, VERSION);
+        let key = HeaderValue::from_str(&self.0).expect("base64 is a header's value");
+        headers.insert(header::SEC_WEBSOCKET_KEY, key);
+    }
+
+    /// Whether a server that answers with status 101 has agreed to what was asked (RFC 6455 §4.1), as far as that is not
+    /// about the connection.
+    ///
+    /// # Errors
+    /// When it has not.
+    pub fn is_answered(&self, asked: &HeaderMap, answered: &HeaderMap) -> Result<(), Unanswered> {
+        if answered.get(header::SEC_WEBSOCKET_ACCEPT).is_none_or(|accept| accept.as_bytes() != self.accept().as_bytes())
+        {
+            return Err(Unanswered::Accept);
+        }
+        if answered.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
+            return Err(Unanswered::Extensions);
+        }
+        let offered =
+            |chosen: &[u8]| members(asked, &header::SEC_WEBSOCKET_PROTOCOL).any(|offered| offered.as_bytes() == chosen);
+        let mut chosen = answered.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+        match (chosen.next(), chosen.next()) {
+            (None, _) => Ok(()),
+            (Some(chosen), None) if offered(chosen.as_bytes()) => Ok(()),
+            _ => Err(Unanswered::Protocol),
+        }
+    }
+}
+
+/// Whether a request asks for a WebSocket.
+pub fn is_asked(method: &Method, headers: &HeaderMap) -> bool {
+    *method == Method::GET && lists(headers, &header::UPGRADE, "websocket")
+}
+
+/// Whether a connection becomes a WebSocket with this answer.
+///
+/// # Errors
+/// When it does not.
+pub fn upgrades(headers: &HeaderMap) -> Result<(), Unanswered> {
+    let both = lists(headers, &header::UPGRADE, "websocket") && lists(headers, &header::CONNECTION, "upgrade");
+    if both { Ok(()) } else { Err(Unanswered::Upgrade) }
+}
+
+fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
+    members(headers, name).any(|member| member.eq_ignore_ascii_case(wanted))
+}
+
+/// The members of a header that is a list.
+fn members<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|member| !member.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    /// The standard's own example.
+    fn example() -> Key {
+        Key::read(b"dGhlIHNhbXBsZSBub25jZQ==").unwrap()
+    }
+
+    const ACCEPT: (&str, &str) = ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+
+    #[test]
+    fn a_key_is_answered_as_in_the_standard() {
+        assert_eq!(example().accept(), ACCEPT.1);
+        let asked = headers(&[("sec-websocket-protocol", "chat, superchat")]);
+        assert_eq!(example().is_answered(&asked, &headers(&[ACCEPT])), Ok(()));
+        assert_eq!(example().is_answered(&asked, &headers(&[ACCEPT, ("sec-websocket-protocol", "superchat")])), Ok(()));
+    }
+
+    #[test]
+    fn an_answer_that_agrees_to_what_was_not_asked_is_none() {
+        let asked = headers(&[("sec-websocket-protocol", "chat")]);
+        for (more, why) in [
+            (("sec-websocket-protocol", "Chat"), Unanswered::Protocol),
+            (("sec-websocket-protocol", "chat, chat"), Unanswered::Protocol),
+            (("sec-websocket-extensions", "permessage-deflate"), Unanswered::Extensions),
+        ] {
+            assert_eq!(example().is_answered(&asked, &headers(&[ACCEPT, more])), Err(why), "{more:?}");
+        }
+        assert_eq!(Key::new().is_answered(&asked, &headers(&[ACCEPT])), Err(Unanswered::Accept));
+        assert_eq!(example().is_answered(&asked, &HeaderMap::new()), Err(Unanswered::Accept));
+    }
+
+    #[test]
+    fn a_key_has_sixteen_bytes() {
+        assert!(Key::read(Key::new().0.as_bytes()).is_some());
+        for wrong in ["", "dGhlIHNhbXBsZQ==", "dGhlIHNhbXBsZSBub25jZSE=", "not base64 at all!!!"] {
+            assert_eq!(Key::read(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_upgrade_is_asked_for_and_agreed_to_in_any_case_and_among_others() {
+        let asks = headers(&[("upgrade", "h2c, WebSocket")]);
+        assert!(is_asked(&Method::GET, &asks));
+        assert!(!is_asked(&Method::POST, &asks));
+        assert_eq!(upgrades(&headers(&[("upgrade", "WEBSOCKET"), ("connection", "keep-alive, Upgrade")])), Ok(()));
+        assert_eq!(upgrades(&headers(&[("upgrade", "websocket")])), Err(Unanswered::Upgrade));
+    }
+}

@@ -1,0 +1,125 @@
+// WebSocketPair, as Cloudflare's Workers have it: two sockets, of which each hears what the other says. One is accepted, and a
+// request is answered with the other; or both are accepted, and talk within the isolate.
+//
+//   one.send() ─► the other's queue ─► accepted: a turn for each ─► message
+//                        └─► answered with: the native socket, which from then on is the first one's own end
+(function (internal) {
+  "use strict";
+
+  const { ObjectDefineProperty, RangeError, Uint8Array } = internal.primordials;
+  const { expose, isObject } = internal.webidl;
+  const { ops } = internal;
+
+  internal.webSocketPairs = internal.later(["WebSocketPair"], () => {
+    const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, hear, make, newEnd } = internal.webSockets();
+    const NO_CODE = 1005;
+
+    // ---- What the ends of a pair say to each other: {data}, or {code, reason} as the last
+
+    function post(end, message) {
+      if (!end.started) {
+        if (end.last === null) end.first = message;
+        else end.last.next = message;
+        end.last = message;
+      } else if (!arm(end, message)) {
+        throw new RangeError("WebSocket: the invocation has ended, or has too much under way");
+      }
+    }
+
+    const arm = (end, message) => ops.taskStart(() => receive(end, message));
+
+    function receive(end, message) {
+      const { socket } = end;
+      const { data } = message;
+      if (typeof data === "string") return hear(socket, TEXT, data);
+      if (data !== null) return hear(socket, BINARY, data);
+      const { code, reason, isAnswer } = message;
+      const { peer } = end;
+      hear(socket, IS_CLOSING);
+      // Answered at once, as over a network.
+      if (!isAnswer && peer !== null && peer.started) arm(peer, { __proto__: null, data: null, code, reason, isAnswer: true, next: null });
+      hear(socket, CLOSED, code, reason, true, false, 0);
+    }
+
+    // One end is accepted: what was said to it comes now.
+    function start(end) {
+      let message = end.first;
+      end.first = end.last = null;
+      for (; message !== null; message = message.next) arm(end, message);
+    }
+
+    function say(end, data) {
+      const copy = typeof data === "string" ? data : new Uint8Array(data);
+      if (end.peer !== null) post(end.peer, { __proto__: null, data: copy, code: 0, reason: "", isAnswer: false, next: null });
+    }
+
+    function sayLast(end, code, reason) {
+      if (end.peer === null) return;
+      post(end.peer, { __proto__: null, data: null, code: code === 0 ? NO_CODE : code, reason, isAnswer: false, next: null });
+    }
+
+    // A request is answered with one end: the other one has the native socket.
+    function couple(answered, owner, number) {
+      const { peer } = answered;
+      answered.peer = peer.peer = null;
+      let message = answered.first;
+      answered.first = answered.last = null;
+      peer.owner = owner;
+      peer.number = number;
+      for (; message !== null; message = message.next) {
+        if (message.data !== null) ops.socketSend(owner, number, message.data);
+        else ops.socketClose(owner, number, message.code === NO_CODE ? 0 : message.code, message.reason);
+      }
+      if (peer.started) {
+        const { socket } = peer;
+        const heard = (kind, a, b, c, d, e) => hear(socket, kind, a, b, c, d, e);
+        if (!ops.socketAccept(owner, number, heard)) fail(peer);
+      }
+    }
+
+    const fail = (end) => ops.taskStart(() => hear(end.socket, CLOSED, ABNORMAL, "", false, true, 0));
+
+    // Answers an invocation's request with a socket.
+    function respond(id, list, socket) {
+      const end = handOut(socket);
+      if (end.owner !== 0) {
+        ops.socketSplice(id, list, end.owner, end.number);
+        return;
+      }
+      const { peer } = end;
+      const number = ops.socketServe(id, list);
+      // The client has been told what was wrong with its request.
+      if (number === 0) fail(peer);
+      else couple(end, id, number);
+    }
+
+    // ---- The interface
+
+    let isPair;
+
+    class WebSocketPair {
+      #sockets;
+
+      static {
+        isPair = (value) => isObject(value) && #sockets in value;
+      }
+
+      constructor() {
+        const first = newEnd(0, 0);
+        const second = newEnd(0, 0);
+        first.peer = second;
+        second.peer = first;
+        this.#sockets = 2;
+        const own = (name, end) => {
+          const value = make(end);
+          ObjectDefineProperty(this, name, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+        };
+        own("0", first);
+        own("1", second);
+      }
+    }
+    expose(WebSocketPair);
+    internal.describeBy("WebSocketPair", isPair, (pair) => ["0", pair[0], "1", pair[1]]);
+    return { __proto__: null, WebSocketPair, respond, say, sayLast, start };
+  });
+})

@@ -1,0 +1,359 @@
+// WebSocket and CloseEvent (WebSockets §3, §4), and what Cloudflare's Workers add: sockets that are accepted.
+//
+//   new WebSocket(url)               connecting ─► open: its binaryType is "blob", and its close() takes the standard's codes
+//   WebSocketPair, response.webSocket    open, and silent until accept(): "arraybuffer", and all codes that a server may say
+//
+// A socket has an end, of which there are two kinds: a native socket {owner, number} (`engine/sockets.rs`), an operation of the
+// invocation `owner`; or one half of a pair in this isolate (`websocket-pair.js`), which says what it has to say to its peer.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayPrototypeIncludes, ArrayPrototypeJoin, PromisePrototypeThen, RegExpPrototypeExec, StringPrototypeIndexOf,
+    StringPrototypeSlice, SymbolIterator, TypeError, TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength,
+  } = internal.primordials;
+  const { DOMString, USVString, bufferSource, clamped, dictionary, expose, isObject, needs, sequence, unsigned } =
+    internal.webidl;
+  const { ops } = internal;
+
+  internal.webSockets = internal.later(["CloseEvent", "WebSocket"], () => {
+    const { Event, EventTarget, deliver, eventHandler } = internal.events();
+    const { abort, newSignal } = internal.abort();
+    const { newMessage } = internal.messageEvents();
+    const { bytesOf, isBlob, newBlob } = internal.blobs();
+    const { DOMException } = internal.exceptions();
+    const { lookup } = internal.headers;
+
+    const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
+    // What is heard of a native socket (`engine/sockets/attend.rs`).
+    const TEXT = 0, BINARY = 1, IS_CLOSING = 2;
+    const ABNORMAL = 1006;
+    // In bytes (RFC 6455 §5.5).
+    const LONGEST_REASON = 123;
+    const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+    const WS = /^wss?:/;
+    const HTTP = /^http(s?:)/;
+    const ORIGIN = /^[^/]*\/\/[^/?#]*/;
+    const KEY = { __proto__: null };
+
+    let isCloseEvent;
+
+    class CloseEvent extends Event {
+      #wasClean;
+      #code;
+      #reason;
+      static {
+        isCloseEvent = (value) => isObject(value) && #reason in value;
+      }
+      constructor(type, options = undefined) {
+        needs(arguments.length, 1, "CloseEvent");
+        super(type, options);
+        const { code, reason, wasClean } = dictionary(options, "CloseEvent");
+        this.#code = unsigned(code, 16);
+        this.#reason = reason === undefined ? "" : USVString(reason);
+        this.#wasClean = !!wasClean;
+      }
+      get wasClean() {
+        return this.#wasClean;
+      }
+      get code() {
+        return this.#code;
+      }
+      get reason() {
+        return this.#reason;
+      }
+    }
+    expose(CloseEvent);
+    internal.describe("CloseEvent", isCloseEvent, CloseEvent, ["code", "reason", "wasClean"]);
+
+    // ---- Ends
+
+    // `peer` and the queue from `first` to `last` are a pair's; `owner` is 0 where there is no native socket.
+    const newEnd = (owner, number) => ({
+      __proto__: null, socket: null, owner, number, peer: null, first: null, last: null, started: false,
+    });
+
+    function start(end) {
+      if (end.started) return;
+      end.started = true;
+      if (end.owner === 0) return internal.webSocketPairs().start(end);
+      const { socket } = end;
+      const heard = (kind, a, b, c, d, e) => hear(socket, kind, a, b, c, d, e);
+      if (!ops.socketAccept(end.owner, end.number, heard)) hear(socket, CLOSED, ABNORMAL, "", false, true, 0);
+    }
+
+    function say(end, data) {
+      if (end.owner === 0) internal.webSocketPairs().say(end, data);
+      else ops.socketSend(end.owner, end.number, data);
+    }
+
+    function sayLast(end, code, reason) {
+      if (end.owner === 0) internal.webSocketPairs().sayLast(end, code, reason);
+      else ops.socketClose(end.owner, end.number, code, reason);
+    }
+
+    // ---- Arguments
+
+    function urlFrom(value) {
+      const input = USVString(value);
+      let href = internal.parseUrl(input);
+      const web = href === null ? null : RegExpPrototypeExec(HTTP, href);
+      if (web !== null) href = `ws${web[1]}${StringPrototypeSlice(href, web[0].length)}`;
+      if (href === null || RegExpPrototypeExec(WS, href) === null) {
+        throw new DOMException(`WebSocket: '${input}' is not an absolute URL of ws:, wss:, http: or https:`, "SyntaxError");
+      }
+      if (StringPrototypeIndexOf(href, "#") >= 0) {
+        throw new DOMException("WebSocket: the URL must not have a fragment", "SyntaxError");
+      }
+      return href;
+    }
+
+    function protocolsFrom(value) {
+      const list = isObject(value) && value[SymbolIterator] !== undefined && value[SymbolIterator] !== null
+        ? sequence(value, DOMString, "WebSocket: protocols") : [DOMString(value)];
+      return list;
+    }
+
+    function checkProtocols(list) {
+      for (let i = 0; i < list.length; i++) {
+        if (RegExpPrototypeExec(TOKEN, list[i]) === null || ArrayPrototypeIncludes(list, list[i], i + 1)) {
+          throw new DOMException(`WebSocket: the subprotocol '${list[i]}' is not a token, or is there twice`, "SyntaxError");
+        }
+      }
+    }
+
+    // Those that may be in a Close (RFC 6455 §7.4): what the standard lets a page say, and what a server may.
+    const isPageCode = (code) => code === 1000 || (code >= 3000 && code <= 4999);
+    const isServerCode = (code) =>
+      isPageCode(code) || (code >= 1001 && code <= 1003) || (code >= 1007 && code <= 1014);
+
+    // ---- The interface
+
+    let isWebSocket;
+    let make; // (end): one that is to be accepted
+    let hear; // (socket, kind, …): an event of its end
+    let handOut; // (socket) → its end, which from now on is somebody else's
+
+    class WebSocket extends EventTarget {
+      #end = null;
+      #url = "";
+      #protocol = "";
+      #state = OPEN;
+      #binaryType = "arraybuffer";
+      #handlers = { __proto__: null, open: null, error: null, close: null, message: null };
+      #isPage = false;
+      #isAccepted = false;
+      #isHandedOut = false;
+      // While it connects.
+      #signal = null;
+      // Bytes that will never be sent.
+      #unsent = 0;
+
+      static {
+        isWebSocket = (value) => isObject(value) && #end in value;
+        make = (end) => new WebSocket(KEY, end);
+        hear = (socket, kind, a, b, c, d, e) => socket.#hear(kind, a, b, c, d, e);
+        handOut = (socket) => {
+          if (socket.#isAccepted || socket.#isPage) {
+            throw new TypeError("A WebSocket that was accepted here cannot be answered with; answer with the other one of the pair");
+          }
+          if (socket.#isHandedOut) throw new TypeError("This WebSocket has been answered with before");
+          socket.#isHandedOut = true;
+          return socket.#end;
+        };
+        const handle = (type) => {
+          eventHandler(WebSocket, type, {
+            get: (socket) => socket.#handlers[type],
+            set: (socket, handler) => {
+              socket.#handlers[type] = handler;
+            },
+          });
+        };
+        handle("open");
+        handle("error");
+        handle("close");
+        handle("message");
+      }
+
+      constructor(url, protocols = undefined) {
+        if (url === KEY) {
+          super();
+          this.#end = protocols;
+          protocols.socket = this;
+          return;
+        }
+        needs(arguments.length, 1, "WebSocket");
+        const input = USVString(url);
+        const list = protocols === undefined ? [] : protocolsFrom(protocols);
+        const href = urlFrom(input);
+        checkProtocols(list);
+        super();
+        this.#url = href;
+        this.#state = CONNECTING;
+        this.#binaryType = "blob";
+        this.#isPage = this.#isAccepted = true;
+        this.#end = newEnd(0, 0);
+        this.#end.socket = this;
+        this.#connect(list);
+      }
+
+      get url() {
+        return this.#url;
+      }
+      get readyState() {
+        const end = this.#end;
+        // Its invocation may have ended, and with it the connection, without a turn to say so.
+        if (end.owner !== 0 && end.started && this.#state !== CLOSED && ops.socketBuffered(end.owner, end.number) < 0) {
+          this.#state = CLOSED;
+        }
+        return this.#state;
+      }
+      get bufferedAmount() {
+        const end = this.#end;
+        const buffered = end.owner === 0 ? 0 : ops.socketBuffered(end.owner, end.number);
+        return this.#unsent + (buffered < 0 ? 0 : buffered);
+      }
+      get extensions() {
+        this.#end; // the brand
+        return "";
+      }
+      get protocol() {
+        return this.#protocol;
+      }
+      get binaryType() {
+        return this.#binaryType;
+      }
+      set binaryType(value) {
+        this.#end; // the brand
+        const type = DOMString(value);
+        if (type === "blob" || type === "arraybuffer") this.#binaryType = type;
+      }
+
+      // Options of Cloudflare's are passed over: a Close is always answered at once.
+      accept() {
+        const end = this.#end;
+        if (this.#isHandedOut) throw new TypeError("WebSocket.accept: a request has been answered with this end; accept the other one");
+        if (this.#isAccepted) throw new TypeError("WebSocket.accept: it is accepted already");
+        this.#isAccepted = true;
+        start(end);
+      }
+
+      send(data) {
+        const end = this.#end;
+        needs(arguments.length, 1, "WebSocket.send");
+        let message = data;
+        if (isObject(data)) message = isBlob(data) ? bytesOf(data) : bufferSource(data);
+        if (typeof message !== "object" || message === null) message = USVString(data);
+        if (this.#state === CONNECTING) {
+          throw new DOMException("WebSocket.send: it is not open yet; wait for its open event", "InvalidStateError");
+        }
+        this.#needsAcceptance("send");
+        if (this.#state === OPEN) say(end, message);
+        else this.#unsent += typeof message === "string" ? ops.utf8Length(message) : TypedArrayPrototypeGetByteLength(message);
+      }
+
+      close(code = undefined, reason = undefined) {
+        const end = this.#end;
+        let number = 0;
+        if (code !== undefined) {
+          const whole = clamped(code);
+          number = whole < 0 ? 0 : whole > 65_535 ? 65_535 : whole;
+        }
+        const why = reason === undefined ? "" : USVString(reason);
+        if (code !== undefined && !(this.#isPage ? isPageCode : isServerCode)(number)) {
+          const allowed = this.#isPage ? "1000 or 3000 to 4999" : "1000 to 1003, 1007 to 1014 or 3000 to 4999";
+          throw new DOMException(`WebSocket.close: the code ${number} is not ${allowed}`, "InvalidAccessError");
+        }
+        if (ops.utf8Length(why) > LONGEST_REASON) {
+          throw new DOMException(`WebSocket.close: the reason is longer than ${LONGEST_REASON} bytes`, "SyntaxError");
+        }
+        if (this.#state === CONNECTING) {
+          this.#state = CLOSING;
+          abort(this.#signal, undefined);
+          return;
+        }
+        this.#needsAcceptance("close");
+        if (this.#state !== OPEN) return;
+        this.#state = CLOSING;
+        sayLast(end, number === 0 && why !== "" ? 1000 : number, why);
+      }
+
+      #needsAcceptance(method) {
+        if (!this.#isAccepted) {
+          throw new TypeError(`WebSocket.${method}: call accept() first${this.#isHandedOut ? ", on the other one of the pair" : ""}`);
+        }
+      }
+
+      #connect(protocols) {
+        this.#signal = newSignal();
+        const id = ops.invocationNow();
+        const isKept = id !== 0 && ops.waitUntil(id);
+        const over = () => {
+          if (isKept) ops.waitOver(id);
+        };
+        PromisePrototypeThen(this.#ask(protocols), over, () => {
+          // A message, or an event, is in a turn of its own.
+          this.#fail();
+          over();
+        });
+      }
+
+      async #ask(protocols) {
+        // What follows is for those who have the object by then.
+        await undefined;
+        const headers = { __proto__: null, upgrade: "websocket" };
+        if (protocols.length > 0) headers["sec-websocket-protocol"] = ArrayPrototypeJoin(protocols, ", ");
+        const init = { __proto__: null, headers, signal: this.#signal, cache: "no-store", redirect: "manual" };
+        const request = internal.requestRecord(`http${StringPrototypeSlice(this.#url, 2)}`, init);
+        const { list, socket } = await internal.fetch().receive(request);
+        const protocol = socket === null ? null : lookup(list, "sec-websocket-protocol") ?? "";
+        if (this.#state !== CONNECTING || socket === null || (protocols.length > 0 && protocol === "")) {
+          if (socket !== null) ops.socketDrop(socket.owner, socket.number);
+          return this.#fail();
+        }
+        this.#protocol = protocol;
+        this.#state = OPEN;
+        this.#end.owner = socket.owner;
+        this.#end.number = socket.number;
+        start(this.#end);
+        if (this.#state === OPEN) deliver(this, new Event("open"));
+      }
+
+      #fail() {
+        this.#hear(CLOSED, ABNORMAL, "", false, true, 0);
+      }
+
+      #hear(kind, a, b, c, d, e) {
+        if (kind === CLOSED) return this.#over(a, b, c, d, e);
+        if (this.#state !== OPEN) return;
+        if (kind === IS_CLOSING) {
+          this.#state = CLOSING;
+          return;
+        }
+        let data = a;
+        if (kind === BINARY) data = this.#binaryType === "blob" ? newBlob(a, "") : TypedArrayPrototypeGetBuffer(a);
+        const origin = this.#url === "" ? "" : RegExpPrototypeExec(ORIGIN, this.#url)[0];
+        deliver(this, newMessage(data, [], origin));
+      }
+
+      #over(code, reason, wasClean, hasFailed, unsent) {
+        if (this.#state === CLOSED) return;
+        this.#state = CLOSED;
+        this.#unsent += unsent;
+        if (hasFailed) deliver(this, new Event("error"));
+        deliver(this, new CloseEvent("close", { __proto__: null, code, reason, wasClean }));
+      }
+    }
+    expose(WebSocket, { __proto__: null, CONNECTING, OPEN, CLOSING, CLOSED });
+    internal.describe("WebSocket", isWebSocket, WebSocket, [
+      "url", "readyState", "protocol", "extensions", "binaryType", "bufferedAmount",
+    ]);
+
+    // What `Response` has of one that comes from elsewhere.
+    const ofLink = ({ owner, number }) => make(newEnd(owner, number));
+    return {
+      __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, IS_CLOSING, ABNORMAL, handOut, hear, isWebSocket, make, newEnd,
+      ofLink,
+    };
+  });
+})
