@@ -203,7 +203,9 @@ fn define_lazies(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::O
         let name: v8::Local<'_, v8::Name> = names.get_index(scope, i)?.try_into().ok()?;
         let nothing = v8::undefined(scope).into();
         let [getting, setting] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
-        let attributes = v8::PropertyAttribute::DONT_ENUM;
+        // As in `bootstrap.js`: an interface's name begins with a capital, and is not enumerable.
+        let is_member = name.to_rust_string_lossy(scope).starts_with(|first: char| first.is_ascii_lowercase());
+        let attributes = if is_member { v8::PropertyAttribute::NONE } else { v8::PropertyAttribute::DONT_ENUM };
         global.set_lazy_data_property_with_data(scope, name, lazy, nothing, attributes, getting, setting)?;
     }
     Some(())

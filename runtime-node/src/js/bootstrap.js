@@ -9,8 +9,8 @@
 //                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map, k)` is
 //                          `map.get(k)`; statics are `ObjectKeys`, `JSONStringify`, …
 //   internal.ops           native functions. None can be called while the snapshot is made.
-//   internal.globals(obj)  defines every own property of `obj` on the global object as the platform does:
-//                          writable, configurable, not enumerable.
+//   internal.globals(obj)  defines every own property of `obj` on the global object as the platform does: all are
+//                          writable and configurable, and enumerable are those that are no interfaces.
 //   internal.later(names, make)
 //                          what few Workers use: `make()` gives an object that has, among others, these names of the
 //                          global object, when the first of them is wanted; returns what gives that object to others.
@@ -93,10 +93,12 @@
   internal.primordials = Object.freeze(primordials);
   internal.hooks = { __proto__: null };
 
+  // An interface's name begins with a capital.
+  const isMember = (name) => name[0] !== name[0].toUpperCase();
   internal.globals = (object) => {
     for (const key of ownKeys(object)) {
       const descriptor = getOwnPropertyDescriptor(object, key);
-      descriptor.enumerable = false;
+      descriptor.enumerable = isMember(key);
       descriptor.configurable = true;
       if ("value" in descriptor) descriptor.writable = true;
       defineProperty(globalThis, key, descriptor);

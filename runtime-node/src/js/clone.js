@@ -82,6 +82,16 @@
       }
     }
 
+    // The clone of what another standard clones; null of anything else.
+    function platform(value) {
+      const { cloners } = internal;
+      for (let i = 0; i < cloners.length; i++) {
+        const clone = cloners[i](value);
+        if (clone !== null) return clone;
+      }
+      return null;
+    }
+
     // In a bound callback what only calls native code could go on after a termination; what loops does not.
     let once = 1;
 
@@ -150,7 +160,7 @@
           }
           case DATE: return new Date(DatePrototypeGetTime(value));
           case REGEXP: return new RegExp(RegExpPrototypeGetSource(value), internal.flagsOf(value));
-          case ERROR: return this.error(value);
+          case ERROR: return platform(value) ?? this.error(value);
           case WRAPPER: return Object(primitiveOf(value));
           case ARRAY_BUFFER: return this.buffer(value);
           case TYPED_ARRAY: {
@@ -174,25 +184,17 @@
       }
 
       plain(value) {
+        if (value === globalThis) refuse("The global object");
         const prototype = ObjectGetPrototypeOf(value);
         if (prototype !== ObjectPrototype && prototype !== null) {
           let verdict = MapPrototypeGet(this.verdicts, prototype);
           if (verdict === undefined) MapPrototypeSet(this.verdicts, prototype, verdict = interfaceOf(prototype));
-          if (verdict !== null) return this.platform(value, verdict);
+          if (verdict !== null) return platform(value) ?? refuse(`An object of the class ${verdict}`);
         }
         const to = {};
         const keys = ObjectKeys(value);
         if (keys.length > 0) this.push(PLAIN, value, to, keys, keys.length);
         return to;
-      }
-
-      platform(value, name) {
-        const { cloners } = internal;
-        for (let i = 0; i < cloners.length; i++) {
-          const clone = cloners[i](value);
-          if (clone !== null) return clone;
-        }
-        return refuse(`An object of the class ${name}`);
       }
 
       buffer(value) {

@@ -1,14 +1,18 @@
-// DOMException (Web IDL §2.8.1): the error whose name, rather than whose class, says what went wrong.
+// DOMException (Web IDL §2.8.1): the error whose name, rather than whose class, says what went wrong. Each is an Error of the
+// language too, which private fields are put upon.
 (function (internal) {
   "use strict";
 
-  const { ErrorCaptureStackTrace, ErrorPrototype, ObjectDefineProperty, ObjectSetPrototypeOf } = internal.primordials;
-  const { DOMString, expose, isObject } = internal.webidl;
+  const {
+    Error, ErrorCaptureStackTrace, ErrorPrototype, ObjectDefineProperty, ObjectSetPrototypeOf, RangeError, ReflectConstruct,
+    ReflectDeleteProperty,
+  } = internal.primordials;
+  const { DOMString, dictionary, expose, finite, isObject } = internal.webidl;
 
   // Until the first is made there is none.
   internal.domExceptionParts = () => null;
 
-  internal.exceptions = internal.later(["DOMException"], () => {
+  internal.exceptions = internal.later(["DOMException", "QuotaExceededError"], () => {
     // Names with a legacy code, in the order of their codes from 1; null where a code has no name any more.
     const NAMES = [
       "IndexSizeError", null, "HierarchyRequestError", "WrongDocumentError", "InvalidCharacterError", null,
@@ -28,56 +32,119 @@
     };
     for (let i = 0; i < NAMES.length; i++) if (NAMES[i] !== null) CODES[NAMES[i]] = i + 1;
 
-    class DOMException {
+    // What puts its own fields upon the object that it is given.
+    const Given = function (object) {
+      return object;
+    };
+    let nameOf, messageOf;
+    class Parts extends Given {
       #message;
       #name;
 
       static {
+        nameOf = (error) => error.#name;
+        messageOf = (error) => error.#message;
         // The name and the message of a DOMException; null for anything else.
         internal.domExceptionParts = (value) =>
           (isObject(value) && #name in value ? { name: value.#name, message: value.#message } : null);
       }
 
+      constructor(error, message, name) {
+        super(error);
+        this.#message = message;
+        this.#name = name;
+      }
+    }
+
+    class DOMException {
       constructor(message = "", options = "Error") {
-        this.#message = DOMString(message);
+        const text = DOMString(message);
+        const error = ReflectConstruct(Error, [text], new.target);
         if (isObject(options)) {
           const { name } = options;
-          this.#name = name === undefined ? "Error" : DOMString(name);
+          new Parts(error, text, name === undefined ? "Error" : DOMString(name));
           if ("cause" in options) {
             const cause = { __proto__: null, value: options.cause, writable: true, configurable: true };
-            ObjectDefineProperty(this, "cause", cause);
+            ObjectDefineProperty(error, "cause", cause);
           }
         } else {
-          this.#name = DOMString(options);
+          new Parts(error, text, DOMString(options));
         }
-        ErrorCaptureStackTrace(this, DOMException);
+        // The stack says a message of its own only, which there must be none of.
+        ErrorCaptureStackTrace(error, new.target);
+        ReflectDeleteProperty(error, "message");
+        return error;
       }
 
       get name() {
-        return this.#name;
+        return nameOf(this);
       }
 
       get message() {
-        return this.#message;
+        return messageOf(this);
       }
 
       get code() {
-        return CODES[this.#name] ?? 0;
+        return CODES[nameOf(this)] ?? 0;
       }
     }
     ObjectSetPrototypeOf(DOMException.prototype, ErrorPrototype);
     expose(DOMException, CONSTANTS);
 
+    // Of what there was to have, and of what was wanted of it; null where that is not said.
+    let quotaOf; // (value) → {quota, requested}; null for anything else
+    class QuotaExceededError extends DOMException {
+      #quota;
+      #requested;
+
+      static {
+        quotaOf = (value) =>
+          (isObject(value) && #quota in value ? { __proto__: null, quota: value.#quota, requested: value.#requested } : null);
+      }
+
+      constructor(message = "", options = undefined) {
+        const text = DOMString(message);
+        const { quota, requested } = dictionary(options, "QuotaExceededError");
+        const amount = (value, what) => {
+          if (value === undefined) return null;
+          const number = finite(value, `QuotaExceededError: ${what}`);
+          if (number < 0) throw new RangeError(`QuotaExceededError: ${what} must not be negative`);
+          return number;
+        };
+        const had = amount(quota, "quota");
+        const wanted = amount(requested, "requested");
+        if (had !== null && wanted !== null && wanted < had) {
+          throw new RangeError("QuotaExceededError: requested must not be less than quota");
+        }
+        super(text, "QuotaExceededError");
+        this.#quota = had;
+        this.#requested = wanted;
+      }
+
+      get quota() {
+        return this.#quota;
+      }
+
+      get requested() {
+        return this.#requested;
+      }
+    }
+    expose(QuotaExceededError);
+
     const { cloners, domExceptionParts } = internal;
     cloners[cloners.length++] = (value) => {
       const parts = domExceptionParts(value);
       if (parts === null) return null;
-      const clone = new DOMException(parts.message, parts.name);
+      const amounts = quotaOf(value);
+      const clone = amounts === null ? new DOMException(parts.message, parts.name)
+        : new QuotaExceededError(parts.message, {
+          __proto__: null, quota: amounts.quota ?? undefined, requested: amounts.requested ?? undefined,
+        });
       const stack = { __proto__: null, value: internal.stackOf(value), writable: true, enumerable: false, configurable: true };
       ObjectDefineProperty(clone, "stack", stack);
       return clone;
     };
-    return { DOMException };
+    return { DOMException, QuotaExceededError };
   });
 
   // For native code.

@@ -22,6 +22,7 @@
     let finish; // (event)
     let stopped; // (event) → whether stopPropagation was called
     let stoppedNow; // (event) → whether stopImmediatePropagation was called
+    let stopNow; // (event): what that does
     let passive; // (event, boolean)
     let typeOf;
     let isCanceled;
@@ -29,6 +30,8 @@
     let isEvent;
     let isBusy;
     let init; // (event, type, bubbles, cancelable)
+    // Of each event, that nobody may make another one of it.
+    let TRUSTED;
 
     class Event {
       #type;
@@ -65,7 +68,16 @@
           event.#stop = event.#stopNow = false;
         };
         stopped = (event) => event.#stop;
+        TRUSTED = ObjectGetOwnPropertyDescriptor({
+          get isTrusted() {
+            return this.#trusted;
+          },
+        }, "isTrusted");
+        TRUSTED = { __proto__: null, get: TRUSTED.get, enumerable: true };
         stoppedNow = (event) => event.#stopNow;
+        stopNow = (event) => {
+          event.#stop = event.#stopNow = true;
+        };
         passive = (event, value) => {
           event.#passive = value;
         };
@@ -79,6 +91,7 @@
       }
 
       constructor(type, options = undefined) {
+        ObjectDefineProperty(this, "isTrusted", TRUSTED);
         needs(arguments.length, 1, "Event");
         this.#type = DOMString(type);
         const { bubbles, cancelable, composed } = dictionary(options, "Event");
@@ -113,10 +126,10 @@
         return this.#stop;
       }
       set cancelBubble(value) {
-        if (value) this.#stop = true;
+        this.#stop ||= !!value;
       }
       stopImmediatePropagation() {
-        this.#stop = this.#stopNow = true;
+        stopNow(this);
       }
       get bubbles() {
         return this.#bubbles;
@@ -128,6 +141,7 @@
         return !this.#canceled;
       }
       set returnValue(value) {
+        this.#canceled; // the brand
         if (!value) cancel(this);
       }
       preventDefault() {
@@ -138,9 +152,6 @@
       }
       get composed() {
         return this.#composed;
-      }
-      get isTrusted() {
-        return this.#trusted;
       }
       get timeStamp() {
         return this.#time;
@@ -215,6 +226,9 @@
 
         listen = (target, type, callback, options) => {
           let capture = false, once = false, isPassive = false, signal;
+          if (callback !== null && callback !== undefined && !isObject(callback)) {
+            throw new TypeError("addEventListener: the listener is not an object");
+          }
           if (isObject(options)) {
             capture = !!options.capture;
             once = !!options.once;
@@ -227,7 +241,6 @@
             capture = !!options;
           }
           if (callback === null || callback === undefined) return;
-          if (!isObject(callback)) throw new TypeError("addEventListener: the listener is not an object");
           if (signal !== undefined && internal.abort().isAborted(signal)) return;
           const all = list(target, type);
           if (find(all, callback, capture) >= 0) return;
@@ -369,7 +382,7 @@
     const installOnScope = (type, callback) => install(scope, type, callback);
     return {
       CustomEvent, Event, EventTarget, addEventListener, dispatchEvent, removeEventListener, cancel, deliver: deliverTo,
-      deliverToScope, eventHandler, init, installOnScope, isBusy, isEvent, onListen, scopeListeners,
+      deliverToScope, eventHandler, init, installOnScope, isBusy, isEvent, onListen, scopeListeners, stopNow,
     };
   });
 })

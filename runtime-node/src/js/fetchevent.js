@@ -6,7 +6,7 @@
   const { dictionary, expose, needs } = internal.webidl;
 
   internal.fetchEvents = internal.later(["ExtendableEvent", "FetchEvent"], () => {
-    const { Event, deliverToScope } = internal.events();
+    const { Event, deliverToScope, stopNow } = internal.events();
     let arm; // (event, waitUntil): what `waitUntil` does for this event
     let answer; // (event) → what was given to respondWith; undefined if nothing was
     let close; // (event): delivery is over
@@ -18,6 +18,11 @@
         arm = (event, waitUntil) => {
           event.#waitUntil = waitUntil;
         };
+      }
+
+      constructor(type, options = undefined) {
+        needs(arguments.length, 1, "ExtendableEvent");
+        super(type, options);
       }
 
       waitUntil(promise) {
@@ -63,7 +68,12 @@
           );
         }
         this.#answer = PromiseResolve(response);
-        this.stopImmediatePropagation();
+        stopNow(this);
+      }
+
+      // There is no origin behind a Worker to pass on to.
+      passThroughOnException() {
+        this.#request; // the brand
       }
     }
     expose(FetchEvent);

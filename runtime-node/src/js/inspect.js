@@ -240,8 +240,10 @@
           return this.array(value, typeof length === "number" ? length : 0, "[Arguments]", depth);
         }
         case "error": {
-          const own = inheritedString(value, "name") ?? "Error";
-          return this.error(errorTitle(value, own, inheritedString(value, "message") ?? ""), value, depth);
+          const { name, message } = internal.domExceptionParts(value) ?? {
+            name: inheritedString(value, "name") ?? "Error", message: inheritedString(value, "message") ?? "",
+          };
+          return this.error(errorTitle(value, name, message), value, depth);
         }
         case "map": {
           const parts = [];
@@ -284,8 +286,6 @@
     }
 
     plain(value, kind, name, depth) {
-      const exception = internal.domExceptionParts(value);
-      if (exception !== null) return this.error(errorTitle(value, exception.name, exception.message), value, depth);
       for (let i = 0; i < describers.length; i++) {
         const described = describers[i](value);
         if (described === null) continue;

@@ -284,14 +284,7 @@
       if (length !== TypedArrayPrototypeGetByteLength(other)) {
         throw coded(RangeError, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH", "Input buffers must have the same byte length");
       }
-      let same = true;
-      for (let at = 0; at < length; at += STEP) {
-        const size = MathMin(STEP, length - at);
-        const equal = ops.bytesSame(new Uint8Array(one.buffer, one.byteOffset + at, size),
-          new Uint8Array(other.buffer, other.byteOffset + at, size));
-        same = equal && same;
-      }
-      return same;
+      return internal.sameBytes().same(one, other);
     }
 
     return {

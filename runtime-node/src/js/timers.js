@@ -3,21 +3,16 @@
 (function (internal) {
   "use strict";
 
-  const { MathTrunc, Number, RangeError, ReflectApply, TypeError } = internal.primordials;
+  const { RangeError, ReflectApply, TypeError } = internal.primordials;
   const { ops } = internal;
 
-  // The longest delay, as every browser has it: what does not fit into 31 bits becomes none.
-  const LONGEST = 2 ** 31 - 1;
-
-  function milliseconds(delay) {
-    const number = delay === undefined ? 0 : MathTrunc(Number(delay));
-    return number > 0 && number <= LONGEST ? number : 0;
-  }
+  // A `long`, as Web IDL converts to one.
+  const long = (value) => value | 0;
 
   // Runs `callback` so that an exception goes where uncaught ones go.
   function run(callback, args) {
     try {
-      ReflectApply(callback, undefined, args);
+      ReflectApply(callback, globalThis, args);
     } catch (error) {
       internal.reportError(error);
     }
@@ -25,13 +20,14 @@
 
   function set(name, callback, delay, args, repeat) {
     if (typeof callback !== "function") throw new TypeError(`${name}: the callback must be a function`);
-    const id = ops.timerStart(() => run(callback, args), milliseconds(delay), repeat);
+    const wait = long(delay);
+    const id = ops.timerStart(() => run(callback, args), wait > 0 ? wait : 0, repeat);
     if (id === 0) throw new RangeError(`${name}: the invocation has ended, or has too much under way`);
     return id;
   }
 
   function clear(id) {
-    const number = Number(id);
+    const number = long(id);
     if (number > 0) ops.timerClear(number);
   }
 
