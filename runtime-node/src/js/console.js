@@ -9,11 +9,13 @@
     StringPrototypeIndexOf, StringPrototypePadEnd, StringPrototypeRepeat, StringPrototypeSlice, SymbolToStringTag,
     parseFloat, parseInt,
   } = internal.primordials;
-  const { inspect } = internal;
-  const { isObject } = internal.webidl;
+  const { inspect, inspectWith } = internal;
+  const { DOMString, isObject } = internal.webidl;
 
   const MAX_LABELS = 1000;
   const MAX_INDENT = 32;
+  // What `inspect` shows of a list, and on a line.
+  const ITEMS = 100, WIDTH = 76;
 
   let indent = "";
   const counts = new Map();
@@ -37,6 +39,15 @@
         return inspect(specifier === "f" ? parseFloat(value) : parseInt(value, 10));
       case "j": case "o": case "O": return inspect(value);
       default: return ""; // %c: there is no style here
+    }
+  }
+
+  // As `dir` is asked to: as deep as this.
+  function inspectTo(value, depth) {
+    try {
+      return inspectWith(value, { __proto__: null, depth, items: ITEMS, breakLength: WIDTH, custom: null });
+    } catch {
+      return inspect(value);
     }
   }
 
@@ -83,9 +94,7 @@
     internal.ops.log(level, line);
   }
 
-  function labelled(value) {
-    return value === undefined ? "default" : text(value);
-  }
+  const labelled = (value) => (value === undefined ? "default" : DOMString(value));
 
   function elapsed(label) {
     const milliseconds = DateNow() - MapPrototypeGet(timers, label);
@@ -185,7 +194,16 @@
 
   // ---- The object
 
+  const { trace } = {
+    trace(...data) {
+      const message = format(data);
+      write("debug", `Trace${message === "" ? "" : `: ${message}`}${framesBelow(trace)}`);
+    },
+  };
+
   const console = {
+    // A namespace's, with nothing in it.
+    __proto__: {},
     debug: (...data) => write("debug", format(data)),
     log: (...data) => write("info", format(data)),
     info: (...data) => write("info", format(data)),
@@ -200,15 +218,17 @@
       write("error", format(data));
     },
 
-    trace: function trace(...data) {
-      const message = format(data);
-      write("debug", `Trace${message === "" ? "" : `: ${message}`}${framesBelow(trace)}`);
-    },
+    trace,
 
-    dir: (item) => write("info", inspect(item)),
+    dir(...data) {
+      const { 0: item, 1: options } = data;
+      const depth = isObject(options) ? options.depth : undefined;
+      write("info", depth === undefined ? inspect(item) : inspectTo(item, depth === null ? Infinity : +depth));
+    },
     dirxml: (...data) => write("info", format(data)),
 
-    table(data, properties = undefined) {
+    table(...items) {
+      const { 0: data, 1: properties } = items;
       const drawn = table(data, ArrayIsArray(properties) ? properties : undefined);
       write("info", drawn === null ? text(data) : drawn);
     },
