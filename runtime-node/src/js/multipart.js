@@ -1,8 +1,8 @@
 // multipart/form-data (RFC 7578, and the HTML standard on writing it): a form as a body and back.
 //
 //   --boundary CRLF
-//   content-disposition: form-data; name="…"; filename="…" CRLF
-//   content-type: … CRLF
+//   Content-Disposition: form-data; name="…"; filename="…" CRLF
+//   Content-Type: … CRLF
 //   CRLF
 //   the value CRLF
 //   --boundary-- CRLF
@@ -62,13 +62,13 @@
       let text = "";
       for (let i = 0; i < list.length; i += 2) {
         const value = list[i + 1];
-        text += `--${boundary}\r\ncontent-disposition: form-data; name="${escape(normal(list[i]))}"`;
+        text += `--${boundary}\r\nContent-Disposition: form-data; name="${escape(normal(list[i]))}"`;
         if (typeof value === "string") {
           text += `\r\n\r\n${normal(value)}\r\n`;
           continue;
         }
         const type = typeOf(value) === "" ? "application/octet-stream" : typeOf(value);
-        text += `; filename="${escape(nameOf(value))}"\r\ncontent-type: ${type}\r\n\r\n`;
+        text += `; filename="${escape(nameOf(value))}"\r\nContent-Type: ${type}\r\n\r\n`;
         ArrayPrototypePush(pieces, internal.encodeUtf8(text));
         ArrayPrototypePush(pieces, bytesOf(value));
         text = "\r\n";

@@ -1,4 +1,4 @@
-import { check, equal, logs, rejects, throws } from "./check.js";
+import { about, check, equal, logs, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const form = (...pairs) => {
@@ -7,6 +7,8 @@ const form = (...pairs) => {
   return made;
 };
 const shown = (data) => [...data].map(([name, value]) => [name, typeof value === "string" ? value : value.name]);
+
+about("FormData");
 
 check("entries are kept in the order in which they are appended", () => {
   const data = form(["a", "1"], ["b", 2], ["a", null]);
@@ -85,9 +87,9 @@ check("as a body it is multipart/form-data", async () => {
   equal(type.startsWith("multipart/form-data; boundary="), true);
   equal(/^[-'()+,./:=?0-9A-Za-z_]{27,70}$/.test(boundary), true);
   equal(await response.text(), [
-    `--${boundary}`, 'content-disposition: form-data; name="a"', "", "1\r\n2",
-    `--${boundary}`, 'content-disposition: form-data; name="b%22%0D%0A"', "", "\r\n",
-    `--${boundary}`, 'content-disposition: form-data; name="f"; filename="n%22%0A.txt"', "content-type: a/b", "", "x",
+    `--${boundary}`, 'Content-Disposition: form-data; name="a"', "", "1\r\n2",
+    `--${boundary}`, 'Content-Disposition: form-data; name="b%22%0D%0A"', "", "\r\n",
+    `--${boundary}`, 'Content-Disposition: form-data; name="f"; filename="n%22%0A.txt"', "Content-Type: a/b", "", "x",
     `--${boundary}--`, "",
   ].join("\r\n"));
 });
