@@ -66,16 +66,12 @@
       }
 
       constructor(label = "utf-8", options = undefined) {
-        if (label === "utf-8") {
-          this.#encoding = label;
-        } else {
-          const name = internal.ops.encodingName(DOMString(label));
-          if (name === undefined) throw new RangeError(`TextDecoder: '${label}' is not the label of an encoding`);
-          this.#encoding = name;
-        }
+        const wanted = DOMString(label);
         const { fatal, ignoreBOM } = dictionary(options, "TextDecoder");
         this.#fatal = !!fatal;
         this.#ignoreBOM = !!ignoreBOM;
+        this.#encoding = wanted === "utf-8" ? wanted : internal.ops.encodingName(wanted);
+        if (this.#encoding === undefined) throw new RangeError(`TextDecoder: '${wanted}' is not the label of an encoding`);
       }
 
       get encoding() {
