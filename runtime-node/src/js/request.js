@@ -29,7 +29,9 @@
     __proto__: null,
     cache: ["default", "no-store", "reload", "no-cache", "force-cache", "only-if-cached"],
     credentials: ["omit", "same-origin", "include"],
+    duplex: ["half"],
     mode: ["navigate", "same-origin", "no-cors", "cors"],
+    priority: ["high", "low", "auto"],
     redirect: ["follow", "error", "manual"],
     referrerPolicy: [
       "", "no-referrer", "no-referrer-when-downgrade", "same-origin", "origin", "strict-origin",
@@ -58,6 +60,9 @@
       if (value !== undefined) made[key] = enumeration(value, ALLOWED[key], `Request: ${key}`);
     }
     if (made.mode === "navigate") throw new TypeError("Request: the mode 'navigate' is not allowed");
+    if (made.cache === "only-if-cached" && made.mode !== "same-origin") {
+      throw new TypeError("Request: the cache 'only-if-cached' needs the mode 'same-origin'");
+    }
     const { integrity, keepalive, referrer } = init;
     if (integrity !== undefined) made.integrity = DOMString(integrity);
     if (keepalive !== undefined) made.keepalive = !!keepalive;
@@ -111,9 +116,14 @@
     }
     r.parsed = true;
 
-    const { body, duplex, headers, method, signal, window } = init;
+    const {
+      body, cache, credentials, duplex, headers, integrity, keepalive, method, mode, priority, redirect, referrer,
+      referrerPolicy, signal, window,
+    } = init;
     if (window !== undefined && window !== null) throw new TypeError("Request: window can only be null");
-    if (isObject(init)) r.options = optionsFrom(init, r.options);
+    r.options = optionsFrom({
+      __proto__: null, cache, credentials, duplex, integrity, keepalive, mode, priority, redirect, referrer, referrerPolicy,
+    }, r.options);
     if (method !== undefined) r.method = normalMethod(method);
     if (signal !== undefined && signal !== null && !internal.abort().isAbortSignal(signal)) {
       throw new TypeError("Request: signal is not an AbortSignal");
@@ -125,10 +135,9 @@
       throw new TypeError(`Request: a ${r.method} request cannot have a body`);
     }
     if (given) {
+      // Of a stream the standard wants it said that the exchange is `duplex: "half"`. No other is known, and Workers that
+      // hand on the body of the request they were given say nothing.
       r.body = bodies.extract(body);
-      if (r.body.stream !== null && duplex !== "half") {
-        throw new TypeError("Request: a body that is a ReadableStream needs duplex: 'half'");
-      }
       if (r.body.type !== null && lookup(r.list, "content-type") === null) {
         r.list[r.list.length] = "content-type";
         r.list[r.list.length] = r.body.type;
