@@ -15,6 +15,7 @@
 //   streams-writable.js, streams-writable-api.js    WritableStream
 //   streams-transform.js   TransformStream
 //   streams-text.js, streams-compression.js         transforms of the platform
+//   streams-transfer.js    what becomes of streams that are transferred
 //   streams.js             what other files here use of it all
 //
 // Each is made when the first of it is wanted.

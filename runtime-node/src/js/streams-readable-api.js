@@ -281,6 +281,11 @@
       expose(ReadableStreamDefaultController);
 
       internal.isReadableStream = (value) => streamOf(value) !== null;
+      const { movers } = internal;
+      movers[movers.length++] = (value) => {
+        const stream = streamOf(value);
+        return stream === null ? null : () => wrap(internal.streamsTransfer().readable(stream));
+      };
       const STATES = ["readable", "closed", "errored"];
       internal.describeBy("ReadableStream", internal.isReadableStream, (value) => {
         const stream = streamOf(value);

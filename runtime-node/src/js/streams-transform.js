@@ -308,6 +308,12 @@
     }
     expose(TransformStreamDefaultController);
 
+    const { movers } = internal;
+    movers[movers.length++] = (value) => {
+      const transform = recordOf(value);
+      return transform === null ? null
+        : () => new TransformStream(WRAP, internal.streamsTransfer().transform(transform));
+    };
     internal.describe("TransformStream", (value) => recordOf(value) !== null, TransformStream, ["readable", "writable"]);
     internal.describe("TransformStreamDefaultController", (value) => isController(value), TransformStreamDefaultController,
       ["desiredSize"]);

@@ -176,6 +176,11 @@
 
       const isWritable = (value) => streamOf(value) !== null;
       internal.isWritableStream = isWritable;
+      const { movers } = internal;
+      movers[movers.length++] = (value) => {
+        const stream = streamOf(value);
+        return stream === null ? null : () => wrap(internal.streamsTransfer().writable(stream));
+      };
       const STATES = ["writable", "erroring", "closed", "errored"];
       internal.describeBy("WritableStream", isWritable, (value) => {
         const stream = streamOf(value);

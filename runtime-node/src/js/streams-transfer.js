@@ -1,0 +1,68 @@
+// Streams that are transferred (Streams §4.2.5, §5.2.5, §6.2.3, §8.2): the stream that was is piped to or from the one that
+// there is now, through something that clones what passes, as what goes from one realm to another is cloned.
+//
+//   the old ReadableStream ─► crossing ─► the new one        the new WritableStream ─► crossing ─► the old one
+(function (internal) {
+  "use strict";
+
+  internal.streamsTransfer = internal.later([], () => {
+    const { handled } = internal.streamsBase();
+    const { Transform } = internal.streamsTransform();
+    const { pipe } = internal.streamsPipe();
+
+    const NOTHING = [];
+    const cloned = (value) => internal.clones().send(value, NOTHING).value;
+
+    // A reason that cannot be cloned is told as why not.
+    function reasonOf(reason) {
+      try {
+        return cloned(reason);
+      } catch (error) {
+        return error;
+      }
+    }
+
+    const MARKS = { __proto__: null, writableMark: 1, writableSize: null, readableMark: 0, readableSize: null };
+    const CLONES = {
+      __proto__: null, transform: (chunk, crossing) => crossing.enqueue(cloned(chunk)), flush: null, cancel: null,
+    };
+    class Crossing extends Transform {
+      constructor() {
+        super(CLONES, undefined, MARKS);
+        this.start(null);
+      }
+      abort(reason) {
+        return super.abort(reasonOf(reason));
+      }
+      cancel(reason) {
+        return super.cancel(reasonOf(reason));
+      }
+    }
+
+    const refuseLocked = (isLocked, what) => {
+      if (isLocked) {
+        throw new (internal.exceptions().DOMException)(`A ${what} that is locked cannot be transferred`, "DataCloneError");
+      }
+    };
+    const HOW = { __proto__: null };
+
+    // From the record of a stream to that of what it becomes.
+    function readable(stream) {
+      refuseLocked(stream.reader !== null, "ReadableStream");
+      const crossing = new Crossing();
+      handled(pipe(stream, crossing.writable, HOW));
+      return crossing.readable;
+    }
+    function writable(stream) {
+      refuseLocked(stream.writer !== null, "WritableStream");
+      const crossing = new Crossing();
+      handled(pipe(crossing.readable, stream, HOW));
+      return crossing.writable;
+    }
+    function transform(stream) {
+      refuseLocked(stream.readable.reader !== null || stream.writable.writer !== null, "TransformStream");
+      return { __proto__: null, readable: readable(stream.readable), writable: writable(stream.writable) };
+    }
+    return { __proto__: null, readable, transform, writable };
+  });
+})
