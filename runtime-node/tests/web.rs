@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let mut summary = Summary::default();
-    verdicts.iter().for_each(|verdict| summary.add(&verdict.group, &verdict.check, &verdict.outcome));
+    verdicts.iter().for_each(|verdict| summary.add(&verdict.subject, &verdict.check, &verdict.outcome));
     let trials = verdicts.into_iter().map(Trial::from).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {
@@ -77,6 +77,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 #[derive(Deserialize)]
 struct Check {
     name: String,
+    /// The interface that it is about, where the file is about several.
+    about: Option<String>,
     failure: Option<String>,
     /// What it should have left in the log.
     lines: Vec<String>,
@@ -93,20 +95,24 @@ impl Check {
             (None, None) if logged.len() < self.lines.len() => Err("fewer lines than expected".to_owned()),
             (None, None) => Ok(()),
         };
-        Verdict::of(file, &self.name, outcome)
+        let verdict = Verdict::of(file, &self.name, outcome);
+        Verdict { subject: self.about.unwrap_or_else(|| verdict.group.clone()), ..verdict }
     }
 }
 
 /// What is known of a check once it has run.
 struct Verdict {
+    /// Its file.
     group: String,
+    subject: String,
     check: String,
     outcome: Result<(), String>,
 }
 
 impl Verdict {
     fn of(file: &str, check: &str, outcome: Result<(), String>) -> Self {
-        Self { group: file.trim_end_matches(".js").to_owned(), check: check.to_owned(), outcome }
+        let group = file.trim_end_matches(".js");
+        Self { group: group.to_owned(), subject: group.to_owned(), check: check.to_owned(), outcome }
     }
 }
 

@@ -1,7 +1,9 @@
-import { check, equal, logs, rejects, throws } from "./check.js";
+import { about, check, equal, logs, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const text = async (...parts) => await new Blob(...parts).text();
+
+about("Blob");
 
 check("a Blob of nothing is empty and has no type", async () => {
   const blob = new Blob();
@@ -107,6 +109,8 @@ check("it gives itself as a stream of bytes", async () => {
   equal((await byob.read(new Uint8Array(4))).value, new Uint8Array([120, 120, 120, 120]));
 });
 
+about("File");
+
 check("a File has a name and a time", async () => {
   const before = Date.now();
   const file = new File(["a", "b"], "n\uD800.txt", { type: "A/B" });
@@ -145,6 +149,8 @@ check("their attributes cannot be set", () => {
   equal([String(file), String(new Blob()), Blob.length, File.length], ["[object File]", "[object Blob]", 0, 2]);
   equal(Object.keys(Blob.prototype), ["size", "type", "slice", "stream", "text", "arrayBuffer", "bytes"]);
 });
+
+about("Blob");
 
 check("a Blob is a body, and its type the body's", async () => {
   const response = new Response(new Blob(["a"], { type: "x/y" }));

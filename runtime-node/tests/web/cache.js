@@ -1,10 +1,12 @@
 // Service Workers §5.4 (Cache) and §5.5 (CacheStorage), with RFC 9111's rules of what may be kept.
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const fresh = (body = "kept", headers = {}) => new Response(body, { headers: { "cache-control": "max-age=60", ...headers } });
 let urls = 0;
 const url = () => `https://origin.test/${urls++}`;
+
+about("Cache");
 
 check("what is put is found, with its status, headers and body", async () => {
   const at = url();

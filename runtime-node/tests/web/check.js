@@ -2,9 +2,15 @@
 // which failed and why, and which lines each should have left in the log.
 
 const checks = [];
+let subject = null;
+
+/** What the checks that follow are about, an interface say: each has a row of its own in the report. */
+export const about = (name) => {
+  subject = name;
+};
 
 /** Declares a check. Its body may be async; it fails by throwing. */
-export const check = (name, body) => checks.push({ name, body });
+export const check = (name, body) => checks.push({ name, body, about: subject });
 
 const show = (value) => {
   if (typeof value === "string") return JSON.stringify(value);
@@ -34,15 +40,15 @@ export function throws(name, body, part = "") {
   throw new Error(`expected ${name} from ${body}, got ${show(returned)}`);
 }
 
-/** The promise is rejected with an error of this name. */
-export async function rejects(name, promise, part = "") {
+/** The promise is rejected with an error of this name, whose message contains `part`. */
+export async function rejects(name, promise, part = "", what = "") {
   let value;
   try {
     value = await promise;
   } catch (error) {
     return thrown(error, name, part);
   }
-  throw new Error(`expected a rejection with ${name}, got ${show(value)}`);
+  throw new Error(`${what === "" ? "" : `${what}: `}expected a rejection with ${name}, got ${show(value)}`);
 }
 
 function thrown(error, name, part) {
@@ -62,7 +68,7 @@ export function logs(level, line, body) {
 /** Runs every check and tells how each went. */
 export async function results() {
   const out = [];
-  for (const { name, body } of checks) {
+  for (const { name, body, about } of checks) {
     let failure = null;
     lines = [];
     try {
@@ -70,7 +76,7 @@ export async function results() {
     } catch (error) {
       failure = `${error?.name}: ${error?.message}\n${error?.stack}`;
     }
-    out.push({ name, failure, lines });
+    out.push({ name, about, failure, lines });
   }
   return Response.json(out);
 }

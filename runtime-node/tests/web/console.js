@@ -1,8 +1,10 @@
-import { check, equal, logs } from "./check.js";
+import { about, check, equal, logs, throws } from "./check.js";
 export { default } from "./check.js";
 
 // What one value is shown as.
 const shows = (expected, value) => logs("INFO", expected, () => console.log(value));
+
+about("console");
 
 check("each method has its level", () => {
   logs("DEBUG", "d", () => console.debug("d"));
@@ -197,4 +199,35 @@ check("an error reported is logged", () => {
   const error = new Error("reported");
   error.stack = "";
   logs("ERROR", "Uncaught [Error: reported]", () => reportError(error));
+});
+
+check("labels are converted to strings", () => {
+  logs("INFO", "own: 1", () => console.count({ toString: () => "own" }));
+  throws("TypeError", () => console.count(Symbol("x")));
+  throws("Error", () => console.time({ toString() { throw new Error("mine"); } }), "mine");
+});
+
+check("dir goes as deep as it is asked to", () => {
+  const deep = { a: { b: { c: { d: { e: { f: {} } } } } } };
+  logs("INFO", "{ a: { b: { c: { d: { e: [Object] } } } } }", () => console.dir(deep));
+  logs("INFO", "{ a: [Object] }", () => console.dir(deep, { depth: 0 }));
+  logs("INFO", "{ a: { b: [Object] } }", () => console.dir(deep, { depth: 1 }));
+  logs("INFO", "{ a: { b: { c: { d: { e: { f: {} } } } } } }", () => console.dir(deep, { depth: null }));
+});
+
+check("it is a namespace, with functions that need no receiver and no arguments", () => {
+  const prototype = Object.getPrototypeOf(console);
+  equal([Object.prototype.toString.call(console), Reflect.ownKeys(prototype), Object.getPrototypeOf(prototype) === Object.prototype],
+    ["[object console]", [], true]);
+  const names = [
+    "assert", "clear", "count", "countReset", "debug", "dir", "dirxml", "error", "group", "groupCollapsed", "groupEnd", "info",
+    "log", "table", "time", "timeEnd", "timeLog", "trace", "warn",
+  ];
+  equal(Object.keys(console).sort(), names);
+  for (const name of names) {
+    const { configurable, enumerable, value, writable } = Object.getOwnPropertyDescriptor(console, name);
+    equal([value.name, value.length, writable, enumerable, configurable, "prototype" in value], [name, 0, true, true, true, false]);
+  }
+  const { log } = console;
+  logs("INFO", "free", () => log("free"));
 });

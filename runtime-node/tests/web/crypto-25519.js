@@ -1,6 +1,6 @@
 // Ed25519 and X25519 (Web Cryptography §25, §26), with the examples of RFC 8032, RFC 7748 and RFC 8037, and the encodings of
 // RFC 8410.
-import { check, equal, rejects } from "./check.js";
+import { about, check, equal, rejects } from "./check.js";
 export { default } from "./check.js";
 
 const { subtle } = crypto;
@@ -40,6 +40,8 @@ const KEYS = {
 // What the encodings have before the 32 bytes.
 const PKCS8 = { Ed25519: "302e020100300506032b657004220420", X25519: "302e020100300506032b656e04220420" };
 const importPrivate = (name, d, usages) => subtle.importKey("pkcs8", bytes(PKCS8[name] + d), name, true, usages);
+
+about("SubtleCrypto: Ed25519, X25519");
 
 check("signatures of Ed25519 are those of RFC 8032", async () => {
   for (const [d, raw, message, signature] of SIGNATURES) {

@@ -1,5 +1,5 @@
 // AES (Web Cryptography §27 to §30), with the examples of NIST SP 800-38A, of the specification of GCM, and of RFC 3394.
-import { check, equal, rejects } from "./check.js";
+import { about, check, equal, rejects } from "./check.js";
 export { default } from "./check.js";
 
 const { subtle } = crypto;
@@ -39,6 +39,8 @@ const CTR = {
   256: "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5" +
     "2b0930daa23de94ce87017ba2d84988ddfc9c58db67aada613c2dd08457941a6",
 };
+
+about("SubtleCrypto: AES");
 
 check("AES-CBC is that of the standard, with a block of padding behind it", async () => {
   const algorithm = { name: "AES-CBC", iv: bytes("000102030405060708090a0b0c0d0e0f") };

@@ -1,6 +1,6 @@
 // ECDSA and ECDH (Web Cryptography §23, §24), with the examples of RFC 6979, RFC 7515 §A.3 and NIST's, and with what OpenSSL has
 // made of keys on each curve.
-import { check, equal, rejects } from "./check.js";
+import { about, check, equal, rejects } from "./check.js";
 export { default } from "./check.js";
 
 const { subtle } = crypto;
@@ -85,6 +85,8 @@ const each = async (run) => {
   for (const [namedCurve, key] of Object.entries(CURVES)) await run(namedCurve, key);
 };
 const point = ({ x, y }) => new Uint8Array([4, ...bytes(x), ...bytes(y)]);
+
+about("SubtleCrypto: ECDSA, ECDH");
 
 check("signatures of RFC 6979 are some", async () => {
   const raw = Uint8Array.fromHex("0460fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb67903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299");

@@ -1,6 +1,6 @@
 // HKDF and PBKDF2 (Web Cryptography §33, §34), with the examples of RFC 5869, RFC 6070 and of those who have computed the same
 // for SHA-256 and SHA-512; and what deriveKey makes of any of the algorithms that derive.
-import { check, equal, rejects } from "./check.js";
+import { about, check, equal, rejects } from "./check.js";
 export { default } from "./check.js";
 
 const { subtle } = crypto;
@@ -21,6 +21,8 @@ const HKDF = [
     "085a01ea1b10f36933068b56efa5ad81a4f14b822f5b091568a9cdd4f155fda2c22e422478d305f3f896"],
   ["SHA-1", "0c".repeat(22), "", "", "2c91117204d745f3500d636a62f64f0ab3bae548aa53d423b0d1f27ebba6f5e5673a081d70cce7acfc48"],
 ];
+
+about("SubtleCrypto: HKDF, PBKDF2");
 
 check("HKDF is that of RFC 5869", async () => {
   for (const [hash, key, salt, info, out] of HKDF) {

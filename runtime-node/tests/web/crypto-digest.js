@@ -1,6 +1,6 @@
 // Hashes (Web Cryptography §32), with the examples of FIPS 180-4 and of NIST's vectors, and what all methods of SubtleCrypto
 // do with an algorithm and with data.
-import { check, equal, rejects } from "./check.js";
+import { about, check, equal, rejects } from "./check.js";
 export { default } from "./check.js";
 
 const { subtle } = crypto;
@@ -26,6 +26,8 @@ const MILLION = {
   "SHA-384": "9d0e1809716474cb086e834e310a4a1ced149e9c00f248527972cec5704c2a5b07b8b3dc38ecc4ebae97ddd87f3d8985",
   "SHA-512": "e718483d0ce769644e2e42c7bc15b4638e1f98b13b2044285632a803afa973ebde0ff244877ea60a4cb0432ce577c31beb009c5c2c49aa2e4eadb217ad8cc09b",
 };
+
+about("SubtleCrypto: SHA");
 
 check("hashes are those of the standard", async () => {
   for (const name of Object.keys(ABC)) {

@@ -1,5 +1,5 @@
 // HMAC (Web Cryptography §31), with the examples of RFC 2202 and RFC 4231.
-import { check, equal, rejects } from "./check.js";
+import { about, check, equal, rejects } from "./check.js";
 export { default } from "./check.js";
 
 const { subtle } = crypto;
@@ -27,6 +27,8 @@ const EXAMPLES = [
     "SHA-512": "80b24263c7c1a3ebb71493c1dd7be8b49b46d1f41b4aeec1121b013783f8f3526b56d037e05f2598bd0fd2215d6a1e5295e64f73f63f0aec8b915a985d786598",
   }],
 ];
+
+about("SubtleCrypto: HMAC");
 
 check("signatures are those of the standards", async () => {
   for (const [key, data, signatures] of EXAMPLES) {

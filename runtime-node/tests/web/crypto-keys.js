@@ -1,5 +1,5 @@
 // CryptoKey, SubtleCrypto and Crypto (Web Cryptography §10, §13, §14): what keys are, and the order of errors.
-import { check, equal, logs, rejects, throws } from "./check.js";
+import { about, check, equal, logs, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const { subtle } = crypto;
@@ -8,6 +8,8 @@ const hex = (buffer) => [...new Uint8Array(buffer)].map((byte) => byte.toString(
 const aes = (usages = ["encrypt", "decrypt"], extractable = true, name = "AES-GCM") =>
   subtle.importKey("raw", new Uint8Array(16), name, extractable, usages);
 const gcm = { name: "AES-GCM", iv: new Uint8Array(12) };
+
+about("CryptoKey");
 
 check("there is one SubtleCrypto, and none can be made", () => {
   equal([crypto.subtle === crypto.subtle, crypto.subtle instanceof SubtleCrypto], [true, true]);
@@ -20,12 +22,12 @@ check("there is one SubtleCrypto, and none can be made", () => {
 check("methods have as many parameters as are required", () => {
   const lengths = { encrypt: 3, decrypt: 3, sign: 3, verify: 4, digest: 2, generateKey: 3, deriveKey: 5, deriveBits: 2, importKey: 5, exportKey: 2, wrapKey: 4, unwrapKey: 7 };
   for (const [name, length] of Object.entries(lengths)) equal(SubtleCrypto.prototype[name].length, length, name);
-  equal(Object.keys(SubtleCrypto.prototype).sort(), Object.keys(lengths).sort());
+  equal(Object.keys(SubtleCrypto.prototype).sort(), [...Object.keys(lengths), "timingSafeEqual"].sort());
   equal(Object.keys(CryptoKey.prototype), ["type", "extractable", "algorithm", "usages"]);
 });
 
 check("methods answer a lack of arguments and of a receiver with a rejection", async () => {
-  for (const name of Object.keys(SubtleCrypto.prototype)) {
+  for (const name of Object.keys(SubtleCrypto.prototype).filter((name) => name !== "timingSafeEqual")) {
     await rejects("TypeError", subtle[name](), "required");
     await rejects("TypeError", subtle[name].call({}, 1, 2, 3, 4, 5, 6, 7));
   }
@@ -172,4 +174,25 @@ check("console.log shows what a key is, and nothing of its material", async () =
   const key = await aes(["encrypt"]);
   const shown = "CryptoKey {\n  type: 'secret',\n  extractable: true,\n  algorithm: { name: 'AES-GCM', length: 128 },\n  usages: [ 'encrypt' ]\n}";
   logs("INFO", shown, () => console.log(key));
+});
+
+about("Crypto");
+
+check("getRandomValues takes views of integers", () => {
+  for (const other of [undefined, null, [], {}, new ArrayBuffer(1)]) throws("TypeError", () => crypto.getRandomValues(other));
+  for (const View of [Float32Array, Float64Array, Float16Array]) throws("TypeMismatchError", () => crypto.getRandomValues(new View(1)));
+  throws("TypeMismatchError", () => crypto.getRandomValues(new DataView(new ArrayBuffer(1))));
+});
+
+about("SubtleCrypto");
+
+check("timingSafeEqual says whether bytes are equal", () => {
+  const bytes = (...list) => new Uint8Array(list);
+  equal([subtle.timingSafeEqual(bytes(1, 2), bytes(1, 2).buffer), subtle.timingSafeEqual(bytes(1, 2), bytes(1, 3))], [true, false]);
+  equal(subtle.timingSafeEqual(new DataView(new ArrayBuffer(0)), bytes()), true);
+  const much = new Uint8Array(2 ** 20);
+  equal(subtle.timingSafeEqual(much, much.slice()), true);
+  equal(subtle.timingSafeEqual(much, much.with(2 ** 20 - 1, 1)), false);
+  throws("TypeError", () => subtle.timingSafeEqual(bytes(1), bytes(1, 2)), "same length");
+  throws("TypeError", () => subtle.timingSafeEqual("a", "a"));
 });

@@ -1,5 +1,5 @@
 // RSA (Web Cryptography §20 to §22), with the key and the signature of RFC 7515 §A.2, and with what OpenSSL has made of that key.
-import { check, equal, rejects } from "./check.js";
+import { about, check, equal, rejects } from "./check.js";
 export { default } from "./check.js";
 
 const { subtle } = crypto;
@@ -120,6 +120,8 @@ const SIGNING = ["RSASSA-PKCS1-v1_5", "RSA-PSS"];
 const parameters = (name, saltLength = 32) => (name === "RSA-PSS" ? { name, saltLength } : name);
 const importPublic = (name, hash, usages) => subtle.importKey("spki", bytes(SPKI), { name, hash }, true, usages);
 const importPrivate = (name, hash, usages, extractable = true) => subtle.importKey("pkcs8", bytes(PKCS8), { name, hash }, extractable, usages);
+
+about("SubtleCrypto: RSA");
 
 check("the JSON Web Signature of RFC 7515 is one, and comes of its key", async () => {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };

@@ -1,7 +1,9 @@
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 export { default } from "./check.js";
 
 const bytes = (...values) => new Uint8Array(values);
+
+about("TextEncoder");
 
 check("text becomes UTF-8", () => {
   const encoder = new TextEncoder();
@@ -27,6 +29,8 @@ check("encodeInto writes whole characters only", () => {
   throws("TypeError", () => encoder.encodeInto("a", new ArrayBuffer(2)));
   throws("TypeError", () => encoder.encodeInto("a"));
 });
+
+about("TextDecoder");
 
 check("UTF-8 becomes text", () => {
   const decoder = new TextDecoder();
@@ -102,6 +106,8 @@ check("many streams may be forgotten in their midst", () => {
   for (let i = 0; i < 100; i++) new TextDecoder().decode(bytes(0xC3), { stream: true });
 });
 
+about("atob, btoa");
+
 check("base64 is read forgivingly and written strictly", () => {
   equal(btoa("hello\xFF"), "aGVsbG//");
   equal(btoa(""), "");
@@ -113,4 +119,17 @@ check("base64 is read forgivingly and written strictly", () => {
   }
   throws("InvalidCharacterError", () => btoa("€"));
   throws("TypeError", () => btoa());
+});
+
+about("TextDecoder");
+
+check("options are read before the label is looked up", () => {
+  throws("TypeError", () => new TextDecoder("no such encoding", 1));
+  throws("Error", () => new TextDecoder("no such encoding", { get fatal() { throw new Error("read"); } }), "read");
+});
+
+check("labels are trimmed of ASCII's spaces only, and some are of no decoder", () => {
+  equal([" utf8\n", "\tLATIN1\f", "unicode", "x-user-defined"].map((label) => new TextDecoder(label).encoding),
+    ["utf-8", "windows-1252", "utf-16le", "x-user-defined"]);
+  for (const label of ["", "replacement", "iso-2022-kr", "hz-gb-2312", "utf-32", "\u00a0utf-8"]) throws("RangeError", () => new TextDecoder(label));
 });

@@ -1,4 +1,4 @@
-import { check, equal, logs, throws } from "./check.js";
+import { about, check, equal, logs, throws } from "./check.js";
 export { default } from "./check.js";
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 2));
@@ -19,6 +19,8 @@ async function heard(type, body, prevent = true) {
   }
   return events;
 }
+
+about("reportError");
 
 check("reportError fires an error event at the global scope", async () => {
   const error = new TypeError("mine");
@@ -69,6 +71,8 @@ check("an error in a handler of errors is logged, and fires no event", async () 
   equal(fired, 1);
 });
 
+about("onerror");
+
 check("onerror is called with what there is to know, and prevents by true", () => {
   const seen = [];
   globalThis.onerror = function (...args) {
@@ -83,6 +87,8 @@ check("onerror is called with what there is to know, and prevents by true", () =
   const [[message, file, line, column, value]] = seen;
   equal([message, typeof file, typeof line, typeof column, value === error], ["Uncaught Error: e", "string", "number", "number", true]);
 });
+
+about("unhandledrejection, rejectionhandled");
 
 check("a rejection that nobody handles fires an event", async () => {
   const reason = new Error("left alone");
@@ -143,6 +149,8 @@ check("what a handler does goes on within the invocation", async () => {
   Promise.reject("asynchronously");
   equal(await done, "asynchronously");
 });
+
+about("ErrorEvent");
 
 check("the events can be made", () => {
   const error = new ErrorEvent("e", { message: "m", filename: "f", lineno: 1, colno: -1, error: 5, cancelable: true });

@@ -1,8 +1,10 @@
 // EventSource (HTML §9.2) as far as it needs no origin; `tests/fetch/events.rs` has what does.
 
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 
 export { default } from "./check.js";
+
+about("EventSource");
 
 check("EventSource is an EventTarget with its constants on itself and on its instances", () => {
   const source = new EventSource("https://a.test/");

@@ -1,5 +1,7 @@
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("Event");
 
 check("an event says what it is", () => {
   const event = new Event("x", { cancelable: true, bubbles: 1 });
@@ -11,6 +13,8 @@ check("an event says what it is", () => {
   equal(event.timeStamp, performance.now());
   throws("TypeError", () => new Event());
 });
+
+about("EventTarget");
 
 check("listeners are called in order, each once", () => {
   const target = new EventTarget();
@@ -27,6 +31,8 @@ check("listeners are called in order, each once", () => {
   target.dispatchEvent(new Event("x"));
   equal(seen, ["a", "b", "c", "a", "b", "b"]);
 });
+
+about("Event");
 
 check("during delivery the event knows its target", () => {
   const target = new EventTarget();
@@ -59,6 +65,8 @@ check("propagation can be stopped at once", () => {
   target.dispatchEvent(new Event("x"));
   equal(seen, [1]);
 });
+
+about("EventTarget");
 
 check("listeners may come and go during delivery", () => {
   const target = new EventTarget();
@@ -109,11 +117,15 @@ check("the global scope is a target", () => {
   equal(self === globalThis, true);
 });
 
+about("CustomEvent");
+
 check("custom events carry a detail", () => {
   equal(new CustomEvent("x", { detail: 7 }).detail, 7);
   equal(new CustomEvent("x").detail, null);
   equal(new CustomEvent("x") instanceof Event, true);
 });
+
+about("EventTarget");
 
 check("what is not an event or a listener is refused", () => {
   const target = new EventTarget();
@@ -123,6 +135,8 @@ check("what is not an event or a listener is refused", () => {
   throws("TypeError", () => EventTarget.prototype.addEventListener.call({}, "x", () => {}));
   target.addEventListener("x", null);
 });
+
+about("AbortController");
 
 check("a controller aborts its signal once", () => {
   const controller = new AbortController();
@@ -137,6 +151,8 @@ check("a controller aborts its signal once", () => {
   equal([signal.aborted, signal.reason.name, signal.reason.code, seen], [true, "AbortError", 20, ["on", true]]);
   throws("AbortError", () => signal.throwIfAborted());
 });
+
+about("AbortSignal");
 
 check("a signal can be born aborted, or of others", () => {
   equal(AbortSignal.abort("r").reason, "r");
@@ -161,6 +177,8 @@ check("a signal can time out", async () => {
   throws("TypeError", () => AbortSignal.timeout());
 });
 
+about("EventTarget");
+
 check("listeners that capture come before the others", () => {
   const target = new EventTarget();
   const seen = [];
@@ -181,6 +199,8 @@ check("one that captures and stops an event keeps it from the others, but not fr
   equal(seen, ["stop", "capture"]);
 });
 
+about("Event");
+
 check("an event that was stopped before it is dispatched reaches nobody, and the next time everybody", () => {
   const target = new EventTarget();
   let heard = 0;
@@ -191,6 +211,8 @@ check("an event that was stopped before it is dispatched reaches nobody, and the
   target.dispatchEvent(event);
   equal(heard, 1);
 });
+
+about("EventTarget");
 
 check("the same function may be a handler and a listener", () => {
   const { signal } = new AbortController();
@@ -245,6 +267,8 @@ check("what is added while an event is delivered waits, and what is removed is n
   equal(seen, ["first", "added"]);
 });
 
+about("Event");
+
 check("only what the platform fires is trusted", () => {
   const controller = new AbortController();
   let kept;
@@ -256,6 +280,8 @@ check("only what the platform fires is trusted", () => {
   equal(kept.isTrusted, false);
 });
 
+about("CustomEvent");
+
 check("a custom event can be begun anew, but not while it is dispatched", () => {
   const event = new CustomEvent("x", { detail: 1 });
   event.initCustomEvent("y", true, true, 2);
@@ -266,6 +292,8 @@ check("a custom event can be begun anew, but not while it is dispatched", () => 
   equal([event.type, event.detail, new CustomEvent("x").detail, new CustomEvent("x", { detail: undefined }).detail], ["y", 2, null, null]);
   throws("TypeError", () => event.initCustomEvent());
 });
+
+about("AbortSignal");
 
 check("a signal of signals follows whichever is first, through any others", () => {
   const [a, b] = [new AbortController(), new AbortController()];
@@ -312,6 +340,8 @@ check("one that depends on another is told although nobody else keeps it", async
   equal(told, 20);
 });
 
+about("EventTarget");
+
 check("a handler attribute takes only objects", () => {
   const { signal } = new AbortController();
   const handler = () => {};
@@ -320,6 +350,8 @@ check("a handler attribute takes only objects", () => {
   signal.onabort = 1;
   equal(signal.onabort, null);
 });
+
+about("DOMException");
 
 check("a DOMException is an error with a code", () => {
   const error = new DOMException("m", "NotFoundError");
@@ -330,6 +362,8 @@ check("a DOMException is an error with a code", () => {
   equal(typeof error.stack, "string");
 });
 
+about("timers");
+
 check("a microtask runs before a timer", async () => {
   const seen = [];
   setTimeout(() => seen.push("timer"), 0);
@@ -338,4 +372,102 @@ check("a microtask runs before a timer", async () => {
   await new Promise((resolve) => setTimeout(resolve, 1));
   equal(seen, ["now", "microtask", "timer"]);
   throws("TypeError", () => queueMicrotask(1));
+});
+
+about("Event");
+
+check("isTrusted is each event's own, and cannot be made another", () => {
+  const event = new Event("x");
+  const { get, set, enumerable, configurable } = Object.getOwnPropertyDescriptor(event, "isTrusted");
+  equal([get.name, set, enumerable, configurable], ["get isTrusted", undefined, true, false]);
+  equal([get === Object.getOwnPropertyDescriptor(new CustomEvent("y"), "isTrusted").get, "isTrusted" in Event.prototype], [true, false]);
+  throws("TypeError", () => get.call({}));
+});
+
+check("the members of an event's init are read in their order, those of its base first", () => {
+  const read = [];
+  const init = new Proxy({}, { get: (_, name) => void read.push(name) });
+  new CustomEvent({ toString: () => (read.push("type"), "x") }, init);
+  equal(read, ["type", "bubbles", "cancelable", "composed", "detail"]);
+  throws("TypeError", () => new Event("x", 1));
+  equal(new Event("x", null).type, "x");
+});
+
+about("EventTarget");
+
+check("a listener that is none is refused before the options are read", () => {
+  const target = new EventTarget();
+  const options = { get capture() { throw new Error("read"); } };
+  throws("TypeError", () => target.addEventListener("x", 1, options), "not an object");
+  throws("Error", () => target.addEventListener("x", null, options), "read");
+  throws("TypeError", () => target.addEventListener("x", () => {}, { signal: null }));
+});
+
+about("timers");
+
+check("a timer calls on the global object, with its arguments", async () => {
+  const called = await new Promise((resolve) => setTimeout(function (...args) { resolve([this === globalThis, args]); }, 0, 1, "b"));
+  equal(called, [true, [1, "b"]]);
+});
+
+check("a delay is a long, and one below nothing is nothing", async () => {
+  const inTime = (delay) => new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error(`${delay} is late`)), 2000);
+    setTimeout(() => resolve(clearTimeout(late)), delay);
+  });
+  for (const delay of [undefined, null, "x", NaN, -1, 2 ** 31, 2 ** 32, 2 ** 32 + 5, { valueOf: () => 1 }]) await inTime(delay);
+  throws("TypeError", () => setTimeout(() => {}, 1n));
+  throws("TypeError", () => setTimeout(() => {}, Symbol()));
+  throws("TypeError", () => setTimeout());
+  throws("TypeError", () => setInterval("code"));
+});
+
+check("ids are positive integers, which either function clears, and whatever else is no id is ignored", async () => {
+  let called = 0;
+  const ids = [setTimeout(() => called++, 1), setInterval(() => called++, 1), setTimeout(() => called++, 1)];
+  equal(ids.map((id) => Number.isInteger(id) && id > 0), [true, true, true]);
+  clearInterval(ids[0]);
+  clearTimeout(ids[1]);
+  clearTimeout(`${ids[2]}`);
+  for (const nothing of [undefined, null, "x", {}, -1, 0]) equal([clearTimeout(nothing), clearInterval(nothing)], [undefined, undefined]);
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  equal(called, 0);
+});
+
+check("timers of one delay go off in order, with microtasks between them", async () => {
+  const order = [];
+  setTimeout(() => order.push("late"), 3);
+  setTimeout(() => (order.push("first"), queueMicrotask(() => order.push("microtask"))));
+  setTimeout(() => order.push("second"));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  equal(order, ["first", "microtask", "second", "late"]);
+});
+
+about("DOMException");
+
+check("a DOMException is an Error of the language", () => {
+  const error = new DOMException("message", { name: "AbortError", cause: 1 });
+  equal([Error.isError(error), error instanceof Error, `${error}`, error.cause], [true, true, "AbortError: message", 1]);
+  equal(Object.getPrototypeOf(DOMException) === Function.prototype, true);
+  equal(error.stack.startsWith("AbortError: message\n    at "), true);
+  equal(Reflect.ownKeys(new DOMException("m")).filter((key) => key !== "stack"), []);
+  class Mine extends DOMException {}
+  equal([new Mine("m", "N").name, new Mine() instanceof Mine, Error.isError(new Mine())], ["N", true, true]);
+});
+
+about("QuotaExceededError");
+
+check("a QuotaExceededError is a DOMException that may say what there is, and what was wanted", () => {
+  const error = new QuotaExceededError("m", { quota: 1, requested: "2" });
+  equal([error.name, error.message, error.code, error.quota, error.requested], ["QuotaExceededError", "m", 22, 1, 2]);
+  equal([error instanceof DOMException, Error.isError(error)], [true, true]);
+  equal([new QuotaExceededError().quota, new QuotaExceededError().requested], [null, null]);
+  for (const init of [{ quota: -1 }, { requested: -1 }, { quota: 2, requested: 1 }]) {
+    throws("RangeError", () => new QuotaExceededError("", init));
+  }
+  throws("TypeError", () => new QuotaExceededError("", { quota: NaN }));
+  const caught = throws("QuotaExceededError", () => crypto.getRandomValues(new Uint8Array(65537)));
+  equal([caught.quota, caught.requested], [65536, 65537]);
+  const { name, quota, requested } = structuredClone(error);
+  equal([name, quota, requested, structuredClone(error).constructor.name], ["QuotaExceededError", 1, 2, "QuotaExceededError"]);
 });

@@ -1,5 +1,5 @@
 // Service Workers syntax.
-import { check, equal, results, throws } from "./check.js";
+import { about, check, equal, results, throws } from "./check.js";
 
 let delivered;
 addEventListener("fetch", (event) => {
@@ -10,6 +10,8 @@ addEventListener("fetch", (event) => {
 addEventListener("fetch", () => {
   throw new Error("the first listener has answered");
 });
+
+about("FetchEvent");
 
 check("a request is delivered as an event", () => {
   equal([delivered.type, delivered instanceof FetchEvent, delivered.request.method], ["fetch", true, "POST"]);
@@ -27,4 +29,10 @@ check("an event of one's own cannot be waited for", () => {
   const event = new FetchEvent("fetch", { request: new Request("https://h") });
   throws("InvalidStateError", () => event.waitUntil(Promise.resolve()));
   throws("TypeError", () => new FetchEvent("fetch", {}));
+});
+
+check("passThroughOnException is there, and passes nothing on", () => {
+  const event = new FetchEvent("fetch", { request: new Request("https://a.test/") });
+  equal(event.passThroughOnException(), undefined);
+  throws("TypeError", () => FetchEvent.prototype.passThroughOnException.call(new Event("x")));
 });

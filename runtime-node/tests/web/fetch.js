@@ -1,8 +1,10 @@
 // fetch (Fetch §5.6) as far as it needs no origin; `tests/fetch` has those that do.
 
-import { check, equal, rejects } from "./check.js";
+import { about, check, equal, rejects } from "./check.js";
 
 export { default } from "./check.js";
+
+about("fetch");
 
 check("fetch takes one argument, and is a function of the global object that may be replaced", () => {
   const { value, ...rest } = Object.getOwnPropertyDescriptor(globalThis, "fetch");
@@ -19,9 +21,12 @@ check("whatever is wrong rejects, and throws nothing", async () => {
   await rejects("TypeError", fetch("https://a.test/", { redirect: "other" }), "not a valid value");
 });
 
-check("a stream as a body wants duplex: 'half'", async () => {
-  const body = new ReadableStream();
-  await rejects("TypeError", fetch("https://a.test/", { method: "POST", body }), "duplex");
+check("a stream as a body may say that it goes one way at a time, or nothing", async () => {
+  const body = () => new ReadableStream();
+  await rejects("TypeError", fetch("https://a.test/", { method: "POST", body: body(), duplex: "full" }), "duplex");
+  for (const duplex of ["half", undefined]) {
+    await rejects("TypeError", fetch("https://a.test/", { method: "POST", body: body(), duplex }), "cannot be resolved");
+  }
 });
 
 check("the argument is converted to a string, with the Worker's own exception where that throws", async () => {

@@ -1,5 +1,7 @@
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("Headers");
 
 check("names are case-insensitive and values are trimmed", () => {
   const headers = new Headers({ "Content-Type": " text/plain\t" });

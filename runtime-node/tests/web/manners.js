@@ -1,48 +1,193 @@
 // What Web IDL asks of every interface, and what a Worker cannot do to ours.
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
-const INTERFACES = [
-  "AbortController", "AbortSignal", "Crypto", "CryptoKey", "CustomEvent", "DOMException", "ErrorEvent", "Event", "EventTarget",
-  "ExtendableEvent", "FetchEvent", "Headers", "Navigator", "Performance", "PromiseRejectionEvent", "Request",
-  "Response", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
+// What the language itself has, whose manners are others.
+const LANGUAGE = new Set([
+  "Array", "ArrayBuffer", "AsyncDisposableStack", "BigInt", "DataView", "DisposableStack", "FinalizationRegistry", "Iterator",
+  "Map", "Promise", "Set", "Symbol", "WeakMap", "WeakRef", "WeakSet",
+]);
+
+// Whatever is on the global object and calls its instances by its name.
+const INTERFACES = Object.getOwnPropertyNames(globalThis).filter((name) => {
+  const { prototype } = Object(globalThis[name]);
+  return !LANGUAGE.has(name) && prototype?.[Symbol.toStringTag] === name;
+}).sort();
+
+// The least that there must be: the interfaces of WinterTC's Minimum Common Web API.
+const COMMON = [
+  "AbortController", "AbortSignal", "Blob", "ByteLengthQueuingStrategy", "CompressionStream", "CountQueuingStrategy", "Crypto",
+  "CryptoKey", "CustomEvent", "DOMException", "DecompressionStream", "ErrorEvent", "Event", "EventTarget", "File", "FormData",
+  "Headers", "MessageChannel", "MessageEvent", "MessagePort", "Performance", "PromiseRejectionEvent",
+  "ReadableByteStreamController", "ReadableStream", "ReadableStreamBYOBReader", "ReadableStreamBYOBRequest",
+  "ReadableStreamDefaultController", "ReadableStreamDefaultReader", "Request", "Response", "SubtleCrypto", "TextDecoder",
+  "TextDecoderStream", "TextEncoder", "TextEncoderStream", "TransformStream", "TransformStreamDefaultController", "URL",
+  "URLPattern", "URLSearchParams", "WritableStream", "WritableStreamDefaultController", "WritableStreamDefaultWriter",
 ];
 
-check("interfaces are on the global object, writable and not enumerable", () => {
-  for (const name of INTERFACES) {
-    const { value, ...flags } = Object.getOwnPropertyDescriptor(globalThis, name);
-    equal(flags, { writable: true, enumerable: false, configurable: true }, name);
-    equal([value.name, Object.prototype.toString.call(value.prototype)], [name, `[object ${name}]`]);
-    throws("TypeError", () => value(), "");
-  }
-});
+// How many arguments are required: of the constructor, of each method, and of what is static.
+const FORM = { entries: 0, forEach: 1, keys: 0, values: 0, append: 2, delete: 1, get: 1, has: 1, set: 2 };
+const BODY = { arrayBuffer: 0, blob: 0, bytes: 0, formData: 0, json: 0, text: 0 };
+const REQUIRED = {
+  AbortController: [0, { abort: 0 }],
+  AbortSignal: [0, { throwIfAborted: 0 }, { abort: 0, any: 1, timeout: 1 }],
+  Blob: [0, { arrayBuffer: 0, bytes: 0, slice: 0, stream: 0, text: 0 }],
+  ByteLengthQueuingStrategy: [1, {}],
+  Cache: [0, { add: 1, addAll: 1, delete: 1, match: 1, put: 2 }],
+  CacheStorage: [0, { open: 1 }],
+  CompressionStream: [1, {}],
+  CountQueuingStrategy: [1, {}],
+  Crypto: [0, { getRandomValues: 1, randomUUID: 0 }],
+  CryptoKey: [0, {}],
+  CustomEvent: [1, { initCustomEvent: 1 }],
+  DOMException: [0, {}],
+  DecompressionStream: [1, {}],
+  ErrorEvent: [1, {}],
+  Event: [1, { composedPath: 0, initEvent: 1, preventDefault: 0, stopImmediatePropagation: 0, stopPropagation: 0 }],
+  EventSource: [1, { close: 0 }],
+  EventTarget: [0, { addEventListener: 2, dispatchEvent: 1, removeEventListener: 2 }],
+  ExtendableEvent: [1, { waitUntil: 1 }],
+  FetchEvent: [2, { passThroughOnException: 0, respondWith: 1 }],
+  File: [2, {}],
+  FormData: [0, { ...FORM, getAll: 1 }],
+  Headers: [0, { ...FORM, getSetCookie: 0 }],
+  MessageChannel: [0, {}],
+  MessageEvent: [1, { initMessageEvent: 1 }],
+  MessagePort: [0, { close: 0, postMessage: 1, start: 0 }],
+  Performance: [0, {
+    clearMarks: 0, clearMeasures: 0, getEntries: 0, getEntriesByName: 1, getEntriesByType: 1, mark: 1, measure: 1, now: 0, toJSON: 0,
+  }],
+  PerformanceEntry: [0, { toJSON: 0 }],
+  PerformanceMark: [1, {}],
+  PerformanceMeasure: [0, {}],
+  PromiseRejectionEvent: [2, {}],
+  QuotaExceededError: [0, {}],
+  ReadableByteStreamController: [0, { close: 0, enqueue: 1, error: 0 }],
+  ReadableStream: [0, { cancel: 0, getReader: 0, pipeThrough: 1, pipeTo: 1, tee: 0, values: 0 }, { from: 1 }],
+  ReadableStreamBYOBReader: [1, { cancel: 0, read: 1, releaseLock: 0 }],
+  ReadableStreamBYOBRequest: [0, { respond: 1, respondWithNewView: 1 }],
+  ReadableStreamDefaultController: [0, { close: 0, enqueue: 0, error: 0 }],
+  ReadableStreamDefaultReader: [1, { cancel: 0, read: 0, releaseLock: 0 }],
+  Request: [1, { ...BODY, clone: 0 }],
+  Response: [0, { ...BODY, clone: 0 }, { error: 0, json: 1, redirect: 1 }],
+  SubtleCrypto: [0, {
+    decrypt: 3, deriveBits: 2, deriveKey: 5, digest: 2, encrypt: 3, exportKey: 2, generateKey: 3, importKey: 5, sign: 3,
+    timingSafeEqual: 2, unwrapKey: 7, verify: 4, wrapKey: 4,
+  }],
+  TextDecoder: [0, { decode: 0 }],
+  TextDecoderStream: [0, {}],
+  TextEncoder: [0, { encode: 0, encodeInto: 2 }],
+  TextEncoderStream: [0, {}],
+  TransformStream: [0, {}],
+  TransformStreamDefaultController: [0, { enqueue: 0, error: 0, terminate: 0 }],
+  URL: [1, { toJSON: 0, toString: 0 }, { canParse: 1, parse: 1 }],
+  URLPattern: [0, { exec: 0, test: 0 }],
+  URLSearchParams: [0, { ...FORM, getAll: 1, sort: 0, toString: 0 }],
+  WritableStream: [0, { abort: 0, close: 0, getWriter: 0 }],
+  WritableStreamDefaultController: [0, { error: 0 }],
+  WritableStreamDefaultWriter: [1, { abort: 0, close: 0, releaseLock: 0, write: 0 }],
+};
 
-check("members are enumerable, except for the constructor and symbols", () => {
-  for (const name of INTERFACES) {
-    const { prototype } = globalThis[name];
-    for (const key of Reflect.ownKeys(prototype)) {
-      const expected = typeof key === "string" && key !== "constructor";
-      equal(Object.getOwnPropertyDescriptor(prototype, key).enumerable, expected, `${name}.${String(key)}`);
+for (const name of INTERFACES) {
+  about(name);
+  const constructor = globalThis[name];
+  const { prototype } = constructor;
+  // [key, descriptor] of the members of Web IDL.
+  const members = Object.keys(prototype).map((key) => [key, Object.getOwnPropertyDescriptor(prototype, key)]);
+
+  check(`${name} is on the global object, writable and not enumerable, and cannot be called`, () => {
+    const { writable, enumerable, configurable } = Object.getOwnPropertyDescriptor(globalThis, name);
+    equal([writable, enumerable, configurable], [true, false, true]);
+    equal([constructor.name, Object.prototype.toString.call(prototype)], [name, `[object ${name}]`]);
+    const flags = ({ writable, enumerable, configurable }) => [writable, enumerable, configurable];
+    equal(flags(Object.getOwnPropertyDescriptor(constructor, "prototype")), [false, false, false]);
+    equal(flags(Object.getOwnPropertyDescriptor(prototype, "constructor")), [true, false, true]);
+    equal(flags(Object.getOwnPropertyDescriptor(prototype, Symbol.toStringTag)), [false, false, true]);
+    throws("TypeError", () => constructor());
+  });
+
+  check(`${name}'s members are enumerable, but for the constructor and symbols`, () => {
+    for (const object of [prototype, constructor]) {
+      for (const key of Reflect.ownKeys(object)) {
+        const hidden = object === prototype ? ["constructor"] : ["length", "name", "prototype"];
+        const expected = typeof key === "string" && !hidden.includes(key);
+        equal(Object.getOwnPropertyDescriptor(object, key).enumerable, expected, String(key));
+      }
     }
-  }
-});
+  });
 
-check("lengths are the numbers of required arguments", () => {
-  equal([URL, Headers, Request, Response, TextDecoder, Event, EventTarget].map((f) => f.length), [1, 0, 1, 0, 0, 1, 0]);
-  equal([Headers.prototype.append.length, URLSearchParams.prototype.get.length, Headers.prototype.forEach.length], [2, 1, 1]);
-  equal([Response.json.length, Response.redirect.length, URL.canParse.length, btoa.length], [1, 1, 1, 1]);
-});
-
-check("a member refuses what is not its own", async () => {
-  for (const name of INTERFACES) {
-    const { prototype } = globalThis[name];
-    for (const key of Object.keys(prototype)) {
-      const { get, value } = Object.getOwnPropertyDescriptor(prototype, key);
-      if (get !== undefined) throws("TypeError", () => Reflect.apply(get, {}, []));
-      else if (typeof value === "function" && value.constructor.name === "AsyncFunction") {
-        await rejects("TypeError", Reflect.apply(value, {}, []));
-      } else if (typeof value === "function") throws("TypeError", () => Reflect.apply(value, {}, []));
+  check(`${name}'s methods and attributes are called by their names, and are no constructors`, () => {
+    for (const [key, { configurable, get, set, value, writable }] of members) {
+      // A constant.
+      if (get === undefined && typeof value !== "function") {
+        equal([typeof value, writable, configurable, constructor[key]], ["number", false, false, value], key);
+        continue;
+      }
+      equal(configurable, true, key);
+      if (get === undefined) equal([value.name, writable, "prototype" in value], [key, true, false], key);
+      else equal([get.name, get.length, "prototype" in get], [`get ${key}`, 0, false], key);
+      if (set !== undefined) equal([set.name, set.length], [`set ${key}`, 1], key);
     }
+  });
+
+  if (Object.hasOwn(REQUIRED, name)) {
+    check(`${name}'s lengths are the numbers of required arguments`, () => {
+      const [length, methods, statics = {}] = REQUIRED[name];
+      equal(constructor.length, length, "the constructor");
+      for (const key of Object.keys(methods)) equal(prototype[key].length, methods[key], key);
+      for (const key of Object.keys(statics)) equal(constructor[key].length, statics[key], key);
+    });
+  }
+
+  if (members.length > 0) {
+    check(`${name}'s members refuse what is not their own`, async () => {
+      for (const [key, { get, set, value }] of members) {
+        // On the global scope, whose methods these are too, nothing is what that scope is.
+        const args = name === "EventTarget" ? ["x", null] : [];
+        const call = (f, ...args) => async () => await Reflect.apply(f, Object.create(prototype), args);
+        if (get !== undefined) await rejects("TypeError", call(get)(), "", key);
+        if (set !== undefined) await rejects("TypeError", call(set, 1)(), "", key);
+        if (typeof value === "function") await rejects("TypeError", call(value, ...args)(), "", key);
+      }
+    });
+  }
+}
+
+about("Web IDL");
+
+check("what every runtime of WinterTC has is here", () => {
+  equal(COMMON.filter((name) => !INTERFACES.includes(name)), []);
+  const functions = [
+    "atob", "btoa", "clearInterval", "clearTimeout", "fetch", "queueMicrotask", "reportError", "setInterval", "setTimeout",
+    "structuredClone",
+  ];
+  for (const name of functions) equal(typeof globalThis[name], "function", name);
+  for (const name of ["onerror", "onrejectionhandled", "onunhandledrejection"]) equal(globalThis[name], null, name);
+  equal([self === globalThis, typeof navigator.userAgent, typeof performance.now(), typeof performance.timeOrigin],
+    [true, "string", "number", "number"]);
+  const wasm = [
+    "Exception", "Global", "Instance", "Memory", "Module", "Table", "Tag", "compile", "compileStreaming", "instantiate",
+    "instantiateStreaming", "validate",
+  ];
+  for (const name of wasm) equal(typeof WebAssembly[name], "function", name);
+  equal(typeof WebAssembly.JSTag, "object");
+});
+
+check("functions and attributes of the global object are enumerable, namespaces are not", () => {
+  const names = {
+    atob: 1, btoa: 1, clearInterval: 0, clearTimeout: 0, fetch: 1, queueMicrotask: 1, reportError: 1, setInterval: 1,
+    setTimeout: 1, structuredClone: 1,
+  };
+  for (const [name, length] of Object.entries(names)) {
+    const { configurable, enumerable, value, writable } = Object.getOwnPropertyDescriptor(globalThis, name);
+    equal([value.name, value.length, writable, enumerable, configurable], [name, length, true, true, true]);
+    equal("prototype" in value, false, name);
+  }
+  for (const name of ["caches", "crypto", "navigator", "onerror", "performance", "scheduler", "self"]) {
+    equal(Object.getOwnPropertyDescriptor(globalThis, name).enumerable, true, name);
+  }
+  for (const name of ["WebAssembly", "console", "globalThis"]) {
+    equal(Object.getOwnPropertyDescriptor(globalThis, name).enumerable, false, name);
   }
 });
 

@@ -1,8 +1,10 @@
-import { check, equal, logs, rejects, throws } from "./check.js";
+import { about, check, equal, logs, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 2));
 const next = (port) => new Promise((resolve) => { port.onmessage = resolve; });
+
+about("MessagePort");
 
 check("what one end is sent the other gets, as a clone", async () => {
   const { port1, port2 } = new MessageChannel();
@@ -107,6 +109,8 @@ check("a port cannot go through itself, and is lost through its own other end", 
   await turn();
 });
 
+about("MessageChannel");
+
 check("ports are made by channels alone", () => {
   throws("TypeError", () => new MessagePort());
   throws("TypeError", () => MessageChannel());
@@ -116,6 +120,8 @@ check("ports are made by channels alone", () => {
   equal([channel.port1.onmessage, channel.port1.onmessageerror, channel.port1.onclose], [null, null, null]);
   throws("TypeError", () => MessagePort.prototype.postMessage.call({}, 1));
 });
+
+about("MessagePort");
 
 check("a handler that throws does not keep the next message", async () => {
   const { port1, port2 } = new MessageChannel();
@@ -132,6 +138,8 @@ check("a handler that throws does not keep the next message", async () => {
   equal(seen, ["Uncaught Error: mine", 2]);
 });
 
+about("MessageEvent");
+
 check("a message event can be made", () => {
   const { port1 } = new MessageChannel();
   const event = new MessageEvent("t", { data: 1, origin: "o", lastEventId: "l", source: port1, ports: [port1], bubbles: true });
@@ -145,6 +153,8 @@ check("a message event can be made", () => {
   equal([event.type, event.bubbles, event.cancelable, event.data, event.origin, event.lastEventId, event.source, event.ports],
     ["u", false, true, "d", "p", "m", null, []]);
 });
+
+about("MessagePort");
 
 check("a message of many kinds", async () => {
   const { port1, port2 } = new MessageChannel();

@@ -1,6 +1,6 @@
 import assert, { AssertionError, strict } from "node:assert";
 import strictModule from "node:assert/strict";
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 export { default } from "./check.js";
 
 const holds = (body) => body();
@@ -9,6 +9,8 @@ const fails = (body, part = "") => {
   equal([error instanceof AssertionError, error instanceof Error, error.code], [true, true, "ERR_ASSERTION"]);
   return error;
 };
+
+about("node:assert");
 
 check("assert and ok ask for truth", () => {
   holds(() => assert(1));

@@ -1,9 +1,11 @@
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import hooks from "async_hooks";
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const wait = (milliseconds = 1) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+about("node:async_hooks");
 
 check("a module is the same with and without its scheme, and by import()", async () => {
   equal(hooks.AsyncLocalStorage === AsyncLocalStorage, true);

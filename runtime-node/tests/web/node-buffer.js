@@ -1,10 +1,12 @@
 import buffer, { Buffer as Named, constants, isAscii, isUtf8, kMaxLength, transcode } from "node:buffer";
 import bare from "buffer";
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 export { default } from "./check.js";
 
 const coded = (code, body) => equal(throws(code.startsWith("ERR_OUT") || code.includes("BUFFER") ? "RangeError" : "TypeError", body).code, code);
 const hex = (bytes) => bytes.toString("hex");
+
+about("node:buffer");
 
 check("Buffer is a global, the module's, and a Uint8Array", () => {
   equal([Named === Buffer, buffer.Buffer === Buffer, bare === buffer], [true, true, true]);

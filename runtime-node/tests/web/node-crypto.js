@@ -1,7 +1,9 @@
 import crypto, { createHash, createHmac, getHashes, hash, hkdf, hkdfSync, pbkdf2, pbkdf2Sync, randomBytes, randomFill, randomFillSync, randomInt, randomUUID, timingSafeEqual, webcrypto } from "node:crypto";
 import { promisify } from "node:util";
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("node:crypto");
 
 check("hashes of the empty text and of abc", () => {
   for (const [name, empty, abc] of [

@@ -1,7 +1,9 @@
 import EventEmitter, { EventEmitterAsyncResource, addAbortListener, captureRejectionSymbol, errorMonitor, getEventListeners, once, on } from "node:events";
 import { AsyncLocalStorage } from "node:async_hooks";
-import { check, equal, logs, rejects, throws } from "./check.js";
+import { about, check, equal, logs, rejects, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("node:events");
 
 check("the default export is the class, and has itself and all else", () => {
   equal([EventEmitter.EventEmitter === EventEmitter, EventEmitter.once === once, EventEmitter.defaultMaxListeners], [true, true, 10]);

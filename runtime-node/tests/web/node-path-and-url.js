@@ -3,8 +3,10 @@ import posix from "node:path/posix";
 import url, { URL as Its, fileURLToPath, pathToFileURL } from "node:url";
 import querystring from "node:querystring";
 import { StringDecoder } from "node:string_decoder";
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("node:path, node:url");
 
 check("paths are normal, joined and resolved", () => {
   equal(["/a/./b//../c/", "a/../..", "", "./", "/..", "a//b", "../a/../b"].map(normalize), ["/a/c/", "..", ".", "./", "/", "a/b", "../b"]);

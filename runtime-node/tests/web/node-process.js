@@ -4,8 +4,10 @@ import { scheduler, setImmediate as soon, setInterval as every, setTimeout as af
 import diagnostics, { channel, tracingChannel } from "node:diagnostics_channel";
 import nodeConsole from "node:console";
 import { AsyncLocalStorage } from "node:async_hooks";
-import { check, equal, logs, rejects, throws } from "./check.js";
+import { about, check, equal, logs, rejects, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("node:process");
 
 check("process says what it is", () => {
   equal([globalThis.process === process, globalThis.global === globalThis, nodeConsole === console], [true, true, true]);

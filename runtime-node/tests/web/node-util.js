@@ -1,7 +1,9 @@
 import util, { callbackify, debuglog, deprecate, format, inherits, inspect, isDeepStrictEqual, promisify, stripVTControlCharacters, types } from "node:util";
 import { isProxy } from "node:util/types";
-import { check, equal, logs, rejects, throws } from "./check.js";
+import { about, check, equal, logs, rejects, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("node:util");
 
 check("format puts values where they are asked for", () => {
   equal(format("%s %s", "a", "b", "c"), "a b c");

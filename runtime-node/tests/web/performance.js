@@ -1,4 +1,4 @@
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 export { default } from "./check.js";
 
 const shown = (list) => list.map(({ name, entryType, startTime, duration }) => [name, entryType, startTime, duration]);
@@ -7,6 +7,8 @@ const clean = () => {
   performance.clearMeasures();
 };
 
+about("Performance");
+
 check("the clock counts from its origin and does not go back", async () => {
   const start = performance.now();
   equal([typeof start, performance.timeOrigin + start <= Date.now() + 1], ["number", true]);
@@ -14,6 +16,8 @@ check("the clock counts from its origin and does not go back", async () => {
   equal(performance.now() > start, true);
   equal(performance.toJSON(), { timeOrigin: performance.timeOrigin });
 });
+
+about("PerformanceMark");
 
 check("a mark is now, or when it says", () => {
   clean();
@@ -42,6 +46,8 @@ check("a mark that is made by its constructor is in no list", () => {
   throws("TypeError", () => new PerformanceEntry());
   throws("TypeError", () => new Performance());
 });
+
+about("PerformanceMeasure");
 
 check("a measure is between marks, times, the beginning and now", () => {
   clean();
@@ -80,6 +86,8 @@ check("a measure refuses what it cannot be", () => {
   throws("TypeError", () => performance.measure());
 });
 
+about("Performance");
+
 check("entries are given by time, name and type", () => {
   clean();
   performance.mark("b", { startTime: 3 });
@@ -116,9 +124,13 @@ check("the number of entries is bounded", () => {
   clean();
 });
 
+about("PerformanceEntry");
+
 check("entries can be written as JSON", () => {
   equal(new PerformanceMark("m", { startTime: 1 }).toJSON(), { name: "m", entryType: "mark", startTime: 1, duration: 0 });
 });
+
+about("Performance");
 
 check("performance is an event target of its own", () => {
   equal([performance instanceof EventTarget, performance instanceof Performance, String(performance)], [true, true, "[object Performance]"]);

@@ -1,4 +1,4 @@
-import { check, equal, rejects, results, throws } from "./check.js";
+import { about, check, equal, rejects, results, throws } from "./check.js";
 
 let incoming;
 export default {
@@ -7,6 +7,8 @@ export default {
     return results();
   },
 };
+
+about("Request");
 
 check("a request has the defaults of the standard", () => {
   const request = new Request("https://h/a?b#c");
@@ -119,4 +121,56 @@ check("a subclass is a request", () => {
     }
   }
   equal(new Mine("https://h/").mine, 10);
+});
+
+check("the members of an init are read in their order", () => {
+  const read = [];
+  new Request("https://a.test/", new Proxy({}, { get: (_, name) => void read.push(name) }));
+  equal(read, [
+    "body", "cache", "credentials", "duplex", "headers", "integrity", "keepalive", "method", "mode", "priority", "redirect",
+    "referrer", "referrerPolicy", "signal", "window",
+  ]);
+});
+
+check("what is one of few words is none of others", () => {
+  const members = ["cache", "credentials", "duplex", "mode", "priority", "redirect", "referrerPolicy"];
+  for (const member of members) throws("TypeError", () => new Request("https://a.test/", { [member]: "other" }), "not a valid value");
+  throws("TypeError", () => new Request("https://a.test/", { cache: "only-if-cached" }), "same-origin");
+  equal(new Request("https://a.test/", { cache: "only-if-cached", mode: "same-origin" }).cache, "only-if-cached");
+  equal(new Request("https://a.test/", { priority: "high", window: null }).url, "https://a.test/");
+});
+
+check("a body that is a stream needs nothing said of it", async () => {
+  const body = new ReadableStream({ start: (controller) => (controller.enqueue(new Uint8Array([104, 105])), controller.close()) });
+  const request = new Request("https://a.test/", { method: "PUT", body });
+  equal([request.headers.get("content-type"), request.duplex, await request.text()], [null, "half", "hi"]);
+});
+
+check("a request whose body is locked can neither be cloned nor become another's", async () => {
+  const request = new Request("https://a.test/", { method: "POST", body: "text" });
+  const reader = request.body.getReader();
+  throws("TypeError", () => request.clone());
+  throws("TypeError", () => new Request(request));
+  await rejects("TypeError", request.text());
+  reader.releaseLock();
+  equal(await request.text(), "text");
+});
+
+check("a request of one whose body is used takes another body, or is refused", async () => {
+  const used = new Request("https://a.test/", { method: "POST", body: "old", headers: { a: "b" } });
+  await used.text();
+  throws("TypeError", () => new Request(used));
+  const request = new Request(used, { body: "new" });
+  equal([request.headers.get("a"), await request.text()], ["b", "new"]);
+  const kept = new Request("https://a.test/", { method: "POST", body: "kept" });
+  throws("TypeError", () => new Request(kept, { method: "GET" }));
+  equal([kept.bodyUsed, await kept.text()], [false, "kept"]);
+});
+
+check("a signal of null lets a request go on without its model's", () => {
+  const controller = new AbortController();
+  const model = new Request("https://a.test/", { signal: controller.signal });
+  const [follows, clone, free] = [new Request(model), model.clone(), new Request(model, { signal: null })];
+  controller.abort("why");
+  equal([follows.signal.reason, clone.signal.reason, free.signal.aborted], ["why", "why", false]);
 });

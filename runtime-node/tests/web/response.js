@@ -1,5 +1,7 @@
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("Response");
 
 check("a response has the defaults of the standard", () => {
   const response = new Response();

@@ -1,7 +1,9 @@
 // The event of a schedule, as a script can make one itself.
-import { check, equal, results, throws } from "./check.js";
+import { about, check, equal, results, throws } from "./check.js";
 
 addEventListener("fetch", (event) => event.respondWith(results()));
+
+about("ScheduledEvent");
 
 check("it is an event of its type that tells what it was given", () => {
   const event = new ScheduledEvent("scheduled", { cron: "*/5 * * * *", scheduledTime: 1000 });

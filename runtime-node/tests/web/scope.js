@@ -1,11 +1,15 @@
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("Navigator");
 
 check("navigator says little", () => {
   equal([typeof navigator.userAgent, navigator.hardwareConcurrency, navigator.language, navigator.languages], ["string", 1, "en", ["en"]]);
   equal([navigator.languages === navigator.languages, Object.isFrozen(navigator.languages), String(navigator)], [true, true, "[object Navigator]"]);
   throws("TypeError", () => new Navigator());
 });
+
+about("queueMicrotask");
 
 check("queueMicrotask calls a function once, with nothing, and reports what it throws", async () => {
   const seen = [];
@@ -17,6 +21,8 @@ check("queueMicrotask calls a function once, with nothing, and reports what it t
   throws("TypeError", () => queueMicrotask({}));
   equal(queueMicrotask.length, 1);
 });
+
+about("Scheduler");
 
 check("scheduler.wait waits", async () => {
   const before = performance.now();
@@ -43,6 +49,8 @@ check("scheduler.wait can be called off", async () => {
   await scheduler.wait(1, { signal: other.signal });
   other.abort();
 });
+
+about("EventTarget");
 
 check("the global scope is itself, and an event target", () => {
   equal([self === globalThis, globalThis.globalThis === globalThis], [true, true]);

@@ -1,5 +1,5 @@
 // Byte streams: ReadableByteStreamController, ReadableStreamBYOBReader and ReadableStreamBYOBRequest (Streams §4.5–§4.8).
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const error1 = Object.assign(new Error("one"), { name: "one" });
@@ -16,6 +16,8 @@ function make(source = {}, strategy = undefined) {
   const stream = new ReadableStream({ type: "bytes", ...source, start: (c) => ((controller = c), source.start?.(c)) }, strategy);
   return { stream, controller, get byob() { return stream.getReader({ mode: "byob" }); } };
 }
+
+about("ReadableByteStreamController");
 
 check("the constructor knows byte streams", () => {
   equal(`${make().controller}`, "[object ReadableByteStreamController]");
@@ -44,6 +46,8 @@ check("a chunk is the stream's from then on", async () => {
   const { value } = await stream.getReader().read();
   equal([value, value.byteOffset, value.buffer.byteLength, value.constructor === Uint8Array], [bytes(2, 3), 1, 4, true]);
 });
+
+about("ReadableStreamBYOBReader");
 
 check("any view is read as bytes by a reader that brings none", async () => {
   const { controller, stream } = make();
@@ -103,6 +107,8 @@ check("only whole elements come back; the rest waits", async () => {
   equal(numbers((await read).value), [3, 4]);
   equal(numbers((await reader.read(new Uint8Array(4))).value), [5]);
 });
+
+about("ReadableStreamBYOBRequest");
 
 check("a source may fill the view in place", async () => {
   const it = make({
@@ -186,6 +192,8 @@ check("a view that the source has let go of cannot be filled", async () => {
   throws("TypeError", () => it.controller.byobRequest.respond(1), "detached");
 });
 
+about("ReadableStreamBYOBReader");
+
 check("read refuses views of nothing", async () => {
   const reader = make().byob;
   for (const bad of [undefined, null, 1, {}, new ArrayBuffer(4)]) await rejects("TypeError", reader.read(bad));
@@ -265,6 +273,8 @@ check("a closed stream takes no bytes into its view", async () => {
   request.respondWithNewView(bytes(1, 2, 3, 4).subarray(0, 0));
 });
 
+about("ReadableByteStreamController");
+
 check("closing in the middle of an element fails the stream", async () => {
   const it = make();
   const read = it.byob.read(new Uint16Array(2));
@@ -343,6 +353,8 @@ check("what is enqueued while the source has a view goes into that", async () =>
   equal([(await read).value, request.view], [bytes(1, 2), null]);
 });
 
+about("ReadableStreamBYOBReader");
+
 check("views wait in a row", async () => {
   const it = make();
   const reader = it.byob;
@@ -389,6 +401,8 @@ check("readers that are released leave nothing undone", async () => {
   open.respond(0);
   equal((await closing.byob.read(new Uint8Array(1))).done, true);
 });
+
+about("ReadableByteStreamController");
 
 check("a source is pulled while there is room in bytes, or somebody waits", async () => {
   let pulls = 0;

@@ -1,5 +1,5 @@
 // CompressionStream and DecompressionStream (Compression §4, §5).
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const FORMATS = ["gzip", "deflate", "deflate-raw", "brotli"];
@@ -33,6 +33,8 @@ const KNOWN = {
   "deflate-raw": "4bad28484d2e494d51c82f2d29282d0100",
   "brotli": "e000106578706563746564206f757470757403",
 };
+
+about("CompressionStream");
 
 check("what is compressed becomes what it was", async () => {
   const plain = "to be or not to be, ".repeat(500);
@@ -87,6 +89,8 @@ check("a chunk that is not of bytes fails both sides", async () => {
     }
   }
 });
+
+about("DecompressionStream");
 
 check("what is not compressed cannot be decompressed", async () => {
   for (const format of FORMATS) await rejects("TypeError", decompress(format, new Uint8Array(100).fill(0xFF)), "");
@@ -181,6 +185,8 @@ check("a chunk that its writer takes back in between is at its end there", async
   await written.catch(() => {});
   await rejects("TypeError", closed);
 });
+
+about("CompressionStream");
 
 check("streams that are left half done are forgotten", async () => {
   for (let i = 0; i < 300; i++) {

@@ -1,5 +1,5 @@
 // pipeTo and pipeThrough (Streams §4.2.4, ReadableStreamPipeTo).
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const error1 = Object.assign(new Error("one"), { name: "one" });
@@ -52,6 +52,8 @@ function sink(how = {}, strategy = undefined) {
   return { stream, events, controller };
 }
 const of = (...chunks) => ReadableStream.from(chunks);
+
+about("ReadableStream");
 
 check("all that is read is written, and then both are closed and free", async () => {
   const from = of("a", "b", "c");

@@ -1,5 +1,5 @@
 // ReadableStream, its default reader and its default controller (Streams §4).
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const error1 = Object.assign(new Error("one"), { name: "one" });
@@ -26,6 +26,8 @@ const of = (...chunks) =>
       c.close();
     },
   });
+
+about("ReadableStream");
 
 check("the constructor takes an object and a strategy, and reads their members in order", () => {
   new ReadableStream();
@@ -58,6 +60,8 @@ check("members of a source must be functions, and its type is bytes or nothing",
   new ReadableStream({}, { highWaterMark: "4" });
 });
 
+about("ReadableStreamDefaultController");
+
 check("start is called at once with the controller, and what it throws is thrown", () => {
   const source = {
     start(controller, ...rest) {
@@ -88,6 +92,8 @@ check("nothing is pulled before start is done", async () => {
   equal(pulls, 1);
 });
 
+about("ReadableStreamDefaultReader");
+
 check("chunks are read in order, and then the end", async () => {
   const reader = of("a", undefined, null, 3).getReader();
   equal(await reader.read(), { value: "a", done: false });
@@ -114,6 +120,8 @@ check("reads that wait get what comes, each in its turn", async () => {
   controller.close();
   equal(await Promise.all(reads), [{ value: "a", done: false }, { value: "b", done: false }, { value: undefined, done: true }]);
 });
+
+about("ReadableStreamDefaultController");
 
 check("desiredSize is what the queue lacks", async () => {
   let controller;
@@ -240,6 +248,8 @@ check("a size that throws or is no size fails the stream and the enqueuing", asy
   equal((await sized.getReader().read()).value, "x");
 });
 
+about("ReadableStreamDefaultReader");
+
 check("a stream has one reader", async () => {
   const stream = of(1, 2);
   equal(stream.locked, false);
@@ -292,6 +302,8 @@ check("closed of a reader is replaced when it is released after the end", async 
   await rejects("TypeError", reader.closed);
 });
 
+about("ReadableStream");
+
 check("cancelling asks the source, and closes the stream whatever it says", async () => {
   const reasons = [];
   const source = { cancel(...args) { reasons.push([this === source, args]); return "ignored"; } };
@@ -327,6 +339,8 @@ check("cancelling throws away what is queued and answers who waits", async () =>
   equal(await collect(full), []);
 });
 
+about("ReadableStreamDefaultController");
+
 check("a controller can be called again from within what it calls", async () => {
   let controller;
   const stream = new ReadableStream({ start: (c) => void (controller = c) }, {
@@ -361,6 +375,8 @@ check("the classes of controllers have no constructor of their own", () => {
   throws("TypeError", () => new ReadableStreamDefaultReader({}));
   throws("TypeError", () => new ReadableStreamBYOBReader(new ReadableStream()));
 });
+
+about("ReadableStream");
 
 check("members refuse what is not their own, with a promise where they give one", async () => {
   const stream = new ReadableStream();

@@ -1,5 +1,5 @@
 // tee() of default and of byte streams, and ReadableStream.from() (Streams §4.2.4).
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const error1 = Object.assign(new Error("one"), { name: "one" });
@@ -14,6 +14,8 @@ const collect = async (stream) => {
   return chunks;
 };
 const bytes = (...values) => new Uint8Array(values);
+
+about("ReadableStream");
 
 check("both branches have all chunks, the very same", async () => {
   const chunk = {};

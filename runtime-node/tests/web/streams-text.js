@@ -1,5 +1,5 @@
 // TextEncoderStream and TextDecoderStream (Encoding §7.5, §7.6).
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const bytes = (...values) => new Uint8Array(values);
@@ -9,6 +9,8 @@ const collect = async (stream) => {
   return chunks;
 };
 const through = (chunks, transform) => collect(ReadableStream.from(chunks).pipeThrough(transform));
+
+about("TextEncoderStream");
 
 check("chunks of text become chunks of UTF-8", async () => {
   equal(await through(["aé", "", "😀", 1, null], new TextEncoderStream()), [
@@ -29,6 +31,8 @@ check("what cannot be text fails the stream", async () => {
   await rejects("TypeError", through([Symbol()], new TextEncoderStream()));
   await rejects("thrown", through([{ toString() { throw Object.assign(new Error(""), { name: "thrown" }); } }], new TextEncoderStream()));
 });
+
+about("TextDecoderStream");
 
 check("chunks of bytes become chunks of text, in any encoding", async () => {
   equal(await through([bytes(0x61), bytes(0xC3), bytes(0xA9, 0x62)], new TextDecoderStream()), ["a", "éb"]);

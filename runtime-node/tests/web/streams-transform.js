@@ -1,5 +1,5 @@
 // TransformStream (Streams §6).
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const error1 = Object.assign(new Error("one"), { name: "one" });
@@ -15,6 +15,8 @@ const collect = async (stream) => {
   return chunks;
 };
 const of = (...chunks) => ReadableStream.from(chunks);
+
+about("TransformStream");
 
 check("the constructor takes a transformer and two strategies", () => {
   new TransformStream();
@@ -127,6 +129,8 @@ check("an error of the transformer fails both sides", async () => {
   await rejects("one", late.writable.getWriter().closed);
 });
 
+about("TransformStreamDefaultController");
+
 check("error of the controller fails both sides", async () => {
   let controller;
   const stream = new TransformStream({ start: (c) => void (controller = c) });
@@ -157,6 +161,8 @@ check("terminate closes the readable side and fails the writable one", async () 
   equal(await collect(within.readable), [1]);
   await rejects("TypeError", piped);
 });
+
+about("TransformStream");
 
 check("closing waits for nobody to read, and aborting for nothing", async () => {
   const events = [];
@@ -261,6 +267,8 @@ check("a chain of many works, and stops when its end does", async () => {
   equal(cancelled === error1, true);
   equal(pulled < 60, true);
 });
+
+about("TransformStreamDefaultController");
 
 check("the controller refuses strangers", () => {
   throws("TypeError", () => new TransformStreamDefaultController(), "Illegal constructor");

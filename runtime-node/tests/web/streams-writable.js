@@ -1,5 +1,5 @@
 // WritableStream, its writer and its controller (Streams §5).
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 export { default } from "./check.js";
 
 const error1 = Object.assign(new Error("one"), { name: "one" });
@@ -27,6 +27,8 @@ const gate = () => {
   const promise = new Promise((resolve, reject) => ((open = resolve), (fail = reject)));
   return { promise, open, fail };
 };
+
+about("WritableStream");
 
 check("the constructor takes an object and a strategy, and reads their members in order", () => {
   new WritableStream();
@@ -98,6 +100,8 @@ check("a sink's functions are called on it, with what the standard says", async 
   equal(calls[2], [true, ["why"]]);
 });
 
+about("WritableStreamDefaultWriter");
+
 check("desiredSize and ready tell of backpressure", async () => {
   const write = gate();
   const writer = new WritableStream({ write: () => write.promise }, { highWaterMark: 3, size: (x) => x }).getWriter();
@@ -123,6 +127,8 @@ check("with a highWaterMark of 0 a writer is never ready, and yet may write", as
   await writer.write("a");
   equal([sink.events, await pending(writer.ready)], [[["write", "a"]], true]);
 });
+
+about("WritableStream");
 
 check("a write that fails fails the stream and all that comes after it", async () => {
   for (const fail of [() => { throw error1; }, () => Promise.reject(error1)]) {
@@ -250,6 +256,8 @@ check("an abort during a close leaves it to the close", async () => {
   await rejects("one", other.closed);
 });
 
+about("WritableStreamDefaultController");
+
 check("the controller's signal is aborted at once, with the reason", async () => {
   const write = gate();
   const sink = recorder({ write: () => write.promise });
@@ -314,6 +322,8 @@ check("error does nothing to a stream that is closed", async () => {
   equal(await writer.closed, undefined);
 });
 
+about("WritableStream");
+
 check("an abort after an error is rejected with that", async () => {
   const write = gate();
   const sink = recorder({ write: () => write.promise });
@@ -347,6 +357,8 @@ check("a strategy may release the writer, or close or abort the stream, while it
   writer = aborting.getWriter();
   await rejects("one", writer.write("a"));
 });
+
+about("WritableStreamDefaultWriter");
 
 check("a stream has one writer", async () => {
   const stream = new WritableStream();
@@ -394,6 +406,8 @@ check("a writer of a stream that has ended knows that", async () => {
   equal(second.desiredSize, null);
 });
 
+about("WritableStream");
+
 check("members refuse what is not their own, with a promise where they give one", async () => {
   const promises = new Set(["abort", "close", "write", "closed", "ready"]);
   const writer = new WritableStream().getWriter();
@@ -419,6 +433,8 @@ check("interfaces have the shape that Web IDL gives them", () => {
   throws("TypeError", () => new WritableStreamDefaultWriter({}));
   equal(`${new WritableStream()}`, "[object WritableStream]");
 });
+
+about("CountQueuingStrategy");
 
 check("strategies measure", () => {
   const count = new CountQueuingStrategy({ highWaterMark: 4 });

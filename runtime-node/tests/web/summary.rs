@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// By group of interfaces: a file of checks each.
+/// By interface, or what else a check is about.
 #[derive(Default, Serialize)]
 pub(crate) struct Summary {
-    groups: BTreeMap<String, Group>,
+    subjects: BTreeMap<String, Subject>,
 }
 
 #[derive(Default, Serialize)]
-struct Group {
+struct Subject {
     passed: usize,
     failed: Vec<Failed>,
 }
@@ -24,11 +24,11 @@ struct Failed {
 }
 
 impl Summary {
-    pub(crate) fn add(&mut self, group: &str, check: &str, verdict: &Result<(), String>) {
-        let group = self.groups.entry(group.to_owned()).or_default();
+    pub(crate) fn add(&mut self, subject: &str, check: &str, verdict: &Result<(), String>) {
+        let subject = self.subjects.entry(subject.to_owned()).or_default();
         match verdict {
-            Ok(()) => group.passed += 1,
-            Err(why) => group.failed.push(Failed { check: check.to_owned(), why: why.clone() }),
+            Ok(()) => subject.passed += 1,
+            Err(why) => subject.failed.push(Failed { check: check.to_owned(), why: why.clone() }),
         }
     }
 
@@ -38,7 +38,7 @@ impl Summary {
     /// When it cannot be written.
     pub(crate) fn publish(&self) -> std::io::Result<()> {
         println!("\nconformance{:>32}", "passed");
-        for (name, Group { passed, failed }) in &self.groups {
+        for (name, Subject { passed, failed }) in &self.subjects {
             println!("  {name:<32}{:>9}", format!("{passed}/{}", passed + failed.len()));
         }
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("conformance.json");

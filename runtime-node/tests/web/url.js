@@ -1,7 +1,9 @@
-import { check, equal, throws } from "./check.js";
+import { about, check, equal, throws } from "./check.js";
 export { default } from "./check.js";
 
 const parts = (url) => [url.protocol, url.username, url.password, url.hostname, url.port, url.pathname, url.search, url.hash];
+
+about("URL");
 
 check("every part of a URL can be read", () => {
   const url = new URL("https://user:pass@example.com:8080/a/b?x=1#frag");
@@ -97,6 +99,8 @@ check("setting a port stops at what is not a digit", () => {
   equal(url.port, "");
 });
 
+about("URLSearchParams");
+
 check("searchParams is one live object", () => {
   const url = new URL("https://h/?a=1&b=2");
   const { searchParams } = url;
@@ -114,11 +118,15 @@ check("searchParams is one live object", () => {
   equal(url.href, "https://h/");
 });
 
+about("URL");
+
 check("two URLs of the same text do not share their state", () => {
   const [a, b] = [new URL("https://h/x"), new URL("https://h/x")];
   a.pathname = "/y";
   equal([a.href, b.href], ["https://h/y", "https://h/x"]);
 });
+
+about("URLSearchParams");
 
 check("URLSearchParams reads strings, records, pairs and its own kind", () => {
   equal([...new URLSearchParams("?a=1&b=2&a=3")], [["a", "1"], ["b", "2"], ["a", "3"]]);

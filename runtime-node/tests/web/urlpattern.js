@@ -1,7 +1,9 @@
-import { check, equal, logs, throws } from "./check.js";
+import { about, check, equal, logs, throws } from "./check.js";
 export { default } from "./check.js";
 
 const parts = (pattern) => ["protocol", "username", "password", "hostname", "port", "pathname", "search", "hash"].map((name) => pattern[name]);
+
+about("URLPattern");
 
 check("a pattern of nothing matches everything", () => {
   for (const pattern of [new URLPattern(), new URLPattern({}), new URLPattern(undefined)]) {

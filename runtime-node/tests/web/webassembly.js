@@ -1,5 +1,5 @@
 // WebAssembly JavaScript Interface and WebAssembly Web API (W3C, version 2 and the exceptions and multiple memories of 3).
-import { check, equal, rejects, throws } from "./check.js";
+import { about, check, equal, rejects, throws } from "./check.js";
 import { assemble, constant, externref, f32, f64, funcref, i32, i64, op, program } from "./assembler.js";
 export { default } from "./check.js";
 
@@ -15,6 +15,8 @@ const wasmResponse = (bytes, init = {}) =>
   new Response(bytes, { ...init, headers: { "content-type": "application/wasm", ...init.headers } });
 
 // ---- The namespace
+
+about("WebAssembly");
 
 check("the namespace has its members, described as the platform's are", () => {
   const global = Object.getOwnPropertyDescriptor(globalThis, "WebAssembly");
