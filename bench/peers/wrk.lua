@@ -1,3 +1,18 @@
+-- Arguments: a path, how many headers to add, how many bytes of JSON to send.
+init = function(args)
+  wrk.path = args[1]
+  for i = 1, tonumber(args[2]) do
+    wrk.headers[string.format("x-echo-%d", i)] = string.format("the value of header %d", i)
+  end
+  local size = tonumber(args[3])
+  if size > 0 then
+    local item = '{"id":4711,"name":"A thing","price":99.5,"tags":["new","gift"],"sold":false}'
+    wrk.method = "POST"
+    wrk.headers["content-type"] = "application/json"
+    wrk.body = "[" .. string.rep(item .. ",", math.floor(size / (#item + 1)) - 1) .. item .. "]"
+  end
+end
+
 -- Makes wrk end with one line that a program reads: requests, errors, duration in µs, then the latencies in µs
 -- at p50, p99 and the worst.
 done = function(summary, latency, requests)

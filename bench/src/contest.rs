@@ -115,6 +115,11 @@ impl Record {
         self.cpu_per_request(|cpu| cpu.iter().sum())
     }
 
+    /// The same in one of them.
+    pub fn cpu_of(&self, process: &str) -> Duration {
+        self.cpu_by_process().filter(|(name, _)| *name == process).map(|(_, cpu)| cpu).sum()
+    }
+
     fn cpu_per_request(&self, of: impl Fn(&[Duration]) -> Duration) -> Duration {
         Duration::from_secs_f64(
             self.median(|sample| of(&sample.cpu).as_secs_f64() / sample.figures.requests.max(1) as f64),
@@ -148,6 +153,7 @@ mod tests {
         let record = record(&[(1_000, 20, 10)]);
         let by_process: Vec<_> = record.cpu_by_process().collect();
         assert_eq!(by_process, [("router", Duration::from_micros(20)), ("node", Duration::from_micros(10))]);
+        assert_eq!(record.cpu_of("node"), Duration::from_micros(10));
         assert_eq!(record.cpu(), Duration::from_micros(30));
     }
 

@@ -108,12 +108,29 @@ fn parse_answer(answer: &str) -> Option<Answer> {
     Some(Answer { status, body: body.to_owned() })
 }
 
+/// What is asked for, again and again.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    pub path: &'static str,
+    /// How many headers to send beside the usual ones.
+    pub headers: u32,
+    /// Bytes of JSON to send.
+    pub json: usize,
+}
+
+impl Ask {
+    pub const fn path(path: &'static str) -> Self {
+        Self { path, headers: 0, json: 0 }
+    }
+}
+
 /// How load is made.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub wrk: PathBuf,
-    /// `bench/peers/wrk.lua`: makes wrk print what [`Figures`] reads.
+    /// `bench/peers/wrk.lua`: makes wrk ask for that, and print what [`Figures`] reads.
     pub script: PathBuf,
+    pub ask: Ask,
     pub connections: u32,
     pub placement: Placement,
 }
@@ -140,7 +157,8 @@ impl Load {
             .args(["--duration", &format!("{}s", duration.as_secs())])
             .args(["--timeout", "10s", "--header", &format!("Host: {host}"), "--script"])
             .arg(&self.script)
-            .arg(format!("http://{addr}/"));
+            .arg(format!("http://{addr}/"))
+            .args(["--", self.ask.path, &self.ask.headers.to_string(), &self.ask.json.to_string()]);
         let output = command.output().context("cannot run wrk; has bench/setup been run?")?;
         let printed = String::from_utf8_lossy(&output.stdout);
         parse_figures(&printed)

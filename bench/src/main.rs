@@ -9,6 +9,7 @@
 //!  fairness  a tenant that takes all it may on a shard ──► its neighbours' latencies and throughput
 //!  hostile   the suite of hostile Workers ──► how many end as they must, and whether their process survives
 //!  streams   a gibibyte through a Worker ──► throughput, and what the node keeps of it in memory
+//!  web       what Workers do, beside deno ──► CPU time for each
 //!                                                            └──► the bars, and what became of them
 //! ```
 
@@ -31,6 +32,7 @@ mod table;
 mod tenon;
 mod traffic;
 mod unit;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,7 +41,7 @@ use anyhow::Context;
 use clap::{Parser, ValueEnum};
 
 use crate::contest::Schedule;
-use crate::load::Load;
+use crate::load::{Ask, Load};
 use crate::peers::Peers;
 use crate::process::Placement;
 use crate::report::Report;
@@ -124,6 +126,8 @@ enum Part {
     Hostile,
     /// Bodies as streams.
     Streams,
+    /// The Web API, beside deno.
+    Web,
 }
 
 fn default_bin() -> PathBuf {
@@ -142,6 +146,7 @@ fn main() -> anyhow::Result<()> {
             Part::Fleet,
             Part::Fairness,
             Part::Streams,
+            Part::Web,
             Part::Hostile,
             Part::Apply,
         ],
@@ -166,6 +171,7 @@ fn main() -> anyhow::Result<()> {
             Part::Fleet => report.fleet = Some(fleet::run(&peers, &own, args.fleet())?),
             Part::Fairness => report.fairness = Some(fairness::run(&peers, &own, args.fairness())?),
             Part::Streams => report.streams = Some(streams::run(&peers, &own, args.streams())?),
+            Part::Web => report.web = Some(web::run(&peers, &own, &args.load(&peers), args.schedule())?),
             Part::Hostile => report.hostile = Some(hostile::run()?),
         }
     }
@@ -186,6 +192,24 @@ impl Args {
         streams::Scale { bytes: self.stream << 20, at_once: STREAMS }
     }
 
+    fn load(&self, peers: &Peers) -> Load {
+        Load {
+            wrk: self.bin.join("wrk"),
+            script: peers.sources.join("wrk.lua"),
+            ask: Ask::path("/"),
+            connections: self.connections,
+            placement: peers.placement,
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule {
+            rounds: self.rounds,
+            warm_up: Duration::from_secs(self.warm_up),
+            measured: Duration::from_secs(self.measured),
+        }
+    }
+
     fn fairness(&self) -> fairness::Schedule {
         fairness::Schedule { rounds: self.rounds, measured: Duration::from_secs(self.measured) }
     }
@@ -198,18 +222,6 @@ fn own_binaries() -> anyhow::Result<PathBuf> {
 }
 
 fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec<contest::Record>> {
-    let load = Load {
-        wrk: args.bin.join("wrk"),
-        script: peers.sources.join("wrk.lua"),
-        connections: args.connections,
-        placement: peers.placement,
-    };
-    let schedule = Schedule {
-        rounds: args.rounds,
-        warm_up: Duration::from_secs(args.warm_up),
-        measured: Duration::from_secs(args.measured),
-    };
-
     let site = Site::open(1)?;
     site.deploy("hello", peers.hello()?);
     let mut contenders = Vec::new();
@@ -218,5 +230,5 @@ fn contest(args: &Args, peers: &Peers, own: Option<&Path>) -> anyhow::Result<Vec
         contenders.push(site.start(&peers.scratch.join("tenon"), program(NODE), program(ROUTER))?.into());
     }
     contenders.extend([peers.envoy_and_deno()?, peers.nginx_and_deno()?, peers.workerd()?, peers.deno()?]);
-    contest::run(&mut contenders, &load, schedule)
+    contest::run(&mut contenders, &args.load(peers), args.schedule())
 }

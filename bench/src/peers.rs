@@ -18,6 +18,9 @@ pub const HOST: &str = "hello.bench.localhost";
 /// What every contender says: see `bench/peers/hello.js`.
 pub const ANSWER: &str = "Hello from /\n";
 
+/// The file that it is.
+const HELLO: &str = "hello.js";
+
 /// Starts peers.
 pub struct Peers {
     /// Where `bench/setup` left links to the binaries.
@@ -35,7 +38,15 @@ impl Peers {
     /// # Errors
     /// When it cannot be read.
     pub fn hello(&self) -> anyhow::Result<Bytes> {
-        let source = self.sources.join("hello.js");
+        self.source(HELLO)
+    }
+
+    /// The source of a Worker.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn source(&self, name: &str) -> anyhow::Result<Bytes> {
+        let source = self.sources.join(name);
         let read = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
         Ok(read.into())
     }
@@ -43,7 +54,7 @@ impl Peers {
     /// Deno behind an Envoy of one worker thread.
     pub fn envoy_and_deno(&self) -> anyhow::Result<Contender> {
         let dir = self.dir("envoy-deno")?;
-        let (deno, upstream) = self.deno_process(&dir)?;
+        let (deno, upstream) = self.deno_process(&dir, HELLO)?;
         let listen = free_port()?;
         let config = self.configure("envoy.yaml", &dir, listen, upstream)?;
         let mut envoy = self.command("envoy");
@@ -55,7 +66,7 @@ impl Peers {
     /// Deno behind an nginx of one worker process.
     pub fn nginx_and_deno(&self) -> anyhow::Result<Contender> {
         let dir = self.dir("nginx-deno")?;
-        let (deno, upstream) = self.deno_process(&dir)?;
+        let (deno, upstream) = self.deno_process(&dir, HELLO)?;
         let listen = free_port()?;
         let config = self.configure("nginx.conf", &dir, listen, upstream)?;
         let mut nginx = self.command("nginx");
@@ -76,17 +87,25 @@ impl Peers {
     }
 
     pub fn deno(&self) -> anyhow::Result<Contender> {
-        let (deno, listen) = self.deno_process(&self.dir("deno")?)?;
+        self.deno_serving("deno", HELLO)
+    }
+
+    /// Deno with another Worker.
+    ///
+    /// # Arguments
+    /// * `dir` - the name of a directory for what it writes.
+    pub fn deno_serving(&self, dir: &str, source: &str) -> anyhow::Result<Contender> {
+        let (deno, listen) = self.deno_process(&self.dir(dir)?, source)?;
         Ok(contender("deno", listen, [deno]))
     }
 
-    fn deno_process(&self, dir: &Path) -> anyhow::Result<(Process, u16)> {
+    fn deno_process(&self, dir: &Path, source: &str) -> anyhow::Result<(Process, u16)> {
         let port = free_port()?;
         let mut deno = self.command("deno");
         deno.env("DENO_DIR", dir.join("deno-dir"))
             .env("DENO_NO_UPDATE_CHECK", "1")
             .args(["serve", "--quiet", "--no-config", "--host", "127.0.0.1", "--port", &port.to_string()])
-            .arg(self.sources.join("hello.js"));
+            .arg(self.sources.join(source));
         Ok((Process::start("deno", deno, dir)?, port))
     }
 

@@ -7,7 +7,7 @@ use crate::apply::{self, Stage};
 use crate::bar::{self, Bar};
 use crate::table::Table;
 use crate::unit::{human, micros};
-use crate::{contest, engine, fairness, fleet, hostile, isolates, streams};
+use crate::{contest, engine, fairness, fleet, hostile, isolates, streams, web};
 
 /// Whose CPU time for a request is the bar.
 const REFERENCE: &str = "Envoy + deno";
@@ -24,6 +24,7 @@ pub struct Report {
     pub fleet: Option<fleet::Record>,
     pub fairness: Option<fairness::Record>,
     pub streams: Option<streams::Record>,
+    pub web: Option<web::Record>,
     pub hostile: Option<hostile::Record>,
 }
 
@@ -52,6 +53,9 @@ impl fmt::Display for Report {
         if let Some(streams) = &self.streams {
             writeln!(f, "{streams}")?;
         }
+        if let Some(web) = &self.web {
+            writeln!(f, "{web}")?;
+        }
         if let Some(hostile) = &self.hostile {
             writeln!(f, "{hostile}")?;
         }
@@ -73,6 +77,7 @@ impl Report {
         bars.extend(fleet::bars(self.fleet.as_ref()));
         bars.extend(fairness::bars(self.fairness.as_ref()));
         bars.push(streams::bar(self.streams.as_ref()));
+        bars.extend(web::bars(self.web.as_ref()));
         bars.extend(hostile::bars(self.hostile.as_ref()));
         bars
     }

@@ -90,7 +90,9 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let passes = site.deploy_within("passes", PASSES, limits);
     let transforms = site.deploy_within("transforms", TRANSFORMS, limits);
     let placement = peers.placement;
-    let (node, router) = (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
+    let (mut node, router) = (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
+    // Room for that many of one tenant.
+    node.args(["--max-inflight", &(2 * scale.at_once).to_string()]);
     let mut tenon = site.start(&peers.scratch.join("streams"), node, router)?;
     for host in [&passes, &transforms] {
         tenon.await_up(host)?;

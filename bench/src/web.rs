@@ -1,0 +1,118 @@
+//! What Workers do for most of their time, beside deno under the same load: what the Web API costs a node.
+//!
+//! Of Tenon only the node's time is compared. It speaks gRPC where deno speaks plain HTTP/1.1, so the small requests may cost
+//! it twice as much; what computes may cost it no more.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tenon_proto::revision::Limits;
+
+use crate::bar::Bar;
+use crate::contest::{self, Contender, Record as Contest, Schedule};
+use crate::load::{Ask, Load};
+use crate::peers::Peers;
+use crate::table::Table;
+use crate::tenon::{NODE, ROUTER, Site};
+use crate::unit::micros;
+
+/// The Worker, and the host that it answers to.
+const SOURCE: &str = "web.js";
+const NAME: &str = "hello";
+
+/// Requests at once of the cases that compute: more would only wait.
+const FEW: u32 = 4;
+
+struct Case {
+    what: &'static str,
+    ask: Ask,
+    /// How many times deno's CPU time it may take.
+    times: u32,
+}
+
+const fn small(what: &'static str, ask: Ask) -> Case {
+    Case { what, ask, times: 2 }
+}
+
+const fn computes(what: &'static str, path: &'static str) -> Case {
+    Case { what, ask: Ask::path(path), times: 1 }
+}
+
+const CASES: [Case; 6] = [
+    small("Response.json of 1 KB", Ask::path("/json")),
+    small("echo of 100 headers", Ask { headers: 100, ..Ask::path("/headers") }),
+    small("echo of 16 KB of JSON", Ask { json: 16 << 10, ..Ask::path("/echo") }),
+    computes("digest of 1 MiB", "/digest"),
+    computes("gzip of 1 MiB", "/gzip"),
+    computes("pipe of 10,000 chunks", "/pipe"),
+];
+
+/// All that was seen.
+#[derive(Debug)]
+pub struct Record(Vec<Row>);
+
+#[derive(Debug)]
+struct Row {
+    tenon: Contest,
+    deno: Contest,
+}
+
+/// # Arguments
+/// * `own` - the directory of Tenon's programs.
+///
+/// # Errors
+/// When a contender does not start, ends, or fails a request.
+pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
+    let site = Site::open(1)?;
+    site.deploy_within(NAME, peers.source(SOURCE)?, Limits { cpu_ms: 1_000, ..Limits::default() });
+    let program = |name| peers.placement.contender(&own.join(name));
+    let tenon = site.start(&peers.scratch.join("web-tenon"), program(NODE), program(ROUTER))?;
+    let mut contenders = [Contender::from(tenon), peers.deno_serving("web-deno", SOURCE)?];
+    let mut rows = Vec::new();
+    for Case { what, ask, times } in CASES {
+        eprintln!("web: {what}");
+        let connections = if times == 1 { FEW } else { load.connections };
+        let load = Load { ask, connections, ..load.clone() };
+        let records = contest::run(&mut contenders, &load, schedule).context(what)?;
+        let [tenon, deno] = <[_; 2]>::try_from(records).ok().context("there is a record of each contender")?;
+        rows.push(Row { tenon, deno });
+    }
+    Ok(Record(rows))
+}
+
+impl Row {
+    fn cpu(&self) -> [Duration; 2] {
+        [self.tenon.cpu_of("node"), self.deno.cpu()]
+    }
+}
+
+/// The promises.
+pub fn bars(record: Option<&Record>) -> impl Iterator<Item = Bar> {
+    CASES.iter().enumerate().map(move |(i, case)| {
+        let measured = record.map(|record| record.0[i].cpu());
+        let beside = if case.times == 1 { "deno's".to_owned() } else { format!("{} × deno's", case.times) };
+        let what = format!("{}: CPU time of the node, beside {beside}", case.what);
+        Bar::time(what, measured.map(|[node, _]| node), measured.map(|[_, deno]| deno * case.times))
+    })
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "What Workers do, beside deno\n")?;
+        let mut table = Table::new(["", "node CPU µs", "deno CPU µs", "", "Tenon requests/s", "deno requests/s"]);
+        for (case, row) in CASES.iter().zip(&self.0) {
+            let [node, deno] = row.cpu();
+            table.row([
+                case.what.to_owned(),
+                micros(node),
+                micros(deno),
+                format!("× {:.2}", node.as_secs_f64() / deno.as_secs_f64()),
+                format!("{:.0}", row.tenon.requests_per_second()),
+                format!("{:.0}", row.deno.requests_per_second()),
+            ]);
+        }
+        writeln!(f, "{table}")
+    }
+}
