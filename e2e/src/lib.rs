@@ -25,6 +25,7 @@ mod process;
 mod router;
 mod service;
 mod suite;
+mod web_socket;
 
 pub use cluster::Cluster;
 pub use condition::await_condition;
@@ -38,3 +39,4 @@ pub use process::Process;
 pub use router::Router;
 pub use service::Service;
 pub use suite::{Scenario, Suite};
+pub use web_socket::{Closed, WebSocket};

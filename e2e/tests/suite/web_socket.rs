@@ -1,0 +1,177 @@
+//! WebSockets, from a client through the router to a Worker.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use http::Version;
+use serde_json::json;
+use tenon_crds::Worker;
+use tenon_e2e::{Closed, Scenario, WebSocket, await_condition, worker};
+use tokio_tungstenite::tungstenite::Message;
+
+const SOON: Duration = Duration::from_secs(15);
+
+const VERSIONS: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
+
+/// Echoes what it is sent; does as it is told by some texts; tells requests that are no WebSockets how many have closed, and
+/// how often in a way that was not clean.
+fn echo(name: &str, revision: &str, pool: Option<&str>) -> Worker {
+    let source = "
+        const closed = { clean: 0, unclean: 0 };
+        export default {
+            fetch(request) {
+                if (request.headers.get('upgrade') !== 'websocket') return Response.json(closed);
+                const { 0: client, 1: server } = new WebSocketPair();
+                server.accept();
+                server.addEventListener('message', ({ data }) => {
+                    if (data === 'which?') server.send(REVISION);
+                    else if (data === 'close') server.close(4001, 'as you wish');
+                    else if (data === 'flood') for (let i = 0; i < 64; i++) server.send(new Uint8Array(256 * 1024).fill(i));
+                    else server.send(data);
+                });
+                server.addEventListener('close', ({ wasClean }) => { closed[wasClean ? 'clean' : 'unclean']++; });
+                const offered = request.headers.get('sec-websocket-protocol').split(', ');
+                const headers = { 'sec-websocket-protocol': offered.at(-1) };
+                return new Response(null, { status: 101, webSocket: client, headers });
+            },
+        };";
+    let mut echo = worker(name, &source.replace("REVISION", &json!(revision).to_string()));
+    if let Some(pool) = pool {
+        echo.spec.pool = pool.to_owned();
+    }
+    echo
+}
+
+async fn open(scenario: &Scenario, version: Version, host: &str) -> anyhow::Result<WebSocket> {
+    WebSocket::open(scenario.router.address(), version, host, "chat, talk").await
+}
+
+/// How many of the Worker's have closed so far: cleanly, and not.
+async fn closed(scenario: &Scenario, host: &str) -> anyhow::Result<[u64; 2]> {
+    let answer = scenario.router.connection().get(host, "/").await?;
+    ensure!(answer.status == 200, "{answer:?}");
+    let closed: serde_json::Value = serde_json::from_str(&answer.body)?;
+    Ok(["clean", "unclean"].map(|how| closed[how].as_u64().unwrap_or_default()))
+}
+
+pub async fn a_web_socket_echoes_in_both_versions_of_http(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply(&echo("echo", "only", None)).await?;
+    let host = scenario.namespace.host("echo");
+    scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
+    for version in VERSIONS {
+        let mut socket = open(&scenario, version, &host).await.with_context(|| format!("{version:?}"))?;
+        ensure!(socket.protocol() == Some("talk"), "{:?}", socket.protocol());
+        let large = (0..10 << 20).map(|i| (i % 251) as u8).collect::<Vec<_>>();
+        for message in [
+            Message::text("a text, größer als ASCII"),
+            Message::binary(vec![0, 1, 2, 255]),
+            Message::text(""),
+            Message::binary(large),
+        ] {
+            socket.send(message.clone()).await?;
+            let echoed = socket.receive().await?;
+            ensure!(echoed == message, "{} bytes came back of {}", echoed.len(), message.len());
+        }
+        socket.send(Message::Ping("are you there?".into())).await?;
+        let pong = socket.receive().await?;
+        ensure!(pong == Message::Pong("are you there?".into()), "{pong:?}");
+    }
+    Ok(())
+}
+
+pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply(&echo("ends", "only", None)).await?;
+    let host = scenario.namespace.host("ends");
+    scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
+    for (i, version) in (1..).zip(VERSIONS) {
+        let mut socket = open(&scenario, version, &host).await?;
+        socket.send("close").await?;
+        let closed_by_worker = socket.closed().await?;
+        ensure!(closed_by_worker == Closed { code: 4001, reason: "as you wish".to_owned() }, "{closed_by_worker:?}");
+
+        let mut vanishing = open(&scenario, version, &host).await?;
+        ensure!(vanishing.ask("still here").await? == "still here");
+        drop(vanishing);
+        await_condition("the Worker to hear of both", SOON, async || {
+            let closed = closed(&scenario, &host).await?;
+            ensure!(closed == [i, i], "{closed:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+pub async fn a_client_that_reads_slowly_gets_everything_in_the_end(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply(&echo("slow", "only", None)).await?;
+    let host = scenario.namespace.host("slow");
+    scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
+    for version in VERSIONS {
+        let mut socket = open(&scenario, version, &host).await?;
+        socket.send("flood").await?;
+        // Meanwhile the Worker serves others.
+        for _ in 0..50 {
+            closed(&scenario, &host).await?;
+        }
+        for i in 0..64 {
+            match socket.receive().await? {
+                Message::Binary(piece) => ensure!(piece.len() == 256 * 1024 && piece.iter().all(|byte| *byte == i)),
+                other => bail!("{other:?} came"),
+            }
+        }
+    }
+    Ok(())
+}
+
+pub async fn an_open_web_socket_stays_with_its_revision(scenario: Scenario) -> anyhow::Result<()> {
+    scenario.namespace.apply(&echo("rolling", "old", None)).await?;
+    let host = scenario.namespace.host("rolling");
+    scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
+    let mut sockets = Vec::new();
+    for version in VERSIONS {
+        sockets.push(open(&scenario, version, &host).await?);
+    }
+    scenario.namespace.apply(&echo("rolling", "new", None)).await?;
+    await_condition("the new revision", SOON, async || {
+        let revision = open(&scenario, Version::HTTP_11, &host).await?.ask("which?").await?;
+        ensure!(revision == "new", "{revision}");
+        Ok(())
+    })
+    .await?;
+    for socket in &mut sockets {
+        let revision = socket.ask("which?").await?;
+        ensure!(revision == "old", "{revision}");
+    }
+    Ok(())
+}
+
+pub async fn a_killed_node_ends_its_web_sockets_and_they_open_elsewhere(scenario: Scenario) -> anyhow::Result<()> {
+    let pool = scenario.namespace.name();
+    let nodes = vec![scenario.start_node(pool, "a").await?, scenario.start_node(pool, "b").await?];
+    scenario.namespace.apply(&echo("chat", "only", Some(pool))).await?;
+    let host = scenario.namespace.host("chat");
+    let first = scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
+    let serving = first.node.context("the router names the node")?;
+    let (victims, others): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.name() == serving);
+    let victim = victims.into_iter().next().with_context(|| format!("{serving} is none of this pool's nodes"))?;
+
+    let mut sockets = Vec::new();
+    for version in VERSIONS {
+        let mut socket = open(&scenario, version, &host).await?;
+        ensure!(socket.ask("still here").await? == "still here");
+        sockets.push(socket);
+    }
+    let lost = victim.kill().await?;
+    for (socket, version) in sockets.into_iter().zip(VERSIONS) {
+        let closed = socket.closed().await.with_context(|| format!("{version:?}"))?;
+        ensure!(closed == Closed { code: 1011, reason: "node_lost".to_owned() }, "{closed:?}");
+        let mut again = open(&scenario, version, &host).await?;
+        ensure!(again.ask("there again").await? == "there again");
+    }
+    lost.forget().await?;
+    for node in others {
+        let ended = node.delete().await?;
+        ensure!(ended.success(), "{ended}");
+    }
+    Ok(())
+}
