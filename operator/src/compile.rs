@@ -41,11 +41,16 @@ use typescript::Jsx;
 
 /// How deep brackets may nest. Nothing that people or bundlers write comes near. Where it cannot be known what a bracket
 /// begins, an arrow function or the arguments of a type, the parser tries one and then the other, so that what it takes goes
-/// by the square of this: some tenths of a second for each run of so many.
+/// by the square of this, and in some places of types by a power: who compiles what others write does so in a process that
+/// can be ended ([`crate::compiler`]).
 const MAX_NESTING: usize = 1_000;
 
 /// How many errors are reported. Later ones are mostly the echo of the first.
 const MAX_ERRORS: usize = 20;
+
+/// What is made of a Worker's modules by name, or all that is wrong, in the order of the modules' names and of their lines:
+/// never an empty list.
+pub type Outcome = Result<BTreeMap<String, Bytes>, Vec<CompileError>>;
 
 /// Compiles the modules of a Worker, by name, as they would be loaded from `entrypoint`.
 ///
@@ -53,15 +58,27 @@ const MAX_ERRORS: usize = 20;
 /// * `flags` - what else there is to import goes by them.
 ///
 /// # Errors
-/// All that is wrong, in the order of the modules' names and of their lines; never an empty list.
-pub fn compile(
+/// With all that is wrong.
+pub fn compile(modules: &BTreeMap<String, Bytes>, entrypoint: &str, flags: &BTreeSet<CompatibilityFlag>) -> Outcome {
+    compile_and_tell(modules, entrypoint, flags, |_| ())
+}
+
+/// The same, for who does not wait for the end whatever comes.
+///
+/// # Arguments
+/// * `begins` - is told of each module that is taken up.
+///
+/// # Errors
+/// With all that is wrong.
+pub fn compile_and_tell(
     modules: &BTreeMap<String, Bytes>,
     entrypoint: &str,
     flags: &BTreeSet<CompatibilityFlag>,
-) -> Result<BTreeMap<String, Bytes>, Vec<CompileError>> {
+    begins: impl Fn(&str),
+) -> Outcome {
     let mut errors = check_bounds(modules);
     if errors.is_empty() {
-        match compile_all(modules, entrypoint, flags) {
+        match compile_all(modules, entrypoint, flags, begins) {
             Ok(compiled) => return Ok(compiled),
             Err(found) => errors = found,
         }
@@ -126,11 +143,13 @@ fn compile_all(
     modules: &BTreeMap<String, Bytes>,
     entrypoint: &str,
     flags: &BTreeSet<CompatibilityFlag>,
-) -> Result<BTreeMap<String, Bytes>, Vec<CompileError>> {
+    begins: impl Fn(&str),
+) -> Outcome {
     let jsx = Jsx::of(|name| resolve("", name, |name| modules.contains_key(name)).is_some());
     let (mut errors, mut links) = (Vec::new(), Links::default());
     let (mut compiled, mut maps) = (BTreeMap::new(), BTreeMap::new());
     for (file, content) in modules {
+        begins(file);
         match ModuleKind::of(file) {
             ModuleKind::JavaScript | ModuleKind::TypeScript => match code::compile(file, content, jsx) {
                 Ok(Code { source, links: found, made }) => {

@@ -9,11 +9,12 @@
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`limits`],
 //!   [`compile`], [`health::verdict`], [`schedule::due`]: decisions, pure.
-//! - [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`]: the edges that carry them out.
+//! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`]: the edges that carry them out.
 
 pub mod catalog;
 pub mod claims;
 pub mod compile;
+pub mod compiler;
 pub mod config;
 pub mod endpoints;
 pub mod health;

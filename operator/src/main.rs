@@ -12,6 +12,7 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::readiness::Readiness;
 use tenon_operator::catalog::{self, Catalog, Ear};
+use tenon_operator::compiler::{self, Compiler};
 use tenon_operator::config::OperatorArgs;
 use tenon_operator::health::Health;
 use tenon_operator::index::Index;
@@ -40,8 +41,15 @@ struct Args {
     log: LogArgs,
 }
 
+fn main() -> anyhow::Result<()> {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == compiler::ARGUMENT) {
+        return compiler::answer().context("nothing can be compiled");
+    }
+    operate()
+}
+
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn operate() -> anyhow::Result<()> {
     let Args { operator: args, admin, log } = Args::parse();
     let log = log::init(&log);
     let registry = Registry::new();
@@ -90,7 +98,9 @@ async fn main() -> anyhow::Result<()> {
     let caller = Caller::new(args.router_url.clone());
     let scheduler = Scheduler::new(client.clone(), recorder.clone(), index.clone(), metrics.clone(), caller, drain);
     vital.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
-    let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone());
+    // Of the program that runs, whatever has become of its file since.
+    let compiler = Compiler::new("/proc/self/exe".into());
+    let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone(), compiler);
     let all = {
         let index = index.clone();
         move || index.with(|index| index.workers().cloned().collect())

@@ -1,10 +1,10 @@
 //! Workers: from what the index knows to WorkerRevisions, status and Events.
 //!
 //! ```text
-//!  Index ──touched──► queue ──one at a time each──► plan (pure) ──► apply ──► delete ──► status ──► Events
+//!  Index ──touched──► queue ──one at a time each──► draft ──► compiler ──► plan ──► apply ──► delete ──► status ──► Events
 //! ```
 //!
-//! - [`plan`]: every decision.
+//! - [`plan`]: every decision. Pure.
 //! - [`queue`]: when a Worker's turn is, and when it is tried again.
 //! - [`Reconciler`]: carries a plan out.
 
@@ -13,13 +13,17 @@ pub mod queue;
 
 use std::sync::Arc;
 
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::events::{Event, Recorder};
 use kube::{Api, Client, Resource};
 use serde_json::json;
 use tenon_crds::{Worker, WorkerRevision};
 use tenon_proto::id::WorkerId;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
+use crate::compiler::{Compiler, CompilerError};
 use crate::index::{Candidate, key};
 use crate::metrics::Metrics;
 use plan::Plan;
@@ -33,7 +37,12 @@ pub struct Reconciler {
     client: Client,
     recorder: Recorder,
     metrics: Arc<Metrics>,
+    compiler: Compiler,
+    writing: Arc<Semaphore>,
 }
+
+/// How many plans are carried out at once: enough to hide the API server's latency, few enough not to press it.
+const WRITING: usize = 16;
 
 /// Why a plan was not carried out. It will be tried again.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +53,8 @@ pub enum ReconcileError {
     Delete { name: String, source: kube::Error },
     #[error("cannot set the status: {0}")]
     Status(kube::Error),
+    #[error("the modules were not compiled: {0}")]
+    Compile(#[from] CompilerError),
     #[error("the plan was not made: {0}")]
     Plan(#[from] tokio::task::JoinError),
 }
@@ -61,8 +72,8 @@ impl ReconcileError {
 }
 
 impl Reconciler {
-    pub fn new(client: Client, recorder: Recorder, metrics: Arc<Metrics>) -> Self {
-        Self { client, recorder, metrics }
+    pub fn new(client: Client, recorder: Recorder, metrics: Arc<Metrics>, compiler: Compiler) -> Self {
+        Self { client, recorder, metrics, compiler, writing: Arc::new(Semaphore::new(WRITING)) }
     }
 
     /// Makes a Worker's children and status what they should be.
@@ -71,17 +82,26 @@ impl Reconciler {
     /// When the API server refuses a part. What was done stays; the next attempt goes on from there.
     pub async fn reconcile(&self, candidate: Candidate) -> Result<(), ReconcileError> {
         let timer = self.metrics.reconcile("Worker");
-        let id = candidate.id.clone();
-        let worker = candidate.worker.clone();
-        // Parsing a large module takes milliseconds: not on a thread that also serves the catalog.
-        let now = k8s_openapi::jiff::Timestamp::now();
-        let plan = tokio::task::spawn_blocking(move || plan::plan(&candidate, now)).await?;
-        let mut result = self.carry_out(&id, &worker, plan).await;
+        let mut result = self.make(Arc::new(candidate)).await;
         if result.as_ref().is_err_and(ReconcileError::is_moot) {
             result = Ok(());
         }
         timer.ended(result.is_ok());
         result
+    }
+
+    async fn make(&self, candidate: Arc<Candidate>) -> Result<(), ReconcileError> {
+        // The digest of many modules takes milliseconds: not on a thread that also serves the catalog.
+        let drafted = candidate.clone();
+        let mut draft = spawn_blocking(move || plan::draft(&drafted)).await?;
+        if let Some(job) = draft.job() {
+            let outcome = self.compiler.compile(candidate.id.namespace(), job).await?;
+            draft = draft.compiled(outcome);
+        }
+        let (planned, now) = (candidate.clone(), Timestamp::now());
+        let plan = spawn_blocking(move || plan::plan(&planned, draft, now)).await?;
+        let _writing = self.writing.acquire().await.expect("nobody closes it");
+        self.carry_out(&candidate.id, &candidate.worker, plan).await
     }
 
     async fn carry_out(&self, id: &WorkerId, worker: &Worker, plan: Plan) -> Result<(), ReconcileError> {

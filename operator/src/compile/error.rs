@@ -53,7 +53,7 @@ impl CompileError {
     }
 
     /// About a module as a whole.
-    pub(super) fn of_module(file: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn of_module(file: &str, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: 1, column: 1, message: short(message.into()), source_line: String::new() }
     }
 }

@@ -1,9 +1,11 @@
 //! What should become of a Worker. Pure: what there is in, what there should be out.
 //!
 //! ```text
-//!  source ─► snapshot ─► compile ─► bindings ─► limits ─► all good? ─► latestRevision moves
-//!     └─────────┴───────────┴──────────┴──────────┴─► otherwise the conditions say why, and the last good revision serves on
+//!  source ─► draft ─► compile ─► bindings ─► limits ─► all good? ─► latestRevision moves
+//!     └─────────┴─────────┴──────────┴──────────┴─► otherwise the conditions say why, and the last good revision serves on
 //! ```
+//!
+//! What compiles is hostile and takes its time: that is done elsewhere ([`crate::compiler`]), between [`draft`] and [`plan`].
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,8 @@ use tenon_crds::{Address, Condition, ConditionStatus, WorkerRevision, WorkerRevi
 use tenon_proto::catalog::Route;
 
 use crate::claims::Holder;
-use crate::compile;
+use crate::compile::{self, Outcome};
+use crate::compiler::Job;
 use crate::index::{Candidate, SourceState, secret_value};
 use crate::limits;
 use crate::revision::{self, revision_name};
@@ -44,11 +47,77 @@ impl Fault {
     }
 }
 
+/// A Worker's code on its way to a revision.
+pub struct Draft(Stage);
+
+enum Stage {
+    Source { spec: WorkerRevisionSpec, job: Job },
+    Settled(Result<WorkerRevisionSpec, Fault>),
+}
+
+impl Draft {
+    /// What has to be compiled, if anything has to.
+    pub fn job(&self) -> Option<&Job> {
+        match &self.0 {
+            Stage::Source { job, .. } => Some(job),
+            Stage::Settled(_) => None,
+        }
+    }
+
+    /// # Arguments
+    /// * `outcome` - of its job.
+    #[must_use]
+    pub fn compiled(self, outcome: Outcome) -> Self {
+        let Stage::Source { spec, .. } = self.0 else { return self };
+        Self(Stage::Settled(match outcome {
+            Ok(compiled) => Ok(revision::with_compiled(spec, &compiled)),
+            Err(errors) => {
+                let messages: Vec<_> = errors.iter().map(|error| error.with_source().to_string()).collect();
+                Err(Fault::new("SyntaxError", messages.join("\n")))
+            }
+        }))
+    }
+
+    /// Compiles it here and now: for code that nobody has to fear.
+    #[must_use]
+    pub fn compiled_here(self) -> Self {
+        let outcome = self.job().map(|Job { modules, entrypoint, flags }| compile::compile(modules, entrypoint, flags));
+        match outcome {
+            Some(outcome) => self.compiled(outcome),
+            None => self,
+        }
+    }
+}
+
+/// Begins a plan.
+pub fn draft(candidate: &Candidate) -> Draft {
+    let modules = match &candidate.source {
+        SourceState::Modules(modules) => modules,
+        SourceState::MissingConfigMap(name) => {
+            let message = format!("spec.source.configMapRef: there is no ConfigMap {name:?}: create it");
+            return Draft(Stage::Settled(Err(Fault::new("ConfigMapMissing", message))));
+        }
+    };
+    Draft(match revision::snapshot(&candidate.worker, modules) {
+        Err(error) => Stage::Settled(Err(Fault::new("InvalidSource", error.to_string()))),
+        // A revision that is there has been compiled before.
+        Ok(spec) if has_revision(candidate, &revision_name(&spec)) => Stage::Settled(Ok(spec)),
+        Ok(spec) => {
+            let (entrypoint, flags) = (spec.entrypoint.clone(), revision::flags(&spec));
+            Stage::Source { job: Job { modules: modules.clone(), entrypoint, flags }, spec }
+        }
+    })
+}
+
 /// # Arguments
+/// * `draft` - of the candidate, compiled where it has a job.
 /// * `now` - the transition time of conditions that change.
-pub fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
+pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
     let before = own(candidate.worker.status.clone().unwrap_or_default());
-    let compiled = compiled(candidate);
+    let compiled = match draft.0 {
+        Stage::Settled(settled) => settled,
+        Stage::Source { .. } => Err(Fault::new("NotCompiled", "the modules have not been compiled")),
+    };
     let bound = bound(candidate);
     let allowed = allowed(candidate);
 
@@ -103,27 +172,6 @@ fn labels(worker: &str) -> BTreeMap<String, String> {
         ("app.kubernetes.io/managed-by".to_owned(), "tenon".to_owned()),
         ("tenon.dev/worker".to_owned(), worker.to_owned()),
     ])
-}
-
-fn compiled(candidate: &Candidate) -> Result<WorkerRevisionSpec, Fault> {
-    let modules = match &candidate.source {
-        SourceState::Modules(modules) => modules,
-        SourceState::MissingConfigMap(name) => {
-            let message = format!("spec.source.configMapRef: there is no ConfigMap {name:?}: create it");
-            return Err(Fault::new("ConfigMapMissing", message));
-        }
-    };
-    let spec = revision::snapshot(&candidate.worker, modules)
-        .map_err(|error| Fault::new("InvalidSource", error.to_string()))?;
-    // A revision that is there has been compiled before.
-    if has_revision(candidate, &revision_name(&spec)) {
-        return Ok(spec);
-    }
-    let compiled = compile::compile(modules, &spec.entrypoint, &revision::flags(&spec)).map_err(|errors| {
-        let messages: Vec<_> = errors.iter().map(|error| error.with_source().to_string()).collect();
-        Fault::new("SyntaxError", messages.join("\n"))
-    })?;
-    Ok(revision::with_compiled(spec, &compiled))
 }
 
 /// How many Secrets are bound, if all that the spec names are there.

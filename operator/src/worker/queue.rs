@@ -1,11 +1,15 @@
 //! The work queue: each Worker at most once waiting and at most once running; what failed is tried again, later
 //! each time.
+//!
+//! Tenants take turns, and each has so much running at most: one whose Workers come by the thousand, or take their time
+//! to compile, keeps its own waiting.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Display;
 use std::hash::Hash;
 use std::time::Duration;
 
+use tenon_proto::id::WorkerId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
@@ -15,8 +19,21 @@ use tokio_util::time::DelayQueue;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// How many are worked on at once: enough to hide the API server's latency, few enough not to press it.
-const CONCURRENCY: usize = 16;
+/// How many are worked on at once, of all tenants and of one. Most of these wait: for a place to compile or to write, which
+/// are fewer.
+const CONCURRENCY: usize = 256;
+const OF_ONE: usize = 16;
+
+/// What is worked on belongs to somebody.
+pub trait Tenanted {
+    fn tenant(&self) -> &str;
+}
+
+impl Tenanted for WorkerId {
+    fn tenant(&self) -> &str {
+        self.namespace()
+    }
+}
 
 /// Works on what is touched for as long as there may be more, while this replica leads.
 ///
@@ -30,7 +47,7 @@ pub async fn run<K, E, Work, Done>(
     all: impl Fn() -> Vec<K>,
     work: Work,
 ) where
-    K: Clone + Eq + Hash + Display + Send + 'static,
+    K: Tenanted + Clone + Eq + Hash + Display + Send + 'static,
     E: Display + Send + 'static,
     Work: Fn(K) -> Done,
     Done: Future<Output = Result<(), E>> + Send + 'static,
@@ -71,7 +88,9 @@ pub async fn run<K, E, Work, Done>(
 
 /// Who waits, who runs, and how often each has failed. Pure.
 struct Queue<K> {
-    order: VecDeque<K>,
+    /// Those who have something waiting, in the order of their turns.
+    turns: VecDeque<Box<str>>,
+    of: HashMap<Box<str>, Tenant<K>>,
     waiting: HashSet<K>,
     running: HashSet<K>,
     /// Touched while they ran.
@@ -79,10 +98,23 @@ struct Queue<K> {
     failures: HashMap<K, u32>,
 }
 
+/// What there is of one.
+struct Tenant<K> {
+    order: VecDeque<K>,
+    running: usize,
+}
+
+impl<K> Default for Tenant<K> {
+    fn default() -> Self {
+        Self { order: VecDeque::new(), running: 0 }
+    }
+}
+
 impl<K> Default for Queue<K> {
     fn default() -> Self {
         Self {
-            order: VecDeque::new(),
+            turns: VecDeque::new(),
+            of: HashMap::new(),
             waiting: HashSet::new(),
             running: HashSet::new(),
             again: HashSet::new(),
@@ -91,17 +123,28 @@ impl<K> Default for Queue<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Queue<K> {
+impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
     fn touch(&mut self, key: K) {
         if self.running.contains(&key) {
             self.again.insert(key);
         } else if self.waiting.insert(key.clone()) {
-            self.order.push_back(key);
+            let tenant = self.of.entry(key.tenant().into()).or_default();
+            if tenant.order.is_empty() {
+                self.turns.push_back(key.tenant().into());
+            }
+            tenant.order.push_back(key);
         }
     }
 
     fn next(&mut self) -> Option<K> {
-        let key = self.order.pop_front()?;
+        let at = self.turns.iter().position(|name| self.of.get(name).is_some_and(|tenant| tenant.running < OF_ONE))?;
+        let name = self.turns.remove(at)?;
+        let tenant = self.of.get_mut(&name)?;
+        let key = tenant.order.pop_front()?;
+        tenant.running += 1;
+        if !tenant.order.is_empty() {
+            self.turns.push_back(name);
+        }
         self.waiting.remove(&key);
         self.running.insert(key.clone());
         Some(key)
@@ -109,7 +152,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// How long to wait before the next attempt, if there must be one.
     fn ended(&mut self, key: &K, well: bool) -> Option<Duration> {
-        self.running.remove(key);
+        if self.running.remove(key)
+            && let Some(tenant) = self.of.get_mut(key.tenant())
+        {
+            tenant.running -= 1;
+            if tenant.running == 0 && tenant.order.is_empty() {
+                self.of.remove(key.tenant());
+            }
+        }
         if self.again.remove(key) {
             self.touch(key.clone());
         }
@@ -123,7 +173,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     fn forget_waiting(&mut self) {
-        self.order.clear();
+        self.turns.clear();
+        self.of.retain(|_, tenant| {
+            tenant.order.clear();
+            tenant.running > 0
+        });
         self.waiting.clear();
         self.again.clear();
     }
@@ -132,6 +186,43 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A key is its tenant's up to a slash.
+    impl Tenanted for &str {
+        fn tenant(&self) -> &str {
+            self.split('/').next().unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn tenants_take_turns_and_none_has_everything() {
+        let mut queue = Queue::default();
+        let many: Vec<&str> = (0..100).map(|n| &*format!("a/{n}").leak()).collect();
+        many.iter().for_each(|key| queue.touch(*key));
+        queue.touch("b/1");
+        queue.touch("b/2");
+        let begun: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
+        assert_eq!(begun[..5], ["a/0", "b/1", "a/1", "b/2", "a/2"]);
+        assert_eq!(begun.len(), OF_ONE + 2);
+        queue.touch("c/1");
+        assert_eq!([queue.next(), queue.next()], [Some("c/1"), None]);
+        queue.ended(&"a/0", true);
+        assert_eq!([queue.next(), queue.next()], [Some("a/16"), None]);
+    }
+
+    #[test]
+    fn who_has_nothing_to_do_is_forgotten() {
+        let mut queue = Queue::default();
+        for key in ["a/1", "b/1", "b/2"] {
+            queue.touch(key);
+        }
+        assert_eq!([queue.next(), queue.next()], [Some("a/1"), Some("b/1")]);
+        queue.forget_waiting();
+        assert_eq!(queue.next(), None);
+        queue.ended(&"a/1", true);
+        queue.ended(&"b/1", true);
+        assert!(queue.of.is_empty() && queue.turns.is_empty());
+    }
 
     #[test]
     fn a_key_waits_once_however_often_it_is_touched() {

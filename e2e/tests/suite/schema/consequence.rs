@@ -17,7 +17,7 @@ use tenon_operator::index::{Change, Index, Watched};
 use tenon_operator::limits;
 use tenon_operator::pool::plan::{Settings, children};
 use tenon_operator::revision::{resolve, worker_of};
-use tenon_operator::worker::plan::plan;
+use tenon_operator::worker::plan::{draft, plan};
 use tenon_proto::id::WorkerId;
 use url::Url;
 
@@ -62,7 +62,7 @@ impl Kind for Worker {
             let requested = Url::parse(&format!("http://example.com{}", route.path))?;
             ensure!(requested.path() == route.path, "no request has the path {:?}", route.path);
         }
-        let plan = plan(&candidate, Timestamp::now());
+        let plan = plan(&candidate, draft(&candidate).compiled_here(), Timestamp::now());
         let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
         // What JavaScript is, no schema says; nor which days there are, and which time zones.
         let is_beyond_schemas = |reason: &str| ["SyntaxError", "NoRevision", "InvalidSchedule"].contains(&reason);

@@ -33,6 +33,10 @@ fn candidate(code: &str) -> Candidate {
     }
 }
 
+fn plan(candidate: &Candidate, now: Timestamp) -> Plan {
+    super::plan(candidate, draft(candidate).compiled_here(), now)
+}
+
 fn now() -> Timestamp {
     Timestamp::from_second(1_000).unwrap()
 }

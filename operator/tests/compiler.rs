@@ -1,0 +1,92 @@
+//! The process that compiles, as the operator runs it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tenon_operator::compile::Outcome;
+use tenon_operator::compiler::{Compiler, CompilerError, Job};
+
+const HANDLER: &str = "export default { fetch() { return new Response() } }";
+
+fn compiler() -> Compiler {
+    Compiler::new(env!("CARGO_BIN_EXE_tenon-operator").into())
+}
+
+fn job(modules: &[(&str, &str)]) -> Job {
+    let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), Bytes::copy_from_slice(text.as_bytes()));
+    Job { modules: modules.iter().map(owned).collect(), entrypoint: modules[0].0.to_owned(), flags: [].into() }
+}
+
+/// Conditional types that the parser reads in ever more ways, twice as many for each.
+fn endless() -> Job {
+    let (levels, open, close) = (200, "A extends(infer B extends (", ")?1:2)?1:2");
+    let types = format!("type C={}1{};\n{HANDLER}", open.repeat(levels), close.repeat(levels));
+    job(&[("worker.ts", "import './types'; export default {}"), ("types.ts", &types)])
+}
+
+async fn outcome(compiler: &Compiler, namespace: &str, job: &Job) -> Outcome {
+    compiler.compile(namespace, job).await.expect("a process that answers")
+}
+
+#[tokio::test]
+async fn what_is_compiled_elsewhere_is_what_would_be_here() {
+    let good = job(&[("worker.ts", "let a: string; export default {}"), ("a.json", "{}"), ("b.wasm", "\0asm")]);
+    let bad = job(&[("worker.ts", "let é: string = ;")]);
+    for Job { modules, entrypoint, flags } in [good, bad] {
+        let here = tenon_operator::compile::compile(&modules, &entrypoint, &flags);
+        assert_eq!(outcome(&compiler(), "shop", &Job { modules, entrypoint, flags }).await, here);
+    }
+}
+
+#[tokio::test]
+async fn a_module_that_compiles_for_ever_is_ended_and_named() {
+    let errors = outcome(&compiler(), "shop", &endless()).await.unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    let said = errors[0].to_string();
+    assert!(said.starts_with("types.ts:1:1: the module takes more than"), "{said}");
+}
+
+#[tokio::test]
+async fn slow_modules_of_one_tenant_keep_no_other_waiting() {
+    let (compiler, good) = (compiler(), job(&[("worker.js", HANDLER)]));
+    let slow: Vec<_> = (0..20)
+        .map(|_| {
+            let (compiler, endless) = (compiler.clone(), endless());
+            tokio::spawn(async move { compiler.compile("hostile", &endless).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let begun = Instant::now();
+    for _ in 0..3 {
+        assert!(outcome(&compiler, "shop", &good).await.is_ok());
+    }
+    // One of twenty takes seconds.
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    // Who gives up has the process ended.
+    slow.iter().for_each(tokio::task::JoinHandle::abort);
+    for slow in slow {
+        let _ = slow.await;
+    }
+    assert!(outcome(&compiler, "hostile", &good).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_compile_says_nothing_of_the_worker() {
+    let job = job(&[("worker.js", HANDLER)]);
+    for (program, is_there) in [("/nowhere/at/all", false), ("/bin/false", true), ("/bin/true", true)] {
+        let error = Compiler::new(program.into()).compile("shop", &job).await.unwrap_err();
+        assert_eq!(matches!(error, CompilerError::NoAnswer), is_there, "{program}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_of_many_modules_goes_there_and_back() {
+    let names: Vec<String> = (0..200).map(|n| format!("{n}.js")).collect();
+    let large = format!("export const a = `{}`;", "x".repeat(20_000));
+    let all = names.iter().map(|name| (name.as_str(), large.as_str()));
+    let all: Vec<_> = [("worker.js", HANDLER)].into_iter().chain(all).collect();
+    let job = job(&all);
+    let compiled: BTreeMap<_, _> = outcome(&compiler(), "shop", &job).await.unwrap();
+    assert_eq!(compiled, job.modules);
+}
