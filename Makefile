@@ -8,7 +8,7 @@ SHELL := bash
 # Where the crates' tests need processes of ours, these binaries are built first.
 BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 CRD_DIR := charts/tenon-crds/templates
-SCRIPTS := .ci/run bench/setup deploy/tools $(addprefix deploy/cluster/,apiserver build down run-in tenon up)
+SCRIPTS := .ci/run bench/setup deploy/tools fuzz/run $(addprefix deploy/cluster/,apiserver build down run-in tenon up)
 
 .PHONY: help
 help: ## List the commands
@@ -19,7 +19,7 @@ run: tools ## Serve examples/hello on http://localhost:8080
 	cargo run --package tenon -- dev examples/hello
 
 .PHONY: test
-test: test-unit test-e2e ## Run every test: units, integration and a real Kubernetes control plane
+test: test-unit fuzz test-e2e ## Run every test: units, hostile bytes, and a real Kubernetes control plane
 
 .PHONY: test-unit
 test-unit: tools ## Run the tests that need no Kubernetes
@@ -42,9 +42,17 @@ test-sanitized: tools ## Run the node's tests under AddressSanitizer
 	export ASAN_OPTIONS=max_free_fill_size=1048576 LSAN_OPTIONS=suppressions=$(CURDIR)/runtime-node/v8/leaks.txt
 	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --tests
 
+# For each of its targets.
+fuzz: SECONDS := 30
+.PHONY: fuzz
+fuzz: tools ## Run every fuzz target for 30 SECONDS (installs cargo-fuzz)
+	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	fuzz/run $(SECONDS)
+
 .PHONY: lint
 lint: tools ## Check formatting, clippy, shell scripts and that the generated CRDs are fresh
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	shellcheck --external-sources --source-path SCRIPTDIR $(SCRIPTS)
 	cargo clippy --workspace --all-targets -- --deny warnings
 	cargo run --quiet --package tenon-crds --bin crdgen -- --check $(CRD_DIR)

@@ -63,7 +63,7 @@ pub(super) fn frame(scope: &mut v8::PinScope<'_, '_>, frame: &str) -> Option<Str
 }
 
 /// A frame taken apart: what comes before its place, the module, the line, the column, what comes after.
-fn parts(frame: &str) -> Option<(&str, &str, u32, u32, &str)> {
+pub(super) fn parts(frame: &str) -> Option<(&str, &str, u32, u32, &str)> {
     let (rest, after) = frame.strip_suffix(')').map_or((frame, ""), |rest| (rest, ")"));
     let (rest, column) = rest.rsplit_once(':')?;
     let (rest, line) = rest.rsplit_once(':')?;
@@ -92,7 +92,7 @@ impl SourceMaps {
     }
 }
 
-struct Decoded {
+pub(super) struct Decoded {
     files: Vec<String>,
     /// In the order of the lines and columns that they are found by.
     tokens: Box<[Token]>,
@@ -100,7 +100,7 @@ struct Decoded {
 }
 
 impl Decoded {
-    fn of(text: &[u8], buffers: &std::sync::Arc<BufferBudget>) -> Option<Self> {
+    pub(super) fn of(text: &[u8], buffers: &std::sync::Arc<BufferBudget>) -> Option<Self> {
         let map = SourceMap::from_json_string(std::str::from_utf8(text).ok()?).ok()?;
         let files: Vec<_> = map.get_sources().map(str::to_owned).collect();
         let tokens = map.into_parts().tokens;
@@ -110,12 +110,19 @@ impl Decoded {
 
     /// # Arguments
     /// * `line`, `column` - from one.
-    fn place(&self, line: u32, column: u32) -> Option<Place> {
+    pub(super) fn place(&self, line: u32, column: u32) -> Option<Place> {
         let (line, column) = (line.checked_sub(1)?, column.checked_sub(1)?);
         let after = self.tokens.partition_point(|token| (token.get_dst_line(), token.get_dst_col()) <= (line, column));
         let token = self.tokens.get(after.checked_sub(1)?).filter(|token| token.get_dst_line() == line)?;
         let file = self.files.get(token.get_source_id()? as usize)?.clone();
         Some(Place { file, line: token.get_src_line().checked_add(1)?, column: token.get_src_col().checked_add(1)? })
+    }
+
+    /// All lines and columns that it leads to, from zero.
+    #[cfg(fuzzing)]
+    pub(super) fn written(&self) -> impl Iterator<Item = (u32, u32)> {
+        let known = self.tokens.iter().filter(|token| token.get_source_id().is_some());
+        known.map(|token| (token.get_src_line(), token.get_src_col()))
     }
 }
 

@@ -58,6 +58,12 @@ const STEP: u64 = 1 << 14;
 /// no memory is shared.
 const FEATURES: WasmFeatures = WasmFeatures::WASM3.union(WasmFeatures::LEGACY_EXCEPTIONS);
 
+/// Whether the validator has it for a module, by itself and at once.
+#[cfg(fuzzing)]
+pub(in crate::engine) fn is_valid(bytes: &[u8]) -> bool {
+    Validator::new_with_features(FEATURES).validate_all(bytes).is_ok()
+}
+
 /// Why a module is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub(in crate::engine) enum Refused {

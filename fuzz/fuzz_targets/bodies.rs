@@ -1,0 +1,5 @@
+//! Forms, headers, media types, data: URLs (`workers/bodies.js`).
+
+#![no_main]
+
+tenon_fuzz::in_an_isolate!("../workers/bodies.js", |host, data: &[u8]| host.look_at(data));

@@ -1,0 +1,75 @@
+//! An origin's body comes out of its content codings the same wherever it was cut, in pieces of a bounded length, and takes
+//! no memory that was not counted; what has been encoded is what it was.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use async_compression::tokio::bufread::{BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
+use bytes::Bytes;
+use futures::executor::block_on;
+use http::{HeaderMap, HeaderValue, header};
+use libfuzzer_sys::fuzz_target;
+use tenon_fuzz::pieces;
+use tenon_runtime_node::fuzzing::{Decoded, decode};
+use tokio::io::AsyncReadExt as _;
+
+/// A bomb need not go off to the end.
+const MOST: usize = 1 << 20;
+
+/// Three times what the hungriest decoder takes.
+const MEMORY: usize = 3 * (17 << 20);
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    codings: [u8; 3],
+    header: Option<&'a [u8]>,
+    cuts: Vec<u8>,
+    body: &'a [u8],
+}
+
+const CODINGS: [&str; 8] = ["gzip", "deflate", "br", "zstd", "x-gzip", "identity", "", "GZIP"];
+
+fn undo(coding: &HeaderValue, body: Vec<Bytes>) -> Decoded {
+    let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, coding.clone())]);
+    block_on(decode(&headers, body, MOST, MEMORY))
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let names = input.codings.map(|number| CODINGS[usize::from(number) % CODINGS.len()]);
+    let coding = match input.header {
+        Some(header) => HeaderValue::from_bytes(header),
+        None => HeaderValue::from_str(&names.join(", ")),
+    };
+    let Ok(coding) = coding else { return };
+
+    let whole = undo(&coding, vec![Bytes::copy_from_slice(input.body)]);
+    assert!(whole.codings <= 3 && (whole.codings == 0 || whole.longest <= 32 << 10));
+    let cut = undo(&coding, pieces(input.body, &input.cuts));
+    // How far one gets before what is wrong is seen goes by the pieces.
+    assert_eq!(cut.failure.is_some(), whole.failure.is_some(), "{coding:?}: {cut:?} {whole:?}");
+    let common = cut.bytes.len().min(whole.bytes.len());
+    assert_eq!(cut.bytes[..common], whole.bytes[..common]);
+    if whole.failure.is_none() {
+        assert_eq!((cut.bytes.len(), cut.held), (whole.bytes.len(), whole.held));
+    }
+
+    let (encoded, name) = encode(input.codings[0], input.body);
+    let again = undo(&HeaderValue::from_static(name), pieces(&encoded, &input.cuts));
+    assert_eq!((again.failure, &again.bytes[..]), (None, &input.body[..input.body.len().min(MOST)]), "{name}");
+});
+
+fn encode(coding: u8, body: &[u8]) -> (Vec<u8>, &'static str) {
+    let mut encoded = Vec::new();
+    let (read, name) = match coding % 5 {
+        0 => (block_on(GzipEncoder::new(body).read_to_end(&mut encoded)), "gzip"),
+        1 => (block_on(ZlibEncoder::new(body).read_to_end(&mut encoded)), "deflate"),
+        2 => (block_on(DeflateEncoder::new(body).read_to_end(&mut encoded)), "deflate"),
+        3 => {
+            let quality = async_compression::Level::Fastest;
+            (block_on(BrotliEncoder::with_quality(body, quality).read_to_end(&mut encoded)), "br")
+        }
+        _ => (block_on(ZstdEncoder::new(body).read_to_end(&mut encoded)), "zstd"),
+    };
+    read.expect("memory can be read and written");
+    (encoded, name)
+}

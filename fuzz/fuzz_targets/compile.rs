@@ -1,0 +1,72 @@
+//! Modules either compile or are told what is wrong with them, where there is such a place. What is made of TypeScript is
+//! JavaScript that compiles as it stands, and whose source map leads into what it was made of.
+
+#![no_main]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arbitrary::Arbitrary;
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use tenon_operator::compile::compile;
+use tenon_proto::module::{ModuleKind, source_map_of};
+
+const NAMES: [&str; 8] =
+    ["worker.js", "worker.ts", "lib/a.tsx", "lib/b.jsx", "worker.js.map", "data.json", "a.d.ts", "react/jsx-runtime"];
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    entrypoint: u8,
+    first: (u8, u16),
+    second: (u8, u16),
+    text: &'a [u8],
+}
+
+fn name(number: u8) -> &'static str {
+    NAMES[usize::from(number) % NAMES.len()]
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let mut rest = Bytes::copy_from_slice(input.text);
+    let mut modules = BTreeMap::new();
+    for (number, length) in [input.first, input.second] {
+        let content = rest.split_to(rest.len().min(length.into()));
+        modules.insert(name(number).to_owned(), content);
+    }
+    modules.insert(name(input.entrypoint).to_owned(), rest);
+
+    let entrypoint = name(input.entrypoint);
+    let compiled = match compile(&modules, entrypoint, &BTreeSet::new()) {
+        Ok(compiled) => compiled,
+        Err(errors) => {
+            assert!((1..=20).contains(&errors.len()));
+            for error in errors {
+                let text = modules.get(&error.file).map_or(&b""[..], |content| content);
+                let lines = 1 + text.iter().filter(|byte| **byte == b'\n').count();
+                assert!(error.line >= 1 && error.line as usize <= lines && error.column >= 1, "{error:?}");
+                assert!(error.to_string().len() < 4096);
+            }
+            return;
+        }
+    };
+    for (name, content) in &modules {
+        match ModuleKind::of(name) {
+            ModuleKind::SourceMap | ModuleKind::JavaScript => {}
+            ModuleKind::TypeScript => {
+                let script = BTreeMap::from([("worker.js".to_owned(), compiled[name].clone())]);
+                // Alone it lacks what it imports, and maybe a handler; it has no error of its own.
+                for error in compile(&script, "worker.js", &BTreeSet::new()).err().unwrap_or_default() {
+                    let is_of_links = ["no module", "nothing handles", "is a module of", "import", "no \"", "export"]
+                        .iter()
+                        .any(|part| error.message.contains(part));
+                    assert!(is_of_links, "{error:?} in {:?}", String::from_utf8_lossy(&compiled[name]));
+                }
+                if let Some(map) = compiled.get(&source_map_of(name)) {
+                    let lines = 1 + content.iter().filter(|byte| **byte == b'\n').count();
+                    tenon_runtime_node::fuzzing::every_place(map, |line, _| assert!((line as usize) < lines));
+                }
+            }
+            _ => assert_eq!(&compiled[name], content),
+        }
+    }
+});

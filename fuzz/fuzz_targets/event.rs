@@ -1,0 +1,36 @@
+//! A request's head as it comes from another process becomes an event, or is refused (`workers/event.js`).
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use bytes::Bytes;
+use tenon_proto::runtime::Header;
+use tenon_runtime_node::engine::{Body, FetchRequest, Origin, ResponseBody};
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    method: &'a str,
+    url: &'a str,
+    headers: Vec<(&'a str, &'a [u8])>,
+    body: &'a [u8],
+}
+
+tenon_fuzz::in_an_isolate!("../workers/event.js", |host, input: Input<'_>| {
+    let header =
+        |(name, value): (&str, &[u8])| Header { name: name.to_ascii_lowercase(), value: Bytes::copy_from_slice(value) };
+    let answer = host.deliver(FetchRequest {
+        request_id: "fuzz".to_owned(),
+        method: input.method.to_owned(),
+        url: input.url.to_owned(),
+        headers: input.headers.into_iter().map(header).collect(),
+        body: Body::Full(Bytes::copy_from_slice(input.body)),
+        origin: Origin::default(),
+    });
+    let Some(answer) = answer else { return };
+    let ResponseBody::Full(body) = answer.body else { panic!("what was whole comes back whole") };
+    assert_eq!(bytes(body), input.body);
+});
+
+fn bytes(mut body: impl bytes::Buf) -> Bytes {
+    body.copy_to_bytes(body.remaining())
+}

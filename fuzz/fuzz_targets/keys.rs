@@ -1,0 +1,5 @@
+//! Keys of Web Crypto in every format (`workers/keys.js`).
+
+#![no_main]
+
+tenon_fuzz::in_an_isolate!("../workers/keys.js", |host, data: &[u8]| host.look_at(data));

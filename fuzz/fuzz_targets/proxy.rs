@@ -1,0 +1,54 @@
+//! A proxy leads somewhere only when it has said so, with a status of success and nothing more, whatever comes in which
+//! pieces.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use http::uri::Authority;
+use libfuzzer_sys::fuzz_target;
+use tenon_fuzz::pieces;
+use tenon_runtime_node::egress::Proxy;
+use tenon_runtime_node::fuzzing::tunnel;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    cuts: Vec<u8>,
+    answer: &'a [u8],
+}
+
+thread_local! {
+    static RUNTIME: tokio::runtime::Runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("there is memory for a runtime");
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let proxy: Proxy = "http://user:word@proxy.test:3128".parse().expect("it is a proxy's URL");
+    let target = Authority::from_static("203.0.113.1:443");
+    let led = RUNTIME.with(|runtime| {
+        tokio::task::LocalSet::new().block_on(runtime, async {
+            let (near, mut far) = tokio::io::duplex(1 << 16);
+            let answers = async move {
+                // It listens to all of the question first.
+                let (mut heard, mut byte) = (Vec::new(), [0]);
+                while !heard.ends_with(b"\r\n\r\n") && matches!(far.read(&mut byte).await, Ok(1)) {
+                    heard.push(byte[0]);
+                }
+                for piece in pieces(input.answer, &input.cuts) {
+                    // Nobody may want to hear of it any more.
+                    let _ = far.write_all(&piece).await;
+                    tokio::task::yield_now().await;
+                }
+                heard
+            };
+            let (led, heard) = tokio::join!(tunnel(&proxy, near, &target), answers);
+            assert!(heard.starts_with(b"CONNECT 203.0.113.1:443 HTTP/1.1\r\n"));
+            led
+        })
+    });
+    if led {
+        let head = String::from_utf8_lossy(input.answer).trim_start().to_owned();
+        assert!(head.starts_with("HTTP/1.") && head.get(8..10).is_some_and(|status| status == " 2"), "{head:?}");
+    }
+});

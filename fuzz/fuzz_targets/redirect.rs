@@ -1,0 +1,88 @@
+//! Where a redirect leads is a web page without credentials in its address, and what was for one origin goes to no other.
+//! An address that is let through is none of the networks that nobody is to reach, however it is written.
+
+#![no_main]
+
+use std::net::IpAddr;
+
+use arbitrary::Arbitrary;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderValue, LOCATION};
+use http::{Method, StatusCode};
+use libfuzzer_sys::fuzz_target;
+use tenon_runtime_node::egress::policy::Policy;
+use tenon_runtime_node::egress::redirect::{self, MOST, Next};
+use url::{Host, Url};
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    status: u16,
+    post: bool,
+    redirects: u8,
+    replayable: bool,
+    address: IpAddr,
+    from: &'a str,
+    location: &'a [u8],
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let policy = Policy::default();
+    judge(&policy, input.address);
+
+    let (Ok(status), Ok(location)) =
+        (StatusCode::from_u16(300 + input.status % 16), HeaderValue::from_bytes(input.location))
+    else {
+        return;
+    };
+    let from = Url::parse(input.from).unwrap_or_else(|_| Url::parse("https://origin.test/a?b#c").expect("it is one"));
+    if !matches!(from.scheme(), "http" | "https") {
+        return;
+    }
+    let method = if input.post { Method::POST } else { Method::PUT };
+    let response = HeaderMap::from_iter([(LOCATION, location)]);
+    let redirects = u32::from(input.redirects);
+    if redirects > MOST {
+        return;
+    }
+    let next = redirect::next(status, &response, &method, &from, redirects, input.replayable);
+    let Ok(Next::Go { url, as_get, elsewhere }) = next else { return };
+    assert!(matches!(url.scheme(), "http" | "https") && url.host().is_some());
+    assert!(url.username().is_empty() && url.password().is_none());
+    assert!(redirects < MOST && (as_get || input.replayable));
+    assert_eq!(Url::parse(url.as_str()).as_ref(), Ok(&url));
+
+    let sent = [AUTHORIZATION, COOKIE, CONTENT_TYPE].map(|name| (name, HeaderValue::from_static("x")));
+    let mut headers = HeaderMap::from_iter(sent);
+    redirect::trim(&mut headers, as_get, elsewhere);
+    assert_eq!(headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE), url.origin() == from.origin());
+    assert_eq!(headers.contains_key(CONTENT_TYPE), !as_get);
+
+    match url.host() {
+        Some(Host::Ipv4(address)) => judge(&policy, address.into()),
+        Some(Host::Ipv6(address)) => judge(&policy, address.into()),
+        _ => {}
+    }
+});
+
+/// Holds what is let through against what the standard library knows.
+fn judge(policy: &Policy, address: IpAddr) {
+    let Ok(allowed) = policy.judge(address) else { return };
+    assert_eq!(allowed.address(), address.to_canonical());
+    // All of the IPv4 Internet is there for those who have no other.
+    let target = match allowed.address() {
+        IpAddr::V6(v6) if v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0] => IpAddr::V4((v6.to_bits() as u32).into()),
+        other => other,
+    };
+    assert!(!target.is_loopback() && !target.is_unspecified() && !target.is_multicast(), "{address}");
+    match target {
+        IpAddr::V4(v4) => {
+            assert!(
+                !v4.is_private() && !v4.is_link_local() && !v4.is_broadcast() && !v4.is_documentation(),
+                "{address}"
+            );
+            assert!(v4.octets()[0] != 0 && v4.octets()[0] < 224, "{address}");
+        }
+        IpAddr::V6(v6) => {
+            assert!(!v6.is_unique_local() && !v6.is_unicast_link_local() && v6.to_ipv4().is_none(), "{address}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! A revision that is put together of messages is made of the same messages again, and has the digest that it says.
+
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use tenon_proto::catalog::{GetRevisionResponse, get_revision_response::Part};
+use tenon_proto::frame::Decoder;
+use tenon_proto::id::RevisionDigest;
+use tenon_proto::revision::{Assembler, MalformedRevision, Revision};
+
+fn assemble(
+    messages: impl IntoIterator<Item = GetRevisionResponse>,
+) -> Result<(RevisionDigest, Revision), MalformedRevision> {
+    let mut assembler = Assembler::default();
+    messages.into_iter().try_for_each(|message| assembler.push(message))?;
+    assembler.finish()
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut decoder = Decoder::default();
+    decoder.push(Bytes::copy_from_slice(data));
+    let mut messages: Vec<GetRevisionResponse> = std::iter::from_fn(|| decoder.next().ok().flatten()).collect();
+
+    let digest = match assemble(messages.clone()) {
+        Ok((digest, _)) => digest,
+        // No bytes have the digest of themselves in them.
+        Err(MalformedRevision::WrongDigest { actual, .. }) => actual,
+        Err(_) => return,
+    };
+    for message in &mut messages {
+        if let Some(Part::Head(head)) = &mut message.part {
+            head.digest = digest.as_bytes().to_vec();
+        }
+    }
+    let (named, revision) = assemble(messages).expect("it was the digest alone that was wrong");
+    assert_eq!(named, digest);
+    assert_eq!(assemble(revision.to_messages()), Ok((digest, revision)));
+});

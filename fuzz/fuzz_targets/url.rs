@@ -1,0 +1,5 @@
+//! URLs, their parts and setters, their parameters and patterns (`workers/url.js`).
+
+#![no_main]
+
+tenon_fuzz::in_an_isolate!("../workers/url.js", |host, data: &[u8]| host.look_at(data));

@@ -1,0 +1,41 @@
+//! What is said of a WebAssembly module before V8 sees it agrees with the validator, in a bounded number of steps; what is
+//! let through V8 compiles, and runs within limits (`workers/wasm.js`).
+//!
+//! Half of the modules are bytes as they come, the others valid ones made of them.
+
+#![no_main]
+
+use arbitrary::Unstructured;
+use tenon_runtime_node::fuzzing::{Verdict, look_at_module};
+use wasm_smith::{Config, Module};
+
+tenon_fuzz::in_an_isolate!("../workers/wasm.js", |host, data: &[u8]| {
+    let Some((kind, rest)) = data.split_first() else { return };
+    let made = (kind % 2 == 0).then(|| module(rest)).flatten();
+    let bytes = made.as_deref().unwrap_or(rest);
+
+    let (verdict, steps, is_valid) = look_at_module(bytes);
+    match verdict {
+        Verdict::Fine => assert!(is_valid),
+        Verdict::Invalid => assert!(!is_valid),
+        Verdict::Refused(_) => {}
+    }
+    assert!(steps <= 2 + bytes.len(), "{steps} steps for {} bytes", bytes.len());
+    host.look_at(bytes);
+});
+
+fn module(seed: &[u8]) -> Option<Vec<u8>> {
+    let config = Config {
+        exceptions_enabled: true,
+        gc_enabled: true,
+        reference_types_enabled: true,
+        simd_enabled: true,
+        tail_call_enabled: true,
+        memory64_enabled: true,
+        max_memories: 4,
+        max_tables: 4,
+        ..Config::default()
+    };
+    let module = Module::new(config, &mut Unstructured::new(seed)).ok()?;
+    Some(module.to_bytes())
+}

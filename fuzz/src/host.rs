@@ -1,0 +1,145 @@
+//! A Worker in a real isolate, which gets one request after another.
+//!
+//! The Workers are in `fuzz/workers`. Each takes bytes and does with them what a tenant could; it answers 200 when what it
+//! knows of them held, and otherwise with what did not. Limits may strike, and then another isolate takes the place of the
+//! one that is condemned.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use tenon_proto::egress::Egress;
+use tenon_proto::failure::{Failure, FailureCode};
+use tenon_proto::id::{ShardId, WorkerId};
+use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
+use tenon_runtime_node::engine::{self, Body, Engine, FetchRequest, FetchResponse, Isolate, Origin, Watchdog};
+use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
+
+/// What every Worker here imports.
+const SHARED: (&str, &str) = ("check.js", include_str!("../workers/check.js"));
+
+/// What hostile bytes may come to: a limit, and a request that is none.
+const EXPECTED: [FailureCode; 4] = [
+    FailureCode::BadRequest,
+    FailureCode::CpuLimitExceeded,
+    FailureCode::MemoryLimitExceeded,
+    FailureCode::WallLimitExceeded,
+];
+
+/// Belongs to the main thread.
+pub struct Host {
+    runtime: Runtime,
+    tasks: LocalSet,
+    engine: Rc<Engine>,
+    revision: Rc<Revision>,
+    isolate: Option<Rc<Isolate>>,
+}
+
+impl Host {
+    /// Call before any thread is made, and once.
+    ///
+    /// # Arguments
+    /// * `source` - of the Worker.
+    pub fn new(source: &'static str) -> Self {
+        engine::init();
+        let module = |(name, source): (&str, &'static str)| (name.to_owned(), Bytes::from_static(source.as_bytes()));
+        let revision = Revision {
+            worker: WorkerId::new("fuzz", "worker"),
+            name: "worker".to_owned(),
+            entrypoint: "worker.js".to_owned(),
+            modules: BTreeMap::from([module(("worker.js", source)), module(SHARED)]),
+            vars: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            services: BTreeMap::new(),
+            // Under a sanitizer all takes longer.
+            limits: Limits { cpu_ms: 500, startup_ms: 20_000, wall_ms: 5_000, ..Limits::default() },
+            state: StatePolicy::default(),
+            // Nothing leaves.
+            egress: Egress::Only(Vec::new()),
+            compatibility_flags: [CompatibilityFlag::NodejsCompat].into(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Self {
+            runtime: runtime.expect("there are files and memory for a runtime"),
+            tasks: LocalSet::new(),
+            engine: Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0))),
+            revision: Rc::new(revision),
+            isolate: None,
+        }
+    }
+
+    /// Has the Worker look at these bytes.
+    ///
+    /// # Panics
+    /// When it finds that something does not hold.
+    pub fn look_at(&mut self, data: &[u8]) {
+        let body = Body::Full(Bytes::copy_from_slice(data));
+        self.deliver(FetchRequest {
+            request_id: "fuzz".to_owned(),
+            method: "POST".to_owned(),
+            url: "https://worker.test/".to_owned(),
+            headers: Vec::new(),
+            body,
+            origin: Origin::default(),
+        });
+    }
+
+    /// Has the Worker answer a request.
+    ///
+    /// # Panics
+    /// As [`Host::look_at`].
+    pub fn deliver(&mut self, request: FetchRequest) -> Option<FetchResponse> {
+        let Self { runtime, tasks, engine, revision, isolate } = self;
+        let answer = tasks.block_on(runtime, async {
+            if isolate.as_ref().is_none_or(|isolate| isolate.condemned().is_some() || isolate.is_retired()) {
+                let started = Isolate::start(engine, revision.digest(), Rc::clone(revision), None).await;
+                *isolate = Some(started.expect("the Worker starts"));
+            }
+            let isolate = isolate.as_ref().expect("it has just been started");
+            let answer = isolate.fetch(request).await;
+            isolate.idle().await;
+            match answer {
+                Ok(response) if response.status == 200 => Ok(response),
+                Ok(response) => Err(Ok(response.body.collect().await)),
+                Err(failure) => Err(Err(failure)),
+            }
+        });
+        match answer {
+            Ok(response) => Some(response),
+            Err(Err(Failure { code, .. })) if EXPECTED.contains(&code) => None,
+            Err(Err(failure)) => panic!("{failure}"),
+            Err(Ok(said)) => panic!("{}", String::from_utf8_lossy(&said.unwrap_or_default())),
+        }
+    }
+}
+
+/// A target whose bytes a Worker looks at.
+///
+/// # Arguments
+/// The path of its source, and a closure of the [`Host`] and of the input.
+#[macro_export]
+macro_rules! in_an_isolate {
+    ($worker:literal, |$host:ident, $input:ident: $type:ty| $look:expr) => {
+        thread_local! {
+            // At the process's end nobody is there to take an isolate apart.
+            static HOST: &'static std::cell::RefCell<$crate::Host> =
+                Box::leak(Box::new(std::cell::RefCell::new($crate::Host::new(include_str!($worker)))));
+        }
+
+        libfuzzer_sys::fuzz_target!(
+            init: HOST.with(|_| ()),
+            |$input: $type| HOST.with(|host| {
+                let $host = &mut *host.borrow_mut();
+                $look
+            })
+        );
+
+        /// What only V8's heap knows of looks leaked from the outside; V8 looks for the stack where the processor has it, and
+        /// where it looks at what has been freed, it is to find nothing that makes sense.
+        #[unsafe(no_mangle)]
+        extern "C" fn __asan_default_options() -> *const std::ffi::c_char {
+            c"detect_leaks=0:detect_stack_use_after_return=0:max_free_fill_size=1048576".as_ptr()
+        }
+    };
+}

@@ -1,0 +1,25 @@
+// A request's event, as strange as it may be: its parts agree with each other, and a copy with it.
+
+import { attempt, attemptLater, same } from "./check.js";
+
+export default {
+  async fetch(request) {
+    try {
+      const copy = new Request(request.clone());
+      same(new URL(request.url).href, request.url, "url");
+      same(copy.method, request.method, "method");
+      same(JSON.stringify([...copy.headers]), JSON.stringify([...request.headers]), "headers");
+      for (const [name, value] of request.headers) {
+        if (name !== "set-cookie") same(request.headers.get(name), value, name);
+      }
+      const type = request.headers.get("content-type") ?? "";
+      const form = await attemptLater(() => copy.formData());
+      if (form !== undefined) same(/form/i.test(type), true, "what is a form says so");
+      const bytes = await request.bytes();
+      attempt(() => structuredClone(bytes.buffer));
+      return new Response(bytes, { headers: [...request.headers].filter(([name]) => name.startsWith("x-")) });
+    } catch (error) {
+      return new Response(`${error?.stack ?? error}`, { status: 500 });
+    }
+  },
+};

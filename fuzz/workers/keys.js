@@ -1,0 +1,49 @@
+// Keys that can be read are written as they were; what is signed with them can be verified.
+
+import { attempt, attemptLater, looker, same, sameBytes } from "./check.js";
+
+const ALGORITHMS = [
+  { name: "HMAC", hash: "SHA-256" }, { name: "AES-GCM" }, { name: "AES-KW" }, { name: "HKDF" }, { name: "PBKDF2" },
+  { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" }, { name: "RSA-PSS", hash: "SHA-1" }, { name: "RSA-OAEP", hash: "SHA-512" },
+  { name: "ECDSA", namedCurve: "P-256" }, { name: "ECDSA", namedCurve: "P-384" }, { name: "ECDSA", namedCurve: "P-521" },
+  { name: "ECDH", namedCurve: "P-256" }, { name: "ECDH", namedCurve: "P-521" }, { name: "Ed25519" }, { name: "X25519" },
+];
+const FORMATS = ["raw", "spki", "pkcs8", "jwk"];
+const USAGES = ["sign", "verify", "encrypt", "decrypt", "wrapKey", "unwrapKey", "deriveKey", "deriveBits"];
+
+const shown = (key, format) => format === "jwk" ? JSON.stringify(key) : String(new Uint8Array(key));
+
+async function use(key, algorithm, data) {
+  const signing = { saltLength: 8, ...algorithm, hash: "SHA-256" };
+  if (key.usages.includes("sign")) {
+    const signature = await attemptLater(() => crypto.subtle.sign(signing, key, data));
+    if (signature === undefined || !key.usages.includes("verify")) return;
+    same(await crypto.subtle.verify(signing, key, signature, data), true, "a signature of one's own");
+    return;
+  }
+  if (key.usages.includes("verify")) {
+    await attemptLater(() => crypto.subtle.verify(signing, key, data, data));
+  }
+  if (algorithm.name === "AES-GCM" && key.usages.includes("encrypt") && key.usages.includes("decrypt")) {
+    const how = { name: "AES-GCM", iv: new Uint8Array(12) };
+    const secret = await crypto.subtle.encrypt(how, key, data);
+    sameBytes(new Uint8Array(await crypto.subtle.decrypt(how, key, secret)), data, "AES-GCM there and back");
+  }
+}
+
+export default looker(async (reader) => {
+  const [algorithm, format, usages] = [reader.pick(ALGORITHMS), reader.pick(FORMATS), reader.number()];
+  const wanted = USAGES.filter((_, i) => (usages >> i) & 1);
+  const bytes = reader.rest;
+  const data = format === "jwk" ? attempt(() => JSON.parse(new TextDecoder().decode(bytes))) : bytes;
+  if (data === undefined) return;
+  const read = (data) => attemptLater(() => crypto.subtle.importKey(format, data, algorithm, true, wanted));
+  const key = await read(data);
+  if (key === undefined) return;
+  const written = await attemptLater(() => crypto.subtle.exportKey(format, key));
+  if (written !== undefined) {
+    const again = await crypto.subtle.importKey(format, written, algorithm, true, key.usages);
+    same(shown(await crypto.subtle.exportKey(format, again), format), shown(written, format), `${algorithm.name} ${format}`);
+  }
+  await use(key, algorithm, bytes);
+});

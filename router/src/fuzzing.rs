@@ -1,0 +1,38 @@
+//! What fuzz targets reach of this crate beyond what it shows to everybody.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderName, Method, Response};
+use tenon_proto::failure::Failure;
+
+use crate::handshake::Handshake;
+use crate::target::Target;
+use crate::wire::HeadWriter;
+use crate::{error, headers};
+
+/// What a client of HTTP/2 asks for beside the method.
+pub use hyper::ext::Protocol;
+
+/// The head that a node gets for a client's request, in one message.
+///
+/// # Errors
+/// When it is for no Worker.
+pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
+    let handshake = Handshake::of(parts, false)?;
+    let method = if handshake.is_some() { &Method::GET } else { &parts.method };
+    let target = Target::of(parts, method)?;
+    let request_id = headers::sane_request_id(&parts.headers).unwrap_or("made-here");
+    let url = ["http://", target.authority(), target.path_and_query()];
+    let mut head = HeadWriter::new("namespace/name", &[7; 32], request_id, method.as_str(), url);
+    let replaced = |name: &HeaderName| handshake.as_ref().is_some_and(|handshake| handshake.replaces(name));
+    headers::write(&mut head, &parts.headers, replaced, target.authority(), peer, request_id);
+    handshake.as_ref().inspect(|handshake| handshake.write(&mut head, Default::default));
+    Ok(head.finish(b"", handshake.is_some()))
+}
+
+/// What a client is told of a failure.
+pub fn answer(failure: &Failure, asked: &Parts) -> Response<Bytes> {
+    error::response(failure, asked, "made-here")
+}
