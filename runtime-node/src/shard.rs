@@ -115,6 +115,11 @@ impl Shard {
         self.draining.set(true);
     }
 
+    /// Closes every WebSocket of a Worker, now and to come.
+    pub fn close_web_sockets(&self) {
+        self.engine.close_sockets();
+    }
+
     /// Whether an isolate of `digest` runs here and takes requests.
     pub fn is_warm(&self, digest: &RevisionDigest) -> bool {
         self.pool.borrow().is_warm(digest)

@@ -25,6 +25,8 @@ mod starts;
 mod streams;
 #[path = "node/tenants.rs"]
 mod tenants;
+#[path = "node/web_sockets.rs"]
+mod web_sockets;
 
 fn main() {
     tenon_runtime_node::engine::init();
@@ -39,6 +41,7 @@ fn main() {
         starts::trials(),
         streams::trials(),
         tenants::trials(),
+        web_sockets::trials(),
     ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()
 }

@@ -4,6 +4,8 @@
 //!  accept, serve ──signal──► refuse what is new, GOAWAY ─► connections end ─► isolates idle ─► leave
 //!                            (still accepting: a router that has not heard is told, not turned away)
 //! ```
+//!
+//! WebSockets would go on for ever: they are closed when the grace period is over.
 
 use std::net::TcpListener;
 use std::pin::pin;
@@ -34,6 +36,10 @@ use crate::source::Source;
 
 /// How long an accept that failed, as for want of file descriptors, is left alone.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long clients may take after the grace period to close what their Workers' node closes. What then is still open is
+/// cut off; the process has to be gone soon after.
+const FAREWELL: Duration = Duration::from_secs(3);
 
 /// What the thread is made with.
 pub(super) struct ShardThread {
@@ -113,7 +119,7 @@ impl ShardThread {
 
         shard.begin_drain();
         connections.leave();
-        let drained = async {
+        let mut drained = pin!(async {
             loop {
                 tokio::select! {
                     // First: whoever knocks while the last connection ends is let in.
@@ -123,8 +129,12 @@ impl ShardThread {
                     () = shard.idle(), if connections.is_empty() => return,
                 }
             }
-        };
-        if tokio::time::timeout(config.drain_grace, drained).await.is_err() {
+        });
+        if tokio::time::timeout(config.drain_grace, drained.as_mut()).await.is_ok() {
+            return;
+        }
+        shard.close_web_sockets();
+        if tokio::time::timeout(FAREWELL, drained).await.is_err() {
             tracing::warn!(shard = %id, "the grace period is over; what is still in flight ends now");
         }
     }

@@ -8,10 +8,12 @@ use futures::{Stream, StreamExt, stream};
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::runtime::runtime_client::RuntimeClient;
-use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, InvokeResponse, invoke_request, invoke_response};
+use tenon_proto::runtime::{
+    Header, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request, invoke_response,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
@@ -99,6 +101,32 @@ impl Client {
         let first = messages.message().await.expect("an answer has a head").and_then(|message| message.part);
         assert!(matches!(first, Some(invoke_response::Part::Head(_))), "an answer begins with {first:?}");
         messages
+    }
+
+    /// Asks for a WebSocket as a router does: the answer's head, and what the other side says in it. It says what the test
+    /// sends.
+    pub(crate) async fn tunnel(
+        &self,
+        worker: &Deployed,
+        body_rx: mpsc::Receiver<Bytes>,
+    ) -> Result<(ResponseHead, Streaming<InvokeResponse>), Failure> {
+        let header = |name: &str, value: &'static str| Header { name: name.to_owned(), value: value.into() };
+        let headers = vec![
+            header("upgrade", "websocket"),
+            header("sec-websocket-version", "13"),
+            header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ];
+        let head = InvokeHead { headers, more_body: true, ..head(worker) };
+        let parts = stream::iter([invoke_request::Part::Head(head)])
+            .chain(ReceiverStream::new(body_rx).map(invoke_request::Part::Body));
+        let messages = parts.map(|part| InvokeRequest { part: Some(part) });
+        let opened = async {
+            let mut messages = self.runtime.clone().invoke(messages).await?.into_inner();
+            let first = messages.message().await?.and_then(|message| message.part);
+            let Some(invoke_response::Part::Head(head)) = first else { panic!("an answer begins with {first:?}") };
+            Ok((head, messages))
+        };
+        opened.await.map_err(|status: Status| Failure::from(&status))
     }
 
     pub(crate) async fn call(

@@ -1,0 +1,176 @@
+//! Clients' WebSockets, as a router brings them: bytes of the protocol in the messages of a call.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{SinkExt as _, StreamExt as _};
+use tenon_proto::failure::Failure;
+use tenon_proto::runtime::ResponseHead;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use crate::harness::client::piece;
+use crate::harness::{Deployed, Stand, trials};
+
+trials! {
+    a_worker_that_agrees_answers_with_101_and_speaks_from_then_on,
+    a_worker_that_does_not_agree_answers_as_ever,
+    open_ones_leave_the_room_of_requests_to_requests,
+    what_comes_is_not_within_the_limit_of_a_body,
+    a_caller_who_leaves_ends_it,
+    a_node_that_leaves_closes_what_its_grace_has_not_ended,
+    a_node_that_leaves_does_not_wait_for_who_does_not_close,
+}
+
+const ECHO: &str = "
+    if (request.headers.get('upgrade') !== 'websocket') return new Response('no web socket');
+    const { 0: client, 1: server } = new WebSocketPair();
+    server.accept();
+    server.addEventListener('message', ({ data }) => server.send(data));
+    server.addEventListener('close', ({ code, wasClean }) => console.log(`closed: ${code}, ${wasClean}`));
+    return new Response(null, { status: 101, webSocket: client });";
+
+/// The client's end, at the far side of a router that carries bytes.
+struct Socket {
+    stream: WebSocketStream<DuplexStream>,
+    head: ResponseHead,
+    /// Ends with what the call's messages end with.
+    carried: tokio::task::JoinHandle<Result<(), Failure>>,
+}
+
+impl Socket {
+    async fn open(stand: &Stand, worker: &Deployed) -> Result<Self, Failure> {
+        let (body_tx, body_rx) = mpsc::channel::<Bytes>(1);
+        let (head, mut messages) = stand.client().tunnel(worker, body_rx).await?;
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let (mut from_client, mut to_client) = tokio::io::split(far);
+        tokio::spawn(async move {
+            let mut buffer = vec![0; 64 * 1024];
+            while let Ok(len @ 1..) = from_client.read(&mut buffer).await {
+                if body_tx.send(Bytes::copy_from_slice(&buffer[..len])).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let first = head.body.clone();
+        let carried = tokio::spawn(async move {
+            to_client.write_all(&first).await.unwrap();
+            while let Some(piece) = piece(&mut messages).await? {
+                if to_client.write_all(&piece).await.is_err() {
+                    break;
+                }
+            }
+            to_client.shutdown().await.unwrap();
+            Ok(())
+        });
+        Ok(Self { stream: WebSocketStream::from_raw_socket(near, Role::Client, None).await, head, carried })
+    }
+
+    async fn echoes(&mut self, message: impl Into<Message>) {
+        let message = message.into();
+        self.stream.send(message.clone()).await.unwrap();
+        assert_eq!(self.receive().await, message);
+    }
+
+    async fn receive(&mut self) -> Message {
+        self.stream.next().await.expect("a message").unwrap()
+    }
+}
+
+fn header<'a>(head: &'a ResponseHead, name: &str) -> Option<&'a [u8]> {
+    head.headers.iter().find(|header| header.name == name).map(|header| &header.value[..])
+}
+
+async fn a_worker_that_agrees_answers_with_101_and_speaks_from_then_on(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let echo = stand.handler("echo", ECHO);
+    let mut socket = Socket::open(&stand, &echo).await.unwrap();
+    assert!(socket.head.status == 101 && socket.head.more_body, "{:?}", socket.head);
+    // The standard's own example.
+    assert_eq!(header(&socket.head, "sec-websocket-accept"), Some(&b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="[..]));
+    assert_eq!(header(&socket.head, "content-length"), None);
+    socket.echoes("a text").await;
+    socket.echoes(vec![7; 300_000]).await;
+    socket.stream.close(None).await.unwrap();
+    assert!(matches!(socket.receive().await, Message::Close(_)));
+    assert_eq!(socket.carried.await.unwrap(), Ok(()));
+    stand.await_metric("tenon_shard_tunnels", &[], 0).await;
+}
+
+async fn a_worker_that_does_not_agree_answers_as_ever(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let never = stand.handler("never", "return new Response(await request.text() + 'no', { status: 403 })");
+    let (body_tx, body_rx) = mpsc::channel(1);
+    // As a router has it that hears what the answer is.
+    drop(body_tx);
+    let (head, _) = stand.client().tunnel(&never, body_rx).await.unwrap();
+    assert_eq!((head.status, &head.body[..], head.more_body), (403, &b"no"[..], false));
+    stand.await_metric("tenon_shard_inflight", &[], 0).await;
+    assert_eq!(stand.metric("tenon_shard_tunnels", &[]), 0);
+}
+
+async fn open_ones_leave_the_room_of_requests_to_requests(name: &'static str) {
+    let stand = Stand::without_queues(name).await;
+    let echo = stand.handler_with("echo", ECHO, |limits| limits.concurrency = 1);
+    let mut sockets = Vec::new();
+    for _ in 0..3 {
+        sockets.push(Socket::open(&stand, &echo).await.unwrap());
+    }
+    assert_eq!(stand.client().get(&echo).await.unwrap().text(), "no web socket");
+    assert_eq!(stand.metric("tenon_shard_tunnels", &[]), 3);
+    assert_eq!(stand.metric("tenon_shard_inflight", &[]), 0);
+    for socket in &mut sockets {
+        socket.echoes("still here").await;
+    }
+}
+
+async fn what_comes_is_not_within_the_limit_of_a_body(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let echo = stand.handler_with("echo", ECHO, |limits| limits.request_body_mib = 1);
+    let mut socket = Socket::open(&stand, &echo).await.unwrap();
+    for _ in 0..5 {
+        socket.echoes(vec![7; 500_000]).await;
+    }
+}
+
+async fn a_caller_who_leaves_ends_it(name: &'static str) {
+    let stand = Stand::start(name).await;
+    let echo = stand.handler("echo", ECHO);
+    let mut socket = Socket::open(&stand, &echo).await.unwrap();
+    socket.echoes("here").await;
+    socket.carried.abort();
+    drop(socket);
+    stand.await_metric("tenon_shard_tunnels", &[], 0).await;
+    crate::harness::await_condition("the Worker to hear of it", || stand.logged("closed: 1006, false")).await;
+}
+
+async fn a_node_that_leaves_closes_what_its_grace_has_not_ended(name: &'static str) {
+    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_millis(500)).await;
+    let echo = stand.handler("echo", ECHO);
+    let mut socket = Socket::open(&stand, &echo).await.unwrap();
+    stand.begin_drain();
+    socket.echoes("meanwhile").await;
+    let Message::Close(Some(closed)) = socket.receive().await else { panic!("it is not closed") };
+    assert_eq!(u16::from(closed.code), 1001);
+    assert!(socket.stream.next().await.is_none());
+    stand.join().await;
+    assert_eq!(socket.carried.await.unwrap(), Ok(()));
+}
+
+async fn a_node_that_leaves_does_not_wait_for_who_does_not_close(name: &'static str) {
+    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_millis(100)).await;
+    let echo = stand.handler("echo", ECHO);
+    let (_body_tx, body_rx) = mpsc::channel(1);
+    let (head, mut messages) = stand.client().tunnel(&echo, body_rx).await.unwrap();
+    assert_eq!(head.status, 101);
+    stand.begin_drain();
+    stand.join().await;
+    let mut told = head.body.to_vec();
+    while let Ok(Some(piece)) = piece(&mut messages).await {
+        told.extend_from_slice(&piece);
+    }
+    assert_eq!(told[..4], [0x88, told[1], 0x03, 0xe9], "a Close frame with 1001");
+}
