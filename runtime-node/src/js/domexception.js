@@ -4,8 +4,8 @@
   "use strict";
 
   const {
-    Error, ErrorCaptureStackTrace, ErrorPrototype, ObjectDefineProperty, ObjectSetPrototypeOf, RangeError, ReflectConstruct,
-    ReflectDeleteProperty,
+    Error, ErrorCaptureStackTrace, ErrorPrototype, ObjectDefineProperty, ObjectGetPrototypeOf, ObjectSetPrototypeOf, RangeError,
+    ReflectConstruct, ReflectDeleteProperty,
   } = internal.primordials;
   const { DOMString, dictionary, expose, finite, isObject } = internal.webidl;
 
@@ -60,6 +60,8 @@
       constructor(message = "", options = "Error") {
         const text = DOMString(message);
         const error = ReflectConstruct(Error, [text], new.target);
+        // Where the prototype that is asked for is none.
+        if (ObjectGetPrototypeOf(error) === ErrorPrototype) ObjectSetPrototypeOf(error, prototype);
         if (isObject(options)) {
           const { name } = options;
           new Parts(error, text, name === undefined ? "Error" : DOMString(name));
@@ -88,7 +90,8 @@
         return CODES[nameOf(this)] ?? 0;
       }
     }
-    ObjectSetPrototypeOf(DOMException.prototype, ErrorPrototype);
+    const { prototype } = DOMException;
+    ObjectSetPrototypeOf(prototype, ErrorPrototype);
     expose(DOMException, CONSTANTS);
 
     // Of what there was to have, and of what was wanted of it; null where that is not said.

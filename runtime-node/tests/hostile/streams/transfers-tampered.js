@@ -1,0 +1,22 @@
+// Everything that the passing of chunks from one stream to another could meet has been replaced.
+// expect: answer 1,2
+export default {
+  async fetch() {
+    const stop = () => { throw new Error('met'); };
+    const source = new ReadableStream({ start(c) { c.enqueue(1); c.enqueue(2); c.close(); } });
+    const moved = structuredClone(source, { transfer: [source] });
+    const { structuredClone: own } = globalThis;
+    const reader = moved.getReader();
+    for (const object of [TransformStream, ReadableStream, WritableStream, TransformStreamDefaultController, MessagePort]) {
+      for (const key of Object.getOwnPropertyNames(object.prototype)) {
+        if (key !== 'constructor') Object.defineProperty(object.prototype, key, { get: stop, configurable: true });
+      }
+    }
+    globalThis.structuredClone = stop;
+    Object.defineProperty(Object.prototype, 'transform', { get: stop, set: stop, configurable: true });
+    const first = await reader.read();
+    const second = await reader.read();
+    const { done } = await reader.read();
+    return new Response(`${first.value},${second.value}${done ? '' : '!'}${own === undefined}`.replace('false', ''));
+  },
+};
