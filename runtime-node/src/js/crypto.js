@@ -70,6 +70,12 @@
         this.#brand;
         return internal.subtleCrypto().subtle;
       }
+
+      // Beyond the standard, as Cloudflare's Workers have it.
+      get DigestStream() {
+        this.#brand;
+        return internal.digestStreams().DigestStream;
+      }
     }
     expose(Crypto);
     return { Crypto, crypto: new Crypto(CREATE) };

@@ -16,6 +16,7 @@
 //   streams-transform.js   TransformStream
 //   streams-text.js, streams-compression.js         transforms of the platform
 //   streams-transfer.js    what becomes of streams that are transferred
+//   streams-workers.js     what Workers have beyond the standard
 //   streams.js             what other files here use of it all
 //
 // Each is made when the first of it is wanted.

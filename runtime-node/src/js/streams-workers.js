@@ -1,0 +1,159 @@
+// Streams of bytes that Cloudflare's Workers have beyond the standard: what comes out of an IdentityTransformStream as it
+// went in, and of a FixedLengthStream if it is as long as was said; and `crypto.DigestStream`, which hashes what is written.
+(function (internal) {
+  "use strict";
+
+  const {
+    FinalizationRegistry, FinalizationRegistryPrototypeRegister, FinalizationRegistryPrototypeUnregister, MathMin, Number,
+    NumberMAX_SAFE_INTEGER, PromiseWithResolvers, StringPrototypeToLowerCase, TypeError, TypedArrayPrototypeGetBuffer,
+    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, Uint8Array,
+  } = internal.primordials;
+  const { DOMString, bufferSource, enforced, expose, isObject, needs } = internal.webidl;
+  const { ops } = internal;
+
+  const bytesOf = (chunk, what) => {
+    const bytes = isObject(chunk) ? bufferSource(chunk) : null;
+    if (bytes === null) throw new TypeError(`${what}: a chunk is neither an ArrayBuffer nor a view of one`);
+    return bytes;
+  };
+
+  internal.workersTransforms = internal.later(["FixedLengthStream", "IdentityTransformStream"], () => {
+    const { WRAP, highWaterMarkOf, strategy: strategyOf } = internal.streamsBase();
+    const { Transform } = internal.streamsTransform();
+    const { TransformStream } = internal.streamsTransformApi();
+
+    // `pass(length)` and `end()` are asked before so many bytes go through, and at the end.
+    function through(strategy, what, pass, end) {
+      const { highWaterMark } = strategyOf(strategy, what);
+      const algorithms = {
+        __proto__: null,
+        transform(chunk, transform) {
+          const bytes = new Uint8Array(bytesOf(chunk, what));
+          const length = TypedArrayPrototypeGetByteLength(bytes);
+          if (length === 0) return;
+          pass(length);
+          transform.enqueue(bytes);
+        },
+        flush: end,
+        cancel: null,
+      };
+      const marks = {
+        __proto__: null,
+        writableMark: highWaterMarkOf({ __proto__: null, highWaterMark }, 1),
+        // A mark of one's own counts bytes. What are none fails both sides when its turn comes.
+        writableSize: highWaterMark === undefined ? null : (chunk) => {
+          const bytes = isObject(chunk) ? bufferSource(chunk) : null;
+          return bytes === null ? 0 : TypedArrayPrototypeGetByteLength(bytes);
+        },
+        readableMark: 0,
+        readableSize: null,
+      };
+      const transform = new Transform(algorithms, undefined, marks);
+      transform.start(null);
+      return transform;
+    }
+    const nothing = () => {};
+
+    class IdentityTransformStream extends TransformStream {
+      constructor(queuingStrategy = undefined) {
+        super(WRAP, through(queuingStrategy, "IdentityTransformStream", nothing, null));
+      }
+    }
+    expose(IdentityTransformStream);
+
+    class FixedLengthStream extends TransformStream {
+      constructor(expectedLength, queuingStrategy = undefined) {
+        needs(arguments.length, 1, "FixedLengthStream");
+        const number = typeof expectedLength === "bigint" ? Number(expectedLength) : expectedLength;
+        let left = enforced(number, NumberMAX_SAFE_INTEGER, "FixedLengthStream");
+        super(WRAP, through(queuingStrategy, "FixedLengthStream", (length) => {
+          left -= length;
+          if (left < 0) throw new TypeError(`FixedLengthStream: there are ${-left} bytes more than was said`);
+        }, () => {
+          if (left > 0) throw new TypeError(`FixedLengthStream: there are ${left} bytes less than was said`);
+        }));
+      }
+    }
+    expose(FixedLengthStream);
+    return { FixedLengthStream, IdentityTransformStream };
+  });
+
+  internal.digestStreams = internal.later([], () => {
+    const { WRAP } = internal.streamsBase();
+    const { make } = internal.streamsWritable();
+    const { WritableStream } = internal.streamsWritableApi();
+    // What native code, which cannot be terminated, goes through at a time.
+    const STEP = 2 ** 18;
+    const LONGEST = 64;
+    const NAMES = { __proto__: null, md5: "md5", "sha-1": "sha1", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512" };
+
+    // What is forgotten before its end is taken away; a snapshot cannot hold one of these.
+    let forgotten = null;
+
+    class DigestStream extends WritableStream {
+      #written = 0;
+      #digest = PromiseWithResolvers();
+
+      constructor(algorithm) {
+        needs(arguments.length, 1, "DigestStream");
+        const wanted = DOMString(isObject(algorithm) ? algorithm.name : algorithm);
+        const name = NAMES[StringPrototypeToLowerCase(wanted)];
+        if (name === undefined) {
+          const { DOMException } = internal.exceptions();
+          throw new DOMException(`DigestStream: there is no '${wanted}' here, but MD5, SHA-1, SHA-256, SHA-384 and SHA-512`, "NotSupportedError");
+        }
+        const number = ops.hashOpen(name, undefined);
+        super(WRAP, make({
+          __proto__: null,
+          write: (chunk) => this.#write(number, chunk),
+          close: () => this.#close(number),
+          abort: (reason) => this.#abort(number, reason),
+        }));
+        forgotten ??= new FinalizationRegistry((number) => ops.hashClose(number));
+        FinalizationRegistryPrototypeRegister(forgotten, this, number, this);
+        internal.streamsBase().handled(this.#digest.promise);
+      }
+
+      #write(number, chunk) {
+        let bytes;
+        try {
+          bytes = typeof chunk === "string" ? internal.encodeUtf8(chunk) : bytesOf(chunk, "DigestStream");
+        } catch (error) {
+          this.#abort(number, error);
+          throw error;
+        }
+        const buffer = TypedArrayPrototypeGetBuffer(bytes);
+        const offset = TypedArrayPrototypeGetByteOffset(bytes);
+        const length = TypedArrayPrototypeGetByteLength(bytes);
+        for (let at = 0; at < length; at += STEP) {
+          ops.hashUpdate(number, new Uint8Array(buffer, offset + at, MathMin(STEP, length - at)));
+        }
+        this.#written += length;
+      }
+
+      #close(number) {
+        FinalizationRegistryPrototypeUnregister(forgotten, this);
+        const room = new Uint8Array(LONGEST);
+        const length = ops.hashFinish(number, room);
+        const digest = new Uint8Array(new Uint8Array(TypedArrayPrototypeGetBuffer(room), 0, length));
+        this.#digest.resolve(TypedArrayPrototypeGetBuffer(digest));
+      }
+
+      #abort(number, reason) {
+        FinalizationRegistryPrototypeUnregister(forgotten, this);
+        ops.hashClose(number);
+        this.#digest.reject(reason);
+      }
+
+      get digest() {
+        return this.#digest.promise;
+      }
+
+      get bytesWritten() {
+        return this.#written;
+      }
+    }
+    expose(DigestStream);
+    return { DigestStream };
+  });
+})

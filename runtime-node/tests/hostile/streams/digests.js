@@ -1,0 +1,9 @@
+// Digests that are begun and forgotten, more than there is memory for at a time.
+// expect: answer done or memory_limit_exceeded or cpu_limit_exceeded
+// limits: cpu_ms=2000 memory_mib=32
+export default {
+  async fetch() {
+    for (let i = 0; i < 20_000; i++) new crypto.DigestStream('SHA-512').getWriter().write(new Uint8Array(64));
+    return new Response('done');
+  },
+};
