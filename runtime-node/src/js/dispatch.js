@@ -26,6 +26,7 @@
     ObjectFreeze, ObjectDefineProperty, PromisePrototypeThen, PromiseResolve, ReflectApply,
     SymbolToStringTag, TypeError,
   } = internal.primordials;
+  const { needs } = internal.webidl;
   const { hooks, ops } = internal;
   const bodies = internal.body;
 
@@ -66,6 +67,7 @@
     }
     waitUntil(promise) {
       const keep = this.#keep;
+      needs(arguments.length, 1, "waitUntil");
       if (keep === null) outlive(this.#id, promise);
       else keep(promise);
     }

@@ -99,7 +99,7 @@
         url: parts[2],
         redirected: false,
         list: ["content-type", parts[0]],
-        body: bodies.of(parts[1], parts[0]),
+        body: r.method === "HEAD" ? null : bodies.of(parts[1], parts[0]),
         socket: null,
       };
     }

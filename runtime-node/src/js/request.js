@@ -52,6 +52,9 @@
     referrerPolicy: "",
   });
 
+  // And one for those from outside: their redirects are for who sent them.
+  const INCOMING = ObjectFreeze({ __proto__: null, ...DEFAULTS, redirect: "manual" });
+
   function optionsFrom(init, base) {
     const made = { __proto__: null };
     for (const key in base) made[key] = base[key];
@@ -255,6 +258,7 @@
   internal.newRequest = (invocation, method, url, headers, body) => {
     const r = record(method, url, headers, body === null ? null : bodies.of(body, null));
     r.immutable = true;
+    r.options = INCOMING;
     r.invocation = invocation;
     return new Request(WRAP, r);
   };

@@ -62,7 +62,7 @@ check("a data: URL's base64 is forgiving, and wrong base64 is a network error", 
 check("a Request can be fetched, and its init overridden", async () => {
   const request = new Request("data:,from%20a%20request");
   equal(await (await fetch(request)).text(), "from a request");
-  equal(await (await fetch(request, { method: "HEAD" })).text(), "from a request");
+  equal(await (await fetch(request, { method: "HEAD" })).text(), "");
 });
 
 check("a Request whose body has been used cannot be fetched", async () => {
@@ -114,4 +114,9 @@ check("other schemes are refused with what is possible", async () => {
 
 check("bad ports are refused", async () => {
   for (const port of [1, 22, 25, 6667, 10080]) await rejects("TypeError", fetch(`http://a.test:${port}/`), `port ${port}`);
+});
+
+check("a HEAD of a data: URL has no body", async () => {
+  const response = await fetch("data:,text", { method: "HEAD" });
+  equal([response.headers.get("content-type"), response.body, await response.text()], ["text/plain;charset=US-ASCII", null, ""]);
 });

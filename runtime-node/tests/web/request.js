@@ -90,6 +90,11 @@ check("a signal follows the one given", () => {
   equal(request.signal === controller.signal, false);
 });
 
+check("a redirect is for who sent the incoming request, unless it is to be followed", () => {
+  equal([incoming.redirect, incoming.clone().redirect, new Request(incoming.clone()).redirect], ["manual", "manual", "manual"]);
+  equal(new Request(incoming.url, { headers: incoming.headers }).redirect, "follow");
+});
+
 check("an incoming request can be read", async () => {
   equal(incoming.method, "POST");
   equal(incoming.url, "https://web.test/path?a=1");
