@@ -27,6 +27,7 @@
     }
     define("isTypedArray", (value) => TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined);
     define("isArrayBufferView", ArrayBufferIsView);
+    define("isCryptoKey", (value) => internal.cryptoKeys().isCryptoKey(value));
     define("isBoxedPrimitive", (value) =>
       types.isBigIntObject(value) || types.isBooleanObject(value) || types.isNumberObject(value) ||
       types.isStringObject(value) || types.isSymbolObject(value));

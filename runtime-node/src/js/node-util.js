@@ -10,7 +10,7 @@
     StringPrototypeToWellFormed, SymbolFor, TypeError, parseFloat, parseInt,
   } = internal.primordials;
   const { isObject } = internal.webidl;
-  const { queueMicrotask } = internal.platform;
+  const { queueMicrotask, setTimeout } = internal.platform;
 
   // What a terminal takes as a command.
   const CONTROL = /[\u001B\u009B][[\]()#;?]*(?:(?:(?:[a-zA-Z\d]*(?:;[a-zA-Z\d]*)*)?\u0007)|(?:(?:\d{1,4}(?:;\d{0,4})*)?[\dA-PR-TZcf-ntqry=><~]))/g;
@@ -128,7 +128,11 @@
 
     function promisify(original) {
       needFunction(original, "original");
-      const custom = original[PROMISIFIED];
+      // What a timer calls is no callback of an error and a value.
+      const timers = internal.use("timers");
+      const custom = original === setTimeout ? timers.promises.setTimeout
+        : original === timers.setImmediate ? timers.promises.setImmediate
+        : original[PROMISIFIED];
       if (custom !== undefined && custom !== null) {
         return hidden(needFunction(custom, "util.promisify.custom"), { [PROMISIFIED]: custom });
       }

@@ -134,3 +134,8 @@ check("isDeepStrictEqual compares all the way down", () => {
   differ(one, { name: "a", self: { name: "a", self: null } });
   differ(new WeakMap(), new WeakMap());
 });
+
+check("a timer can be made to promise", async () => {
+  equal(await promisify(setTimeout)(1, "value"), "value");
+  equal(await promisify(setImmediate)("soon"), "soon");
+});
