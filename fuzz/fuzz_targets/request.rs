@@ -54,7 +54,14 @@ fuzz_target!(|input: Input<'_>| {
     decoder.finish().expect("it is one message");
 
     let of = |wanted: &str| head.headers.iter().filter(|it| it.name == wanted).map(|it| &it.value).collect::<Vec<_>>();
-    assert_eq!(head.method, parts.method.as_str());
+    match &of("upgrade")[..] {
+        [] => assert_eq!(head.method, parts.method.as_str()),
+        upgrade => {
+            assert_eq!((upgrade.len(), &upgrade[0][..]), (1, &b"websocket"[..]));
+            assert_eq!((head.method.as_str(), head.more_body), ("GET", true));
+            assert!(of("sec-websocket-key").len() <= 1 && of("sec-websocket-version").len() <= 1);
+        }
+    }
     let after_scheme = head.url.strip_prefix("http://").expect("it is an absolute URL");
     let [host] = &of("host")[..] else { panic!("{head:?}") };
     assert!(!host.is_empty() && after_scheme.as_bytes().starts_with(host));
