@@ -92,6 +92,12 @@ impl Handshake {
         }
     }
 
+    /// Whether the client would take this status for its Worker's agreement, although that has not agreed. In HTTP/2 any
+    /// success is one (RFC 8441, section 5).
+    pub(crate) fn mistakes(&self, status: StatusCode) -> bool {
+        *self == Self::Http2 && status.is_success()
+    }
+
     /// What the client is told when its Worker has agreed.
     ///
     /// # Arguments

@@ -133,10 +133,16 @@ async fn answer(
     let reply = forward::forward(lane, &view, worker, &head, upload, again, trace).await?;
 
     // Answer.
-    match tunnel {
-        Some(tunnel) if answer::switches_protocols(&reply) => Ok(answer::tunnel(tunnel, reply)),
-        _ => answer::response(method, reply, permit),
+    let Some(tunnel) = tunnel else { return answer::response(method, reply, permit) };
+    if answer::switches_protocols(&reply) {
+        return Ok(answer::tunnel(tunnel, reply));
     }
+    let response = answer::response(method, reply, permit)?;
+    if tunnel.handshake().mistakes(response.status()) { Err(no_websocket()) } else { Ok(response) }
+}
+
+fn no_websocket() -> Failure {
+    Failure::new(FailureCode::BadRequest, Phase::Response, "The Worker has answered, but speaks no WebSocket here.")
 }
 
 fn no_worker() -> Failure {
