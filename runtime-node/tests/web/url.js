@@ -180,3 +180,43 @@ check("lone surrogates become replacement characters", () => {
 check("form characters are escaped as forms have it", () => {
   equal(new URLSearchParams([["*-._ ~'()!", "\u0000\n%"]]).toString(), "*-._+%7E%27%28%29%21=%00%0A%25");
 });
+
+about("URL");
+
+check("a caret is encoded in a path, and in no opaque one", () => {
+  equal(new URL("http://h/a^b?^#^").href, "http://h/a%5Eb?^#^");
+  equal(new URL("data:a^b").href, "data:a^b");
+});
+
+check("the last of the spaces that end an opaque path is encoded before a query or a fragment", () => {
+  const url = new URL("data:a  ?b#c");
+  equal(url.href, "data:a %20?b#c");
+  url.search = url.hash = "";
+  equal([url.href, new URL("data:a  ").href], ["data:a %20", "data:a"]);
+});
+
+check("a path that is set does not become a host where there is none", () => {
+  const url = new URL("foo:/a?q");
+  url.pathname = "//h/b";
+  equal([url.href, url.host, url.pathname], ["foo:/.//h/b?q", "", "//h/b"]);
+  url.pathname = "";
+  equal(url.href, "foo:/?q");
+});
+
+check("parse and canParse take what the constructor takes", () => {
+  equal([URL.parse("nothing"), URL.parse("/a", "http://h").href, URL.parse("a", "b")], [null, "http://h/a", null]);
+  equal([URL.canParse("nothing"), URL.canParse("/a", "http://h"), URL.canParse("http://h", undefined)], [false, true, true]);
+  throws("TypeError", () => URL.parse());
+  throws("TypeError", () => URL.canParse());
+});
+
+about("URLSearchParams");
+
+check("has and delete look at a value too, where there is one", () => {
+  const params = new URLSearchParams("a=1&a=2&b=3&a=null");
+  equal([params.has("a", "2"), params.has("a", "9"), params.has("a", undefined), params.has("a", null)], [true, false, true, true]);
+  params.delete("a", "1");
+  equal(`${params}`, "a=2&b=3&a=null");
+  params.delete("a", undefined);
+  equal([`${params}`, params.size], ["b=3", 1]);
+});

@@ -3,6 +3,7 @@
 //! A URL crosses over as its serialization, which is ASCII, and the offsets at which its parts begin and end. The
 //! offsets go into a `Uint32Array` that JavaScript keeps for the purpose; they are valid until the next call.
 
+mod amends;
 mod plain;
 
 use std::panic::{self, AssertUnwindSafe};
@@ -69,7 +70,9 @@ impl Part {
             Self::Hostname => quirks::set_hostname(url, value),
             Self::Port => quirks::set_port(url, value),
             Self::Pathname => {
-                quirks::set_pathname(url, value);
+                if !amends::set_path_alone(url, value) {
+                    quirks::set_pathname(url, value);
+                }
                 Ok(())
             }
             Self::Search => {
@@ -109,7 +112,7 @@ fn set(href: &str, part: Part, value: &str) -> Option<Parsed> {
 /// the end of the process.
 fn guarded(make: impl FnOnce() -> Option<Url>) -> Option<Parsed> {
     let made = panic::catch_unwind(AssertUnwindSafe(|| {
-        let url = make()?;
+        let url = amends::amended(make()?);
         let offsets = offsets(&url);
         Some(Parsed { url, offsets })
     }));
