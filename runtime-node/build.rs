@@ -98,8 +98,8 @@ impl Source {
 
     /// What it takes of the primordials, in `const { …, … } = internal.primordials;`.
     fn wanted(&self) -> impl Iterator<Item = &str> {
-        let taken = self.text.as_str().split("} = internal.primordials;").next().filter(|_| self.when == When::Late);
-        let names = taken.and_then(|before| before.rsplit_once("const {")).map_or("", |(_, names)| names);
+        let taken = self.text.as_str().split_once("} = internal.primordials;").filter(|_| self.when == When::Late);
+        let names = taken.and_then(|(before, _)| before.rsplit_once("const {")).map_or("", |(_, names)| names);
         names.split(',').map(str::trim).filter(|name| !name.is_empty())
     }
 

@@ -7,7 +7,7 @@
 use crate::revision::CompatibilityFlag;
 
 /// What Node.js's documentation calls each.
-pub const BUILTINS: [&str; 18] = [
+pub const BUILTINS: [&str; 25] = [
     "assert",
     "assert/strict",
     "async_hooks",
@@ -16,13 +16,20 @@ pub const BUILTINS: [&str; 18] = [
     "crypto",
     "diagnostics_channel",
     "events",
+    "os",
     "path",
     "path/posix",
+    "perf_hooks",
     "process",
     "querystring",
+    "stream",
+    "stream/consumers",
+    "stream/promises",
+    "stream/web",
     "string_decoder",
     "timers",
     "timers/promises",
+    "tty",
     "url",
     "util",
     "util/types",

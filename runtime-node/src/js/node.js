@@ -43,17 +43,25 @@
   const FILES = {
     __proto__: null,
     asyncContext: "node-async_hooks.js", bufferNumbers: "node-buffer-numbers.js", bufferText: "node-buffer-text.js",
-    equality: "node-equal.js", eventStatics: "node-events-static.js", timers: "node-process.js",
-    utilTypes: "node-util-types.js", workers: "workers.js",
+    duplex: "node-stream-duplex.js", equality: "node-equal.js", eventStatics: "node-events-static.js",
+    finished: "node-stream-pipeline.js", legacyStream: "node-stream.js", perf_hooks: "node-os.js",
+    pipeline: "node-stream-pipeline.js", readable: "node-stream-readable.js", readableRest: "node-stream-readable-rest.js",
+    readableState: "node-stream-readable-state.js", streamConsumers: "node-stream-iterate.js",
+    streamFrom: "node-stream-iterate.js", streamOperators: "node-stream-iterate.js",
+    streamPromises: "node-stream-pipeline.js", streamShared: "node-stream-state.js", streamWeb: "node-stream-web.js",
+    streamWebModule: "node-stream-web.js", timers: "node-process.js", tty: "node-os.js", utilTypes: "node-util-types.js",
+    workers: "workers.js", writable: "node-stream-writable.js", writableProperties: "node-stream-duplex.js",
   };
   // What a module is: what is defined under this name, or a property of that.
   const MODULES = {
     __proto__: null,
     "cloudflare:workers": "workers",
     assert: "assert", "assert/strict": ["assert", "strict"], async_hooks: "async_hooks", buffer: "buffer", console: "console",
-    crypto: "crypto", diagnostics_channel: "diagnostics_channel", events: "events", path: "path", "path/posix": "path",
-    process: "process", querystring: "querystring", string_decoder: "string_decoder", timers: "timers",
-    "timers/promises": ["timers", "promises"], url: "url", util: "util", "util/types": "utilTypes",
+    crypto: "crypto", diagnostics_channel: "diagnostics_channel", events: "events", os: "os", path: "path", "path/posix": "path",
+    perf_hooks: "perf_hooks", process: "process", querystring: "querystring", stream: "stream",
+    "stream/consumers": "streamConsumers", "stream/promises": "streamPromises", "stream/web": "streamWebModule",
+    string_decoder: "string_decoder", timers: "timers",
+    "timers/promises": ["timers", "promises"], tty: "tty", url: "url", util: "util", "util/types": "utilTypes",
   };
 
   const makers = { __proto__: null };

@@ -1,4 +1,7 @@
+import os from "node:os";
+import * as perf from "node:perf_hooks";
 import process, { env, nextTick } from "node:process";
+import tty from "node:tty";
 import timers, { setImmediate as later } from "node:timers";
 import { scheduler, setImmediate as soon, setInterval as every, setTimeout as after } from "node:timers/promises";
 import diagnostics, { channel, tracingChannel } from "node:diagnostics_channel";
@@ -6,6 +9,13 @@ import nodeConsole from "node:console";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { about, check, equal, logs, rejects, throws } from "./check.js";
 export { default } from "./check.js";
+
+about("node:os");
+
+check("of the machine there is nothing to be known", () => {
+  equal([os.EOL, os.platform(), os.type(), os.cpus(), os.availableParallelism(), tty.isatty(1)], ["\n", "linux", "Linux", [], 1, false]);
+  equal([perf.performance === performance, PerformanceEntry === perf.PerformanceEntry], [true, true]);
+});
 
 about("node:process");
 

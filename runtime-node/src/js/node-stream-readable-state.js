@@ -1,0 +1,110 @@
+// node:stream: what a Readable knows of itself, and the list of what waits in a stream.
+(function (internal) {
+  "use strict";
+
+  const { Set, SymbolIterator } = internal.primordials;
+
+  internal.define("readableState", () => {
+    const { hidden } = internal.node;
+    const { begin, highWaterMark, shows } = internal.use("streamShared");
+    const { Buffer } = internal.use("buffer");
+    const { StringDecoder } = internal.use("string_decoder");
+
+    // So many places of chunks that have been read are kept at least before the list is cut.
+    const SPENT = 1024;
+
+    // First in, first out, or some of the first.
+    class Queue {
+      #list = [];
+      #first = 0;
+      get length() {
+        return this.#list.length - this.#first;
+      }
+      add(chunk) {
+        this.#list.push(chunk);
+      }
+      addFirst(chunk) {
+        if (this.#first > 0) this.#list[--this.#first] = chunk;
+        else this.#list.unshift(chunk);
+      }
+      first() {
+        return this.#list[this.#first];
+      }
+      take() {
+        const chunk = this.#list[this.#first];
+        this.#list[this.#first++] = undefined;
+        if (this.#first === this.#list.length || (this.#first > SPENT && this.#first > this.#list.length / 2)) {
+          this.#list = this.#list.slice(this.#first);
+          this.#first = 0;
+        }
+        return chunk;
+      }
+      all() {
+        const list = this.#list.slice(this.#first);
+        this.#list = [];
+        this.#first = 0;
+        return list;
+      }
+      // Of bytes or of a text, the first `n`.
+      takeOf(n) {
+        const first = this.first();
+        if (n < first.length) {
+          this.#list[this.#first] = first.slice(n);
+          return first.slice(0, n);
+        }
+        if (n === first.length) return this.take();
+        const parts = [];
+        for (let left = n; left > 0;) {
+          const part = left < this.first().length ? this.takeOf(left) : this.take();
+          left -= part.length;
+          parts.push(part);
+        }
+        return joined(parts);
+      }
+      [SymbolIterator]() {
+        return this.#list.slice(this.#first)[SymbolIterator]();
+      }
+    }
+    const joined = (parts) => (typeof parts[0] === "string" ? parts.join("") : Buffer.concat(parts));
+
+    class ReadableState {
+      constructor(options, stream, isDuplex) {
+        hidden(this, { life: begin(stream, options) });
+        this.objectMode = !!(options?.objectMode || (isDuplex && options?.readableObjectMode));
+        this.highWaterMark = highWaterMark(options, this.objectMode, "readableHighWaterMark", isDuplex);
+        this.buffer = new Queue();
+        this.length = 0;
+        // null: nobody has said; false: it is paused, or read by `read()`.
+        this.flowing = null;
+        this.paused = false;
+        this.readable = options?.readable !== false;
+        this.ended = false;
+        this.endEmitted = false;
+        this.reading = false;
+        this.sync = true;
+        this.needReadable = false;
+        this.emittedReadable = false;
+        this.readableListening = false;
+        this.resumeScheduled = false;
+        this.readingMore = false;
+        this.dataEmitted = false;
+        this.pipes = [];
+        // Of those, who is full.
+        this.awaitDrainWriters = new Set();
+        this.defaultEncoding = options?.defaultEncoding ?? "utf8";
+        this.encoding = null;
+        this.decoder = null;
+        if (options?.encoding) {
+          this.decoder = new StringDecoder(options.encoding);
+          this.encoding = this.decoder.encoding;
+        }
+      }
+      get pipesCount() {
+        return this.pipes.length;
+      }
+    }
+    shows(ReadableState);
+
+    return { Queue, ReadableState, joined };
+  });
+})

@@ -1,0 +1,264 @@
+// node:stream: what the readable and the writable side of a stream have in common.
+//
+// A stream has one life, whichever sides it has: it is constructed, may fail once, is destroyed, and is closed. Each side's
+// state shows it under the names that packages look for.
+(function (internal) {
+  "use strict";
+
+  const { Error, ObjectDefineProperty, Symbol, TypeError } = internal.primordials;
+
+  internal.define("streamShared", () => {
+    const { coded, invalid, needFunction, needSignal, abortError, badValue } = internal.node;
+    const { nextTick } = internal.use("process");
+
+    const LIFE = Symbol("life");
+    const CONSTRUCTED = Symbol("constructed");
+    const DEFAULTS = { __proto__: null, bytes: 65536, objects: 16 };
+
+    class Life {
+      constructed = true;
+      destroyed = false;
+      errored = null;
+      errorEmitted = false;
+      closed = false;
+      closeEmitted = false;
+      autoDestroy;
+      emitClose;
+      constructor(options) {
+        this.autoDestroy = options?.autoDestroy !== false;
+        this.emitClose = options?.emitClose !== false;
+      }
+    }
+    const NAMES = ["constructed", "destroyed", "errored", "errorEmitted", "closed", "closeEmitted", "autoDestroy", "emitClose"];
+
+    const lifeOf = (stream) => stream[LIFE];
+
+    // Begins the life of a stream, unless its other side has.
+    function begin(stream, options) {
+      if (stream[LIFE] === undefined) {
+        ObjectDefineProperty(stream, LIFE, { __proto__: null, value: new Life(options), writable: true, configurable: true });
+      }
+      return stream[LIFE];
+    }
+
+    // Has a class of states show a life's properties as its own.
+    function shows(State) {
+      for (let i = 0; i < NAMES.length; i++) {
+        const name = NAMES[i];
+        ObjectDefineProperty(State.prototype, name, {
+          __proto__: null, configurable: true, enumerable: true,
+          get() { return this.life[name]; },
+          set(value) { this.life[name] = value; },
+        });
+      }
+    }
+
+    // What an option says, of both sides or of this one.
+    function highWaterMark(options, objectMode, name, isDuplex) {
+      const given = options?.highWaterMark ?? (isDuplex ? options?.[name] : undefined);
+      if (given === undefined || given === null) return objectMode ? DEFAULTS.objects : DEFAULTS.bytes;
+      if (typeof given !== "number" || !(given >= 0) || (given % 1 !== 0 && given !== Infinity)) {
+        throw badValue(isDuplex && options.highWaterMark === undefined ? `options.${name}` : "options.highWaterMark", given);
+      }
+      return given;
+    }
+    function setDefaultHighWaterMark(objectMode, value) {
+      if (typeof value !== "number" || !(value >= 0) || value % 1 !== 0) throw badValue("value", value);
+      DEFAULTS[objectMode ? "objects" : "bytes"] = value;
+    }
+
+    // ---- The end of it
+
+    function emitError(stream, error) {
+      const life = lifeOf(stream);
+      if (life.errorEmitted) return;
+      life.errorEmitted = true;
+      stream.emit("error", error);
+    }
+    function emitClose(stream) {
+      const life = lifeOf(stream);
+      life.closeEmitted = true;
+      if (life.emitClose) stream.emit("close");
+    }
+
+    function failed(life, error) {
+      if (!error) return;
+      error.stack; // as it is now
+      life.errored ??= error;
+    }
+
+    function tearDown(stream, error, done) {
+      const life = lifeOf(stream);
+      let called = false;
+      const over = (reason) => {
+        if (called) return;
+        called = true;
+        failed(life, reason);
+        life.closed = true;
+        if (typeof done === "function") done(reason);
+        nextTick(() => {
+          try {
+            if (reason) emitError(stream, reason);
+          } finally {
+            emitClose(stream);
+          }
+        });
+      };
+      try {
+        stream._destroy(error || null, over);
+      } catch (thrown) {
+        over(thrown);
+      }
+    }
+
+    function destroy(error, done) {
+      const life = lifeOf(this);
+      if (life.destroyed) {
+        if (typeof done === "function") done();
+        return this;
+      }
+      failed(life, error);
+      life.destroyed = true;
+      if (life.constructed) tearDown(this, error, done);
+      else this.once(CONSTRUCTED, (reason) => tearDown(this, error ?? reason, done));
+      return this;
+    }
+
+    function undestroy() {
+      this[LIFE] = new Life(lifeOf(this));
+    }
+
+    // A failure of the stream's own. `sync`: within a call of its user's.
+    function fail(stream, error, sync = false) {
+      const life = lifeOf(stream);
+      if (life.destroyed) return;
+      if (life.autoDestroy) {
+        stream.destroy(error);
+        return;
+      }
+      failed(life, error);
+      if (sync) nextTick(() => emitError(stream, error));
+      else emitError(stream, error);
+    }
+
+    // Calls `_construct` if there is one, and then `begun`.
+    function construct(stream, begun) {
+      if (typeof stream._construct !== "function") return;
+      const life = lifeOf(stream);
+      stream.once(CONSTRUCTED, (error) => {
+        if (!error) begun();
+      });
+      // The other side has seen to it.
+      if (!life.constructed) return;
+      life.constructed = false;
+      nextTick(() => {
+        let called = false;
+        const done = (error = undefined) => {
+          if (called) {
+            fail(stream, coded(Error, "ERR_MULTIPLE_CALLBACK", "Callback called multiple times"));
+            return;
+          }
+          called = true;
+          life.constructed = true;
+          if (life.destroyed) stream.emit(CONSTRUCTED, error);
+          else if (error) {
+            fail(stream, error, true);
+            stream.emit(CONSTRUCTED, error);
+          } else nextTick(() => stream.emit(CONSTRUCTED));
+        };
+        try {
+          stream._construct((error) => nextTick(done, error));
+        } catch (error) {
+          nextTick(done, error);
+        }
+      });
+    }
+
+    // ---- Questions
+
+    const isNodeStream = (value) =>
+      typeof value === "object" && value !== null && (value[LIFE] !== undefined || value._readableState !== undefined ||
+        value._writableState !== undefined || (typeof value.write === "function" && typeof value.on === "function") ||
+        (typeof value.pipe === "function" && typeof value.on === "function"));
+    const isReadableNode = (value) =>
+      isNodeStream(value) && typeof value.pipe === "function" && typeof value.on === "function" &&
+        (value._writableState === undefined || value._readableState?.readable !== false) &&
+        (value._writableState === undefined || value._readableState !== undefined);
+    const isWritableNode = (value) =>
+      isNodeStream(value) && typeof value.write === "function" && (value._readableState === undefined || value._writableState?.writable !== false);
+    const isIterable = (value) =>
+      value !== null && value !== undefined && (typeof value[Symbol.asyncIterator] === "function" || typeof value[Symbol.iterator] === "function");
+    const isWebReadable = (value) => internal.isReadableStream(value);
+    const isWebWritable = (value) => internal.streams().isWritable(value);
+
+    const questions = {
+      isDestroyed: (stream) => (isNodeStream(stream) ? stream.destroyed === true || lifeOf(stream)?.destroyed === true : null),
+      isDisturbed: (stream) =>
+        isWebReadable(stream) ? internal.streams().isDisturbed(stream)
+          : !!(stream && (stream._readableState?.dataEmitted || stream.readableDidRead || stream.readableAborted)),
+      isErrored: (stream) =>
+        isWebReadable(stream) ? internal.streams().isErrored(stream)
+          : !!(stream && (stream.readableErrored ?? stream.writableErrored ?? lifeOf(stream)?.errored)),
+      isReadable: (stream) => {
+        if (isWebReadable(stream)) return !internal.streams().isClosed(stream) && !internal.streams().isErrored(stream);
+        if (typeof stream?.readable !== "boolean") return null;
+        return isReadableNode(stream) && stream.readable && !stream.destroyed && !lifeOf(stream)?.errored &&
+          !stream._readableState?.endEmitted;
+      },
+      isWritable: (stream) => {
+        if (typeof stream?.writable !== "boolean") return null;
+        return isWritableNode(stream) && stream.writable && !stream.destroyed && !stream._writableState?.ending;
+      },
+    };
+
+    function addAbortSignal(signal, stream) {
+      needSignal(signal, "signal");
+      if (!isNodeStream(stream) && !isWebReadable(stream) && !isWebWritable(stream)) {
+        throw invalid("stream", "an instance of ReadableStream, WritableStream, or Stream", stream);
+      }
+      const { isAborted, onAbort } = internal.abort();
+      const aborted = () => {
+        if (isNodeStream(stream)) stream.destroy(abortError(signal));
+        else if (isWebReadable(stream)) internal.streams().cancel(stream, abortError(signal));
+      };
+      if (isAborted(signal)) aborted();
+      else {
+        const forget = onAbort(signal, aborted);
+        if (isNodeStream(stream)) stream.once("close", forget);
+      }
+      return stream;
+    }
+
+    const errors = {
+      alreadyFinished: (what) => coded(Error, "ERR_STREAM_ALREADY_FINISHED", `Cannot call ${what} after a stream was finished`),
+      cannotPipe: () => coded(Error, "ERR_STREAM_CANNOT_PIPE", "Cannot pipe, not readable"),
+      destroyed: (what) => coded(Error, "ERR_STREAM_DESTROYED", `Cannot call ${what} after a stream was destroyed`),
+      multiple: () => coded(Error, "ERR_MULTIPLE_CALLBACK", "Callback called multiple times"),
+      nullValues: () => coded(TypeError, "ERR_STREAM_NULL_VALUES", "May not write null values to stream"),
+      premature: () => coded(Error, "ERR_STREAM_PREMATURE_CLOSE", "Premature close"),
+      pushAfterEnd: () => coded(Error, "ERR_STREAM_PUSH_AFTER_EOF", "stream.push() after EOF"),
+      unimplemented: (what) => coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", `The ${what} method is not implemented`),
+      unshiftAfterEnd: () => coded(Error, "ERR_STREAM_UNSHIFT_AFTER_END_EVENT", "stream.unshift() after end event"),
+      writeAfterEnd: () => coded(Error, "ERR_STREAM_WRITE_AFTER_END", "write after end"),
+      encoding: (name) => coded(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${name}`),
+      missing: (name) => coded(TypeError, "ERR_MISSING_ARGS", `The "${name}" argument must be specified`),
+    };
+
+    // Takes the methods that `options` has in place of what a class would.
+    function adopt(stream, options, methods) {
+      for (let i = 0; i < methods.length; i++) {
+        const given = options?.[methods[i]];
+        if (typeof given === "function") stream[`_${methods[i]}`] = given;
+      }
+      if (options?.signal !== undefined && options.signal !== null) addAbortSignal(options.signal, stream);
+    }
+
+    return {
+      __proto__: null,
+      addAbortSignal, adopt, begin, construct, destroy, emitClose, errors, fail, highWaterMark, isIterable, isNodeStream,
+      isReadableNode, isWebReadable, isWebWritable, isWritableNode, lifeOf, needFunction, nextTick, questions,
+      setDefaultHighWaterMark, shows, undestroy,
+      getDefaultHighWaterMark: (objectMode) => (objectMode ? DEFAULTS.objects : DEFAULTS.bytes),
+    };
+  });
+})

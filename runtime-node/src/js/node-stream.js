@@ -1,0 +1,89 @@
+// node:stream: what the module exports, and the streams of old from which all others inherit.
+(function (internal) {
+  "use strict";
+
+  const { FunctionPrototypeSymbolHasInstance, ObjectDefineProperty, ObjectSetPrototypeOf, ReflectApply, SymbolFor } =
+    internal.primordials;
+
+  // A stream as there was before `read`: it emits "data" whatever becomes of it.
+  internal.define("legacyStream", () => {
+    const { hidden } = internal.node;
+    const EventEmitter = internal.use("events");
+
+    function Stream(options) {
+      ReflectApply(EventEmitter, this, [options]);
+    }
+    ObjectSetPrototypeOf(Stream.prototype, EventEmitter.prototype);
+    ObjectSetPrototypeOf(Stream, EventEmitter);
+
+    hidden(Stream.prototype, {
+      pipe(destination, options) {
+        const source = this;
+        const onData = (chunk) => {
+          if (destination.writable && destination.write(chunk) === false) source.pause?.();
+        };
+        const onDrain = () => {
+          if (source.readable) source.resume?.();
+        };
+        let ended = false;
+        const onEnd = () => {
+          if (ended) return;
+          ended = true;
+          destination.end();
+        };
+        const onClose = () => {
+          if (ended) return;
+          ended = true;
+          destination.destroy?.();
+        };
+        function onError(error) {
+          clean();
+          if (this.listenerCount("error") === 0) this.emit("error", error);
+        }
+        const listeners = [
+          [source, "data", onData], [destination, "drain", onDrain], [source, "error", onError], [destination, "error", onError],
+        ];
+        if (options?.end !== false) listeners.push([source, "end", onEnd], [source, "close", onClose]);
+        const ends = [[source, "end", clean], [source, "close", clean], [destination, "close", clean]];
+        function clean() {
+          for (const [emitter, type, listener] of [...listeners, ...ends]) emitter.removeListener(type, listener);
+        }
+        for (const [emitter, type, listener] of [...listeners, ...ends]) emitter.on(type, listener);
+        destination.emit("pipe", source);
+        return destination;
+      },
+    });
+    return Stream;
+  });
+
+  internal.define("stream", () => {
+    const shared = internal.use("streamShared");
+    const Stream = internal.use("legacyStream");
+    const Readable = internal.use("readable");
+    const { Duplex, PassThrough, Transform } = internal.use("duplex");
+    const { Writable } = internal.use("writable");
+    const { compose, pipeline } = internal.use("pipeline");
+    const { isDestroyed, isDisturbed, isErrored, isReadable, isWritable } = shared.questions;
+
+    const exported = {
+      Duplex, PassThrough, Readable, Stream, Transform, Writable,
+      addAbortSignal: shared.addAbortSignal,
+      compose,
+      finished: internal.use("finished"),
+      getDefaultHighWaterMark: shared.getDefaultHighWaterMark,
+      isDestroyed, isDisturbed, isErrored, isReadable, isWritable,
+      pipeline,
+      promises: internal.use("streamPromises"),
+      setDefaultHighWaterMark: shared.setDefaultHighWaterMark,
+      _isUint8Array: (value) => value instanceof Uint8Array,
+      _uint8ArrayToBuffer: (bytes) => internal.use("buffer").Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+    };
+    // The module is the class itself.
+    const custom = SymbolFor("nodejs.util.promisify.custom");
+    for (const name in exported) Stream[name] = exported[name];
+    for (const name of ["pipeline", "finished"]) {
+      ObjectDefineProperty(Stream[name], custom, { __proto__: null, value: exported.promises[name], configurable: true });
+    }
+    return Stream;
+  });
+})

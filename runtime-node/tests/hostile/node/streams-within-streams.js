@@ -1,0 +1,16 @@
+// Ten thousand streams, each of which passes on what the one before it gives, and all of which end at once.
+// expect: cpu_limit_exceeded or memory_limit_exceeded or answer passed on
+// flags: nodejs_compat
+// limits: cpu_ms=2000
+import { PassThrough } from 'node:stream';
+export default {
+  async fetch() {
+    const first = new PassThrough();
+    let last = first;
+    for (let i = 0; i < 10_000; i++) last = last.pipe(new PassThrough());
+    first.end('passed on');
+    let text = '';
+    for await (const chunk of last) text += chunk;
+    return new Response(text);
+  },
+};
