@@ -62,7 +62,7 @@ fuzz_target!(|input: Input<'_>| {
                     assert!(is_of_links, "{error:?} in {:?}", String::from_utf8_lossy(&compiled[name]));
                 }
                 if let Some(map) = compiled.get(&source_map_of(name)) {
-                    let lines = 1 + content.iter().filter(|byte| **byte == b'\n').count();
+                    let lines = 1 + String::from_utf8_lossy(content).matches(ends_a_line).count();
                     tenon_runtime_node::fuzzing::every_place(map, |line, _| assert!((line as usize) < lines));
                 }
             }
@@ -70,3 +70,8 @@ fuzz_target!(|input: Input<'_>| {
         }
     }
 });
+
+/// What ends a line in JavaScript, at least.
+fn ends_a_line(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}')
+}

@@ -34,7 +34,8 @@ export function same(a, b, what) {
   throw new Error(`${what}: ${JSON.stringify(a)?.slice(0, 2000)} is not ${JSON.stringify(b)?.slice(0, 2000)}`);
 }
 
-export const sameBytes = (a, b, what) => same(String(a), String(b), what);
+const list = (bytes) => bytes && Array.prototype.join.call(bytes);
+export const sameBytes = (a, b, what) => same(list(a), list(b), what);
 
 /** Reads numbers off the front of some bytes; what is left is `rest`. */
 export class Reader {
