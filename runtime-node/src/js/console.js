@@ -10,7 +10,7 @@
     parseFloat, parseInt,
   } = internal.primordials;
   const { inspect, inspectWith } = internal;
-  const { DOMString, isObject } = internal.webidl;
+  const { isObject } = internal.webidl;
 
   const MAX_LABELS = 1000;
   const MAX_INDENT = 32;
@@ -94,7 +94,7 @@
     internal.ops.log(level, line);
   }
 
-  const labelled = (value) => (value === undefined ? "default" : DOMString(value));
+  const labelled = (value) => (value === undefined ? "default" : text(typeof value === "string" ? value : `${value}`));
 
   function elapsed(label) {
     const milliseconds = DateNow() - MapPrototypeGet(timers, label);
