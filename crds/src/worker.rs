@@ -273,12 +273,12 @@ pub enum CompatibilityFlag {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// CPU time of one invocation, milliseconds.
+    /// CPU time of one invocation, milliseconds; of one that has a WebSocket, from each message to the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 30_000))]
     pub cpu_ms: Option<i32>,
     /// Wall-clock time of one invocation with its `waitUntil`, milliseconds. While a response streams it begins anew with
-    /// each piece that is sent.
+    /// each piece that is sent, and while a WebSocket is open with all that goes over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 900_000))]
     pub wall_ms: Option<i32>,
@@ -384,6 +384,10 @@ pub struct CrashLoop {
     /// Of the latest failure that was told, as callers see it.
     #[schemars(length(min = 1, max = 63))]
     pub code: String,
+    /// Where in its author's files the code threw, if it did: `file:line:column`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 300))]
+    pub place: Option<String>,
     /// How many in a row, when that was told.
     pub failures: i32,
     pub since: Time,

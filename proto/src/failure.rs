@@ -119,11 +119,29 @@ pub struct Failure {
     pub phase: Phase,
     /// For the caller: a sentence about the platform, never about the tenant's code.
     pub message: String,
+    /// Where in its author's files the code threw, if it did. For the author: it is not part of a gRPC status.
+    pub place: Option<Place>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub file: String,
+    /// From one.
+    pub line: u32,
+    /// From one, in UTF-16 units.
+    pub column: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
 }
 
 impl Failure {
     pub fn new(code: FailureCode, phase: Phase, message: impl Into<String>) -> Self {
-        Self { code, phase, message: message.into() }
+        Self { code, phase, message: message.into(), place: None }
     }
 
     /// Whether the same request may be sent to another node at once: nothing of it has run here, and another
@@ -153,6 +171,7 @@ impl From<&Status> for Failure {
             code: code.unwrap_or(FailureCode::Internal),
             phase: phase.unwrap_or(Phase::Handler),
             message: status.message().to_owned(),
+            place: None,
         }
     }
 }

@@ -18,7 +18,7 @@ use prometheus::IntGauge;
 use tenon_lifecycle::vital;
 use tenon_proto::catalog::ReportRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
-use tenon_proto::failure::FailureCode;
+use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tokio::sync::mpsc;
 use tonic::transport::{Channel, Endpoint};
@@ -82,8 +82,16 @@ impl Reports {
     ///
     /// # Arguments
     /// * `failures` - how many times in a row, with this one. From the second on it is a crash loop.
-    pub fn failing(&self, worker: &WorkerId, digest: RevisionDigest, code: FailureCode, failures: u32) {
-        self.say(Word::Failing(Failing { worker: worker.clone(), digest, code, failures }));
+    /// * `place` - where it has thrown, if it has.
+    pub fn failing(
+        &self,
+        worker: &WorkerId,
+        digest: RevisionDigest,
+        code: FailureCode,
+        failures: u32,
+        place: Option<Place>,
+    ) {
+        self.say(Word::Failing(Failing { worker: worker.clone(), digest, code, failures, place }));
     }
 
     /// It runs again on this shard. Of one that did not fail this says nothing.

@@ -281,7 +281,7 @@ impl Shard {
                 let failures = self.pool.borrow_mut().failed(launch, failure.clone(), retry, now);
                 // One that could not be had has told nothing of its code.
                 if let Some(worker) = worker {
-                    self.reports.failing(&worker, digest, failure.code, failures);
+                    self.reports.failing(&worker, digest, failure.code, failures, failure.place.clone());
                 }
                 start.fail(failure);
             }

@@ -8,6 +8,7 @@ mod malformed;
 mod node;
 mod pool;
 mod schema;
+mod typescript;
 mod web_socket;
 mod worker;
 
@@ -40,6 +41,9 @@ fn main() -> anyhow::Result<ExitCode> {
         handlers::a_time_that_was_missed_is_called_for_at_once_and_once,
         handlers::a_scheduled_call_that_fails_is_told_by_an_event,
         handlers::a_schedule_that_never_comes_is_told_while_the_worker_serves,
+        typescript::a_worker_in_typescript_answers_and_its_log_names_the_authors_places,
+        typescript::a_syntax_error_in_typescript_names_the_authors_place,
+        typescript::an_error_of_typescript_that_starts_names_the_authors_place_in_the_status,
         kubectl::the_hello_example_is_applied_shown_described_and_deleted,
         node::a_killed_node_fails_only_what_had_begun_on_it,
         node::replacing_a_node_under_load_fails_nothing,

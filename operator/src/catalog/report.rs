@@ -6,13 +6,16 @@
 use std::time::Duration;
 
 use prometheus::IntCounterVec;
-use tenon_proto::catalog::{ReportRequest, WorkerReport, worker_report::State};
-use tenon_proto::failure::FailureCode;
+use tenon_proto::catalog::{self, ReportRequest, WorkerReport, worker_report::State};
+use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{InvalidDigest, InvalidWorkerId, RevisionDigest, WorkerId};
 use tokio::sync::mpsc;
 
 /// Workers in one message.
 const WORKERS: usize = 100;
+
+/// The longest name of a file that is passed on, in bytes: some of them are to fit into an Event's note.
+const FILE: usize = 128;
 
 /// A node's word on a revision that serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +27,10 @@ pub struct Heard {
     pub word: Word,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Its code has failed so many times in a row, the last time with this code, for so long.
-    CrashLoop { code: FailureCode, failures: u32, age: Duration },
+    /// Its code has failed so many times in a row, the last time with this code and at this place, for so long.
+    CrashLoop { code: FailureCode, failures: u32, age: Duration, place: Option<Place> },
     /// Its code runs again.
     Recovered,
 }
@@ -99,11 +102,19 @@ fn part(report: WorkerReport) -> Result<Part, MalformedReport> {
             code: FailureCode::named(&told.code).ok_or(MalformedReport::Code)?,
             failures: told.failures,
             age: Duration::from_secs(told.for_seconds),
+            place: told.place.and_then(place),
         },
         Some(State::Recovered(_)) => Word::Recovered,
         None => return Err(MalformedReport::Nothing(worker)),
     };
     Ok((worker, digest, word))
+}
+
+/// A file's name is the tenant's, or its source map's. One that might be read as a sentence gets into no status.
+fn place(told: catalog::Place) -> Option<Place> {
+    let catalog::Place { file, line, column } = told;
+    let is_blank = |character: char| character.is_whitespace() || character.is_control();
+    (!file.is_empty() && file.len() <= FILE && !file.contains(is_blank)).then_some(Place { file, line, column })
 }
 
 #[cfg(test)]
@@ -118,18 +129,28 @@ mod tests {
     }
 
     fn crash_loop(code: &str) -> Option<State> {
-        Some(State::CrashLoop(CrashLoop { code: code.to_owned(), failures: 3, for_seconds: 9 }))
+        let place = catalog::Place { file: "src/cart.ts".to_owned(), line: 3, column: 14 };
+        Some(State::CrashLoop(CrashLoop { code: code.to_owned(), failures: 3, for_seconds: 9, place: Some(place) }))
     }
 
     #[test]
     fn a_crash_loop_and_a_recovery_are_understood() {
         let (node, parts) = read(report("shop/cart", 32, crash_loop("memory_limit_exceeded"))).unwrap();
         let (code, age) = (FailureCode::MemoryLimitExceeded, Duration::from_secs(9));
-        let word = Word::CrashLoop { code, failures: 3, age };
+        let place = Some(Place { file: "src/cart.ts".to_owned(), line: 3, column: 14 });
+        let word = Word::CrashLoop { code, failures: 3, age, place };
         let digest = RevisionDigest::new([7; 32]);
         assert_eq!((node.as_str(), parts), ("node-a", vec![(WorkerId::new("shop", "cart"), digest, word)]));
         let (_, parts) = read(report("shop/cart", 32, Some(State::Recovered(Recovered {})))).unwrap();
         assert_eq!(parts[0].2, Word::Recovered);
+    }
+
+    #[test]
+    fn no_sentence_is_taken_for_a_file() {
+        let long = "x".repeat(FILE + 1);
+        for file in ["", "call this number", "a\nb", "a\u{a0}b", "\u{1b}[2J", &long] {
+            assert_eq!(place(catalog::Place { file: file.to_owned(), line: 1, column: 1 }), None, "{file:?}");
+        }
     }
 
     #[test]

@@ -34,9 +34,9 @@ impl Backlog {
         }
         let crash_loop = match word {
             Word::Recovered => None,
-            Word::CrashLoop { code, failures, age } => {
+            Word::CrashLoop { code, failures, age, place } => {
                 let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
-                Some(Told { code, failures, since: now.checked_sub(age).unwrap_or(now) })
+                Some(Told { code, failures, place, since: now.checked_sub(age).unwrap_or(now) })
             }
         };
         said.insert(node, Said { revision, crash_loop });
@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn crash_loop(seconds: u64) -> Word {
-        Word::CrashLoop { code: FailureCode::Internal, failures: 2, age: Duration::from_secs(seconds) }
+        Word::CrashLoop { code: FailureCode::Internal, failures: 2, age: Duration::from_secs(seconds), place: None }
     }
 
     fn now() -> Timestamp {
@@ -100,7 +100,7 @@ mod tests {
         let (mut backlog, cart) = (Backlog::default(), WorkerId::new("shop", "cart"));
         assert!(backlog.hear(heard("cart", "node-a", crash_loop(10)), now()));
         let older = backlog.take(&cart);
-        assert_eq!(older.said["node-a"].crash_loop.map(|told| told.since.as_second()), Some(990));
+        assert_eq!(older.said["node-a"].crash_loop.as_ref().map(|told| told.since.as_second()), Some(990));
         assert!(backlog.hear(heard("cart", "node-a", Word::Recovered), now()));
         backlog.put_back(cart.clone(), older);
         assert_eq!(backlog.take(&cart).said["node-a"].crash_loop, None);
@@ -134,7 +134,7 @@ mod tests {
     fn an_age_that_cannot_be_is_none() {
         let mut backlog = Backlog::default();
         backlog.hear(heard("cart", "node-a", crash_loop(u64::MAX)), now());
-        let told = backlog.take(&WorkerId::new("shop", "cart")).said["node-a"].crash_loop.unwrap();
+        let told = backlog.take(&WorkerId::new("shop", "cart")).said["node-a"].crash_loop.clone().unwrap();
         assert_eq!(told.since, now());
     }
 }

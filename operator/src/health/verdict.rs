@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::events::{Event, EventType};
 use tenon_crds::{CRASH_LOOPS, Condition, ConditionStatus, CrashLoop, WorkerStatus, condition};
-use tenon_proto::failure::FailureCode;
+use tenon_proto::failure::{FailureCode, Place};
 
 /// A crash loop that a node has not renewed for so long is not known to go on. Nodes renew each minute.
 pub const EXPIRY: Duration = Duration::from_secs(300);
@@ -27,6 +27,9 @@ const FRESH: Duration = Duration::from_secs(120);
 pub const CONDITION: &str = "Healthy";
 pub const CRASH_LOOP: &str = "CrashLoopBackOff";
 const RUNNING: &str = "Running";
+
+/// Failures that differ and are named in a condition, and in the Event that repeats it: a note has 1024 characters.
+const NAMED: usize = 3;
 
 /// What has been said of a Worker, and is not in its status yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,10 +49,11 @@ pub struct Said {
 }
 
 /// A crash loop, as a node tells of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     pub code: FailureCode,
     pub failures: u32,
+    pub place: Option<Place>,
     pub since: Timestamp,
 }
 
@@ -102,7 +106,10 @@ fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashL
         };
         let room = loops.len() < CRASH_LOOPS;
         match loops.get_mut(node.as_str()) {
-            Some(known) if known.code == told.code.as_str() && since(&known.renewed, now) < FRESH => {}
+            Some(known)
+                if known.code == told.code.as_str()
+                    && known.place == place(told)
+                    && since(&known.renewed, now) < FRESH => {}
             Some(known) => {
                 let since = known.since.clone();
                 *known = CrashLoop { since, ..crash_loop(node, latest, told, now) };
@@ -120,10 +127,15 @@ fn crash_loop(node: &str, revision: &str, told: &Told, now: Timestamp) -> CrashL
         node: node.to_owned(),
         revision: revision.to_owned(),
         code: told.code.to_string(),
+        place: place(told),
         failures: i32::try_from(told.failures).unwrap_or(i32::MAX),
         since: whole_seconds(told.since),
         renewed: whole_seconds(now),
     }
+}
+
+fn place(told: &Told) -> Option<String> {
+    told.place.as_ref().map(Place::to_string)
 }
 
 /// As it is read back: whatever is not a whole second would look like a change.
@@ -138,8 +150,18 @@ fn since(at: &Time, now: Timestamp) -> Duration {
 
 fn message(loops: &[CrashLoop]) -> String {
     let revision = loops.first().map(|known| known.revision.as_str()).unwrap_or_default();
-    let codes: BTreeSet<_> = loops.iter().map(|known| known.code.as_str()).collect();
-    let codes: Vec<_> = codes.into_iter().collect();
+    let failures: BTreeSet<_> = loops
+        .iter()
+        .map(|CrashLoop { code, place, .. }| match place {
+            Some(place) => format!("{code} at {place}"),
+            None => code.clone(),
+        })
+        .collect();
+    let (first, others) = (failures.len().min(NAMED), failures.len().saturating_sub(NAMED));
+    let mut failures: Vec<_> = failures.into_iter().take(first).collect();
+    if others > 0 {
+        failures.push(format!("{others} others"));
+    }
     let nodes = match loops.len() {
         1 => "1 node".to_owned(),
         count if count < CRASH_LOOPS => format!("{count} nodes"),
@@ -148,7 +170,7 @@ fn message(loops: &[CrashLoop]) -> String {
     format!(
         "revision {revision} fails again and again with {} on {nodes}, which leave it alone for longer each time: see \
          the Worker's log",
-        codes.join(", ")
+        failures.join(", ")
     )
 }
 

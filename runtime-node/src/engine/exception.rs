@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tenon_proto::failure::Place;
+
 use super::report;
 use super::source_maps;
 use super::state::State;
@@ -14,8 +16,8 @@ const TEXT: usize = 8 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exception {
     pub(super) message: String,
-    /// `file:line:column`, counted from one, in the author's file.
-    pub(super) location: Option<String>,
+    /// In the author's file.
+    pub(super) location: Option<Place>,
     /// As JavaScript's `stack`, beginning with the message.
     pub(super) stack: Option<String>,
 }
@@ -46,10 +48,9 @@ impl Exception {
         let location = file.map(|file| beginning(scope, file, TEXT)).zip(message.get_line_number(scope));
         // V8 says -1 where it does not know.
         let column = message.get_start_column().checked_add(1);
-        let location = location.zip(column).map(|((file, line), column)| {
-            let written = u32::try_from(line).ok().zip(u32::try_from(column).ok());
-            let place = written.and_then(|(line, column)| source_maps::place(scope, &file, line, column));
-            place.map_or_else(|| format!("{file}:{line}:{column}"), |place| place.to_string())
+        let location = location.zip(column).and_then(|((file, line), column)| {
+            let (line, column) = u32::try_from(line).ok().zip(u32::try_from(column).ok())?;
+            Some(source_maps::place(scope, &file, line, column).unwrap_or(Place { file, line, column }))
         });
         let stack =
             stack(scope, value).map(|stack| beginning(scope, stack, TEXT)).filter(|stack| stack.contains("\n    at "));

@@ -11,10 +11,9 @@
 //! an isolate's may have is bounded; and what they take in memory is counted against the isolate's. Where there is no
 //! room, places are shown as they are.
 
-use std::fmt;
-
 use oxc_sourcemap::{SourceMap, Token};
 use rustc_hash::FxHashMap;
+use tenon_proto::failure::Place;
 use tenon_proto::module::{ModuleKind, source_map_of};
 use tenon_proto::revision::Revision;
 
@@ -24,22 +23,6 @@ use super::state::{State, slot};
 /// What the maps that an isolate decodes may have together, in bytes: more than a revision's have together where it is
 /// made. A megabyte takes some milliseconds, once.
 const MOST: usize = 2 << 20;
-
-/// A place in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) file: String,
-    /// From one.
-    pub(super) line: u32,
-    /// From one, in UTF-16 units.
-    pub(super) column: u32,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
 
 /// Whether any module of a revision has a source map.
 pub(super) fn are_in(revision: &Revision) -> bool {

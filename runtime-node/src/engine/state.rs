@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{AbortHandle, Abortable, LocalBoxFuture};
 use rustc_hash::FxHashMap;
-use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::failure::{Failure, FailureCode, Phase, Place};
 use tenon_proto::revision::Revision;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -196,6 +196,12 @@ impl State {
 
     /// Fails the invocation, unless it has an outcome. One that only `waitUntil` keeps is ended.
     pub(super) fn fail(&self, id: InvocationId, code: FailureCode) {
+        self.fail_at(id, code, None);
+    }
+
+    /// # Arguments
+    /// * `place` - where the Worker's code has thrown, if it has.
+    fn fail_at(&self, id: InvocationId, code: FailureCode, place: Option<Place>) {
         let (event, pending, detached) = match self.invocations.borrow().get(id) {
             Some(invocation) => (invocation.event, invocation.is_pending(), invocation.is_detached()),
             None => return,
@@ -204,7 +210,7 @@ impl State {
             if code != FailureCode::WorkerException {
                 report::log(self, Some(id), Severity::Error, &format!("failed: {code}"));
             }
-            self.answer(id, Err(failure(code, event)));
+            self.answer(id, Err(Failure { place, ..failure(code, event) }));
         } else if detached {
             report::log(self, Some(id), Severity::Warn, &format!("ended while it waited after its response: {code}"));
             self.remove(id);
@@ -221,7 +227,7 @@ impl State {
         } else {
             FailureCode::WorkerException
         };
-        self.fail(id, code);
+        self.fail_at(id, code, exception.location.clone());
     }
 
     /// A promise that kept the invocation has settled.

@@ -13,8 +13,8 @@
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
-use tenon_proto::catalog::{CrashLoop, Recovered, WorkerReport, worker_report::State};
-use tenon_proto::failure::FailureCode;
+use tenon_proto::catalog::{self, CrashLoop, Recovered, WorkerReport, worker_report::State};
+use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
 /// One failure may be anything; the second in a row is a loop.
@@ -43,6 +43,7 @@ struct Entry {
     worker: WorkerId,
     code: FailureCode,
     failures: u32,
+    place: Option<Place>,
     since: Instant,
     /// The shards that it fails on, and when it did so last. Empty: it has recovered.
     shards: FxHashMap<ShardId, Instant>,
@@ -67,11 +68,12 @@ pub(super) struct Failing {
     pub(super) code: FailureCode,
     /// In a row, this one included.
     pub(super) failures: u32,
+    pub(super) place: Option<Place>,
 }
 
 impl Ledger {
     pub(super) fn failing(&mut self, shard: ShardId, failing: Failing, now: Instant) {
-        let Failing { worker, digest, code, failures } = failing;
+        let Failing { worker, digest, code, failures, place } = failing;
         if !self.entries.contains_key(&digest) && (failures < LOOP || self.entries.len() >= REVISIONS) {
             return;
         }
@@ -79,6 +81,7 @@ impl Ledger {
             worker,
             code,
             failures,
+            place: None,
             since: now,
             shards: FxHashMap::default(),
             changed: now,
@@ -88,7 +91,7 @@ impl Ledger {
         if entry.shards.is_empty() {
             (entry.changed, entry.due) = (now, now);
         }
-        (entry.code, entry.failures) = (code, failures);
+        (entry.code, entry.failures, entry.place) = (code, failures, place);
         entry.shards.insert(shard, now);
     }
 
@@ -160,7 +163,8 @@ impl Entry {
     fn report(&self, digest: &RevisionDigest, now: Instant) -> WorkerReport {
         let state = if self.is_looping() {
             let for_seconds = now.saturating_duration_since(self.since).as_secs();
-            State::CrashLoop(CrashLoop { code: self.code.to_string(), failures: self.failures, for_seconds })
+            let place = self.place.clone().map(|Place { file, line, column }| catalog::Place { file, line, column });
+            State::CrashLoop(CrashLoop { code: self.code.to_string(), failures: self.failures, for_seconds, place })
         } else {
             State::Recovered(Recovered {})
         };

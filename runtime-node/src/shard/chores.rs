@@ -125,7 +125,9 @@ impl Shard {
         }
         for notice in self.pool.borrow_mut().take_notices() {
             match notice {
-                Notice::Failing { worker, digest, why, times } => self.reports.failing(&worker, digest, why, times),
+                Notice::Failing { worker, digest, why, times } => {
+                    self.reports.failing(&worker, digest, why, times, None);
+                }
                 Notice::Recovered(digest) => self.reports.recovered(digest),
             }
         }

@@ -13,7 +13,7 @@ fn serving() -> WorkerStatus {
 }
 
 fn fails(revision: &str, code: FailureCode) -> Said {
-    let told = Told { code, failures: 2, since: at(990) };
+    let told = Told { code, failures: 2, place: None, since: at(990) };
     Said { revision: revision.to_owned(), crash_loop: Some(told) }
 }
 
@@ -59,6 +59,24 @@ fn a_crash_loop_names_code_revision_number_of_nodes_and_remedy() {
     }
     assert!(verdict.event.is_some_and(|event| event.type_ == EventType::Warning && event.reason == "CrashLoopBackOff"));
     assert_eq!(verdict.crash_loops[0].since.0, at(990));
+}
+
+#[test]
+fn a_crash_loop_names_the_place_in_the_authors_file() {
+    let thrown = |line| {
+        let place = Some(Place { file: "src/cart.ts".to_owned(), line, column: 14 });
+        let told = Told { code: FailureCode::WorkerStartFailed, failures: 2, place, since: at(990) };
+        Said { revision: LATEST.to_owned(), crash_loop: Some(told) }
+    };
+    let once = written(serving(), &news([("node-a", thrown(3))]), at(1_000));
+    assert_eq!(once.crash_loops[0].place.as_deref(), Some("src/cart.ts:3:14"));
+    let message = &once.conditions[0].message;
+    assert!(message.contains("with worker_start_failed at src/cart.ts:3:14 on 1 node"), "{message}");
+    let nodes: Vec<_> = (1..8).map(|line| format!("node-{line}")).collect();
+    let many = news(nodes.iter().zip(1..).map(|(node, line)| (node.as_str(), thrown(line))));
+    let message = written(serving(), &many, at(1_000)).conditions.remove(0).message;
+    assert!(message.contains("src/cart.ts:3:14, 4 others on 7 nodes"), "{message}");
+    assert!(!message.contains("src/cart.ts:4:14"), "{message}");
 }
 
 #[test]
@@ -123,7 +141,7 @@ fn said() -> impl Strategy<Value = Said> {
     let code = (0..FailureCode::ALL.len()).prop_map(|code| FailureCode::ALL[code]);
     (revision, proptest::option::of((code, any::<u32>(), 0..2_000_i64))).prop_map(|(revision, told)| Said {
         revision: revision.to_owned(),
-        crash_loop: told.map(|(code, failures, since)| Told { code, failures, since: at(since) }),
+        crash_loop: told.map(|(code, failures, since)| Told { code, failures, place: None, since: at(since) }),
     })
 }
 

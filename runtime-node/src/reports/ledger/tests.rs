@@ -12,7 +12,7 @@ fn digest(of: u16) -> RevisionDigest {
 
 fn failing(of: u16, failures: u32) -> Failing {
     let worker = WorkerId::new("shop", &format!("worker-{of}"));
-    Failing { worker, digest: digest(of), code: FailureCode::WorkerStartFailed, failures }
+    Failing { worker, digest: digest(of), code: FailureCode::WorkerStartFailed, failures, place: None }
 }
 
 /// Whether each is told to be in a crash loop.

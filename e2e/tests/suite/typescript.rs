@@ -1,0 +1,142 @@
+//! Workers in TypeScript: they answer, and whatever goes wrong with them names the author's file, line and column.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+use tenon_crds::{ConditionStatus, Worker, WorkerSpec};
+use tenon_e2e::{Scenario, await_condition};
+
+/// For what is not promised to be quick.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A second failure follows the pause after the first, here on any shard of two nodes; then the node tells at once.
+const NOTICED: Duration = Duration::from_secs(30);
+
+/// What is made of it has fewer lines: the types are gone.
+const TOTAL: &str = "export interface Item {
+  name: string;
+  price: number;
+}
+
+type Items = readonly Item[];
+
+export enum Currency { Euro = 'EUR' }
+
+export function total(items: Items): number {
+  if (items.length === 0) {
+    const why: string = 'an empty menu';
+    throw new RangeError(why);
+  }
+  return items.reduce((sum: number, item) => sum + item.price, 0);
+}
+";
+
+const VIEW: &str = "/** @jsx h */
+import { h } from './h';
+import type { Item } from './total';
+
+export const Menu = ({ items }: { items: Item[] }) => <ul>{items.map((item) => <li>{item.name}</li>)}</ul>;
+";
+
+const H: &str = "type Node = string | Node[];
+
+export function h(tag: ((props: any) => string) | string, props: object | null, ...children: Node[]): string {
+  if (typeof tag === 'function') return tag({ ...props });
+  return `<${tag}>${children.flat(Infinity).join('')}</${tag}>`;
+}
+";
+
+const WORKER: &str = "/** @jsx h */
+import { h } from './h';
+import { Menu } from './view';
+import { Currency, total, type Item } from './lib/total';
+import menu from './menu.json' with { type: 'json' };
+
+const items = (path: string) => (path === '/' ? (menu.items satisfies Item[]) : []);
+
+export default {
+  async fetch(request: Request): Promise<Response> {
+    const wanted = items(new URL(request.url).pathname);
+    return new Response(`${<Menu items={wanted} />} ${total(wanted)} ${Currency.Euro}`);
+  },
+} satisfies { fetch(request: Request): Promise<Response> };
+";
+
+const MENU: &str = r#"{ "items": [{ "name": "soup", "price": 4 }, { "name": "bread", "price": 2 }] }"#;
+
+pub async fn a_worker_in_typescript_answers_and_its_log_names_the_authors_places(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let namespace = &scenario.namespace;
+    let view = VIEW.replace("./total", "./lib/total");
+    let modules =
+        [("worker.tsx", WORKER), ("view.tsx", &view), ("h.ts", H), ("lib/total.ts", TOTAL), ("menu.json", MENU)];
+    namespace.apply(&typescript("menu", &modules)).await?;
+    let host = namespace.host("menu");
+    scenario.await_answer(&host, "<ul><li>soup</li><li>bread</li></ul> 6 EUR", SOON).await?;
+
+    let answer = scenario.router.connection().get(&host, "/empty").await?;
+    ensure!(answer.status == 500 && !answer.body.contains("menu"), "{} {}", answer.status, answer.body);
+    let line = logged(&scenario, "RangeError: an empty menu").await?;
+    let text = line["fields"]["message"].as_str().or(line["message"].as_str()).context("a line without a message")?;
+    for place in ["lib/total.ts:13:11: ", "at total (lib/total.ts:13:11)", "worker.tsx:12:"] {
+        ensure!(text.contains(place), "{place:?} is not in {text}");
+    }
+    Ok(())
+}
+
+pub async fn a_syntax_error_in_typescript_names_the_authors_place(scenario: Scenario) -> anyhow::Result<()> {
+    let bad = TOTAL.replace("const why: string = 'an empty menu';", "const why: string = ;");
+    let modules =
+        [("worker.tsx", WORKER), ("view.tsx", VIEW), ("h.ts", H), ("lib/total.ts", &*bad), ("menu.json", MENU)];
+    scenario.namespace.apply(&typescript("menu", &modules)).await?;
+    let ready = scenario.namespace.await_ready("menu", ConditionStatus::False).await?;
+    ensure!(ready.reason == "SyntaxError", "{ready:?}");
+    ensure!(ready.message.starts_with("lib/total.ts:12:25: Unexpected token\n  12 | "), "{ready:?}");
+    Ok(())
+}
+
+pub async fn an_error_of_typescript_that_starts_names_the_authors_place_in_the_status(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let namespace = &scenario.namespace;
+    let worker = "import { total } from './lib/total';\nexport default { fetch: () => new Response(`${total([])}`) };\ntotal([]);\n";
+    namespace.apply(&typescript("menu", &[("worker.ts", worker), ("lib/total.ts", TOTAL)])).await?;
+    namespace.await_ready("menu", ConditionStatus::True).await?;
+    let (host, mut connection) = (namespace.host("menu"), scenario.router.connection());
+    let condition = await_condition("the crash loop to be noticed", NOTICED, async || {
+        let answer = connection.get(&host, "/").await?;
+        ensure!(answer.status != 200, "it has started: {}", answer.body);
+        let status = namespace.worker("menu").await?.status.context("no status")?;
+        let healthy = status.conditions.into_iter().find(|condition| condition.type_ == "Healthy");
+        healthy.context("nobody has complained")
+    })
+    .await?;
+    ensure!(condition.message.contains("worker_start_failed at lib/total.ts:13:11 on"), "{condition:?}");
+    Ok(())
+}
+
+fn typescript(name: &str, modules: &[(&str, &str)]) -> Worker {
+    let owned = modules.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    let mut worker = Worker::new(name, WorkerSpec::with_modules(owned));
+    worker.spec.entrypoint = modules.first().map(|(name, _)| (*name).to_owned());
+    worker
+}
+
+/// The line with this text that a node has logged for a Worker of the test's namespace.
+async fn logged(scenario: &Scenario, text: &str) -> anyhow::Result<Value> {
+    let of_namespace = format!("{}/", scenario.namespace.name());
+    await_condition(&format!("a node to log {text:?}"), SOON, async || {
+        for file in std::fs::read_dir(scenario.logs())? {
+            let path = file?.path();
+            let log = std::fs::read_to_string(&path)?;
+            let line = log.lines().find(|line| line.contains(text) && line.contains(&of_namespace));
+            if let Some(line) = line {
+                return Ok(serde_json::from_str(line).unwrap_or_else(|_| json!({"message": line})));
+            }
+        }
+        anyhow::bail!("no log has it")
+    })
+    .await
+}
