@@ -68,6 +68,8 @@ impl Isolate {
         };
         if budget.is_zero() {
             who.into_iter().for_each(|who| state.fail(who, FailureCode::CpuLimitExceeded));
+            // It may have been the last.
+            state.rest();
             return Err(Stop::Limit);
         }
         let mut entered = Entered::enter(self.vm.borrow_mut());
@@ -338,6 +340,21 @@ mod tests {
                 (0..2 * Limits::default().memory_mib).try_for_each(|_| v8::String::new(scope, &text).map(|_| ()))
             });
             assert_eq!((filled, isolate.condemned()), (None, Some(FailureCode::MemoryLimitExceeded)));
+            assert_eq!((isolate.in_flight(), Rc::strong_count(isolate)), (0, 1));
+        });
+    }
+
+    #[test]
+    fn an_isolate_is_kept_by_none_of_its_invocations_that_have_nothing_left() {
+        with_isolate(async |isolate, ids| {
+            let pass = isolate.queue().await;
+            for id in ids {
+                isolate.state.invocations.borrow_mut().wait_until(id);
+                isolate.state.fail(id, FailureCode::NoResponse);
+                assert_eq!(code(isolate, id), Some(FailureCode::NoResponse));
+                isolate.state.charge(Some(id), LIMIT * 2);
+                assert_eq!(isolate.turn(&pass, Some(id), |_, _| -> Option<()> { unreachable!() }), Err(Stop::Limit));
+            }
             assert_eq!((isolate.in_flight(), Rc::strong_count(isolate)), (0, 1));
         });
     }
