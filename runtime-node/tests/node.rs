@@ -19,6 +19,8 @@ mod protocol;
 mod reports;
 #[path = "node/services.rs"]
 mod services;
+#[path = "node/sockets.rs"]
+mod sockets;
 #[path = "node/starts.rs"]
 mod starts;
 #[path = "node/streams.rs"]
@@ -38,6 +40,7 @@ fn main() {
         protocol::trials(),
         reports::trials(),
         services::trials(),
+        sockets::trials(),
         starts::trials(),
         streams::trials(),
         tenants::trials(),

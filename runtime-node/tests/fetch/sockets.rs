@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::channel::mpsc;
 use futures::{SinkExt as _, StreamExt as _};
 use tenon_proto::failure::FailureCode;
+use tenon_proto::revision::CompatibilityFlag;
 use tenon_proto::runtime::Header;
 use tenon_runtime_node::engine::{Body, Broken, FetchRequest, FetchResponse, ResponseBody};
 use tenon_runtime_node::handshake::Key;
@@ -48,6 +49,8 @@ fetching![
     a_web_socket_that_cannot_be_opened_fails,
     a_web_socket_keeps_its_invocation,
     a_socket_is_handed_on_past_javascript,
+    a_flood_of_frames_is_no_ones_trouble_but_its_own,
+    listeners_find_what_their_storages_held_when_the_socket_was_accepted,
 ];
 
 /// One end of a connection whose other end is a Worker's.
@@ -191,7 +194,6 @@ async fn a_request_that_is_not_as_the_standard_has_it_is_refused(shard: Rc<Shard
         assert_eq!(worker.0.fetch(request).await.unwrap_err().code, code, "{headers:?}");
     }
     worker.0.idle().await;
-    assert!(shard.logged("closed 1006  false"));
     let failure = worker.get("/").await.unwrap_err();
     assert_eq!(failure.code, FailureCode::WorkerException);
     assert!(shard.logged("the request does not ask for a WebSocket"));
@@ -607,4 +609,45 @@ async fn a_socket_is_handed_on_past_javascript(shard: Rc<Shard>) {
     assert_eq!(hear_close(&mut client).await, Some((1000, "enough".to_owned())));
     worker.0.idle().await;
     assert_eq!(heard.closes.borrow()[0], Some((1000, "enough".to_owned())));
+}
+
+async fn a_flood_of_frames_is_no_ones_trouble_but_its_own(shard: Rc<Shard>) {
+    let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
+    let masked = |first: u8, payload: &[u8]| [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat();
+    // A message that never ends and has nothing in it, and pings without number.
+    let floods = [masked(0x00, b"").repeat(200_000), masked(0x89, b"x").repeat(100_000)];
+    for (begin, flood) in [masked(0x01, b""), Vec::new()].into_iter().zip(floods) {
+        let (request, sent) = opening(&[KEY, VERSION]);
+        let response = worker.0.fetch(request).await.unwrap();
+        sent.unbounded_send(Ok(begin.into())).unwrap();
+        flood.chunks(64 * 1024).for_each(|piece| sent.unbounded_send(Ok(Bytes::copy_from_slice(piece))).unwrap());
+        drop(sent);
+        shard.expect_a_neighbour_to_answer().await;
+        drop(response.body.collect().await);
+    }
+    worker.0.idle().await;
+    assert!(worker.0.memory_bytes() < 16 << 20);
+}
+
+async fn listeners_find_what_their_storages_held_when_the_socket_was_accepted(shard: Rc<Shard>) {
+    let source = "import { AsyncLocalStorage } from 'node:async_hooks';
+        const storage = new AsyncLocalStorage();
+        export default {
+          async fetch(request) {
+            const [client, server] = Object.values(new WebSocketPair());
+            server.addEventListener('message', async () => {
+              await undefined;
+              server.send(`${storage.getStore()}`);
+            });
+            storage.run('accepted', () => server.accept());
+            return storage.run('answered', () => new Response(null, { status: 101, webSocket: client }));
+          },
+        };";
+    let flags = [CompatibilityFlag::NodejsCompat].into();
+    let worker = shard.worker(source).flags(&flags).start().await.unwrap();
+    let mut client = connect(&worker).await;
+    for _ in 0..2 {
+        say(&mut client, "who").await;
+        assert_eq!(hear(&mut client).await, "accepted");
+    }
 }

@@ -1,0 +1,12 @@
+// A hundred thousand connections to where none may go.
+// expect: answer begun or cpu_limit_exceeded or memory_limit_exceeded
+// limits: cpu_ms=500
+export default {
+  async fetch() {
+    for (let i = 0; i < 100_000; i++) {
+      const socket = new WebSocket(`ws://10.0.0.1/${i}`);
+      socket.onerror = () => {};
+    }
+    return new Response('begun');
+  },
+};

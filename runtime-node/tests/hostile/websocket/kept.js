@@ -1,0 +1,23 @@
+// Sockets of one request in the hands of the next.
+// expect: answer 3 3 or answer first
+// requests: 2
+let kept;
+export default {
+  async fetch() {
+    if (kept !== undefined) {
+      const { one, page } = kept;
+      one.send('to nobody');
+      try { one.close(); } catch {}
+      page.send('x');
+      page.close();
+      return new Response(`${page.readyState} ${page.readyState}`);
+    }
+    const [one, other] = Object.values(new WebSocketPair());
+    one.accept();
+    other.accept();
+    const page = new WebSocket('ws://10.0.0.1/');
+    kept = { one, page };
+    await new Promise((resolve) => { page.onclose = resolve; });
+    return new Response('first');
+  },
+};

@@ -1,0 +1,12 @@
+// A WebSocket for a request that did not ask for one.
+// expect: worker_exception
+// logs: does not ask for a WebSocket
+export default {
+  async fetch() {
+    const [client, server] = Object.values(new WebSocketPair());
+    server.accept();
+    server.onclose = () => { for (;;); };
+    server.send('to nobody');
+    return new Response(null, { status: 101, webSocket: client });
+  },
+};
