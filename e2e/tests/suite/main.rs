@@ -54,7 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
         pool::a_pool_waits_for_its_certificates_and_its_nodes_follow_their_changes,
         web_socket::a_web_socket_echoes_in_both_versions_of_http,
         web_socket::a_web_socket_ends_as_either_side_says,
-        web_socket::a_client_that_reads_slowly_gets_everything_in_the_end,
+        web_socket::a_web_socket_that_is_read_slowly_loses_nothing,
         web_socket::an_open_web_socket_stays_with_its_revision,
         web_socket::a_killed_node_ends_its_web_sockets_and_they_open_elsewhere,
         schema::an_object_fits_its_schema_or_is_refused_by_the_name_of_its_field,

@@ -102,7 +102,7 @@ pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow
     Ok(())
 }
 
-pub async fn a_client_that_reads_slowly_gets_everything_in_the_end(scenario: Scenario) -> anyhow::Result<()> {
+pub async fn a_web_socket_that_is_read_slowly_loses_nothing(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&echo("slow", "only", None)).await?;
     let host = scenario.namespace.host("slow");
     scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
