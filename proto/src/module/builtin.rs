@@ -7,7 +7,7 @@
 use crate::revision::CompatibilityFlag;
 
 /// What Node.js's documentation calls each.
-pub const BUILTINS: [&str; 25] = [
+pub const BUILTINS: [&str; 26] = [
     "assert",
     "assert/strict",
     "async_hooks",
@@ -33,6 +33,7 @@ pub const BUILTINS: [&str; 25] = [
     "url",
     "util",
     "util/types",
+    "zlib",
 ];
 
 /// What a module of Node.js is called to be told from others.

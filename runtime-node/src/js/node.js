@@ -62,6 +62,7 @@
     "stream/consumers": "streamConsumers", "stream/promises": "streamPromises", "stream/web": "streamWebModule",
     string_decoder: "string_decoder", timers: "timers",
     "timers/promises": ["timers", "promises"], tty: "tty", url: "url", util: "util", "util/types": "utilTypes",
+    zlib: "zlib",
   };
 
   const makers = { __proto__: null };

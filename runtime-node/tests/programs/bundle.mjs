@@ -26,18 +26,25 @@ const builtins = {
   },
 };
 
+/** AWS's client has DOMParser read XML where it takes a runtime for a browser; as on Cloudflare, its other parser serves. */
+const xml = {
+  name: "xml",
+  setup({ onResolve }) {
+    onResolve({ filter: /^\.\/xml-parser$/ }, ({ resolveDir }) => ({ path: join(resolveDir, "xml-parser.js") }));
+  },
+};
+
 const bundle = (directory, options) =>
   build({
     absWorkingDir: directory,
     bundle: true,
     format: "esm",
     target: "es2024",
-    platform: "neutral",
-    mainFields: ["browser", "module", "main"],
+    platform: "browser",
     conditions: ["workerd", "worker", "browser"],
     jsx: "automatic",
     define: { "process.env.NODE_ENV": '"production"' },
-    plugins: [builtins],
+    plugins: [builtins, xml],
     logLevel: "warning",
     ...options,
   });
