@@ -6,6 +6,7 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, readdir, rm, symlink } from "node:fs/promises";
+import { builtinModules } from "node:module";
 import { dirname, join, parse } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
@@ -13,12 +14,16 @@ import { build } from "esbuild";
 const sources = import.meta.dirname;
 const [bundles, ...names] = process.argv.slice(2);
 
-/** Modules of node's are imported, also where a package asks for them by `require`. */
+/** Modules of node's are imported, also where a package asks for them by `require` or by their old names. */
 const builtins = {
   name: "builtins",
   setup({ onLoad, onResolve }) {
     onResolve({ filter: /^(node|cloudflare):/ }, ({ path, kind }) =>
       kind === "require-call" ? { path, namespace: "required" } : { path, external: true },
+    );
+    const old = builtinModules.filter((name) => !name.startsWith("_"));
+    onResolve({ filter: new RegExp(`^(${old.join("|")})$`) }, ({ path, kind }) =>
+      kind === "require-call" ? { path: `node:${path}`, namespace: "required" } : { path: `node:${path}`, external: true },
     );
     onLoad({ filter: /.*/, namespace: "required" }, ({ path }) => ({
       contents: `import library from ${JSON.stringify(path)};\nmodule.exports = library;`,
