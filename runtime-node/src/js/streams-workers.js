@@ -85,7 +85,10 @@
     // What native code, which cannot be terminated, goes through at a time.
     const STEP = 2 ** 18;
     const LONGEST = 64;
-    const NAMES = { __proto__: null, md5: "md5", "sha-1": "sha1", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512" };
+    // As native code knows them.
+    const NAMES = {
+      __proto__: null, md5: "md5", "sha-1": "sha1", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512",
+    };
 
     // What is forgotten before its end is taken away; a snapshot cannot hold one of these.
     let forgotten = null;
@@ -100,7 +103,8 @@
         const name = NAMES[StringPrototypeToLowerCase(wanted)];
         if (name === undefined) {
           const { DOMException } = internal.exceptions();
-          throw new DOMException(`DigestStream: there is no '${wanted}' here, but MD5, SHA-1, SHA-256, SHA-384 and SHA-512`, "NotSupportedError");
+          const message = `DigestStream: there is no '${wanted}' here, but MD5, SHA-1, SHA-256, SHA-384 and SHA-512`;
+          throw new DOMException(message, "NotSupportedError");
         }
         const number = ops.hashOpen(name, undefined);
         super(WRAP, make({
