@@ -10,11 +10,12 @@ use crate::name::{DATA_KEY, DNS_SUBDOMAIN};
 
 const NETWORKS: &str = "self.all(net, isCIDR(net) && cidr(net) == cidr(net).masked())";
 
-/// A scheme, a host and a port. What looks like a number is an address, and has to be one.
-const PROXY_URL: &str = "self.matches('^https?://([a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?\
-    ([.][a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?)*|\\\\[[0-9a-fA-F:]+\\\\])(:[0-9]{1,5})?/?$') && isURL(self) && \
-    (url(self).getPort() == '' || (int(url(self).getPort()) >= 1 && int(url(self).getPort()) <= 65535)) && \
-    (!url(self).getHostname().matches('(:|(^|[.])([0-9]+|0[xX][0-9a-fA-F]*)$)') || isIP(url(self).getHostname()))";
+/// A scheme, a host and a port. A name's last label begins with a letter: what ends in a number is an address.
+const PROXY_URL: &str = "self.matches('^https?://(([a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?[.])*\
+    [a-zA-Z]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?|(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\
+    ([.](25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}|\\\\[[0-9a-fA-F:]{2,39}\\\\])\
+    (:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?/?$') && \
+    (!self.contains('[') || isIP(self.substring(self.indexOf('[') + 1, self.indexOf(']'))))";
 
 /// How a pool's Workers reach what is outside.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +80,7 @@ pub struct KeyRef {
 pub struct PoolProxy {
     /// `http://proxy.example.com:3128`, or `https://` where TLS is spoken with the proxy itself. The host's name is taken as
     /// it stands: a Service's is `proxy.infra.svc.cluster.local`.
-    #[schemars(length(min = 1, max = 512))]
+    #[schemars(length(min = 1, max = 280))]
     #[x_kube(validation = Rule::new(PROXY_URL)
         .message("spec.egress.proxy.url: must be a URL such as http://proxy.example.com:3128, without a path or \
             credentials; these are in the Secret of credentialsSecretRef"))]
