@@ -33,8 +33,8 @@ export function total(items: Items): number {
 ";
 
 const VIEW: &str = "/** @jsx h */
-import { h } from './h';
-import type { Item } from './total';
+import { h } from './h.ts';
+import type { Item } from './total.ts';
 
 export const Menu = ({ items }: { items: Item[] }) => <ul>{items.map((item) => <li>{item.name}</li>)}</ul>;
 ";
@@ -48,9 +48,9 @@ export function h(tag: ((props: any) => string) | string, props: object | null, 
 ";
 
 const WORKER: &str = "/** @jsx h */
-import { h } from './h';
-import { Menu } from './view';
-import { Currency, total, type Item } from './lib/total';
+import { h } from './h.ts';
+import { Menu } from './view.tsx';
+import { Currency, total, type Item } from './lib/total.ts';
 import menu from './menu.json' with { type: 'json' };
 
 const items = (path: string) => (path === '/' ? (menu.items satisfies Item[]) : []);
@@ -69,7 +69,7 @@ pub async fn a_worker_in_typescript_answers_and_its_log_names_the_authors_places
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let namespace = &scenario.namespace;
-    let view = VIEW.replace("./total", "./lib/total");
+    let view = VIEW.replace("./total.ts", "./lib/total.ts");
     let modules =
         [("worker.tsx", WORKER), ("view.tsx", &view), ("h.ts", H), ("lib/total.ts", TOTAL), ("menu.json", MENU)];
     namespace.apply(&typescript("menu", &modules)).await?;
@@ -101,7 +101,7 @@ pub async fn an_error_of_typescript_that_starts_names_the_authors_place_in_the_s
     scenario: Scenario,
 ) -> anyhow::Result<()> {
     let namespace = &scenario.namespace;
-    let worker = "import { total } from './lib/total';\nexport default { fetch: () => new Response(`${total([])}`) };\ntotal([]);\n";
+    let worker = "import { total } from './lib/total.ts';\nexport default { fetch: () => new Response(`${total([])}`) };\ntotal([]);\n";
     namespace.apply(&typescript("menu", &[("worker.ts", worker), ("lib/total.ts", TOTAL)])).await?;
     namespace.await_ready("menu", ConditionStatus::True).await?;
     let (host, mut connection) = (namespace.host("menu"), scenario.router.connection());
