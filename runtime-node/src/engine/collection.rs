@@ -1,12 +1,13 @@
 //! Collections of garbage that we have V8 do, beside those that it does when it finds fit.
 //!
-//! There are two occasions. What a Worker wants to hand out, or is to be given, finds no room in the budget of its array
-//! buffers, some of which may be garbage ([`make_room`]); and a shard that is short of memory has an idle isolate give
-//! back what it can ([`Isolate::collect`]).
+//! There are three occasions. What a Worker wants to hand out, or is to be given, finds no room in the budget of its array
+//! buffers, some of which may be garbage, or these have become many since the last time ([`make_room`]): a stream's pieces
+//! are garbage as soon as they have been passed on, but V8, which looks at its own heap, lets some 100 MiB of them come
+//! together first. And a shard that is short of memory has an idle isolate give back what it can ([`Isolate::collect`]).
 //!
 //! A collection runs on the shard's thread and cannot be interrupted. What it takes goes by what is alive in V8's heap,
 //! and hardly by what is garbage or in array buffers: some 3 ms for a small Worker, and 3 to 5 ms more for each MiB of
-//! small objects, so half a second for a heap of 100 MiB. A Worker can bring about the first occasion as often as it
+//! small objects, so half a second for a heap of 100 MiB. A Worker can bring about the first two as often as it
 //! likes. So each isolate has a [`CollectionBudget`], and what it cannot pay for is not done: the call fails as if
 //! nothing had been garbage.
 
@@ -26,9 +27,31 @@ const SHARE: u32 = 20;
 /// invocation may use by default.
 const SAVINGS: Duration = Duration::from_secs(1);
 
-/// The largest heap that is collected to relieve a shard, in bytes: about as long as that takes, a Worker may keep the
-/// others waiting anyway. To let go of a larger one gives back more, and sooner.
+/// The largest heap that is collected without need, in bytes: about as long as that takes, a Worker may keep the others
+/// waiting anyway. Where a shard is to be relieved, to let go of a larger one gives back more, and sooner.
 const LARGEST_HEAP: usize = 16 << 20;
+
+/// By how much array buffers have to grow, at least, before it is worth a collection to see which of them are garbage, in
+/// bytes. A stream that fills this in a tenth of a second spends 3 % of its time on that.
+const GROWTH: usize = 16 << 20;
+
+/// The collections of one isolate that we have forced.
+#[derive(Debug, Default)]
+pub(super) struct Collections {
+    budget: Cell<CollectionBudget>,
+    /// What its array buffers had, in bytes, when they were last looked at, or less if they have had less since.
+    kept: Cell<usize>,
+}
+
+impl Collections {
+    /// Whether so many bytes of array buffers may well be garbage for the most part: as with V8's own heap, more than half
+    /// of them are new.
+    fn are_due(&self, used: usize) -> bool {
+        let kept = self.kept.get().min(used);
+        self.kept.set(kept);
+        used - kept > kept.max(GROWTH)
+    }
+}
 
 /// How much of an isolate's time forced collections may take.
 ///
@@ -58,11 +81,11 @@ impl Isolate {
     /// above). How many bytes that were; `None` when nothing has been done, because it is not idle, is too large for it,
     /// or has done so too often for now.
     pub fn collect(&self) -> Option<usize> {
-        if self.in_flight() > 0 || self.vm.borrow_mut().isolate.get_heap_statistics().used_heap_size() > LARGEST_HEAP {
+        if self.in_flight() > 0 || !is_small(&mut self.vm.borrow_mut().isolate) {
             return None;
         }
         let before = self.memory_bytes();
-        self.look(|scope, _| collect(scope, &self.state.collections).then_some(()))?;
+        self.look(|scope, _| collect(scope, &self.state.collections.budget).then_some(()))?;
         Some(before.saturating_sub(self.memory_bytes()))
     }
 }
@@ -72,11 +95,21 @@ impl Isolate {
 /// more than the isolate has left for that.
 pub(super) fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<BufferBudget>> {
     let state = State::of(scope);
-    let buffers = &state.buffers;
-    if !buffers.has_room(length) && length <= buffers.limit() {
-        collect(scope, &state.collections);
+    let (buffers, collections) = (&state.buffers, &state.collections);
+    if length <= buffers.limit() {
+        if !buffers.has_room(length) {
+            collect(scope, &collections.budget);
+        } else if collections.are_due(buffers.used() + length)
+            && (!is_small(scope) || collect(scope, &collections.budget))
+        {
+            collections.kept.set(buffers.used());
+        }
     }
     buffers.has_room(length).then(|| Arc::clone(buffers))
+}
+
+fn is_small(isolate: &mut v8::Isolate) -> bool {
+    isolate.get_heap_statistics().used_heap_size() <= LARGEST_HEAP
 }
 
 /// Whether the budget allowed it.
@@ -142,6 +175,18 @@ mod tests {
                 now += cost * SHARE;
             }
         }
+    }
+
+    #[test]
+    fn buffers_are_looked_at_when_they_have_grown_by_much_and_to_twice_what_was_kept() {
+        let collections = Collections::default();
+        assert!(!collections.are_due(GROWTH));
+        assert!(collections.are_due(GROWTH + 1));
+        collections.kept.set(3 * GROWTH);
+        assert!(!collections.are_due(6 * GROWTH));
+        assert!(collections.are_due(6 * GROWTH + 1));
+        assert!(!collections.are_due(0));
+        assert!(collections.are_due(GROWTH + 1), "what they have now is all that may be worth to keep");
     }
 
     #[test]

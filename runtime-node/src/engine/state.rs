@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Isolate;
-use super::collection::{CollectionBudget, make_room};
+use super::collection::{Collections, make_room};
 use super::continuation;
 use super::exception::Exception;
 use super::heap::{BufferBudget, Charge};
@@ -55,7 +55,7 @@ pub(super) struct State {
     pub(super) callers: RefCell<FxHashMap<InvocationId, Vec<v8::Global<v8::Function>>>>,
     pub(super) rejections: RefCell<Rejections>,
     pub(super) buffers: std::sync::Arc<BufferBudget>,
-    pub(super) collections: Cell<CollectionBudget>,
+    pub(super) collections: Collections,
     /// Operations that have begun and not reached the event loop yet.
     begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
     pub(super) has_begun: Rc<Notify>,
@@ -83,7 +83,7 @@ impl State {
             callers: RefCell::default(),
             rejections: RefCell::default(),
             buffers,
-            collections: Cell::default(),
+            collections: Collections::default(),
             begun: RefCell::default(),
             has_begun: Rc::default(),
             unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
