@@ -11,7 +11,7 @@
   const { ops } = internal;
 
   internal.webSocketPairs = internal.later(["WebSocketPair"], () => {
-    const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, hear, make, newEnd } = internal.webSockets();
+    const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, hear, make, newEnd, within } = internal.webSockets();
     const NO_CODE = 1005;
 
     // ---- What the ends of a pair say to each other: {data}, or {code, reason} as the last
@@ -26,7 +26,7 @@
       }
     }
 
-    const arm = (end, message) => ops.taskStart(() => receive(end, message));
+    const arm = (end, message) => within(end.stores, () => ops.taskStart(() => receive(end, message)));
 
     function receive(end, message) {
       const { socket } = end;
@@ -73,7 +73,7 @@
       if (peer.started) {
         const { socket } = peer;
         const heard = (kind, a, b, c, d, e) => hear(socket, kind, a, b, c, d, e);
-        if (!ops.socketAccept(owner, number, heard)) fail(peer);
+        if (!within(peer.stores, () => ops.socketAccept(owner, number, heard))) fail(peer);
       }
     }
 

@@ -14,6 +14,9 @@
   } = internal.primordials;
   const { DOMString, USVString, bufferSource, clamped, dictionary, expose, isObject, needs, sequence, unsigned } =
     internal.webidl;
+  const {
+    getContinuationPreservedEmbedderData: carried, setContinuationPreservedEmbedderData: carry,
+  } = internal.extras;
   const { ops } = internal;
 
   internal.webSockets = internal.later(["CloseEvent", "WebSocket"], () => {
@@ -27,6 +30,8 @@
     const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
     // What is heard of a native socket (`engine/sockets/attend.rs`).
     const TEXT = 0, BINARY = 1, IS_CLOSING = 2;
+    // What has become of what was said (`engine/ops/websocket.rs`).
+    const SAID = 0, GONE = 1, FULL = 2;
     const ABNORMAL = 1006;
     // In bytes (RFC 6455 §5.5).
     const LONGEST_REASON = 123;
@@ -70,12 +75,28 @@
 
     // `peer` and the queue from `first` to `last` are a pair's; `owner` is 0 where there is no native socket.
     const newEnd = (owner, number) => ({
-      __proto__: null, socket: null, owner, number, peer: null, first: null, last: null, started: false,
+      __proto__: null, socket: null, owner, number, peer: null, first: null, last: null, started: false, stores: null,
     });
+
+    // What storages hold (`node-async_hooks.js`), of which listeners find what was held when the socket was accepted.
+    const OWNER = 0, STORES = 1;
+    const isHeld = (now) => typeof now === "object" && now !== null;
+    function within(stores, callback) {
+      const before = carried();
+      const owner = isHeld(before) ? before[OWNER] : before;
+      carry(stores === null ? owner : [owner, stores]);
+      try {
+        return callback();
+      } finally {
+        carry(before);
+      }
+    }
 
     function start(end) {
       if (end.started) return;
       end.started = true;
+      const now = carried();
+      if (isHeld(now)) end.stores = now[STORES];
       if (end.owner === 0) return internal.webSocketPairs().start(end);
       const { socket } = end;
       const heard = (kind, a, b, c, d, e) => hear(socket, kind, a, b, c, d, e);
@@ -83,8 +104,9 @@
     }
 
     function say(end, data) {
-      if (end.owner === 0) internal.webSocketPairs().say(end, data);
-      else ops.socketSend(end.owner, end.number, data);
+      if (end.owner !== 0) return ops.socketSend(end.owner, end.number, data);
+      internal.webSocketPairs().say(end, data);
+      return SAID;
     }
 
     function sayLast(end, code, reason) {
@@ -248,8 +270,11 @@
           throw new DOMException("WebSocket.send: it is not open yet; wait for its open event", "InvalidStateError");
         }
         this.#needsAcceptance("send");
-        if (this.#state === OPEN) say(end, message);
-        else this.#unsent += typeof message === "string" ? ops.utf8Length(message) : TypedArrayPrototypeGetByteLength(message);
+        const said = this.#state === OPEN ? say(end, message) : GONE;
+        if (said === SAID) return;
+        // What it says more is not even tried.
+        if (said === FULL) this.#state = CLOSING;
+        this.#unsent += typeof message === "string" ? ops.utf8Length(message) : TypedArrayPrototypeGetByteLength(message);
       }
 
       close(code = undefined, reason = undefined) {
@@ -353,7 +378,7 @@
     const ofLink = ({ owner, number }) => make(newEnd(owner, number));
     return {
       __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, IS_CLOSING, ABNORMAL, handOut, hear, isWebSocket, make, newEnd,
-      ofLink,
+      ofLink, within,
     };
   });
 })

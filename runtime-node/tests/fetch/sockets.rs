@@ -398,7 +398,8 @@ async fn a_client_that_does_not_read_fills_the_workers_memory_and_no_more(shard:
         });
         on('error', () => console.log('full'));
         on('close', (e) => console.log('closed', e.code, e.wasClean));";
-    let worker = shard.handler(&serving(body)).limits(|limits| limits.memory_mib = 32).start().await.unwrap();
+    let worker = shard.handler(&serving(body)).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (32, 5_000));
+    let worker = worker.start().await.unwrap();
     let mut client = connect(&worker).await;
     say(&mut client, "go").await;
     await_condition("the end of the socket", || shard.logged("closed 1006 false")).await;
@@ -503,8 +504,7 @@ async fn a_fetched_socket_talks_to_its_origin(shard: Rc<Shard>) {
     let expected = r#"[101,null,"chat",1,"TypeError","TypeError","text",[2,0],4000,"done",true,"plain",null]"#;
     assert_eq!(answer(&shard, &origin, body).await, expected);
     assert_eq!(heard.closes.borrow()[0], Some((4000, "done".to_owned())));
-    let heads = heard.heads.borrow();
-    let head = heads[0].to_ascii_lowercase();
+    let head = heard.heads.borrow()[0].to_ascii_lowercase();
     for line in
         ["get / http/1.1", "connection: upgrade", "upgrade: websocket", "sec-websocket-version: 13", "x-mine: yes"]
     {
