@@ -40,7 +40,11 @@ impl Timetable {
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let invalid = |error: CronError| InvalidSchedule::Cron { cron: cron.clone(), why: reason(&error) };
         let parsed = parser.parse(cron).map_err(invalid)?;
-        if has_a_day(&parsed.pattern) {
+        if has_modifiers(&parsed.pattern) {
+            let why = "it has L, W or #, which others write for days and weeks".to_owned();
+            return Err(InvalidSchedule::Cron { cron: cron.clone(), why });
+        }
+        if has_a_time(&parsed.pattern) && has_a_day(&parsed.pattern) {
             Ok(Self { cron: parsed, zone })
         } else {
             Err(InvalidSchedule::Never(cron.clone()))
@@ -52,6 +56,17 @@ impl Timetable {
         let next = self.cron.find_next_occurrence(&time.to_zoned(self.zone.clone()), false).ok()?;
         Some(next.timestamp())
     }
+}
+
+/// What the schema does not let through, and the parser knows all the same: when such a day is, only a search would tell.
+fn has_modifiers(pattern: &CronPattern) -> bool {
+    pattern.days.has_modifiers() || pattern.days_of_week.has_modifiers()
+}
+
+/// Whether each field has a value: of a list without members the parser makes one that nothing matches.
+fn has_a_time(pattern: &CronPattern) -> bool {
+    let CronPattern { minutes, hours, days, months, days_of_week, .. } = pattern;
+    [minutes, hours, days, months, days_of_week].iter().all(|field| !field.values().is_empty())
 }
 
 /// Whether there is a day like this in some year. The parser would look for one until the year 5000, which takes
@@ -154,7 +169,10 @@ mod tests {
                 "{cron}: {said}"
             );
         }
-        for cron in ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6 *"] {
+        for cron in ["0 0 L * *", "0 0 15W * *", "0 0 * * 5#2"] {
+            assert!(message(cron, "UTC").contains("L, W or #"), "{cron}");
+        }
+        for cron in ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6 *", ", * * * *", "0 , * * *", "0 0 , * *", "0 0 * , *"] {
             assert!(message(cron, "UTC").contains("never comes: change"), "{cron}");
         }
         for zone in ["Mars/Olympus", "Europe/berlinn", "CET+1"] {
