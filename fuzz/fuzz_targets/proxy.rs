@@ -48,7 +48,8 @@ fuzz_target!(|input: Input<'_>| {
         })
     });
     if led {
-        let head = String::from_utf8_lossy(input.answer).trim_start().to_owned();
-        assert!(head.starts_with("HTTP/1.") && head.get(8..10).is_some_and(|status| status == " 2"), "{head:?}");
+        // After any that were not the last.
+        let answer = String::from_utf8_lossy(input.answer);
+        assert!(answer.contains("HTTP/1.1 2") || answer.contains("HTTP/1.0 2"), "{answer:?}");
     }
 });

@@ -13,7 +13,7 @@ use tenon_operator::claims::Holder;
 use tenon_operator::index::{Candidate, SourceState};
 use tenon_operator::revision;
 use tenon_operator::schedule::due::{CATCH_UP, Due};
-use tenon_operator::worker::plan::plan;
+use tenon_operator::worker::plan::{draft, plan};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(worker) = serde_json::from_slice::<Worker>(data) else { return };
@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
         revisions: Vec::new(),
         limits: PoolLimits::default(),
     };
-    let first = plan(&candidate, now);
+    let first = plan(&candidate, draft(&candidate).compiled_here(), now);
     if let Some(made) = first.apply {
         let resolved =
             revision::resolve(&candidate.id, "name", &made.spec, &candidate.limits, |_| Some("x".to_owned()));
@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
     let mut worker = (*candidate.worker).clone();
     worker.status = first.status.or(worker.status);
     candidate.worker = Arc::new(worker);
-    let second = plan(&candidate, now);
+    let second = plan(&candidate, draft(&candidate).compiled_here(), now);
     assert!(
         second.apply.is_none() && second.status.is_none(),
         "{:?} after {:?}",
