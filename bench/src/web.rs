@@ -42,7 +42,8 @@ const fn computes(what: &'static str, path: &'static str) -> Case {
 
 const CASES: [Case; 6] = [
     small("Response.json of 1 KB", Ask::path("/json")),
-    small("echo of 100 headers", Ask { headers: 100, ..Ask::path("/headers") }),
+    // As many as HTTP/1.1 servers on hyper, which both are, take: with the host.
+    small("echo of 100 headers", Ask { headers: 99, ..Ask::path("/headers") }),
     small("echo of 16 KB of JSON", Ask { json: 16 << 10, ..Ask::path("/echo") }),
     computes("digest of 1 MiB", "/digest"),
     computes("gzip of 1 MiB", "/gzip"),
