@@ -1,7 +1,7 @@
 //! The thread that ends turns which use more CPU time than their invocation has left.
 //!
 //! ```text
-//!  shard 0 ── arm ─► Post ┐                      each millisecond, while anything runs:
+//!  shard 0 ── arm ─► Post ┐                      when the first may be over, while anything runs:
 //!  shard 1 ── arm ─► Post ┼──► watchdog thread   for each armed post
 //!  shard n ── arm ─► Post ┘                        its thread's CPU clock past the deadline? terminate, mark
 //! ```
@@ -11,7 +11,9 @@
 //! tells for certain whether this one was. V8's own flag is not asked: it clears while frames unwind, and some of its
 //! functions take a termination for an exception and go on. So a turn that is over is terminated anew at each look.
 //!
-//! The watchdog parks when no turn has begun for a while; the first [`Post::arm`] after that wakes it.
+//! CPU time runs no faster than time, so nobody has to be looked at before what it has left is over. Between two looks the
+//! watchdog rests; a turn that may be over before it would look again wakes it, and so does any turn when none has begun for
+//! a while.
 
 #![allow(unsafe_code)] // Reads the CPU clocks of threads, which the standard library does not offer.
 
@@ -21,12 +23,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::Duration;
 
-/// How far a turn can overrun its limit.
+/// How far a turn can overrun its limit: the shortest rest.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Ticks without a new turn after which the watchdog parks. Waking it costs a turn some microseconds, ticking
-/// costs the machine about as much each time.
-const IDLE_TICKS: u32 = 100;
+/// The longest rest while turns come. Most turns may use more, so that few have to wake it, which costs them some
+/// microseconds; to look costs the machine a little more each time.
+const NAP: Duration = Duration::from_millis(5);
+
+/// Naps without a new turn after which the watchdog sleeps until there is one.
+const IDLE_NAPS: u32 = 20;
 
 /// The process-wide watchdog. Its thread ends when every clone and every [`Post`] is gone.
 #[derive(Clone)]
@@ -34,7 +39,8 @@ pub struct Watchdog(Arc<Tower>);
 
 struct Tower {
     posts: Mutex<Vec<Weak<Post>>>,
-    parked: AtomicBool,
+    /// For how long the watchdog does not look unless it is woken, in milliseconds.
+    rests: AtomicU64,
     thread: OnceLock<Thread>,
 }
 
@@ -44,8 +50,7 @@ impl Watchdog {
     /// # Panics
     /// When the operating system has no thread to give, without which no limit would hold.
     pub fn spawn() -> Self {
-        let tower =
-            Arc::new(Tower { posts: Mutex::default(), parked: AtomicBool::new(false), thread: OnceLock::new() });
+        let tower = Arc::new(Tower { posts: Mutex::default(), rests: AtomicU64::new(0), thread: OnceLock::new() });
         let weak = Arc::downgrade(&tower);
         let thread = std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || keep_watch(&weak));
         let thread = thread.expect("a process that cannot start its first threads cannot run");
@@ -67,7 +72,7 @@ impl Watchdog {
 
 impl Tower {
     fn wake(&self) {
-        if self.parked.swap(false, Ordering::AcqRel)
+        if self.rests.swap(0, Ordering::AcqRel) != 0
             && let Some(thread) = self.thread.get()
         {
             thread.unpark();
@@ -137,9 +142,9 @@ impl Post {
         let armed = Armed { begun, deadline: begun.saturating_add(budget), isolate, expired: false, exhausted };
         *lock(&self.armed) = Some(armed);
         self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // The watchdog sets `parked` before it looks at the posts for the last time, under their locks: either it
-        // saw this turn there, or its store is visible here.
-        if self.tower.parked.load(Ordering::Acquire) {
+        // The watchdog says how long it will rest before it looks at the posts, under their locks: either it saw this
+        // turn there, or its store is visible here.
+        if budget < Duration::from_millis(self.tower.rests.load(Ordering::Acquire)) {
             self.tower.wake();
         }
         Watch(self)
@@ -156,15 +161,17 @@ impl Post {
         lock(&self.armed).as_ref().is_some_and(Armed::is_over)
     }
 
-    /// Ends the turn if it is over its deadline. Whether a turn is running.
-    fn inspect(&self) -> bool {
+    /// Ends the turn if it is over its deadline. How much the one that is running has left.
+    fn inspect(&self) -> Option<Duration> {
         let mut armed = lock(&self.armed);
-        let Some(armed) = armed.as_mut() else { return false };
-        armed.expired |= self.clock.now() >= armed.deadline;
+        let armed = armed.as_mut()?;
+        let left = armed.deadline.saturating_sub(self.clock.now());
+        armed.expired |= left.is_zero();
         if armed.is_over() {
             armed.isolate.terminate_execution();
+            return Some(Duration::ZERO);
         }
-        true
+        Some(left)
     }
 }
 
@@ -177,39 +184,37 @@ impl Armed {
 fn keep_watch(tower: &Weak<Tower>) {
     let (mut seen, mut idle) = (0, 0);
     while let Some(tower) = tower.upgrade() {
-        let turns = inspect_all(&tower, &mut idle);
-        idle = if turns == seen { idle + 1 } else { 0 };
-        seen = turns;
-        if idle < IDLE_TICKS {
-            drop(tower);
-            std::thread::park_timeout(TICK);
-            continue;
-        }
-        tower.parked.store(true, Ordering::Release);
-        inspect_all(&tower, &mut idle);
-        let stay = idle == 0;
-        if stay {
-            tower.parked.store(false, Ordering::Release);
-        }
+        let longest = if idle < IDLE_NAPS { NAP } else { Duration::MAX };
+        tower.rests.store(longest.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Release);
+        let Look { turns, least } = look(&tower);
         drop(tower);
-        if !stay {
-            std::thread::park();
+        idle = if turns == seen && least.is_none() { idle + 1 } else { 0 };
+        seen = turns;
+        match least {
+            Some(left) => std::thread::park_timeout(left.clamp(TICK, NAP)),
+            None if longest == NAP => std::thread::park_timeout(NAP),
+            None => std::thread::park(),
         }
-        idle = 0;
     }
 }
 
-/// Looks at every post; returns the turns begun so far, and resets `idle` if one is running.
-fn inspect_all(tower: &Tower, idle: &mut u32) -> u64 {
+/// What there was to see.
+struct Look {
+    /// Begun so far.
+    turns: u64,
+    /// What the one that has least left has, of those that are running.
+    least: Option<Duration>,
+}
+
+/// Looks at every post.
+fn look(tower: &Tower) -> Look {
     let posts: Vec<_> = lock(&tower.posts).iter().filter_map(Weak::upgrade).collect();
-    let mut turns = 0;
+    let mut look = Look { turns: 0, least: None };
     for post in posts {
-        if post.inspect() {
-            *idle = 0;
-        }
-        turns += post.turns.load(Ordering::Relaxed);
+        look.least = look.least.into_iter().chain(post.inspect()).min();
+        look.turns += post.turns.load(Ordering::Relaxed);
     }
-    turns
+    look
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
