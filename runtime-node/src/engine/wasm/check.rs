@@ -121,8 +121,11 @@ struct Body {
 
 impl Check {
     pub(in crate::engine) fn new() -> Self {
+        let mut parser = Parser::new(0);
+        // It has features of its own, which are all unless it is told.
+        parser.set_features(FEATURES);
         Self {
-            parser: Parser::new(0),
+            parser,
             validator: Validator::new_with_features(FEATURES),
             at: 0,
             body: None,
@@ -176,6 +179,7 @@ impl Check {
                 at_most("bytes in a function", end - start, BODY)?;
                 let mut validator = function.into_validator(std::mem::take(&mut self.allocations));
                 let mut reader = BinaryReader::new(&bytes[start..end], start as u64);
+                reader.set_features(FEATURES);
                 validator.read_locals(&mut reader)?;
                 let at = place(reader.original_position());
                 self.facts.code += end - start;

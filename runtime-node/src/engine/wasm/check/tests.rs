@@ -149,3 +149,10 @@ fn types_are_remembered_once() {
     assert_ne!(names(&first)[1], names(&second)[1]);
     assert_eq!(names(&first), names(&first));
 }
+
+#[test]
+fn what_is_only_proposed_is_no_module() {
+    // Imports of one module of which the module's name is written once.
+    let compact = module(&[section(2, 1, &[0, 0, 0x7f, 1, 0, 3, 0x7f, 0])]);
+    assert!(matches!(check(&compact).1, Err(Refused::Invalid { .. })));
+}
