@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::collection::make_room;
 use super::heap::Counted;
+use super::ops::bytes as contents;
 use super::response::Piece;
 use crate::buffers::{Block, BufferPool};
 
@@ -128,11 +129,7 @@ fn long_view(
     beside: usize,
 ) -> Option<Bytes> {
     let length = view.byte_length();
-    make_room(scope, length + beside)?.lend(length + beside, || {
-        let mut bytes = vec![0; length];
-        view.copy_contents(&mut bytes);
-        bytes
-    })
+    make_room(scope, length + beside)?.lend(length + beside, || contents::read(view, <[u8]>::to_vec))
 }
 
 /// A `Uint8Array` of bytes that are counted already. `None` when it threw.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 /// Calls `read` with the bytes that `view` shows: none when its buffer has been detached. No JavaScript may run
 /// meanwhile.
-pub(super) fn read<R>(view: v8::Local<'_, v8::ArrayBufferView>, read: impl FnOnce(&[u8]) -> R) -> R {
+pub(in crate::engine) fn read<R>(view: v8::Local<'_, v8::ArrayBufferView>, read: impl FnOnce(&[u8]) -> R) -> R {
     // Small arrays live in V8's heap and are copied out.
     let mut storage = [0; v8::TYPED_ARRAY_MAX_SIZE_IN_HEAP];
     read(view.get_contents(&mut storage))

@@ -8,7 +8,7 @@
 mod base64;
 mod body;
 mod buffer;
-mod bytes;
+pub(super) mod bytes;
 mod cache;
 mod clone;
 mod compression;

@@ -7,6 +7,7 @@ use super::digest::Hash;
 use super::keys::{self, Key};
 use crate::engine::collection::make_room;
 use crate::engine::heap::Charge;
+use crate::engine::ops::bytes as contents;
 use crate::engine::ops::promise::out_of_memory;
 
 /// A copy that is smaller is gone again so soon that it need not be counted.
@@ -48,10 +49,7 @@ pub(super) fn bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::V
     } else {
         None
     };
-    let mut bytes = vec![0; len];
-    let copied = view.copy_contents(&mut bytes);
-    bytes.truncate(copied);
-    Some(Data { bytes, _charge: charge })
+    Some(Data { bytes: contents::read(view, <[u8]>::to_vec), _charge: charge })
 }
 
 /// A hash by its name. Ours always is one.
