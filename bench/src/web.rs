@@ -45,8 +45,8 @@ const CASES: [Case; 6] = [
     // As many as HTTP/1.1 servers on hyper, which both are, take: with the host.
     small("echo of 100 headers", Ask { headers: 99, ..Ask::path("/headers") }),
     small("echo of 16 KB of JSON", Ask { json: 16 << 10, ..Ask::path("/echo") }),
-    computes("digest of 1 MiB", "/digest"),
-    computes("gzip of 1 MiB", "/gzip"),
+    computes("digest of 1 MiB, 8 times", "/digest"),
+    computes("gzip of 1 MiB, 8 times", "/gzip"),
     computes("pipe of 10,000 chunks", "/pipe"),
 ];
 
