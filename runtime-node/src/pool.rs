@@ -14,6 +14,7 @@
 //! It knows neither V8 nor time: isolates are [`Occupant`]s, and `now` is an argument. What it lets go of it hands
 //! out, for its caller to end. How long a revision that fails is left alone says [`trouble`]. Belongs to one thread.
 
+mod eviction;
 mod trouble;
 
 use std::rc::Rc;
@@ -24,6 +25,7 @@ use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 
 use crate::tenants::Share;
+pub use eviction::Eviction;
 use trouble::Trouble;
 
 /// An older revision of a Worker that had no request for so long is not one that shares its traffic.
@@ -87,39 +89,6 @@ pub struct Vacancy<'a, O, S> {
 #[derive(Debug)]
 pub struct Launch {
     digest: RevisionDigest,
-}
-
-/// Why the pool let go of an isolate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eviction {
-    /// Another one needed its slot.
-    Room,
-    /// It went over a limit and could not be trusted any more.
-    Condemned,
-    /// It went over a limit that is not enforced at once.
-    Retired,
-    /// A newer revision of its Worker has come, and nobody asks for this one.
-    Superseded,
-    /// Nobody has asked for it for a long time.
-    Idle,
-    /// The node's memory was short.
-    Memory,
-}
-
-impl Eviction {
-    pub const ALL: [Self; 6] = [Self::Room, Self::Condemned, Self::Retired, Self::Superseded, Self::Idle, Self::Memory];
-
-    /// As metrics see it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Room => "room",
-            Self::Condemned => "condemned",
-            Self::Retired => "retired",
-            Self::Superseded => "superseded",
-            Self::Idle => "idle",
-            Self::Memory => "memory",
-        }
-    }
 }
 
 /// How a revision that did not start is tried again.

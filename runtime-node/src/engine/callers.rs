@@ -7,7 +7,8 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 
 use super::invocation::InvocationId;
-use super::state::{Settle, State};
+use super::operations::Settle;
+use super::state::State;
 
 impl State {
     /// Has `callback` called in a turn when the caller goes away before all of the response has been sent.

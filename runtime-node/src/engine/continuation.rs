@@ -15,7 +15,7 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 
 use super::invocation::InvocationId;
-use super::state::Settle;
+use super::operations::Settle;
 
 /// Where the number and the stores are in the array.
 const OWNER: u32 = 0;

@@ -45,6 +45,7 @@ mod isolate;
 mod log_rate;
 mod modules;
 mod offload;
+mod operations;
 mod ops;
 mod outbound;
 mod pipe;

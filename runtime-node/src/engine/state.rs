@@ -7,31 +7,23 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::{AbortHandle, Abortable, LocalBoxFuture};
+use futures::future::LocalBoxFuture;
 use rustc_hash::FxHashMap;
 use tenon_proto::failure::{Failure, FailureCode, Phase, Place};
 use tenon_proto::revision::Revision;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 use super::Isolate;
-use super::collection::{Collections, make_room};
+use super::collection::Collections;
 use super::continuation;
 use super::exception::Exception;
-use super::heap::{BufferBudget, Charge};
-use super::invocation::{Event, Invocation, InvocationId, Invocations, OperationId, Outcome};
+use super::heap::BufferBudget;
+use super::invocation::{Event, Invocation, InvocationId, Invocations, Outcome};
 use super::log_rate::LogRate;
+use super::operations::Completed;
 use super::realm::Realm;
 use super::rejections::Rejections;
 use super::report::{self, Severity};
-
-/// Operations that one invocation may have under way.
-const OPERATIONS: usize = 10_000;
-
-/// What one costs outside of V8's heap, in bytes: its future and where that is polled from, its place among the timers
-/// and in the book of its invocation, and the handle to its callback. Measured at some 750 for a timer.
-const OPERATION: usize = 1024;
 
 /// What code may use that runs for no invocation, or for one that has ended, until the next one begins: callbacks of
 /// a `FinalizationRegistry`, promises that somebody else settles.
@@ -39,12 +31,6 @@ struct Unattended {
     cpu: Duration,
     log: usize,
 }
-
-/// What an operation does to JavaScript once it has completed, in a turn of its invocation. `None` when that threw.
-pub(super) type Settle = Box<dyn FnOnce(&mut v8::PinScope<'_, '_>) -> Option<()>>;
-
-/// An operation that has completed: whose, which, and what to do now. `None` when it was aborted.
-pub(super) type Completed = Option<(InvocationId, OperationId, Settle)>;
 
 pub(super) struct State {
     pub(super) revision: Rc<Revision>,
@@ -57,7 +43,7 @@ pub(super) struct State {
     pub(super) buffers: std::sync::Arc<BufferBudget>,
     pub(super) collections: Collections,
     /// Operations that have begun and not reached the event loop yet.
-    begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
+    pub(super) begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
     pub(super) has_begun: Rc<Notify>,
     unattended: RefCell<Unattended>,
     pub(super) log_rate: Rc<LogRate>,
@@ -272,81 +258,6 @@ impl State {
             let isolate = self.kept.borrow_mut().take();
             drop(isolate);
         }
-    }
-
-    // Operations.
-
-    /// Begins an operation of the invocation. `None` when that has ended or has too many, or there is no memory for it.
-    ///
-    /// # Arguments
-    /// * `make` - gets what the operation is charged for its own memory, to hold for as long as it goes on.
-    pub(super) fn operate(
-        &self,
-        scope: &mut v8::PinScope<'_, '_>,
-        invocation: InvocationId,
-        make: impl FnOnce(OperationId, Charge) -> LocalBoxFuture<'static, Settle>,
-    ) -> Option<OperationId> {
-        let charge = make_room(scope, OPERATION)?.charge(OPERATION)?;
-        let operation = self.invocations.borrow_mut().next_operation();
-        let work = continuation::keep(scope, invocation, make(operation, charge));
-        self.operate_as(invocation, operation, work).then_some(operation)
-    }
-
-    /// The same for an operation that goes on under its old name.
-    pub(super) fn operate_as(
-        &self,
-        invocation: InvocationId,
-        operation: OperationId,
-        work: LocalBoxFuture<'static, Settle>,
-    ) -> bool {
-        let (abort, registration) = AbortHandle::new_pair();
-        if !self.invocations.borrow_mut().enter(invocation, operation, abort, OPERATIONS) {
-            return false;
-        }
-        let work = Abortable::new(work, registration);
-        let completed = async move { work.await.ok().map(|settle| (invocation, operation, settle)) };
-        self.begun.borrow_mut().push(Box::pin(completed));
-        self.has_begun.notify_one();
-        true
-    }
-
-    /// The operation has completed. Whether its invocation still wants it.
-    pub(super) fn complete(&self, id: InvocationId, operation: OperationId) -> bool {
-        self.invocations.borrow_mut().complete(id, operation)
-    }
-
-    /// Ends an invocation whose outcome has been taken, at `deadline`, or later if by then its response has gone on: when
-    /// that has stood still for as long as its wall limit.
-    pub(super) fn end_at(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
-        let state = Rc::downgrade(self);
-        let work = async move {
-            let mut deadline = deadline;
-            loop {
-                tokio::time::sleep_until(deadline).await;
-                let Some(state) = state.upgrade() else { return };
-                let moved = state.invocations.borrow().get(id).and_then(|invocation| invocation.moved);
-                let later = moved.map(|moved| moved + Duration::from_millis(state.revision.limits.wall_ms.into()));
-                match later.filter(|later| *later > Instant::now()) {
-                    Some(later) => deadline = later,
-                    None => {
-                        state.fail(id, FailureCode::WallLimitExceeded);
-                        return state.rest();
-                    }
-                }
-            }
-        };
-        let (abort, registration) = AbortHandle::new_pair();
-        if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
-            invocation.end_at(abort);
-        }
-        let work = Abortable::new(work, registration).map(|_| None);
-        self.begun.borrow_mut().push(Box::pin(work));
-        self.has_begun.notify_one();
-    }
-
-    /// The operations begun since the last call.
-    pub(super) fn take_begun(&self) -> Vec<LocalBoxFuture<'static, Completed>> {
-        std::mem::take(&mut self.begun.borrow_mut())
     }
 
     // The rest.

@@ -4,9 +4,9 @@
   "use strict";
 
   const {
-    ArrayPrototypePush, ArrayPrototypeSort, ArrayPrototypeSplice, RegExpPrototypeExec, StringPrototypeIndexOf,
-    StringPrototypeSlice, TypeError, Uint32Array,
+    ArrayPrototypePush, ArrayPrototypeSort, ArrayPrototypeSplice, StringPrototypeSlice, TypeError, Uint32Array,
   } = internal.primordials;
+  const { parseForm, serializeForm } = internal;
   const { USVString, expose, isObject, iterable, needs, pairs } = internal.webidl;
 
   // ---- Records
@@ -71,56 +71,6 @@
       default:
         return "null";
     }
-  }
-
-  // ---- application/x-www-form-urlencoded
-
-  const ESCAPED = /[%+]/;
-  const UNSAFE = /[^*\-._0-9A-Za-z]/;
-
-  // What native code, which cannot be terminated, goes through at a time.
-  const STEP = 2 ** 13;
-
-  function parseEscaped(string) {
-    if (string.length <= STEP) return internal.ops.formParse(string);
-    const list = [];
-    for (let from = 0; from < string.length;) {
-      let to = StringPrototypeIndexOf(string, "&", from + STEP);
-      if (to < 0) to = string.length;
-      const some = internal.ops.formParse(StringPrototypeSlice(string, from, to));
-      for (let i = 0; i < some.length; i++) ArrayPrototypePush(list, some[i]);
-      from = to + 1;
-    }
-    return list;
-  }
-
-  function parseForm(string) {
-    if (RegExpPrototypeExec(ESCAPED, string) !== null) return parseEscaped(string);
-    const list = [];
-    const end = string.length;
-    for (let from = 0; from < end;) {
-      let to = StringPrototypeIndexOf(string, "&", from);
-      if (to < 0) to = end;
-      if (to > from) {
-        const equals = StringPrototypeIndexOf(string, "=", from);
-        const hasValue = equals >= 0 && equals < to;
-        ArrayPrototypePush(list, StringPrototypeSlice(string, from, hasValue ? equals : to));
-        ArrayPrototypePush(list, hasValue ? StringPrototypeSlice(string, equals + 1, to) : "");
-      }
-      from = to + 1;
-    }
-    return list;
-  }
-
-  const escape = (part) => (RegExpPrototypeExec(UNSAFE, part) === null ? part : internal.ops.formEscape(part));
-
-  function serializeForm(list) {
-    let out = "";
-    for (let i = 0; i < list.length; i += 2) {
-      if (i > 0) out += "&";
-      out += `${escape(list[i])}=${escape(list[i + 1])}`;
-    }
-    return out;
   }
 
   // ---- URLSearchParams
@@ -402,7 +352,6 @@
     const u = parse(input, undefined);
     return u !== null && (u.usernameEnd > u.usernameStart || u.passwordEnd > u.passwordStart);
   };
-  internal.parseForm = parseForm;
   internal.isURLSearchParams = isParams;
   internal.serializeURLSearchParams = (params) => serializeForm(listOf(params));
   internal.searchParamsList = listOf;

@@ -28,7 +28,8 @@ use crate::engine::Body;
 use crate::engine::collection::make_room;
 use crate::engine::heap::{Charge, Counted};
 use crate::engine::invocation::{InvocationId, OperationId};
-use crate::engine::state::{Settle, State};
+use crate::engine::operations::Settle;
+use crate::engine::state::State;
 use crate::engine::streams::{Broken, ByteStream, Incoming, StreamId};
 use crate::engine::string::array_of;
 

@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use futures::FutureExt as _;
 
 use crate::engine::modules;
-use crate::engine::state::{Settle, State};
+use crate::engine::operations::Settle;
+use crate::engine::state::State;
 
 /// What a native function throws, or rejects its promise with.
 #[derive(Clone, Debug, PartialEq, Eq)]

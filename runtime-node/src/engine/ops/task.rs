@@ -2,7 +2,8 @@
 
 use futures::FutureExt as _;
 
-use crate::engine::state::{Settle, State};
+use crate::engine::operations::Settle;
+use crate::engine::state::State;
 
 /// Returns whether there will be such a turn: not where there is no invocation to have it, or it has too much under way,
 /// or the isolate has no memory for it. The turns come in the order in which they were asked for.

@@ -9,7 +9,8 @@ use futures::future::LocalBoxFuture;
 use crate::engine::continuation;
 use crate::engine::heap::Charge;
 use crate::engine::invocation::{InvocationId, OperationId};
-use crate::engine::state::{Settle, State};
+use crate::engine::operations::Settle;
+use crate::engine::state::State;
 
 /// A repeated timer waits at least this long, so that one cannot keep a shard's event loop to itself.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);

@@ -18,9 +18,10 @@ use crate::engine::collection::make_room;
 use crate::engine::continuation;
 use crate::engine::heap::Charge;
 use crate::engine::invocation::{GRACE, InvocationId, OperationId};
+use crate::engine::operations::Settle;
 use crate::engine::report;
 use crate::engine::sockets::Leaving;
-use crate::engine::state::{Settle, State};
+use crate::engine::state::State;
 use crate::engine::string::array_of;
 
 /// How `websocket.js` knows the kinds of events.

@@ -25,8 +25,9 @@ use super::{Opening, SocketId};
 use crate::engine::collection::make_room;
 use crate::engine::heap::Charge;
 use crate::engine::invocation::InvocationId;
+use crate::engine::operations::Settle;
 use crate::engine::pipe;
-use crate::engine::state::{Settle, State};
+use crate::engine::state::State;
 use crate::engine::streams::{Body, Broken, ByteStream, StreamId};
 use crate::engine::{FetchResponse, ResponseBody, Sending};
 

@@ -1,0 +1,109 @@
+//! Operations: what JavaScript has asked for and waits for, from when it begins until it is settled in a turn of its
+//! invocation.
+//!
+//! ```text
+//!  operate ─► begun ─► the isolate's event loop polls it ─► Completed ─► Settle, in a turn
+//!                        └─ aborted with its invocation
+//! ```
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{AbortHandle, Abortable, LocalBoxFuture};
+use tenon_proto::failure::FailureCode;
+use tokio::time::Instant;
+
+use super::collection::make_room;
+use super::continuation;
+use super::heap::Charge;
+use super::invocation::{InvocationId, OperationId};
+use super::state::State;
+
+/// Operations that one invocation may have under way.
+const OPERATIONS: usize = 10_000;
+
+/// What one costs outside of V8's heap, in bytes: its future and where that is polled from, its place among the timers
+/// and in the book of its invocation, and the handle to its callback. Measured at some 750 for a timer.
+const OPERATION: usize = 1024;
+
+/// What an operation does to JavaScript once it has completed, in a turn of its invocation. `None` when that threw.
+pub(super) type Settle = Box<dyn FnOnce(&mut v8::PinScope<'_, '_>) -> Option<()>>;
+
+/// An operation that has completed: whose, which, and what to do now. `None` when it was aborted.
+pub(super) type Completed = Option<(InvocationId, OperationId, Settle)>;
+
+impl State {
+    /// Begins an operation of the invocation. `None` when that has ended or has too many, or there is no memory for it.
+    ///
+    /// # Arguments
+    /// * `make` - gets what the operation is charged for its own memory, to hold for as long as it goes on.
+    pub(super) fn operate(
+        &self,
+        scope: &mut v8::PinScope<'_, '_>,
+        invocation: InvocationId,
+        make: impl FnOnce(OperationId, Charge) -> LocalBoxFuture<'static, Settle>,
+    ) -> Option<OperationId> {
+        let charge = make_room(scope, OPERATION)?.charge(OPERATION)?;
+        let operation = self.invocations.borrow_mut().next_operation();
+        let work = continuation::keep(scope, invocation, make(operation, charge));
+        self.operate_as(invocation, operation, work).then_some(operation)
+    }
+
+    /// The same for an operation that goes on under its old name.
+    pub(super) fn operate_as(
+        &self,
+        invocation: InvocationId,
+        operation: OperationId,
+        work: LocalBoxFuture<'static, Settle>,
+    ) -> bool {
+        let (abort, registration) = AbortHandle::new_pair();
+        if !self.invocations.borrow_mut().enter(invocation, operation, abort, OPERATIONS) {
+            return false;
+        }
+        let work = Abortable::new(work, registration);
+        let completed = async move { work.await.ok().map(|settle| (invocation, operation, settle)) };
+        self.begun.borrow_mut().push(Box::pin(completed));
+        self.has_begun.notify_one();
+        true
+    }
+
+    /// The operation has completed. Whether its invocation still wants it.
+    pub(super) fn complete(&self, id: InvocationId, operation: OperationId) -> bool {
+        self.invocations.borrow_mut().complete(id, operation)
+    }
+
+    /// Ends an invocation whose outcome has been taken, at `deadline`, or later if by then its response has gone on: when
+    /// that has stood still for as long as its wall limit.
+    pub(super) fn end_at(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
+        let state = Rc::downgrade(self);
+        let work = async move {
+            let mut deadline = deadline;
+            loop {
+                tokio::time::sleep_until(deadline).await;
+                let Some(state) = state.upgrade() else { return };
+                let moved = state.invocations.borrow().get(id).and_then(|invocation| invocation.moved);
+                let later = moved.map(|moved| moved + Duration::from_millis(state.revision.limits.wall_ms.into()));
+                match later.filter(|later| *later > Instant::now()) {
+                    Some(later) => deadline = later,
+                    None => {
+                        state.fail(id, FailureCode::WallLimitExceeded);
+                        return state.rest();
+                    }
+                }
+            }
+        };
+        let (abort, registration) = AbortHandle::new_pair();
+        if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
+            invocation.end_at(abort);
+        }
+        let work = Abortable::new(work, registration).map(|_| None);
+        self.begun.borrow_mut().push(Box::pin(work));
+        self.has_begun.notify_one();
+    }
+
+    /// The operations begun since the last call.
+    pub(super) fn take_begun(&self) -> Vec<LocalBoxFuture<'static, Completed>> {
+        std::mem::take(&mut self.begun.borrow_mut())
+    }
+}
