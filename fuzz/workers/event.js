@@ -18,7 +18,7 @@ export default {
       if (form !== undefined) same(/form/i.test(type), true, "what is a form says so");
       const bytes = await request.bytes();
       attempt(() => structuredClone(bytes.buffer));
-      return new Response(bytes, { headers: [...request.headers].filter(([name]) => name.startsWith("x-")) });
+      return new Response(bytes, { headers: [...request.headers].filter(([name]) => /^x-[a-z]+$/.test(name)) });
     } catch (error) {
       return new Response(`${error?.stack ?? error}`, { status: 500 });
     }
