@@ -240,7 +240,7 @@ fn status(
     let summary = match outcomes.iter().find_map(|(_, _, outcome)| outcome.as_ref().err()) {
         None => make("Ready", true, "Serving", latest.as_deref().unwrap_or_default()),
         Some(fault) => {
-            let serving = before.latest_revision.as_ref().map(|name| format!("\nrevision {name} serves on"));
+            let serving = latest.as_ref().map(|name| format!("\nrevision {name} serves on"));
             make("Ready", false, fault.reason, &format!("{}{}", fault.message, serving.unwrap_or_default()))
         }
     };

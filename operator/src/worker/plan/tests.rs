@@ -159,7 +159,9 @@ fn a_schedule_without_a_meaning_is_named_while_the_code_serves() {
     let programmed = condition_of(&plan, "Programmed");
     assert_eq!((programmed.status, programmed.reason.as_str()), (ConditionStatus::False, "InvalidSchedule"));
     assert!(programmed.message.starts_with("spec.schedules.cron: \"0 0 31 2 *\" is a time that never comes"));
-    assert!(plan.apply.is_some() && plan.status.unwrap().latest_revision.is_some());
+    let made = plan.apply.as_ref().unwrap().name_any();
+    assert!(condition_of(&plan, "Ready").message.ends_with(&format!("\nrevision {made} serves on")));
+    assert_eq!(plan.status.unwrap().latest_revision, Some(made));
 }
 
 #[test]
