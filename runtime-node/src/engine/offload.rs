@@ -246,8 +246,16 @@ impl Pool {
         let mut queues = self.lock();
         let put = queues.of(lane).push(who, job);
         drop(queues);
-        self.has_work.notify_all();
+        self.tell(lane);
         put.map_err(|_job| Crowded)
+    }
+
+    /// There is work, for those who do such.
+    fn tell(&self, lane: Lane) {
+        match lane {
+            Lane::Parts => self.has_work.notify_one(),
+            Lane::Whole => self.has_work.notify_all(),
+        }
     }
 
     fn remove_unwanted(&self, who: &WorkerId, lane: Lane) {
@@ -272,7 +280,7 @@ impl Pool {
             queues = self.lock();
             if let Some(job) = job {
                 queues.of(lane).put_back(who, job);
-                self.has_work.notify_all();
+                self.tell(lane);
             }
         }
     }
