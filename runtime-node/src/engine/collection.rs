@@ -85,7 +85,7 @@ impl Isolate {
             return None;
         }
         let before = self.memory_bytes();
-        self.look(|scope, _| collect(scope, &self.state.collections.budget).then_some(()))?;
+        self.look(|scope, _| within(&self.state.collections.budget, || press(scope)).then_some(()))?;
         Some(before.saturating_sub(self.memory_bytes()))
     }
 }
@@ -97,10 +97,10 @@ pub(super) fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Opti
     let state = State::of(scope);
     let (buffers, collections) = (&state.buffers, &state.collections);
     if length <= buffers.limit() {
-        if !buffers.has_room(length) {
-            collect(scope, &collections.budget);
+        if !buffers.has_room(length.max(1)) {
+            within(&collections.budget, || press(scope));
         } else if collections.are_due(buffers.used() + length)
-            && (!is_small(scope) || collect(scope, &collections.budget))
+            && (!is_small(scope) || within(&collections.budget, || buffers.have_collected(scope)))
         {
             collections.kept.set(buffers.used());
         }
@@ -112,8 +112,15 @@ fn is_small(isolate: &mut v8::Isolate) -> bool {
     isolate.get_heap_statistics().used_heap_size() <= LARGEST_HEAP
 }
 
-/// Whether the budget allowed it.
-fn collect(isolate: &mut v8::Isolate, budget: &Cell<CollectionBudget>) -> bool {
+/// A collection of all that there is, and of what V8 keeps to be faster.
+fn press(isolate: &mut v8::Isolate) {
+    // `low_memory_notification` would collect again and again until nothing more is found.
+    isolate.memory_pressure_notification(v8::MemoryPressureLevel::Critical);
+    isolate.memory_pressure_notification(v8::MemoryPressureLevel::None);
+}
+
+/// Collects if the budget allows it, and says whether it did.
+fn within(budget: &Cell<CollectionBudget>, collect: impl FnOnce()) -> bool {
     let mut left = budget.get();
     let began = Instant::now();
     if !left.allows(began) {
@@ -122,9 +129,7 @@ fn collect(isolate: &mut v8::Isolate, budget: &Cell<CollectionBudget>) -> bool {
     // A thread that has to wait for its processor is not to pay for that.
     let clock = CpuClock::of_this_thread();
     let before = clock.now();
-    // `low_memory_notification` would collect again and again until nothing more is found.
-    isolate.memory_pressure_notification(v8::MemoryPressureLevel::Critical);
-    isolate.memory_pressure_notification(v8::MemoryPressureLevel::None);
+    collect();
     left.spend(began, clock.now().saturating_sub(before));
     budget.set(left);
     true

@@ -61,11 +61,18 @@ pub(super) struct BufferBudget {
     used: AtomicUsize,
     /// The latest allocation was refused.
     refused: AtomicBool,
+    /// The next one will be, whatever it is.
+    refuses: AtomicBool,
 }
 
 impl BufferBudget {
     pub(super) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicUsize::new(0), refused: AtomicBool::new(false) })
+        Arc::new(Self {
+            limit,
+            used: AtomicUsize::new(0),
+            refused: AtomicBool::new(false),
+            refuses: AtomicBool::new(false),
+        })
     }
 
     /// As V8 wants it.
@@ -114,6 +121,15 @@ impl BufferBudget {
         has_room
     }
 
+    /// Has V8 collect, as it does where there is no memory for an array buffer. It keeps what makes code fast, which it would
+    /// drop under pressure: so this is for what goes on.
+    ///
+    /// It asks for a byte, which is refused, and for which there must be room when it asks again.
+    pub(super) fn have_collected(&self, isolate: &mut v8::Isolate) {
+        self.refuses.store(true, Ordering::Relaxed);
+        drop(v8::ArrayBuffer::new_backing_store(isolate, 1));
+    }
+
     /// The most that there may be.
     pub(super) fn limit(&self) -> usize {
         self.limit
@@ -127,6 +143,15 @@ impl BufferBudget {
     /// Whether the latest allocation was refused: what then fails, fails for want of memory.
     pub(super) fn is_exhausted(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// What V8 hears that asks for so many bytes.
+    fn grants(&self, len: usize) -> bool {
+        if self.refuses.load(Ordering::Relaxed) {
+            self.refuses.store(false, Ordering::Relaxed);
+            return false;
+        }
+        self.reserve(len)
     }
 
     fn reserve(&self, len: usize) -> bool {
@@ -222,7 +247,7 @@ impl AsMut<[u8]> for Counted {
 }
 
 unsafe extern "C" fn allocate(budget: &BufferBudget, len: usize) -> *mut c_void {
-    if !budget.reserve(len) {
+    if !budget.grants(len) {
         return std::ptr::null_mut();
     }
     // SAFETY: asks for at least one byte; a null answer is passed on, which is how V8 is told.
@@ -234,7 +259,7 @@ unsafe extern "C" fn allocate(budget: &BufferBudget, len: usize) -> *mut c_void 
 }
 
 unsafe extern "C" fn allocate_uninitialized(budget: &BufferBudget, len: usize) -> *mut c_void {
-    if !budget.reserve(len) {
+    if !budget.grants(len) {
         return std::ptr::null_mut();
     }
     // SAFETY: as above.
