@@ -83,6 +83,7 @@ async fn an_operator_that_was_gone_is_told_the_latest_state_when_it_is_back(name
     stand.client().get(&late).await.unwrap_err();
     stand.catalog.stop();
     stand.ask_until_it_answers(&early).await;
+    await_condition("its loop to be over", || stand.metric("tenon_worker_crash_loops", &[]) == 0).await;
     stand.ask_until_it_loops(&late).await;
     stand.catalog.restart();
     let looping = |report: &WorkerReport| (report.worker.clone(), matches!(report.state, Some(State::CrashLoop(_))));
