@@ -7,7 +7,8 @@
 //! ```
 //!
 //! On a thread of its own: a shard sends a message and goes on. What is to be told and when is decided by [`ledger`].
-//! Nothing is connected before there is anything to tell, and an operator that is gone is told when it is back.
+//! An operator that is gone is told when it is back. Each report has a connection to itself, as there is seldom one: what
+//! would be kept for the next may by then lead to a process that is no more, which nobody tells.
 
 mod ledger;
 
@@ -21,7 +22,7 @@ use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tokio::sync::mpsc;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Endpoint;
 use tonic::{Code, Status};
 
 use ledger::{Failing, Ledger};
@@ -64,10 +65,7 @@ impl Reporter {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let catalog = catalog.connect_timeout(CONNECT);
         vital::spawn("reports".to_owned(), move || {
-            runtime.block_on(async {
-                let client = CatalogClient::new(catalog.connect_lazy());
-                report(&node, client, words_rx, &loops).await;
-            });
+            runtime.block_on(report(&node, &catalog, words_rx, &loops));
         })?;
         Ok(Self { words_tx })
     }
@@ -108,7 +106,7 @@ impl Reports {
 /// Runs until nobody can say anything any more.
 async fn report(
     node: &str,
-    mut client: CatalogClient<Channel>,
+    catalog: &Endpoint,
     mut words_rx: mpsc::UnboundedReceiver<(ShardId, Word)>,
     loops: &IntGauge,
 ) {
@@ -137,7 +135,7 @@ async fn report(
                     continue;
                 }
                 let request = ReportRequest { node: node.to_owned(), workers: std::mem::take(&mut batch.workers) };
-                interval = match send(&mut client, request).await {
+                interval = match send(catalog, request).await {
                     Ok(()) => {
                         ledger.delivered(&batch, Instant::now());
                         INTERVAL
@@ -153,7 +151,9 @@ async fn report(
     }
 }
 
-async fn send(client: &mut CatalogClient<Channel>, request: ReportRequest) -> Result<(), Status> {
+async fn send(catalog: &Endpoint, request: ReportRequest) -> Result<(), Status> {
+    // It connects with the first call.
+    let mut client = CatalogClient::new(catalog.connect_lazy());
     match tokio::time::timeout(ATTEMPT, client.report(request)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(status)) if status.code() == Code::InvalidArgument => {
