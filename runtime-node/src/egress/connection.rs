@@ -108,23 +108,25 @@ impl Origin {
     }
 
     async fn http1_for_upgrade(&self, stream: impl Duplex + Send, open: &IntGauge) -> Result<Sender, EgressError> {
-        let mut builder = http1::Builder::new();
-        builder.max_buf_size(HEAD.max(WINDOW)).max_header_size(HEAD).max_headers(FIELDS);
-        let greeting = builder.handshake(TokioIo::new(stream));
-        let (sender, connection) =
-            self.in_time(Stage::Exchange, greeting).await?.map_err(|error| self.exchange_failed(&error))?;
+        let (sender, connection) = self.begin_http1(stream).await?;
         drive(connection.with_upgrades(), open);
         Ok(Sender::Http1(sender))
     }
 
     async fn http1(&self, stream: impl Duplex, open: &IntGauge) -> Result<Sender, EgressError> {
+        let (sender, connection) = self.begin_http1(stream).await?;
+        drive(connection, open);
+        Ok(Sender::Http1(sender))
+    }
+
+    async fn begin_http1<S: Duplex>(
+        &self,
+        stream: S,
+    ) -> Result<(http1::SendRequest<Sending>, http1::Connection<TokioIo<S>, Sending>), EgressError> {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD.max(WINDOW)).max_header_size(HEAD).max_headers(FIELDS);
         let greeting = builder.handshake(TokioIo::new(stream));
-        let (sender, connection) =
-            self.in_time(Stage::Exchange, greeting).await?.map_err(|error| self.exchange_failed(&error))?;
-        drive(connection, open);
-        Ok(Sender::Http1(sender))
+        self.in_time(Stage::Exchange, greeting).await?.map_err(|error| self.exchange_failed(&error))
     }
 
     async fn http2(&self, stream: impl Duplex, open: &IntGauge) -> Result<Sender, EgressError> {
