@@ -121,7 +121,9 @@
 
     // The names in a value of Content-Disposition: {name, filename}, null for what is not there.
     function disposition(value) {
-      const PARAMETER = /[ \t]*;[ \t]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^ \t;"]+))/y;
+      // A backslash before a quote escapes it (RFC 7578), unless that quote is the last: browsers write backslashes as they are.
+      const PARAMETER =
+        /[ \t]*;[ \t]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[ \t]*=[ \t]*(?:"((?:[^"]|(?<=\\)"(?![ \t]*(?:;|$)))*)"|([^ \t;"]+))/y;
       let name = null;
       let filename = null;
       PARAMETER.lastIndex = "form-data".length;
@@ -130,7 +132,6 @@
         if (given === undefined) {
           given = "";
           const inner = found[2];
-          // A backslash is one, unless it is before a quote.
           for (let i = 0; i < inner.length; i++) if (inner[i] !== "\\" || inner[i + 1] !== '"') given += inner[i];
         }
         const which = StringPrototypeToLowerCase(found[1]);

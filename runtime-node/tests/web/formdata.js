@@ -126,6 +126,8 @@ check("multipart bodies of others are understood", async () => {
     ["n", "", "text/plain", 1]);
   equal(await one('content-disposition: form-data; name="a%22%0D%0A%41"'), ["a\"\r\n%41", "v"]);
   equal(await one('content-disposition: form-data; name="a\\"b\\c"'), ["a\"b\\c", "v"]);
+  equal(await one('content-disposition: form-data; name="a\\"; filename="b\\"'), ["a\\", "b\\", "text/plain", 1]);
+  equal(await one('content-disposition: form-data; name="a\\""'), ["a\"", "v"]);
   equal(await one('content-disposition: form-data; name="n"; filename="ä.txt"; filename*=UTF-8\'\'x'),
     ["n", "ä.txt", "text/plain", 1]);
   equal(await one('content-disposition: form-data; name="n"', ""), ["n", ""]);
