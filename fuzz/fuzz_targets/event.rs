@@ -4,8 +4,9 @@
 
 use arbitrary::Arbitrary;
 use bytes::Bytes;
+use http::HeaderValue;
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{Body, FetchRequest, Origin, ResponseBody};
+use tenon_runtime_node::engine::{Body, FetchRequest, Origin};
 use url::Url;
 
 #[derive(Arbitrary, Debug)]
@@ -19,6 +20,9 @@ struct Input<'a> {
 tenon_fuzz::in_an_isolate!("../workers/event.js", |host, input: Input<'_>| {
     // Routers send what is one.
     let Ok(url) = Url::parse(input.url) else { return };
+    if input.headers.iter().any(|(_, value)| HeaderValue::from_bytes(value).is_err()) {
+        return;
+    }
     let header =
         |(name, value): (&str, &[u8])| Header { name: name.to_ascii_lowercase(), value: Bytes::copy_from_slice(value) };
     let answer = host.deliver(FetchRequest {
@@ -29,11 +33,5 @@ tenon_fuzz::in_an_isolate!("../workers/event.js", |host, input: Input<'_>| {
         body: Body::Full(Bytes::copy_from_slice(input.body)),
         origin: Origin::default(),
     });
-    let Some(answer) = answer else { return };
-    let ResponseBody::Full(body) = answer.body else { panic!("what was whole comes back whole") };
-    assert_eq!(bytes(body), input.body);
+    assert!(answer.is_none_or(|body| body == input.body));
 });
-
-fn bytes(mut body: impl bytes::Buf) -> Bytes {
-    body.copy_to_bytes(body.remaining())
-}

@@ -1,7 +1,7 @@
 //! A Worker in a real isolate, which gets one request after another.
 //!
 //! The Workers are in `fuzz/workers`. Each takes bytes and does with them what a tenant could; it answers 200 when what it
-//! knows of them held, and otherwise with what did not. Limits may strike, and then another isolate takes the place of the
+//! knows of them held (101 where it has become a WebSocket), and otherwise with what did not. Limits may strike, and then another isolate takes the place of the
 //! one that is condemned.
 
 use std::collections::BTreeMap;
@@ -85,11 +85,11 @@ impl Host {
         });
     }
 
-    /// Has the Worker answer a request.
+    /// Has the Worker answer a request, and gives all of the answer's body, unless a limit struck or it was no request.
     ///
     /// # Panics
     /// As [`Host::look_at`].
-    pub fn deliver(&mut self, request: FetchRequest) -> Option<FetchResponse> {
+    pub fn deliver(&mut self, request: FetchRequest) -> Option<Bytes> {
         let Self { runtime, tasks, engine, revision, isolate } = self;
         let answer = tasks.block_on(runtime, async {
             if isolate.as_ref().is_none_or(|isolate| isolate.condemned().is_some() || isolate.is_retired()) {
@@ -97,19 +97,18 @@ impl Host {
                 *isolate = Some(started.expect("the Worker starts"));
             }
             let isolate = isolate.as_ref().expect("it has just been started");
-            let answer = isolate.fetch(request).await;
+            let answer = match isolate.fetch(request).await {
+                Ok(FetchResponse { status, body, .. }) => body.collect().await.map(|body| (status, body)),
+                Err(failure) => Err(failure),
+            };
             isolate.idle().await;
-            match answer {
-                Ok(response) if response.status == 200 => Ok(response),
-                Ok(response) => Err(Ok(response.body.collect().await)),
-                Err(failure) => Err(Err(failure)),
-            }
+            answer
         });
         match answer {
-            Ok(response) => Some(response),
-            Err(Err(Failure { code, .. })) if EXPECTED.contains(&code) => None,
-            Err(Err(failure)) => panic!("{failure}"),
-            Err(Ok(said)) => panic!("{}", String::from_utf8_lossy(&said.unwrap_or_default())),
+            Ok((200 | 101, body)) => Some(body),
+            Ok((_, said)) => panic!("{}", String::from_utf8_lossy(&said)),
+            Err(Failure { code, .. }) if EXPECTED.contains(&code) => None,
+            Err(failure) => panic!("{failure}"),
         }
     }
 }

@@ -12,9 +12,10 @@
 //!
 //! | whose bytes | where they are read | targets |
 //! | --- | --- | --- |
-//! | a client's | the router's head of a request; the node's events | `request`, `event` |
+//! | a client's | the router's head of a request; the node's events and WebSockets | `request`, `event`, `socket` |
 //! | another process's | messages, revisions, the catalog, names, failures | `frame`, `revision`, `table`, `names` |
-//! | an origin's | content codings, redirects, what is cached, a proxy's answers | `codings`, `redirect`, `cache`, `proxy` |
+//! | an origin's | content codings, redirects, what is cached, streams of events | `codings`, `redirect`, `cache`, `events` |
+//! | a proxy's | its answers | `proxy` |
 //! | an author's | objects, schedules, modules, source maps | `worker`, `schedule`, `compile`, `maps` |
 //! | a running Worker's | the Web's interfaces, in a real isolate ([`Host`]) | `url`, `codecs`, `bodies`, `keys`, `wasm` |
 //! | a disk's | bytecode | `bytecode` |

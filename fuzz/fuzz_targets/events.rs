@@ -1,0 +1,5 @@
+//! A stream of events from an origin (`workers/events.js`).
+
+#![no_main]
+
+tenon_fuzz::in_an_isolate!("../workers/events.js", |host, data: &[u8]| host.look_at(data));

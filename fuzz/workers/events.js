@@ -1,0 +1,43 @@
+// A stream of events is read as the standard has it, line by line.
+
+import { looker, same } from "./check.js";
+
+// HTML, section 9.2.6, of a stream that is there as a whole.
+function read(text) {
+  const events = [];
+  let [data, type, id] = ["", "", ""];
+  // What has no end of a line, or no blank one after it, does not count.
+  for (const line of text.split(/\r\n|\r|\n/).slice(0, -1)) {
+    if (line === "") {
+      if (data !== "") events.push([type || "message", data.slice(0, -1), id]);
+      data = type = "";
+      continue;
+    }
+    const [, name, value = ""] = /^([^:]*)(?:: ?([^]*))?$/.exec(line);
+    if (name === "data") data += `${value}\n`;
+    else if (name === "event") type = value;
+    else if (name === "id" && !value.includes("\0")) id = value;
+  }
+  return events;
+}
+
+const heard = (url, types) => new Promise((resolve) => {
+  const events = [];
+  const source = new EventSource(url);
+  for (const name of types) {
+    source.addEventListener(name, ({ type, data, lastEventId }) => events.push([type, data, lastEventId]));
+  }
+  source.onerror = () => {
+    source.close();
+    resolve(events);
+  };
+});
+
+export default looker(async (reader) => {
+  const bytes = reader.rest.subarray(0, 4096);
+  // These are the source's own.
+  const expected = read(new TextDecoder().decode(bytes)).filter(([type]) => type !== "open" && type !== "error");
+  const types = new Set(["message", ...expected.map(([type]) => type)]);
+  const url = `data:text/event-stream;base64,${btoa(String.fromCharCode(...bytes))}`;
+  same(JSON.stringify(await heard(url, types)), JSON.stringify(expected), "events");
+});
