@@ -3,8 +3,9 @@
 //! Each script is a function expression, called once with the shared object `internal`; the object travels in the
 //! snapshot as the context's only data. Of the files that `order.txt` calls eager every function is compiled and its
 //! bytecode kept, so that a fresh isolate compiles nothing on the way of a request; of the others functions are compiled
-//! when they are first called, so that no isolate carries what its Worker never calls. Files that it calls late are not
-//! evaluated here at all: the library has their text, and `src/js/node.js` says when and for whom they run.
+//! when they are first called, so that no isolate carries what its Worker never calls. Of files that it calls late the snapshot
+//! has what they declare and nothing else, and of those that it calls modules nothing at all: the library has their text, and
+//! `src/js/later.js` and `src/js/node.js` say when and for whom they run.
 //!
 //! The source text stays outside of the snapshot, once for all isolates: it is written to `OUT_DIR`, and the snapshot
 //! refers to it by its place in the table `SOURCES`, which the generated `sources.rs` defines for the library. So do the
@@ -42,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect::<Result<Vec<_>, std::io::Error>>()?;
     let statics = sources.iter().map(|source| source.write(&out)).collect::<Result<Vec<_>, std::io::Error>>()?;
     let table = format!("static SOURCES: [v8::OneByteConst; {}] = [\n{}];\n", statics.len(), statics.concat());
-    let late = sources.iter().enumerate().filter(|(_, source)| source.when == When::Late);
+    let late = sources.iter().enumerate().filter(|(_, source)| source.when.is_later());
     let late = late.map(|(place, source)| (source.name.as_str(), place)).collect::<Vec<_>>();
     let table = format!("{table}static LATE: &[(&str, usize)] = &{late:?};\n");
     fs::write(out.join("sources.rs"), table)?;
@@ -50,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     v8::V8::set_flags_from_string(flags::FLAGS);
     v8::V8::initialize_platform(v8::new_default_platform(1, false).make_shared());
     v8::V8::initialize();
-    let blob = snapshot(&sources)?;
+    let blob = snapshot(&sources, &Declared::by(&sources)?)?;
     fs::write(out.join("snapshot.bin"), &*blob)?;
     Ok(())
 }
@@ -69,19 +70,29 @@ enum When {
     Eager,
     /// When each is called.
     Called,
-    /// By and by, where a Worker has use for the file.
+    /// When something is wanted of what the file declares.
     Late,
+    /// When a Worker imports it, or another such file uses it.
+    Module,
+}
+
+impl When {
+    /// Whether the snapshot has no code of the file.
+    fn is_later(self) -> bool {
+        matches!(self, Self::Late | Self::Module)
+    }
 }
 
 impl Source {
     /// # Arguments
-    /// * `line` - of `order.txt`: the file's name, and `eager` or `late` behind it where that is so.
+    /// * `line` - of `order.txt`: the file's name, and `eager`, `late` or `module` behind it where that is so.
     ///
     /// Other characters than ASCII's are escaped, which in literals means the same and in comments nothing.
     fn read(directory: &Path, line: &str) -> std::io::Result<Self> {
         let (name, when) = match line.split_once(' ') {
             Some((name, "eager")) => (name, When::Eager),
             Some((name, "late")) => (name, When::Late),
+            Some((name, "module")) => (name, When::Module),
             _ => (line, When::Called),
         };
         let text = fs::read_to_string(directory.join(name))?;
@@ -98,8 +109,9 @@ impl Source {
 
     /// What it takes of the primordials, in `const { …, … } = internal.primordials;`.
     fn wanted(&self) -> impl Iterator<Item = &str> {
-        let taken = self.text.as_str().split_once("} = internal.primordials;").filter(|_| self.when == When::Late);
-        let names = taken.and_then(|(before, _)| before.rsplit_once("const {")).map_or("", |(_, names)| names);
+        let taken = self.text.as_str().split_once("internal.primordials;").filter(|_| self.when.is_later());
+        let names = taken.and_then(|(before, _)| before.trim_end().strip_suffix('=')?.trim_end().strip_suffix('}'));
+        let names = names.and_then(|before| before.rsplit_once("const {")).map_or("", |(_, names)| names);
         names.split(',').map(str::trim).filter(|name| !name.is_empty())
     }
 
@@ -121,7 +133,78 @@ fn stand_in(place: usize) -> v8::FunctionCallback {
     unsafe { std::mem::transmute::<*const u8, v8::FunctionCallback>(&raw const PLACES[place]) }
 }
 
-fn snapshot(sources: &[Source]) -> Result<v8::StartupData, Box<dyn Error>> {
+/// What files declare: pairs of names, as `src/js/later.js` has them.
+#[derive(Default)]
+struct Declared {
+    files: Vec<(String, String)>,
+    lazies: Vec<(String, String)>,
+}
+
+impl Declared {
+    /// Found out in an isolate that is then thrown away: a snapshot would keep every string of a file that was ever parsed.
+    fn by(sources: &[Source]) -> Result<Self, Box<dyn Error>> {
+        let mut isolate = v8::Isolate::new(v8::CreateParams::default());
+        v8::scope!(let scope, &mut isolate);
+        let context = v8::Context::new(scope, v8::ContextOptions::default());
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let internal = Self::default().internal(scope, context);
+        let now = sources.iter().filter(|source| source.when != When::Module);
+        now.into_iter().try_for_each(|source| evaluate(scope, internal, source))?;
+        let read =
+            |scope: &mut _, name| pairs(scope, internal, name).ok_or_else(|| format!("internal.{name} is no table"));
+        Ok(Self { files: read(scope, "files")?, lazies: read(scope, "lazies")? })
+    }
+
+    /// The object `internal`, before the first file has put something into it.
+    fn internal<'s>(
+        &self,
+        scope: &mut v8::PinScope<'s, '_>,
+        context: v8::Local<'s, v8::Context>,
+    ) -> v8::Local<'s, v8::Object> {
+        let internal = v8::Object::new(scope);
+        let set = |scope: &mut v8::PinScope<'s, '_>, name, value: v8::Local<'s, v8::Object>| {
+            let key = v8::String::new(scope, name).expect("a short string can be made");
+            internal.set(scope, key.into(), value.into());
+        };
+        let value = ops(scope);
+        set(scope, "ops", value);
+        // Functions of V8's own: what it carries along with promises (`engine::continuation`) is theirs to read and write.
+        let value = context.get_extras_binding_object(scope);
+        set(scope, "extras", value);
+        let value = table(scope, &self.files);
+        set(scope, "files", value);
+        let value = table(scope, &self.lazies);
+        set(scope, "lazies", value);
+        internal
+    }
+}
+
+/// The enumerable properties of an object of `internal`, all of them strings.
+fn pairs(
+    scope: &mut v8::PinScope<'_, '_>,
+    internal: v8::Local<'_, v8::Object>,
+    name: &str,
+) -> Option<Vec<(String, String)>> {
+    let key = v8::String::new(scope, name)?;
+    let table: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
+    let names = table.get_own_property_names(scope, v8::GetPropertyNamesArgs::default())?;
+    let pair = |i| {
+        let name = names.get_index(scope, i)?;
+        let value = table.get(scope, name)?;
+        Some((name.to_rust_string_lossy(scope), value.to_rust_string_lossy(scope)))
+    };
+    (0..names.length()).map(pair).collect()
+}
+
+fn table<'s>(scope: &mut v8::PinScope<'s, '_>, pairs: &[(String, String)]) -> v8::Local<'s, v8::Object> {
+    let string = |text: &str| v8::String::new(scope, text).expect("a short string can be made");
+    let names = pairs.iter().map(|(name, _)| string(name).into()).collect::<Vec<_>>();
+    let values = pairs.iter().map(|(_, value)| string(value).into()).collect::<Vec<_>>();
+    let nothing = v8::null(scope).into();
+    v8::Object::with_prototype_and_properties(scope, nothing, &names, &values)
+}
+
+fn snapshot(sources: &[Source], declared: &Declared) -> Result<v8::StartupData, Box<dyn Error>> {
     let texts =
         sources.iter().map(|source| v8::ExternalReference { pointer: ptr::from_ref(source.text).cast_mut().cast() });
     let functions = (0..OPS.len()).map(|place| v8::ExternalReference { function: stand_in(place) });
@@ -133,20 +216,11 @@ fn snapshot(sources: &[Source]) -> Result<v8::StartupData, Box<dyn Error>> {
         v8::scope!(let scope, &mut isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
         let scope = &mut v8::ContextScope::new(scope, context);
-        let internal = v8::Object::new(scope);
-        let key = v8::String::new(scope, "ops").expect("a short string can be made");
-        let ops = ops(scope);
-        internal.set(scope, key.into(), ops.into());
-        // Functions of V8's own: what it carries along with promises (`engine::continuation`) is theirs to read and write.
-        let key = v8::String::new(scope, "extras").expect("a short string can be made");
-        let extras = context.get_extras_binding_object(scope);
-        internal.set(scope, key.into(), extras.into());
-        let key = v8::String::new(scope, "wanted").expect("a short string can be made");
-        let wanted = wanted(scope, sources);
-        internal.set(scope, key.into(), wanted.into());
-        let now = sources.iter().filter(|source| source.when != When::Late);
+        let internal = declared.internal(scope, context);
+        let now = sources.iter().filter(|source| !source.when.is_later());
         let evaluated = now.into_iter().try_for_each(|source| evaluate(scope, internal, source));
-        define_lazies(scope, internal).expect("there is room for some properties");
+        let evaluated = evaluated.and_then(|()| keep_primordials(scope, internal, sources));
+        define_lazies(scope, declared).expect("there is room for some properties");
         forget(scope, internal);
         scope.add_context_data(context, internal);
         scope.add_context(context);
@@ -174,12 +248,27 @@ fn ops<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
     ops
 }
 
-/// The names of the primordials that files take which are not evaluated now.
-fn wanted<'s>(scope: &mut v8::PinScope<'s, '_>, sources: &[Source]) -> v8::Local<'s, v8::Array> {
-    let names = sources.iter().flat_map(Source::wanted).collect::<BTreeSet<_>>().into_iter();
-    let names = names.map(|name| v8::String::new(scope, name).expect("a short string can be made").into());
-    let names = names.collect::<Vec<_>>();
-    v8::Array::new_with_elements(scope, &names)
+/// Leaves, of the hundreds of primordials, those that files take which run later. Others stay where a file has taken them.
+fn keep_primordials(
+    scope: &mut v8::PinScope<'_, '_>,
+    internal: v8::Local<'_, v8::Object>,
+    sources: &[Source],
+) -> Result<(), String> {
+    let key = v8::String::new(scope, "primordials").expect("a short string can be made").into();
+    let all: v8::Local<'_, v8::Object> =
+        internal.get(scope, key).and_then(|all| all.try_into().ok()).ok_or("there are no primordials")?;
+    let names = sources.iter().flat_map(Source::wanted).collect::<BTreeSet<_>>();
+    let (mut keys, mut values) = (Vec::new(), Vec::new());
+    for name in names {
+        let key: v8::Local<'_, v8::Name> = v8::String::new(scope, name).expect("a short string can be made").into();
+        let value = all.get(scope, key.into()).filter(|value| !value.is_undefined());
+        keys.push(key);
+        values.push(value.ok_or_else(|| format!("there is no primordial {name}"))?);
+    }
+    let nothing = v8::null(scope).into();
+    let kept = v8::Object::with_prototype_and_properties(scope, nothing, &keys, &values);
+    internal.set(scope, key, kept.into());
+    Ok(())
 }
 
 /// Stands for the getter of what is made when it is wanted, and is never called.
@@ -194,27 +283,23 @@ fn lazy(
 
 /// Makes properties of the global object of what `internal.later` was told, which only their first reader finds out.
 /// They have no data: V8 would keep what that refers to once for the isolate and again for the context.
-fn define_lazies(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Option<()> {
-    let key = v8::String::new(scope, "lazies")?;
-    let lazies: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
-    let names = lazies.get_own_property_names(scope, v8::GetPropertyNamesArgs::default())?;
+fn define_lazies(scope: &mut v8::PinScope<'_, '_>, declared: &Declared) -> Option<()> {
     let global = scope.get_current_context().global(scope);
-    for i in 0..names.length() {
-        let name: v8::Local<'_, v8::Name> = names.get_index(scope, i)?.try_into().ok()?;
+    for (name, _) in &declared.lazies {
         let nothing = v8::undefined(scope).into();
         let [getting, setting] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
         // As in `bootstrap.js`: an interface's name begins with a capital, and is not enumerable.
-        let is_member = name.to_rust_string_lossy(scope).starts_with(|first: char| first.is_ascii_lowercase());
+        let is_member = name.starts_with(|first: char| first.is_ascii_lowercase());
+        let name = v8::String::new(scope, name)?.into();
         let attributes = if is_member { v8::PropertyAttribute::NONE } else { v8::PropertyAttribute::DONT_ENUM };
         global.set_lazy_data_property_with_data(scope, name, lazy, nothing, attributes, getting, setting)?;
     }
     Some(())
 }
 
-/// Takes from `internal` what only the evaluation of the files needs. Of the hundreds of primordials those stay that a
-/// file has taken for itself.
+/// Takes from `internal` what only the evaluation of the files needs.
 fn forget(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
-    for name in ["primordials", "globals", "later", "lazies", "extras", "wanted"] {
+    for name in ["files", "globals", "late", "lazies"] {
         let key = v8::String::new(scope, name).expect("a short string can be made");
         let gone = v8::undefined(scope).into();
         internal.set(scope, key.into(), gone);
@@ -238,6 +323,9 @@ fn evaluate(
         let script = v8::script_compiler::compile(scope, &mut text, options, NoCacheReason::NoReason)?;
         let function: v8::Local<'_, v8::Function> = script.run(scope)?.try_into().ok()?;
         let undefined = v8::undefined(scope).into();
+        let key = v8::String::new(scope, "late")?.into();
+        let late = if source.when == When::Late { v8::String::new(scope, name)?.into() } else { undefined };
+        internal.set(scope, key, late);
         function.call(scope, undefined, &[internal.into()]).map(drop)
     };
     if run(scope).is_some() {

@@ -10,9 +10,9 @@
     ArrayPrototypePush, ArrayPrototypeShift, ArrayPrototypeSplice, MathMin, TypeError, WeakRef, WeakRefPrototypeDeref,
   } = internal.primordials;
   const { enforced, expose, isObject, needs, sequence } = internal.webidl;
-  const { setTimeout } = globalThis;
+  const { setTimeout } = internal.timers;
 
-  internal.abort = internal.later(["AbortController", "AbortSignal"], () => {
+  internal.later("abort", ["AbortController", "AbortSignal"], () => {
     // What a timer can wait for: 24 days.
     const LONGEST = 2 ** 31 - 1;
     // Dependents that may be forgotten before somebody looks for them.

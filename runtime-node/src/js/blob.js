@@ -12,7 +12,7 @@
     internal.webidl;
   const { describe, ops } = internal;
 
-  internal.blobs = internal.later(["Blob", "File"], () => {
+  internal.later("blobs", ["Blob", "File"], () => {
     const CREATE = { __proto__: null };
     // What a stream gives at a time.
     const CHUNK = 64 * 1024;

@@ -30,6 +30,10 @@
 
   const initialisers = [];
 
+  // Until there are streams, nothing is one.
+  internal.isReadableStream = () => false;
+  internal.isWritableStream = () => false;
+
   // The body that a ReadableStream was made of, so that it can be had back.
   const origins = new WeakMap();
 

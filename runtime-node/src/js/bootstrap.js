@@ -7,15 +7,15 @@
 //
 //   internal.primordials   what the language itself offers, captured before a Worker can change it:
 //                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map, k)` is
-//                          `map.get(k)`; statics are `ObjectKeys`, `JSONStringify`, …
+//                          `map.get(k)`; statics are `ObjectKeys`, `JSONStringify`, …. In an isolate there are those
+//                          that late files want (see later.js)
 //   internal.ops           native functions. None can be called while the snapshot is made.
 //   internal.globals(obj)  defines every own property of `obj` on the global object as the platform does: all are
 //                          writable and configurable, and enumerable are those that are no interfaces.
-//   internal.later(names, make)
+//   internal.later(key, names, make)
 //                          what few Workers use: `make()` gives an object that has, among others, these names of the
-//                          global object, when the first of them is wanted; returns what gives that object to others.
-//                          It may be made after a Worker's code has run, so it keeps to the rules below, and has taken
-//                          its primordials before.
+//                          global object, when the first of them is wanted; `internal[key]()` gives that object to others.
+//                          It may be made after a Worker's code has run, so it keeps to the rules below.
 //   internal.describe(title, is, constructor, names)
 //                          has `console` show these attributes of what `is` says is of the class
 //   internal.inspect(v)    how `console` shows a value

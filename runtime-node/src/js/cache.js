@@ -10,7 +10,7 @@
   const { ops } = internal;
   const bodies = internal.body;
 
-  internal.caches = internal.later(["Cache", "CacheStorage", "caches"], () => {
+  internal.later("caches", ["Cache", "CacheStorage", "caches"], () => {
     const CREATE = { __proto__: null };
     const HTTP = /^https?:/;
     const VARIES = /(?:^|,)[\t ]*\*[\t ]*(?:,|$)/;

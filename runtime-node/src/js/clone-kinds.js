@@ -21,7 +21,7 @@
   // And transferred: each (object) → null, or a function that moves it, and gives what it has become.
   internal.movers = { __proto__: null, length: 0 };
 
-  internal.cloneKinds = internal.later([], () => {
+  internal.later("cloneKinds", [], () => {
     // As in ops/clone.rs.
     const PLAIN = 0, FUNCTION = 2, PROXY = 3;
     // A prototype chain is followed this far.

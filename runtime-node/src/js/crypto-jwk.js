@@ -7,7 +7,7 @@
   } = internal.primordials;
   const { DOMString, isObject } = internal.webidl;
 
-  internal.cryptoJwk = internal.later([], () => {
+  internal.later("cryptoJwk", [], () => {
     const { dataError, usageBit, usageList } = internal.cryptoKeys();
 
     // In the order in which Web IDL reads them.

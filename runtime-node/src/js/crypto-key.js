@@ -13,7 +13,7 @@
   } = internal.primordials;
   const { bufferSource, enumeration, expose, isObject } = internal.webidl;
 
-  internal.cryptoKeys = internal.later(["CryptoKey"], () => {
+  internal.later("cryptoKeys", ["CryptoKey"], () => {
     const { ops } = internal;
     const CREATE = { __proto__: null };
 

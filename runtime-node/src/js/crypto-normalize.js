@@ -7,7 +7,7 @@
     internal.primordials;
   const { DOMString, enforced, isObject } = internal.webidl;
 
-  internal.cryptoAlgorithms = internal.later([], () => {
+  internal.later("cryptoAlgorithms", [], () => {
     const { copyOf, isBufferSource, isCryptoKey, notSupported } = internal.cryptoKeys();
 
     // ---- What members are: converted when they are read, finished when all have been.

@@ -6,7 +6,7 @@
 (function (internal) {
   "use strict";
 
-  internal.cryptoPairs = internal.later([], () => {
+  internal.later("cryptoPairs", [], () => {
     const { ops } = internal;
     const {
       algorithmOf, dataError, expectType, extractableOf, handleOf, invalidAccess, newKey, notSupported, only, taken, typeOf,

@@ -7,7 +7,7 @@
 
   const { TypeError } = internal.primordials;
 
-  internal.cryptoSecrets = internal.later([], () => {
+  internal.later("cryptoSecrets", [], () => {
     const { ops } = internal;
     const {
       algorithmOf, dataError, error, extractableOf, handleOf, newKey, notSupported, only, operationError, usage, usageList,

@@ -9,7 +9,7 @@
   const { TypeError, TypedArrayPrototypeGetByteLength, Uint8Array } = internal.primordials;
   const { bufferSource, enumeration, expose, needs, unsigned } = internal.webidl;
 
-  internal.subtleCrypto = internal.later(["SubtleCrypto"], () => {
+  internal.later("subtleCrypto", ["SubtleCrypto"], () => {
     const { ops } = internal;
     const {
       algorithmOf, bytesOf, extractableOf, invalidAccess, isBufferSource, isCryptoKey, notSupported, taken, toUsages,

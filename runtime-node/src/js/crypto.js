@@ -8,7 +8,7 @@
   } = internal.primordials;
   const { expose, needs } = internal.webidl;
 
-  internal.sameBytes = internal.later([], () => {
+  internal.later("sameBytes", [], () => {
     // What native code, which cannot be terminated, goes through at a time.
     const STEP = 2 ** 18;
 
@@ -27,7 +27,7 @@
     return { __proto__: null, same };
   });
 
-  internal.crypto = internal.later(["Crypto", "crypto"], () => {
+  internal.later("crypto", ["Crypto", "crypto"], () => {
     const MAX_BYTES = 65_536;
     const CREATE = { __proto__: null };
 

@@ -12,7 +12,7 @@
   // Until the first is made there is none.
   internal.domExceptionParts = () => null;
 
-  internal.exceptions = internal.later(["DOMException", "QuotaExceededError"], () => {
+  internal.later("exceptions", ["DOMException", "QuotaExceededError"], () => {
     // Names with a legacy code, in the order of their codes from 1; null where a code has no name any more.
     const NAMES = [
       "IndexSizeError", null, "HierarchyRequestError", "WrongDocumentError", "InvalidCharacterError", null,

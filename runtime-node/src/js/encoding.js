@@ -18,7 +18,7 @@
   // For bodies: UTF-8 without its byte order mark, mistakes replaced.
   internal.decodeUtf8 = (bytes) => internal.ops.decode(bytes, "utf-8", false, false);
 
-  internal.encoding = internal.later(["TextDecoder", "TextEncoder"], () => {
+  internal.later("encoding", ["TextDecoder", "TextEncoder"], () => {
     class TextEncoder {
       // There is nothing to keep; the field is the brand.
       #brand = true;

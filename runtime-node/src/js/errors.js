@@ -34,7 +34,7 @@
   attribute("rejectionhandled");
   attribute("unhandledrejection");
 
-  internal.errors = internal.later(["ErrorEvent", "PromiseRejectionEvent", "reportError"], () => {
+  internal.later("errors", ["ErrorEvent", "PromiseRejectionEvent", "reportError"], () => {
     const { Event, cancel, deliverToScope, installOnScope } = internal.events();
     let detailsOf; // (event) → what a handler of errors is called with; null for what is no ErrorEvent
 

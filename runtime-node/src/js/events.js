@@ -13,7 +13,7 @@
   // How many listen for such events on the global scope. Until there are events, nobody does.
   internal.scopeListeners = () => 0;
 
-  internal.events = internal.later([
+  internal.later("events", [
     "CustomEvent", "Event", "EventTarget", "addEventListener", "dispatchEvent", "removeEventListener",
   ], () => {
     const NONE = 0, AT_TARGET = 2;

@@ -10,10 +10,10 @@
     StringPrototypeIndexOf, StringPrototypeSlice, TypedArrayPrototypeGetByteLength,
   } = internal.primordials;
   const { USVString, dictionary, expose, isObject, needs } = internal.webidl;
-  const { clearTimeout, setTimeout } = globalThis;
+  const { clearTimeout, setTimeout } = internal.timers;
   const bodies = internal.body;
 
-  internal.later(["EventSource"], () => {
+  internal.later("eventSources", ["EventSource"], () => {
     const { Event, EventTarget, deliver, eventHandler } = internal.events();
     const { abort, newSignal } = internal.abort();
     const { MessageEvent } = internal.messageEvents();

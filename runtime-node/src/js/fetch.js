@@ -16,7 +16,7 @@
 
   const DATA = /^data:/;
 
-  internal.fetch = internal.later(["fetch"], () => {
+  internal.later("fetch", ["fetch"], () => {
     // What became of it is its message; at which stage, and what to do, is its cause's.
     function failed(stage, message, cause = undefined) {
       if (cause === undefined) {

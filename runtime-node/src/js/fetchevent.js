@@ -5,7 +5,7 @@
   const { PromiseResolve, TypeError } = internal.primordials;
   const { dictionary, expose, needs } = internal.webidl;
 
-  internal.fetchEvents = internal.later(["ExtendableEvent", "FetchEvent"], () => {
+  internal.later("fetchEvents", ["ExtendableEvent", "FetchEvent"], () => {
     const { Event, deliverToScope, stopNow } = internal.events();
     let arm; // (event, waitUntil): what `waitUntil` does for this event
     let answer; // (event) → what was given to respondWith; undefined if nothing was

@@ -5,7 +5,7 @@
   const { ArrayPrototypePush, ArrayPrototypeSplice, StringPrototypeSlice, TypeError } = internal.primordials;
   const { USVString, expose, isObject, iterable, needs } = internal.webidl;
 
-  internal.forms = internal.later(["FormData"], () => {
+  internal.later("forms", ["FormData"], () => {
     const { bytesOf, isBlob, isFile, modifiedOf, nameOf, newFile, typeOf } = internal.blobs();
 
     // A value as an entry has it: of a Blob that is no File, a File.

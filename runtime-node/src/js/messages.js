@@ -11,7 +11,7 @@
   const { DOMString, USVString, dictionary, expose, isObject, needs, sequence } = internal.webidl;
   const { ops } = internal;
 
-  internal.messageEvents = internal.later(["MessageEvent"], () => {
+  internal.later("messageEvents", ["MessageEvent"], () => {
     const { Event, init, isBusy } = internal.events();
     let isMessageEvent;
     let newMessage; // (data, ports, origin, lastEventId): an event `message`
@@ -86,7 +86,7 @@
     return { MessageEvent, newMessage };
   });
 
-  internal.messages = internal.later(["MessageChannel", "MessagePort"], () => {
+  internal.later("messages", ["MessageChannel", "MessagePort"], () => {
     const { Event, EventTarget, deliver, eventHandler } = internal.events();
     const { newMessage } = internal.messageEvents();
     const CREATE = { __proto__: null };

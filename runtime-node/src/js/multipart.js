@@ -18,7 +18,7 @@
   } = internal.primordials;
   const { ops } = internal;
 
-  internal.multipart = internal.later([], () => {
+  internal.later("multipart", [], () => {
     // What native code, which cannot be terminated, goes through at a time.
     const STEP = 64 * 1024;
     // What a body may have: more parts than a form has fields, and for each more than its names need.

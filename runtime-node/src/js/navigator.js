@@ -53,7 +53,7 @@
 
   // `scheduler.wait(milliseconds, { signal })`: a promise that a timer resolves.
   const { clearTimeout, setTimeout } = globalThis;
-  internal.later(["Scheduler", "scheduler"], () => {
+  internal.later("scheduling", ["Scheduler", "scheduler"], () => {
     class Scheduler {
       #brand = true;
 

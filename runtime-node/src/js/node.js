@@ -1,15 +1,14 @@
 // Modules that a Worker need not bring along: those of Node.js, for Workers with the compatibility flag `nodejs_compat`, and
 // `cloudflare:workers`.
 //
-// Of their files, `node-*.js` and `workers.js`, which `order.txt` calls late, the snapshot has nothing: they are compiled and
-// run in the isolate of a Worker that has use for them. What the language and the platform offered before the Worker could
-// change it is kept for them here, as much as they say they want (`build.rs` reads it there).
+// Of their files, `node-*.js` and `workers.js`, which `order.txt` calls modules, the snapshot has nothing: they are compiled
+// and run in the isolate of a Worker that has use for them. What the language and the platform offered before the Worker could
+// change it is kept for them, as for late files (see later.js).
 //
 //   hooks.builtin(name)   [name, value, …] of what a module exports
 //
 // They are given the object `internal` with, in addition,
 //
-//   internal.primordials  as when the snapshot is made
 //   internal.platform     of the global object's properties those that they want as they were
 //   internal.define(name, make), internal.use(name)
 //                         what `make()` gives, made when it is first wanted: a module as `require` gives it, whose
@@ -24,13 +23,8 @@
   const {
     ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, StringPrototypeSlice, StringPrototypeStartsWith,
   } = internal.primordials;
-  const { extras, hooks, ops } = internal;
+  const { hooks, ops } = internal;
 
-  const primordials = { __proto__: null };
-  for (const name of internal.wanted) {
-    if (!(name in internal.primordials)) throw new Error(`there is no primordial ${name}`);
-    primordials[name] = internal.primordials[name];
-  }
   const {
     URL, URLSearchParams, atob, btoa, clearInterval, clearTimeout, queueMicrotask, setInterval, setTimeout,
   } = globalThis;
@@ -65,18 +59,7 @@
     zlib: "zlib",
   };
 
-  const makers = { __proto__: null };
-  const made = { __proto__: null };
-  const define = (name, make) => {
-    makers[name] = make;
-  };
-  const use = (name) => {
-    if (made[name] === undefined) {
-      if (makers[name] === undefined) ops.lateScript(FILES[name] ?? `node-${name}.js`)(scope);
-      made[name] = makers[name]();
-    }
-    return made[name];
-  };
+  const { define, use } = internal.registry((name) => ops.lateScript(FILES[name] ?? `node-${name}.js`)(scope));
   const find = (specifier) => {
     const SCHEME = "node:";
     const name = StringPrototypeStartsWith(specifier, SCHEME) ? StringPrototypeSlice(specifier, SCHEME.length) : specifier;
@@ -85,7 +68,7 @@
   };
   const scope = {
     __proto__: internal,
-    define, extras, find, platform, primordials, use,
+    define, find, platform, use,
     get node() {
       return use("shared");
     },

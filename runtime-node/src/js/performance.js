@@ -6,7 +6,7 @@
   const { ArrayPrototypePush, ArrayPrototypeSort, DateNow, TypeError } = internal.primordials;
   const { DOMString, dictionary, expose, finite, isObject, needs } = internal.webidl;
 
-  internal.performance = internal.later([
+  internal.later("performance", [
     "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure", "performance",
   ], () => {
     // What the timeline holds; what comes then is given to who made it, and to nobody else.

@@ -5,7 +5,7 @@
   const { PromisePrototypeThen, PromiseResolve, PromiseWithResolvers, TypeError } = internal.primordials;
   const { dictionary, expose, isObject, needs, DOMString } = internal.webidl;
 
-  internal.scheduled = internal.later(["ScheduledController", "ScheduledEvent"], () => {
+  internal.later("scheduled", ["ScheduledController", "ScheduledEvent"], () => {
     const { ExtendableEvent, arm } = internal.fetchEvents();
     const { deliverToScope, scopeListeners } = internal.events();
     const KEY = { __proto__: null };

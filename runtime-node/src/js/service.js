@@ -9,7 +9,7 @@
   const { isObject, needs } = internal.webidl;
 
   // Not a name that scripts can ask for: its instances come with `env` alone.
-  internal.service = internal.later([], () => {
+  internal.later("service", [], () => {
     const KEY = { __proto__: null };
     let isFetcher;
 

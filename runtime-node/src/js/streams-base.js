@@ -32,7 +32,7 @@
   } = internal.primordials;
   const { dictionary, isObject } = internal.webidl;
 
-  internal.streamsBase = internal.later([], () => {
+  internal.later("streamsBase", [], () => {
     // ---- Promises
 
     // What an algorithm of ours returns that will say by itself when it is done.
@@ -237,7 +237,7 @@
     };
   });
 
-  internal.streamsStrategies = internal.later(["ByteLengthQueuingStrategy", "CountQueuingStrategy"], () => {
+  internal.later("streamsStrategies", ["ByteLengthQueuingStrategy", "CountQueuingStrategy"], () => {
     const { expose, needs } = internal.webidl;
 
     function init(given, value, what) {

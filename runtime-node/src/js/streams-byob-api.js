@@ -13,8 +13,8 @@
   } = internal.primordials;
   const { dictionary, enforced, expose, isObject, needs } = internal.webidl;
 
-  internal.streamsByobApi = internal.later(
-    ["ReadableByteStreamController", "ReadableStreamBYOBReader", "ReadableStreamBYOBRequest"],
+  internal.later(
+    "streamsByobApi", ["ReadableByteStreamController", "ReadableStreamBYOBReader", "ReadableStreamBYOBRequest"],
     () => {
       const { WRAP } = internal.streamsBase();
       const { acquire, cancel, release } = internal.streamsReadable();

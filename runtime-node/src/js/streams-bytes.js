@@ -12,7 +12,7 @@
     TypedArrayPrototypeSet, Uint8Array,
   } = internal.primordials;
 
-  internal.streamsBytes = internal.later([], () => {
+  internal.later("streamsBytes", [], () => {
     const { CLOSED, Controller, ERRORED, READABLE, Readable, closeStream } = internal.streamsReadable();
     const { Queue } = internal.streamsBase();
 

@@ -11,7 +11,7 @@
   } = internal.primordials;
   const { bufferSource, enumeration, expose, isObject, needs } = internal.webidl;
 
-  internal.streamsCompression = internal.later(["CompressionStream", "DecompressionStream"], () => {
+  internal.later("streamsCompression", ["CompressionStream", "DecompressionStream"], () => {
     const { LATER } = internal.streamsBase();
     const { READABLE } = internal.streamsReadable();
     const { ERRORING } = internal.streamsWritable();

@@ -9,7 +9,7 @@
   } = internal.primordials;
   const { isObject } = internal.webidl;
 
-  internal.streamsIterate = internal.later([], () => {
+  internal.later("streamsIterate", [], () => {
     const { completion, react } = internal.streamsBase();
     const { acquire, cancelStream, make, read, release } = internal.streamsReadable();
 

@@ -9,7 +9,7 @@
   const { PromiseReject, PromiseWithResolvers, TypeError } = internal.primordials;
   const { dictionary } = internal.webidl;
 
-  internal.streamsPipe = internal.later([], () => {
+  internal.later("streamsPipe", [], () => {
     const { nothing, react, soon } = internal.streamsBase();
     const readable = internal.streamsReadable();
     const writable = internal.streamsWritable();

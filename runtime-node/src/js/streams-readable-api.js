@@ -8,8 +8,8 @@
   } = internal.primordials;
   const { dictionary, enforced, enumeration, expose, isObject, needs } = internal.webidl;
 
-  internal.streamsReadableApi = internal.later(
-    ["ReadableStream", "ReadableStreamDefaultController", "ReadableStreamDefaultReader"],
+  internal.later(
+    "streamsReadableApi", ["ReadableStream", "ReadableStreamDefaultController", "ReadableStreamDefaultReader"],
     () => {
       const { WRAP, callback, handled, highWaterMarkOf, strategy: strategyOf } = internal.streamsBase();
       const { DefaultController, Readable, acquire, cancel, read, release } = internal.streamsReadable();
@@ -303,7 +303,4 @@
       };
     },
   );
-
-  // Until there is a ReadableStream, nothing is one.
-  internal.isReadableStream = () => false;
 })

@@ -7,7 +7,7 @@
 
   const { PromiseReject, ReflectApply, TypeError } = internal.primordials;
 
-  internal.streamsReadable = internal.later([], () => {
+  internal.later("streamsReadable", [], () => {
     const { LATER, LazyPromise, Queue, completion, invoke, react, sizeOf } = internal.streamsBase();
 
     const READABLE = 0, CLOSED = 1, ERRORED = 2;

@@ -8,7 +8,7 @@
     Uint8Array,
   } = internal.primordials;
 
-  internal.streamsTeeBytes = internal.later([], () => {
+  internal.later("streamsTeeBytes", [], () => {
     const { nothing, react, soon } = internal.streamsBase();
     const { acquire, cancelStream, read, release } = internal.streamsReadable();
     const { make, readInto } = internal.streamsBytes();

@@ -6,7 +6,7 @@
     ArrayBufferIsView, PromiseWithResolvers, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
   } = internal.primordials;
 
-  internal.streamsTee = internal.later([], () => {
+  internal.later("streamsTee", [], () => {
     const { nothing, react, soon } = internal.streamsBase();
     const { acquire, cancelStream, make, read } = internal.streamsReadable();
 

@@ -8,7 +8,7 @@
   } = internal.primordials;
   const { DOMString, bufferSource, expose, isObject } = internal.webidl;
 
-  internal.streamsText = internal.later(["TextDecoderStream", "TextEncoderStream"], () => {
+  internal.later("streamsText", ["TextDecoderStream", "TextEncoderStream"], () => {
     const { make } = internal.streamsTransform();
     const { wrap: wrapReadable } = internal.streamsReadableApi();
     const { wrap: wrapWritable } = internal.streamsWritableApi();

@@ -5,7 +5,7 @@
 (function (internal) {
   "use strict";
 
-  internal.streamsTransfer = internal.later([], () => {
+  internal.later("streamsTransfer", [], () => {
     const { handled } = internal.streamsBase();
     const { Transform } = internal.streamsTransform();
     const { pipe } = internal.streamsPipe();

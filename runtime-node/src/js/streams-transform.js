@@ -8,7 +8,7 @@
   const { PromiseReject, PromiseWithResolvers, RangeError, ReflectApply, TypeError } = internal.primordials;
   const { expose, isObject } = internal.webidl;
 
-  internal.streamsTransform = internal.later([], () => {
+  internal.later("streamsTransform", [], () => {
     const { LATER, invoke, react, soon } = internal.streamsBase();
     const { DefaultController, ERRORED, Readable } = internal.streamsReadable();
     const writables = internal.streamsWritable();
@@ -215,7 +215,7 @@
     return { __proto__: null, Transform, make };
   });
 
-  internal.streamsTransformApi = internal.later(["TransformStream", "TransformStreamDefaultController"], () => {
+  internal.later("streamsTransformApi", ["TransformStream", "TransformStreamDefaultController"], () => {
     const { WRAP, callback, highWaterMarkOf, strategy: strategyOf } = internal.streamsBase();
     const { Transform } = internal.streamsTransform();
     const { wrap: wrapReadable } = internal.streamsReadableApi();

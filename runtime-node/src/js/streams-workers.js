@@ -17,7 +17,7 @@
     return bytes;
   };
 
-  internal.workersTransforms = internal.later(["FixedLengthStream", "IdentityTransformStream"], () => {
+  internal.later("workersTransforms", ["FixedLengthStream", "IdentityTransformStream"], () => {
     const { WRAP, highWaterMarkOf, strategy: strategyOf } = internal.streamsBase();
     const { Transform } = internal.streamsTransform();
     const { TransformStream } = internal.streamsTransformApi();
@@ -78,7 +78,7 @@
     return { FixedLengthStream, IdentityTransformStream };
   });
 
-  internal.digestStreams = internal.later([], () => {
+  internal.later("digestStreams", [], () => {
     const { WRAP } = internal.streamsBase();
     const { make } = internal.streamsWritable();
     const { WritableStream } = internal.streamsWritableApi();

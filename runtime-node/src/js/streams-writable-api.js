@@ -5,8 +5,8 @@
   const { PromiseReject, PromiseResolve, PromiseWithResolvers, RangeError, TypeError } = internal.primordials;
   const { expose, isObject, needs } = internal.webidl;
 
-  internal.streamsWritableApi = internal.later(
-    ["WritableStream", "WritableStreamDefaultController", "WritableStreamDefaultWriter"],
+  internal.later(
+    "streamsWritableApi", ["WritableStream", "WritableStreamDefaultController", "WritableStreamDefaultWriter"],
     () => {
       const { WRAP, callback, highWaterMarkOf, strategy: strategyOf } = internal.streamsBase();
       const { Controller, WRITABLE, Writable, abort, acquire, close, release, write } = internal.streamsWritable();
@@ -199,7 +199,4 @@
       };
     },
   );
-
-  // Until there is a WritableStream, nothing is one.
-  internal.isWritableStream = () => false;
 })

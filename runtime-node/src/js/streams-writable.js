@@ -7,7 +7,7 @@
 
   const { PromiseReject, PromiseWithResolvers, ReflectApply, TypeError } = internal.primordials;
 
-  internal.streamsWritable = internal.later([], () => {
+  internal.later("streamsWritable", [], () => {
     const { LATER, LazyPromise, Queue, invoke, react, sizeOf } = internal.streamsBase();
 
     const WRITABLE = 0, ERRORING = 1, CLOSED = 2, ERRORED = 3;

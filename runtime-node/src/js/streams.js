@@ -32,7 +32,7 @@
     PromiseWithResolvers, TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset,
   } = internal.primordials;
 
-  internal.streams = internal.later([], () => {
+  internal.later("streams", [], () => {
     const base = internal.streamsBase();
     const readable = internal.streamsReadable();
     const api = internal.streamsReadableApi();

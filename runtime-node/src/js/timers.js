@@ -31,7 +31,7 @@
     if (number > 0) ops.timerClear(number);
   }
 
-  internal.globals({
+  const timers = {
     setTimeout(callback, delay = undefined, ...args) {
       return set("setTimeout", callback, delay, args, false);
     },
@@ -44,5 +44,8 @@
     clearInterval(id = 0) {
       clear(id);
     },
-  });
+  };
+  internal.globals(timers);
+  // As they were, whatever becomes of the global object's.
+  internal.timers = timers;
 })

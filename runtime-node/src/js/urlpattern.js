@@ -7,7 +7,7 @@
   const { USVString, dictionary, expose, isObject } = internal.webidl;
   const { ops } = internal;
 
-  internal.urlPatterns = internal.later(["URLPattern"], () => {
+  internal.later("urlPatterns", ["URLPattern"], () => {
     // As in ops/urlpattern.rs, where the base URL of an init comes after them.
     const COMPONENTS = ["protocol", "username", "password", "hostname", "port", "pathname", "search", "hash"];
     // Of these the case may be ignored.

@@ -231,7 +231,8 @@
   let made = null;
   const all = () => (made ??= make());
   // A property of the global object in which V8 has put its own already: `build.rs` is not to see it.
-  ObjectDefineProperty(internal.lazies, "WebAssembly", { __proto__: null, value: all });
+  ObjectDefineProperty(internal.lazies, "WebAssembly", { __proto__: null, value: "wasm" });
+  internal.wasm = all;
 
   hooks.wasm = (number, module, kept) => {
     all();

@@ -10,7 +10,7 @@
   const { expose, isObject } = internal.webidl;
   const { ops } = internal;
 
-  internal.webSocketPairs = internal.later(["WebSocketPair"], () => {
+  internal.later("webSocketPairs", ["WebSocketPair"], () => {
     const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, hear, make, newEnd, within } = internal.webSockets();
     const NO_CODE = 1005;
 

@@ -19,7 +19,7 @@
   } = internal.extras;
   const { ops } = internal;
 
-  internal.webSockets = internal.later(["CloseEvent", "WebSocket"], () => {
+  internal.later("webSockets", ["CloseEvent", "WebSocket"], () => {
     const { Event, EventTarget, deliver, eventHandler } = internal.events();
     const { abort, newSignal } = internal.abort();
     const { newMessage } = internal.messageEvents();
