@@ -103,7 +103,10 @@ pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow
 }
 
 pub async fn a_web_socket_that_is_read_slowly_loses_nothing(scenario: Scenario) -> anyhow::Result<()> {
-    scenario.namespace.apply(&echo("slow", "only", None)).await?;
+    let mut slow = echo("slow", "only", None);
+    // It says 16 MiB in one turn.
+    slow.spec.limits.cpu_ms = Some(1000);
+    scenario.namespace.apply(&slow).await?;
     let host = scenario.namespace.host("slow");
     scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
     for version in VERSIONS {
