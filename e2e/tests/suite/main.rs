@@ -26,13 +26,13 @@ macro_rules! add {
 fn main() -> anyhow::Result<ExitCode> {
     let mut suite = Suite::new()?;
     add! { suite.add:
-        worker::an_applied_worker_answers_within_a_second,
+        worker::an_applied_worker_answers,
         worker::an_update_switches_without_a_failed_request,
         worker::a_change_of_its_config_map_is_served,
         worker::a_change_of_its_secret_is_served,
         worker::a_worker_waits_for_its_config_map_and_secret,
         worker::a_bad_update_names_the_place_while_the_last_good_revision_serves_on,
-        worker::a_deleted_worker_answers_404_within_a_second,
+        worker::a_deleted_worker_answers_404,
         worker::of_two_workers_with_one_route_the_older_keeps_it,
         worker::a_handler_that_throws_does_not_show_its_details_to_the_caller,
         health::a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revision_comes,
