@@ -56,9 +56,10 @@ lint: tools ## Check formatting, clippy and shell scripts
 	shellcheck --external-sources --source-path SCRIPTDIR $(SCRIPTS)
 	cargo clippy --workspace --all-targets -- --deny warnings
 
+# Without optimisation, which takes longer than it saves.
 .PHONY: deny
 deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
-	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	command -v cargo-deny >/dev/null || cargo install --locked --debug cargo-deny
 	cargo deny check bans licenses sources
 
 .PHONY: crds
