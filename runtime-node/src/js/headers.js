@@ -97,10 +97,15 @@
   // As iteration shows it: by name, combined, but each Set-Cookie on its own.
   function sortAndCombine(list) {
     const names = [];
+    const combined = { __proto__: null };
     for (let i = 0; i < list.length; i += 2) {
-      let known = false;
-      for (let j = 0; j < names.length && !known; j++) known = names[j] === list[i];
-      if (!known) names[names.length] = list[i];
+      const name = list[i], before = combined[name];
+      if (before === undefined) {
+        names[names.length] = name;
+        combined[name] = list[i + 1];
+      } else if (name !== "set-cookie") {
+        combined[name] = `${before}, ${list[i + 1]}`;
+      }
     }
     ArrayPrototypeSort(names);
     const out = [];
@@ -112,7 +117,7 @@
         }
       } else {
         out[out.length] = name;
-        out[out.length] = lookup(list, name);
+        out[out.length] = combined[name];
       }
     }
     return out;

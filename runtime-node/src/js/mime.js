@@ -8,20 +8,18 @@
     ArrayPrototypePush, RegExpPrototypeExec, StringPrototypeIndexOf, StringPrototypeSlice, StringPrototypeToLowerCase,
   } = internal.primordials;
 
-  // HTTP's white space at both ends; what a parameter's value may be; and where something ends.
-  const WHITE = /^[\t\n\r ]+|[\t\n\r ]+$/;
+  // What names may be, and parameters' values.
   const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
   const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
   const isWhite = (character) =>
     character === "\t" || character === "\n" || character === "\r" || character === " ";
 
   function trimmed(string) {
-    if (RegExpPrototypeExec(WHITE, string) === null) return string;
     let from = 0;
     let to = string.length;
     while (from < to && isWhite(string[from])) from++;
     while (to > from && isWhite(string[to - 1])) to--;
-    return StringPrototypeSlice(string, from, to);
+    return to - from === string.length ? string : StringPrototypeSlice(string, from, to);
   }
 
   // The first place from `at` on of `character`, or the end.
@@ -56,6 +54,7 @@
     const minor = trimmed(StringPrototypeSlice(string, slash + 1, end));
     if (RegExpPrototypeExec(TOKEN, major) === null || RegExpPrototypeExec(TOKEN, minor) === null) return null;
     const type = { __proto__: null, essence: StringPrototypeToLowerCase(`${major}/${minor}`), parameters: [] };
+    const known = { __proto__: null };
     for (let at = end; at < string.length;) {
       at++;
       while (at < string.length && isWhite(string[at])) at++;
@@ -76,7 +75,8 @@
         if (value === "") continue;
       }
       if (RegExpPrototypeExec(TOKEN, name) === null || RegExpPrototypeExec(VALUE, value) === null) continue;
-      if (parameter(type, name) !== null) continue;
+      if (known[name]) continue;
+      known[name] = true;
       ArrayPrototypePush(type.parameters, name);
       ArrayPrototypePush(type.parameters, value);
     }

@@ -4,7 +4,7 @@
   "use strict";
 
   const {
-    ArrayPrototypePush, ArrayPrototypeSort, ArrayPrototypeSplice, StringPrototypeSlice, TypeError, Uint32Array,
+    ArrayPrototypePush, ArrayPrototypeSort, StringPrototypeSlice, TypeError, Uint32Array,
   } = internal.primordials;
   const { parseForm, serializeForm } = internal;
   const { USVString, expose, isObject, iterable, needs, pairs } = internal.webidl;
@@ -81,6 +81,17 @@
   let isParams;
   let setQuery; // (url, query)
 
+  // Keeps of a list the pairs that `holds(place)` is true of.
+  function keep(list, holds) {
+    let left = 0;
+    for (let i = 0; i < list.length; i += 2) {
+      if (!holds(i)) continue;
+      list[left++] = list[i];
+      list[left++] = list[i + 1];
+    }
+    list.length = left;
+  }
+
   class URLSearchParams {
     // name, value, name, value, …
     #list = [];
@@ -129,9 +140,7 @@
       needs(arguments.length, 1, "URLSearchParams.delete");
       const key = USVString(name);
       const text = value === undefined ? undefined : USVString(value);
-      for (let i = list.length - 2; i >= 0; i -= 2) {
-        if (list[i] === key && (text === undefined || list[i + 1] === text)) ArrayPrototypeSplice(list, i, 2);
-      }
+      keep(list, (at) => list[at] !== key || (text !== undefined && list[at + 1] !== text));
       this.#changed();
     }
 
@@ -169,16 +178,12 @@
       const key = USVString(name);
       const text = USVString(value);
       let found = false;
-      for (let i = 0; i < list.length; i += 2) {
-        if (list[i] !== key) continue;
-        if (!found) {
-          list[i + 1] = text;
-          found = true;
-        } else {
-          ArrayPrototypeSplice(list, i, 2);
-          i -= 2;
-        }
-      }
+      keep(list, (at) => {
+        if (list[at] !== key) return true;
+        if (found) return false;
+        list[at + 1] = text;
+        return (found = true);
+      });
       if (!found) {
         ArrayPrototypePush(list, key);
         ArrayPrototypePush(list, text);

@@ -27,12 +27,17 @@
     if (RegExpPrototypeExec(ESCAPED, string) !== null) return parseEscaped(string);
     const list = [];
     const end = string.length;
+    // The first from where we are, or the end: no part of the text is looked through twice.
+    let equals = -1;
     for (let from = 0; from < end;) {
       let to = StringPrototypeIndexOf(string, "&", from);
       if (to < 0) to = end;
       if (to > from) {
-        const equals = StringPrototypeIndexOf(string, "=", from);
-        const hasValue = equals >= 0 && equals < to;
+        if (equals < from) {
+          equals = StringPrototypeIndexOf(string, "=", from);
+          if (equals < 0) equals = end;
+        }
+        const hasValue = equals < to;
         ArrayPrototypePush(list, StringPrototypeSlice(string, from, hasValue ? equals : to));
         ArrayPrototypePush(list, hasValue ? StringPrototypeSlice(string, equals + 1, to) : "");
       }

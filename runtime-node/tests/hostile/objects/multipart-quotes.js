@@ -10,7 +10,7 @@ export default {
       } catch (error) {
         if (!(error instanceof TypeError)) throw error;
       }
-      await new Response('', { headers: { 'content-type': `a/b;${value.slice(0, 8000)}` } }).blob();
+      await new Response('', { headers: { 'content-type': `a/b;${value.slice(0, 8000)}b` } }).blob();
     }
     return new Response('held');
   },
