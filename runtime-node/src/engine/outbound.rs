@@ -101,6 +101,11 @@ impl Aborts {
         Abortee { handles: Rc::clone(&self.0), number }
     }
 
+    /// Whether neither a request nor the body of a response goes by this number.
+    pub(super) fn is_over(&self, number: u32) -> bool {
+        !self.0.by_number.borrow().contains_key(&number)
+    }
+
     pub(super) fn abort(&self, number: u32) {
         let handle = self.0.by_number.borrow().get(&number).cloned();
         if let Some(handle) = handle {

@@ -17,7 +17,7 @@
     const LONGEST = 2 ** 31 - 1;
     // Dependents that may be forgotten before somebody looks for them.
     const FEW = 16;
-    const { Event, EventTarget, deliver, eventHandler, onListen } = internal.events();
+    const { Event, EventTarget, deliver, eventHandler, listeners, onListen } = internal.events();
 
     const CREATE = { __proto__: null };
     let abort; // (signal, reason)
@@ -25,14 +25,14 @@
     let dependentSignal; // (signals): one that is aborted with the first of them
     let isAbortSignal;
     let isAborted; // (signal)
-    let onAbort; // (signal, algorithm)
+    let onAbort; // (signal, algorithm, isOver)
 
     const exception = (message, name) => new (internal.exceptions().DOMException)(message, name);
 
     class AbortSignal extends EventTarget {
       #aborted = false;
       #reason = undefined;
-      // Called once, in order, before the event is fired; null when nobody waits.
+      // Called once, in order, before the event is fired: a list of {algorithm, isOver}; null when nobody waits.
       #algorithms = null;
       #handler = null;
       // The signals that it depends on, none of which depends on any; null for one that depends on none.
@@ -60,11 +60,23 @@
           }
         };
 
+        // Whether somebody still waits for it. Who does not any more is forgotten.
+        const isAwaited = (signal) => {
+          const list = signal.#algorithms;
+          let left = 0;
+          for (let i = 0; list !== null && i < list.length; i++) {
+            if (list[i].isOver === null || !list[i].isOver()) list[left++] = list[i];
+          }
+          if (list !== null) list.length = left;
+          return left > 0 || listeners(signal, "abort") > 0;
+        };
+
         const addDependent = (source, signal) => {
           const list = (source.#dependents ??= []);
           if (list.length >= source.#sweepAt) {
             let left = 0;
             for (let i = 0; i < list.length; i++) {
+              if (list[i].kept !== null && !isAwaited(list[i].kept)) list[i].kept = null;
               if (list[i].kept !== null || WeakRefPrototypeDeref(list[i].weak) !== undefined) list[left++] = list[i];
             }
             list.length = left;
@@ -96,14 +108,16 @@
           return signal;
         };
 
-        // Calls `algorithm(reason)` when the signal is aborted; returns what takes it back.
-        onAbort = (signal, algorithm) => {
+        // Calls `algorithm(reason)` when the signal is aborted; returns what takes it back. It may also be forgotten once
+        // `isOver()` says so, where that is asked.
+        onAbort = (signal, algorithm, isOver = null) => {
           const list = (signal.#algorithms ??= []);
-          ArrayPrototypePush(list, algorithm);
+          const entry = { algorithm, isOver };
+          ArrayPrototypePush(list, entry);
           keep(signal);
           return () => {
             for (let i = 0; i < list.length; i++) {
-              if (list[i] === algorithm) {
+              if (list[i] === entry) {
                 ArrayPrototypeSplice(list, i, 1);
                 return;
               }
@@ -115,7 +129,7 @@
           const list = signal.#algorithms;
           signal.#algorithms = null;
           // What is called may take others back.
-          while (list !== null && list.length > 0) ArrayPrototypeShift(list)(signal.#reason);
+          while (list !== null && list.length > 0) ArrayPrototypeShift(list).algorithm(signal.#reason);
           deliver(signal, new Event("abort"));
         };
 

@@ -286,7 +286,7 @@
             if (typeof callback === "function") {
               const result = ReflectApply(callback, asWhom, [event]);
               if (isHandler && result === false) cancel(event);
-            } else {
+            } else if (!isHandler) {
               const { handleEvent } = callback;
               if (typeof handleEvent !== "function") throw new TypeError("the listener has no handleEvent method");
               ReflectApply(handleEvent, callback, [event]);
@@ -382,7 +382,7 @@
     const installOnScope = (type, callback) => install(scope, type, callback);
     return {
       CustomEvent, Event, EventTarget, addEventListener, dispatchEvent, removeEventListener, cancel, deliver: deliverTo,
-      deliverToScope, eventHandler, init, installOnScope, isBusy, isEvent, onListen, scopeListeners, stopNow,
+      deliverToScope, eventHandler, init, installOnScope, isBusy, isEvent, listeners, onListen, scopeListeners, stopNow,
     };
   });
 })

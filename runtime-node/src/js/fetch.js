@@ -26,8 +26,12 @@
       return new TypeError(`fetch failed: ${message}`, { __proto__: null, cause });
     }
 
-    const outgoing = (body) =>
-      body === null ? bodies.outgoing(null, null) : bodies.outgoing(bodies.take(body), body.stream);
+    function outgoing({ body, list }) {
+      if (body === null) return bodies.outgoing(null, null);
+      const source = bodies.take(body);
+      if (source === null) bodies.tellLength(list, body.stream);
+      return bodies.outgoing(source, body.stream);
+    }
 
     const send = async (r, service = null) => internal.newResponse(await receive(r, service));
 
@@ -36,7 +40,7 @@
       const { signal } = r;
       if (signal !== null && internal.abort().isAborted(signal)) throw abandon(r, internal.abort().abortReason(signal));
       if (service === null && RegExpPrototypeExec(DATA, r.url) !== null) return ofData(r);
-      const sent = outgoing(r.body);
+      const sent = outgoing(r);
       const { promise, resolve, reject } = PromiseWithResolvers();
       let broken = null;
       if (sent.pipe !== null) {
@@ -54,7 +58,7 @@
           if (sent.pipe !== null) sent.pipe.leave(reason);
           if (source !== null) ops.streamCancel(source.owner, source.number);
           reject(reason);
-        });
+        }, () => ops.fetchIsOver(number));
       }
       const { redirect } = r.options;
       const { content, owner, number: stream } = sent;

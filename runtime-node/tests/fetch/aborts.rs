@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::fetching;
 use crate::harness::{Shard, await_condition};
-use crate::origin::{Origin, streamed};
+use crate::origin::{self, Origin, streamed};
 use crate::text;
 
 fetching![
@@ -17,6 +17,7 @@ fetching![
     an_abort_leaves_the_requests_stream,
     a_timeout_is_an_abort,
     a_cancelled_body_ends_the_exchange,
+    a_signal_that_lives_on_keeps_nothing_of_fetches_that_are_over,
 ];
 
 async fn silent() -> Origin {
@@ -129,4 +130,30 @@ async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
             }
         }
     }
+}
+
+async fn a_signal_that_lives_on_keeps_nothing_of_fetches_that_are_over(shard: Rc<Shard>) {
+    let origin = Origin::plain(|_| origin::text("answer")).await;
+    let body = "const { signal } = new AbortController();
+        const streams = [];
+        const post = async (use) => {
+          const body = new ReadableStream({ start(c) { c.enqueue(new Uint8Array(1)); c.close() } });
+          streams.push(new WeakRef(body));
+          await use(await fetch(origin, { method: 'POST', body, duplex: 'half', signal }));
+        };
+        const uses = [(r) => r.text(), (r) => r.body.cancel(), (r) => new Response(r.body).text()];
+        for (let i = 0; i < 60; i++) await post(uses[i % 3]);
+        let left, garbage = [];
+        for (let i = 0; i < 2000; i++) {
+          left = streams.filter((stream) => stream.deref() !== undefined).length;
+          if (left === 0) break;
+          garbage = Array.from({ length: 4000 }, () => [{}]);
+          // Those who depend on a signal are looked through when there are more of them.
+          new Request(origin, { signal });
+          await scheduler.wait(0);
+        }
+        return Response.json(left)";
+    let body = format!("const origin = '{}'; {body}", origin.url("/"));
+    let worker = shard.handler(&body).limits(|limits| (limits.subrequests, limits.cpu_ms) = (100, 10_000));
+    assert_eq!(text(worker.get().await.unwrap()).await, "0");
 }

@@ -342,6 +342,14 @@ check("one that depends on another is told although nobody else keeps it", async
 
 about("EventTarget");
 
+check("an object that is no function may be a handler, and is never called", () => {
+  const { signal } = new AbortController();
+  let asked = 0;
+  signal.onabort = { get handleEvent() { asked++; return () => asked++; } };
+  signal.dispatchEvent(new Event("abort"));
+  equal(asked, 0);
+});
+
 check("a handler attribute takes only objects", () => {
   const { signal } = new AbortController();
   const handler = () => {};

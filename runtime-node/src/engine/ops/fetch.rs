@@ -80,6 +80,16 @@ pub(super) fn abort(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallback
     Outbound::of(scope).aborts.abort(number);
 }
 
+/// `fetchIsOver(number)` → whether there is nothing left to give up.
+pub(super) fn is_over(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    let number = args.get(0).uint32_value(scope).unwrap_or_default();
+    rv.set_bool(Outbound::of(scope).aborts.is_over(number));
+}
+
 /// `fetchSend(number, method, url, headers, redirect, body, owner, stream)`: the number 0 where nobody gives it up; the
 /// body a string, a view, null, or `undefined` for a stream of the invocation `owner`.
 ///

@@ -16,6 +16,7 @@ ops! {
     "fetchNumber" => fetch::number,
     "fetchSend" => fetch::send,
     "fetchAbort" => fetch::abort,
+    "fetchIsOver" => fetch::is_over,
     "serviceSend" => service::send,
     "socketServe" => websocket::serve,
     "socketSplice" => websocket::splice,
