@@ -1,9 +1,11 @@
 //! Responses that Workers keep (`caches`): in this node's memory, and for as long as HTTP's rules allow (RFC 9111).
 //!
 //! ```text
-//!  put ─► storable? fresh? ─► room for the tenant? ─► entries (Worker, cache, URL) ─► match: fresh for this request?
+//!  put ─► storable? fresh? ─► room for the tenant? ─► variants (Worker, cache, URL) ─► match: fresh for this request?
 //!                                                        └─ too old, or too much of it all: the least used go ─┘
 //! ```
+//!
+//! Of a URL whose answers vary (`Vary`) there is one for each kind of request, the latest few.
 //!
 //! All shards of a node share it, so that what one has fetched serves the others. Each Worker sees its own entries only. A
 //! cache promises nothing: what it does not keep, or has let go of, is fetched again.
@@ -20,6 +22,7 @@ use http::{HeaderValue, Method, StatusCode, Uri};
 use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy, RequestLike, ResponseLike};
 use moka::Expiry;
 use moka::notification::RemovalCause;
+use moka::ops::compute::{CompResult, Op};
 use moka::sync::Cache;
 use rustc_hash::FxHashMap;
 use tenon_proto::id::WorkerId;
@@ -30,12 +33,15 @@ pub const LARGEST: usize = 8 << 20;
 /// What an entry costs beside its body and its headers, in bytes.
 const ENTRY: usize = 1024;
 
+/// Answers to one URL: for the languages and codings that people do ask for.
+const VARIANTS: usize = 16;
+
 /// What part of all one namespace may have.
 const SHARE: u64 = 2;
 
 /// See the module's page.
 pub struct ResponseCache {
-    entries: Cache<Key, Arc<Entry>>,
+    entries: Cache<Key, Variants>,
     tenants: Arc<Tenants>,
     bound: u64,
 }
@@ -70,6 +76,13 @@ struct Entry {
     size: u32,
 }
 
+/// What is kept of one URL, the latest last.
+type Variants = Arc<[Arc<Entry>]>;
+
+fn size_of(variants: &Variants) -> u32 {
+    variants.iter().fold(0, |sum, entry| sum.saturating_add(entry.size))
+}
+
 /// Bytes by namespace.
 #[derive(Default)]
 struct Tenants(Mutex<FxHashMap<Box<str>, u64>>);
@@ -97,10 +110,10 @@ impl ResponseCache {
     pub fn new(bound: u64) -> Arc<Self> {
         let tenants = Arc::<Tenants>::default();
         let counted = Arc::clone(&tenants);
-        let gone = move |key: Arc<Key>, entry: Arc<Entry>, _: RemovalCause| counted.give_back(&key, entry.size);
+        let gone = move |key: Arc<Key>, kept: Variants, _: RemovalCause| counted.give_back(&key, size_of(&kept));
         let entries = Cache::builder()
             .max_capacity(bound)
-            .weigher(|_, entry: &Arc<Entry>| entry.size)
+            .weigher(|_, kept: &Variants| size_of(kept))
             .expire_after(Freshness)
             .eviction_listener(gone)
             .build();
@@ -121,17 +134,29 @@ impl ResponseCache {
             return false;
         }
         let Ok(size) = u32::try_from(size) else { return false };
-        if !self.tenants.take(&key, size, self.bound / SHARE) {
-            return false;
-        }
-        self.entries.insert(key, Arc::new(Entry { policy, status, reason, body, size }));
-        true
+        let entry = Arc::new(Entry { policy, status, reason, body, size });
+        let put = self.entries.entry(key.clone()).and_compute_with(|kept| {
+            let before = kept.map(moka::Entry::into_value).unwrap_or_default();
+            let others = before.iter().filter(|other| !other.policy.is_stale(SystemTime::now()) && !other.meets(asked));
+            let mut variants: Vec<_> = others.cloned().collect();
+            variants.drain(..variants.len().saturating_sub(VARIANTS - 1));
+            variants.push(entry);
+            let variants = Variants::from(variants);
+            // What was there is given back when this takes its place.
+            let share = self.bound / SHARE + u64::from(size_of(&before));
+            let has_room = self.tenants.take(&key, size_of(&variants), share);
+            if has_room { Op::Put(variants) } else { Op::Nop }
+        });
+        matches!(put, CompResult::Inserted(_) | CompResult::ReplacedWith(_))
     }
 
     /// The response that is kept for the request, if it is fresh; 304 where the request has the same already.
     pub fn look_up(&self, key: &Key, asked: &Asked) -> Option<(Answer, Bytes)> {
-        let entry = self.entries.get(key)?;
-        let BeforeRequest::Fresh(head) = entry.policy.before_request(asked, SystemTime::now()) else { return None };
+        let kept = self.entries.get(key)?;
+        let (entry, head) = kept.iter().rev().find_map(|entry| {
+            let BeforeRequest::Fresh(head) = entry.policy.before_request(asked, SystemTime::now()) else { return None };
+            Some((entry, head))
+        })?;
         let mut headers = head.headers;
         if has_it(&asked.headers, &headers) {
             headers.remove(CONTENT_LENGTH);
@@ -145,6 +170,16 @@ impl ResponseCache {
     /// Whether there was one.
     pub fn remove(&self, key: &Key) -> bool {
         self.entries.remove(key).is_some()
+    }
+}
+
+impl Entry {
+    /// Whether it is an answer to the request, fresh or not.
+    fn meets(&self, asked: &Asked) -> bool {
+        match self.policy.before_request(asked, SystemTime::now()) {
+            BeforeRequest::Fresh(_) => true,
+            BeforeRequest::Stale { matches, .. } => matches,
+        }
     }
 }
 
@@ -190,22 +225,17 @@ impl Key {
     }
 }
 
-/// An entry goes when it is fresh no more.
+/// What is kept of a URL goes when nothing of it is fresh any more.
 struct Freshness;
 
-impl Expiry<Key, Arc<Entry>> for Freshness {
-    fn expire_after_create(&self, _: &Key, entry: &Arc<Entry>, _: Instant) -> Option<Duration> {
-        Some(entry.policy.time_to_live(SystemTime::now()))
+impl Expiry<Key, Variants> for Freshness {
+    fn expire_after_create(&self, _: &Key, kept: &Variants, _: Instant) -> Option<Duration> {
+        let now = SystemTime::now();
+        kept.iter().map(|entry| entry.policy.time_to_live(now)).max()
     }
 
-    fn expire_after_update(
-        &self,
-        key: &Key,
-        entry: &Arc<Entry>,
-        now: Instant,
-        _: Option<Duration>,
-    ) -> Option<Duration> {
-        self.expire_after_create(key, entry, now)
+    fn expire_after_update(&self, key: &Key, kept: &Variants, now: Instant, _: Option<Duration>) -> Option<Duration> {
+        self.expire_after_create(key, kept, now)
     }
 }
 

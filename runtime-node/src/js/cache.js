@@ -5,8 +5,8 @@
 (function (internal) {
   "use strict";
 
-  const { ReflectApply, RegExpPrototypeExec, TypeError } = internal.primordials;
-  const { DOMString, dictionary, expose, isObject, needs } = internal.webidl;
+  const { PromisePrototypeThen, PromiseWithResolvers, RegExpPrototypeExec, TypeError } = internal.primordials;
+  const { DOMString, dictionary, expose, needs, sequence } = internal.webidl;
   const { ops } = internal;
   const bodies = internal.body;
 
@@ -14,6 +14,60 @@
     const CREATE = { __proto__: null };
     const HTTP = /^https?:/;
     const VARIES = /(?:^|,)[\t ]*\*[\t ]*(?:,|$)/;
+
+    // What a Request's record must be so that the answer to it can be kept.
+    function keepable(r, what) {
+      if (RegExpPrototypeExec(HTTP, r.url) === null || r.method !== "GET") {
+        throw new TypeError(`${what}: the request must be a GET of an http or https URL`);
+      }
+      return r;
+    }
+
+    // Keeps a Response as the answer to the request of a record in the cache `name`.
+    async function keep(name, r, response, what) {
+      const { list, status, statusText } = internal.responseRecord(response);
+      if (status === 206) throw new TypeError(`${what}: a part of something (206) cannot be kept`);
+      const vary = internal.headers.lookup(list, "vary");
+      if (vary !== null && RegExpPrototypeExec(VARIES, vary) !== null) {
+        throw new TypeError(`${what}: a response that varies by everything (Vary: *) cannot be kept`);
+      }
+      const parts = internal.responseParts(response);
+      const { content, owner, number, pipe } = bodies.outgoing(parts[2], parts[3]);
+      const kept = ops.cachePut(name, r.url, r.list, status, statusText, list, content, owner, number);
+      // The stream's own error, rather than that it broke off.
+      if (pipe !== null) await pipe.over;
+      await kept;
+    }
+
+    // Fetches all, and keeps none unless each is answered well.
+    async function fetchAndKeep(name, requests, what) {
+      const records = [];
+      for (let i = 0; i < requests.length; i++) {
+        records[i] = keepable(internal.requestRecord(requests[i], undefined), what);
+      }
+      const responses = await all(records, async (r) => {
+        const response = await internal.fetch().send(r);
+        const { status } = internal.responseRecord(response);
+        if (status < 200 || status > 299) throw new TypeError(`${what}: ${r.url} is answered with ${status}`);
+        return response;
+      });
+      await all(records, (r, i) => keep(name, r, responses[i], what));
+    }
+
+    // The results of a function that gives a promise for each; it is over with the first that fails.
+    function all(values, each) {
+      const { promise, resolve, reject } = PromiseWithResolvers();
+      const results = [];
+      let left = values.length;
+      if (left === 0) resolve(results);
+      for (let i = 0; i < values.length; i++) {
+        PromisePrototypeThen(each(values[i], i), (result) => {
+          results[i] = result;
+          if (--left === 0) resolve(results);
+        }, reject);
+      }
+      return promise;
+    }
 
     const isGet = (r, options, what) => r.method === "GET" || !!dictionary(options, what).ignoreMethod;
 
@@ -47,23 +101,9 @@
       async put(request, response) {
         const name = this.#name;
         needs(arguments.length, 2, "Cache.put");
-        const r = internal.requestHead(request);
-        if (RegExpPrototypeExec(HTTP, r.url) === null || r.method !== "GET") {
-          throw new TypeError("Cache.put: the request must be a GET of an http or https URL");
-        }
+        const r = keepable(internal.requestHead(request), "Cache.put");
         if (!internal.isResponse(response)) throw new TypeError("Cache.put: the second argument is not a Response");
-        const { list, status, statusText } = internal.responseRecord(response);
-        if (status === 206) throw new TypeError("Cache.put: a part of something (206) cannot be kept");
-        const vary = internal.headers.lookup(list, "vary");
-        if (vary !== null && RegExpPrototypeExec(VARIES, vary) !== null) {
-          throw new TypeError("Cache.put: a response that varies by everything (Vary: *) cannot be kept");
-        }
-        const parts = internal.responseParts(response);
-        const { content, owner, number, pipe } = bodies.outgoing(parts[2], parts[3]);
-        const kept = ops.cachePut(name, r.url, r.list, status, statusText, list, content, owner, number);
-        // The stream's own error, rather than that it broke off.
-        if (pipe !== null) await pipe.over;
-        await kept;
+        await keep(name, r, response, "Cache.put");
       }
 
       async delete(request, options = undefined) {
@@ -74,26 +114,17 @@
       }
 
       async add(request) {
-        this.#name;
+        const name = this.#name;
         needs(arguments.length, 1, "Cache.add");
-        const r = internal.requestRecord(request, undefined);
-        const response = await internal.fetch().send(r);
-        const { status } = internal.responseRecord(response);
-        if (status < 200 || status > 299) throw new TypeError(`Cache.add: the origin answered ${status}`);
-        await put(this, r.url, response);
+        await fetchAndKeep(name, [request], "Cache.add");
       }
 
       async addAll(requests) {
-        this.#name;
+        const name = this.#name;
         needs(arguments.length, 1, "Cache.addAll");
-        if (!isObject(requests)) throw new TypeError("Cache.addAll: the argument is not a sequence");
-        for (const request of requests) await add(this, request);
+        await fetchAndKeep(name, sequence(requests, (request) => request, "Cache.addAll"), "Cache.addAll");
       }
     }
-    // As they were made, whatever becomes of the prototype.
-    const ownAdd = Cache.prototype.add, ownPut = Cache.prototype.put;
-    const add = (cache, request) => ReflectApply(ownAdd, cache, [request]);
-    const put = (cache, url, response) => ReflectApply(ownPut, cache, [url, response]);
     expose(Cache);
 
     class CacheStorage {

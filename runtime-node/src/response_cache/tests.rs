@@ -72,6 +72,40 @@ fn a_request_that_varies_is_another() {
 }
 
 #[test]
+fn answers_that_vary_are_kept_side_by_side_and_each_replaced_by_its_like() {
+    let cache = ResponseCache::new(1 << 20);
+    let language = |value: &str| asked(&[("accept-language", value)]);
+    let put = |value, text: &'static str| {
+        let varies = answer(&[KEPT, ("vary", "accept-language")]);
+        assert!(cache.put(key("a"), &language(value), varies, Bytes::from_static(text.as_bytes())));
+    };
+    let found = |value| cache.look_up(&key("a"), &language(value)).map(|(_, body)| body);
+    put("de", "Guten Tag");
+    put("fr", "Bonjour");
+    put("de", "Moin");
+    assert_eq!(found("de").as_deref(), Some(&b"Moin"[..]));
+    assert_eq!(found("fr").as_deref(), Some(&b"Bonjour"[..]));
+    assert_eq!(cache.entries.get(&key("a")).map(|kept| kept.len()), Some(2));
+    assert!(puts(&cache, &[KEPT]), "one that does not vary any more");
+    assert_eq!(found("en").as_deref(), Some(&b"body"[..]));
+}
+
+#[test]
+fn of_answers_that_vary_without_end_the_latest_are_kept() {
+    let cache = ResponseCache::new(4 << 20);
+    for number in 0..40 {
+        let varies = answer(&[KEPT, ("vary", "x")]);
+        assert!(cache.put(key("a"), &asked(&[("x", &number.to_string())]), varies, Bytes::from(vec![0; 60 << 10])));
+        cache.entries.run_pending_tasks();
+    }
+    let found = |number: u32| cache.look_up(&key("a"), &asked(&[("x", &number.to_string())])).is_some();
+    assert_eq!((0..40).filter(|number| found(*number)).collect::<Vec<_>>(), (24..40).collect::<Vec<_>>());
+    assert!(cache.remove(&key("a")));
+    cache.entries.run_pending_tasks();
+    assert!(cache.tenants.0.lock().unwrap().is_empty(), "all of it is given back");
+}
+
+#[test]
 fn who_asks_not_to_be_given_what_is_kept_is_not() {
     let cache = ResponseCache::new(1 << 20);
     assert!(puts(&cache, &[KEPT]));

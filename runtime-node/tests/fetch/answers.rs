@@ -18,6 +18,7 @@ fetching![
     answers_without_a_body_have_null,
     fetches_run_at_once,
     a_module_can_fetch_while_it_is_evaluated,
+    a_cache_adds_what_origins_answer_all_or_nothing,
     a_data_url_is_its_own_answer,
     fetch_is_what_the_platform_says,
 ];
@@ -139,6 +140,32 @@ async fn fetches_run_at_once(shard: Rc<Shard>) {
     let body = "const all = await Promise.all(Array.from({ length: 40 }, async (_, i) => (await fetch(`${origin}/${i}`)).text()));
         return Response.json(all.every((path, i) => path === `/${i}`))";
     assert_eq!(answer(&shard, &origin, body).await, "true");
+}
+
+async fn a_cache_adds_what_origins_answer_all_or_nothing(shard: Rc<Shard>) {
+    let origin = Origin::plain(|asked| {
+        let language = asked.headers().get("accept-language").map_or("", |language| language.to_str().unwrap());
+        let mut answer = origin::text(language);
+        answer.headers_mut().insert("cache-control", "max-age=60".parse().unwrap());
+        answer.headers_mut().insert("vary", "accept-language".parse().unwrap());
+        if asked.uri().path() == "/gone" {
+            *answer.status_mut() = http::StatusCode::NOT_FOUND;
+        }
+        answer
+    })
+    .await;
+    let body = "const cache = caches.default;
+        const speaking = (language, path) => new Request(origin + path, { headers: { 'accept-language': language } });
+        const text = async (request) => (await cache.match(request))?.text();
+        const some = await cache.addAll([speaking('de', 'a'), speaking('de', 'gone')]).catch((e) => e.name);
+        const none = await text(speaking('de', 'a'));
+        const posts = await cache.add(new Request(origin, { method: 'POST', body: 'x' })).catch((e) => e.name);
+        await cache.addAll([speaking('de', 'a'), speaking('fr', 'a'), speaking('de', 'b')]);
+        return Response.json([some, none, posts, await text(speaking('de', 'a')), await text(speaking('fr', 'a')),
+          await text(speaking('de', 'b')), await text(speaking('fr', 'b'))])";
+    let expected = r#"["TypeError",null,"TypeError","de","fr","de",null]"#;
+    assert_eq!(answer(&shard, &origin, body).await, expected);
+    assert!(origin.asked.borrow().iter().all(|asked| asked.method() == http::Method::GET));
 }
 
 async fn a_module_can_fetch_while_it_is_evaluated(shard: Rc<Shard>) {
