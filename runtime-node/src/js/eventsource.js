@@ -167,7 +167,13 @@
         const signal = (this.#signal = newSignal());
         const headers = { __proto__: null, accept: "text/event-stream", "cache-control": "no-cache" };
         if (this.#lastEventId !== "") headers["last-event-id"] = octets(this.#lastEventId);
-        const request = internal.requestRecord(this.#url, { __proto__: null, headers, signal, cache: "no-store" });
+        let request;
+        try {
+          request = internal.requestRecord(this.#url, { __proto__: null, headers, signal, cache: "no-store" });
+        } catch {
+          // Its URL has credentials, and will have them the next time.
+          return this.#fail();
+        }
         const { status, list, url, body } = await internal.fetch().receive(request);
         const type = internal.headers.lookup(list, "content-type");
         if (this.#state === CLOSED) return;

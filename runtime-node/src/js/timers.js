@@ -4,6 +4,7 @@
   "use strict";
 
   const { RangeError, ReflectApply, TypeError } = internal.primordials;
+  const { longLong } = internal.webidl;
   const { ops } = internal;
 
   // A `long`, as Web IDL converts to one.
@@ -26,8 +27,9 @@
     return id;
   }
 
+  // More than a `long`, for an isolate may have had as many operations.
   function clear(id) {
-    const number = long(id);
+    const number = longLong(id);
     if (number > 0) ops.timerClear(number);
   }
 

@@ -16,6 +16,7 @@ fetching![
     lines_end_in_three_ways_wherever_they_are_cut,
     a_source_connects_again_and_says_where_it_was,
     a_source_gives_up_when_the_answer_is_no_stream_of_events,
+    a_source_gives_up_an_address_with_credentials,
     a_closed_source_is_closed,
     an_event_source_is_what_the_platform_says,
 ];
@@ -104,6 +105,14 @@ async fn a_source_gives_up_when_the_answer_is_no_stream_of_events(shard: Rc<Shar
         });
         return Response.json([await end(origin), await end(origin + '/none'), await end('http://inside.test/')])";
     assert_eq!(answer(&shard, &origin, body).await, "[2,2,2]");
+}
+
+async fn a_source_gives_up_an_address_with_credentials(shard: Rc<Shard>) {
+    let origin = Origin::plain(|_| events(vec!["data: x\n\n"])).await;
+    let body = "const source = new EventSource(origin.replace('//', '//u:p@'));
+        await new Promise((resolve) => { source.onerror = resolve });
+        return Response.json(source.readyState)";
+    assert_eq!(answer(&shard, &origin, body).await, "2");
 }
 
 async fn a_closed_source_is_closed(shard: Rc<Shard>) {
