@@ -81,6 +81,25 @@
     }
     const nothing = () => {};
 
+    // A ReadableStream of a Blob's bytes.
+    function streamOf(bytes) {
+      const { close, enqueue, newReadable } = internal.streams();
+      const size = TypedArrayPrototypeGetByteLength(bytes);
+      let at = 0;
+      return newReadable({
+        __proto__: null,
+        type: "bytes",
+        highWaterMark: 0,
+        pull(controller) {
+          const from = TypedArrayPrototypeGetByteOffset(bytes) + at;
+          const chunk = new Uint8Array(TypedArrayPrototypeGetBuffer(bytes), from, MathMin(CHUNK, size - at));
+          at += TypedArrayPrototypeGetByteLength(chunk);
+          if (TypedArrayPrototypeGetByteLength(chunk) > 0) enqueue(controller, new Uint8Array(chunk));
+          if (at >= size) close(controller);
+        },
+      });
+    }
+
     // ---- Interfaces
 
     let isBlob;
@@ -132,22 +151,11 @@
       }
 
       stream() {
-        const bytes = this.#bytes;
-        const { close, enqueue, newReadable } = internal.streams();
-        const size = TypedArrayPrototypeGetByteLength(bytes);
-        let at = 0;
-        return newReadable({
-          __proto__: null,
-          type: "bytes",
-          highWaterMark: 0,
-          pull(controller) {
-            const from = TypedArrayPrototypeGetByteOffset(bytes) + at;
-            const chunk = new Uint8Array(TypedArrayPrototypeGetBuffer(bytes), from, MathMin(CHUNK, size - at));
-            at += TypedArrayPrototypeGetByteLength(chunk);
-            if (TypedArrayPrototypeGetByteLength(chunk) > 0) enqueue(controller, new Uint8Array(chunk));
-            if (at >= size) close(controller);
-          },
-        });
+        return streamOf(this.#bytes);
+      }
+
+      textStream() {
+        return internal.streams().decoded(streamOf(this.#bytes));
       }
 
       async text() {

@@ -37,6 +37,17 @@
   // The body that a ReadableStream was made of, so that it can be had back.
   const origins = new WeakMap();
 
+  // How many bytes a ReadableStream gives, of those that promise it.
+  const lengths = new WeakMap();
+
+  // Has a header list say how long what is sent of a stream is, where that is known and it says nothing.
+  function tellLength(list, stream) {
+    const length = WeakMapPrototypeGet(lengths, stream);
+    if (length === undefined || internal.headers.lookup(list, "content-length") !== null) return;
+    list[list.length] = "content-length";
+    list[list.length] = `${length}`;
+  }
+
   // The body of a BodyInit that is not null.
   function extract(init) {
     if (typeof init === "string") return body(USVString(init), "text/plain;charset=UTF-8");
@@ -79,6 +90,7 @@
       if (origin !== undefined && !origin.used) {
         streams.acquire(stream);
         body.used = origin.used = true;
+        body.shared ||= origin.shared;
         return origin.source;
       }
       body.used = true;
@@ -90,8 +102,8 @@
 
   // The body moves: the one it came from has none to give any more.
   function move(from) {
-    const { type, shared } = from;
     const source = take(from);
+    const { type, shared } = from;
     return { source, type, used: false, shared, stream: source === null ? passed(from.stream) : null };
   }
 
@@ -125,13 +137,11 @@
       },
       pull(controller) {
         if (isNative(source)) return pullNative(streams, controller, source);
-        body.used = true;
         const bytes = own(source, body.shared);
         if (TypedArrayPrototypeGetByteLength(bytes) > 0) streams.enqueue(controller, bytes);
         streams.close(controller);
       },
       cancel() {
-        body.used = true;
         if (isNative(source)) ops.streamCancel(source.owner, source.number);
       },
     });
@@ -277,6 +287,19 @@
     return content[0] === "\uFEFF" ? StringPrototypeSlice(content, 1) : content;
   }
 
+  // A stream of its text.
+  function readTextStream(body) {
+    const streams = internal.streams();
+    if (body === null) {
+      const algorithms = { __proto__: null, start: (controller) => streams.close(controller) };
+      return streams.newReadable(algorithms);
+    }
+    if (isUsed(body)) throw new TypeError("The body has already been used");
+    const stream = streamOf(body);
+    if (streams.isLocked(stream)) throw new TypeError("The body's stream is locked: somebody reads it");
+    return streams.decoded(stream);
+  }
+
   const mixins = [];
 
   // Gives a class the Body mixin. `bodyOf(object)` checks the brand and returns the body or null.
@@ -303,6 +326,9 @@
       },
       async text() {
         return await readText(bodyOf(this));
+      },
+      textStream() {
+        return readTextStream(bodyOf(this));
       },
     };
     ObjectDefineProperties(constructor.prototype, ObjectGetOwnPropertyDescriptors(members));
@@ -345,6 +371,6 @@
 
   internal.body = {
     __proto__: null, of: body, native, isNative, isUsed, extract, take, move, clone, streamOf, readBytes, readText, drain,
-    pipeOf, outgoing, mixin, mixins, initialisers,
+    pipeOf, outgoing, lengths, tellLength, mixin, mixins, initialisers,
   };
 })

@@ -165,6 +165,7 @@
     if (r.socket !== null) return [r.status, r.list, r.socket, null];
     if (r.body === null) return [r.status, r.list, null, null];
     const source = bodies.take(r.body);
+    if (source === null) bodies.tellLength(r.list, r.body.stream);
     return [r.status, r.list, source, source === null ? r.body.stream : null];
   };
   // A response that came from elsewhere, as it came: the fields of a record that say so.

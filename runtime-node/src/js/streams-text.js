@@ -16,6 +16,7 @@
 
     let isEncoder;
     let isDecoder;
+    let newDecoder; // a record of a transform that does what a TextDecoderStream of UTF-8 does
 
     class TextEncoderStream {
       #transform;
@@ -73,6 +74,7 @@
 
       static {
         isDecoder = (value) => isObject(value) && #transform in value;
+        newDecoder = () => new TextDecoderStream().#transform;
       }
 
       constructor(label = "utf-8", options = undefined) {
@@ -123,6 +125,6 @@
     internal.describe("TextEncoderStream", (value) => isEncoder(value), TextEncoderStream, ["encoding", "readable", "writable"]);
     internal.describe("TextDecoderStream", (value) => isDecoder(value), TextDecoderStream,
       ["encoding", "fatal", "ignoreBOM", "readable", "writable"]);
-    return { TextDecoderStream, TextEncoderStream };
+    return { TextDecoderStream, TextEncoderStream, newDecoder };
   });
 })

@@ -6,7 +6,7 @@
   const {
     FinalizationRegistry, FinalizationRegistryPrototypeRegister, FinalizationRegistryPrototypeUnregister, MathMin, Number,
     NumberMAX_SAFE_INTEGER, PromiseWithResolvers, StringPrototypeToLowerCase, TypeError, TypedArrayPrototypeGetBuffer,
-    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, Uint8Array,
+    TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset, Uint8Array, WeakMapPrototypeSet,
   } = internal.primordials;
   const { DOMString, bufferSource, enforced, expose, isObject, needs } = internal.webidl;
   const { ops } = internal;
@@ -20,7 +20,8 @@
   internal.later("workersTransforms", ["FixedLengthStream", "IdentityTransformStream"], () => {
     const { WRAP, highWaterMarkOf, strategy: strategyOf } = internal.streamsBase();
     const { Transform } = internal.streamsTransform();
-    const { TransformStream } = internal.streamsTransformApi();
+    const { TransformStream, recordOf } = internal.streamsTransformApi();
+    const { wrap } = internal.streamsReadableApi();
 
     // `pass(length)` and `end()` are asked before so many bytes go through, and at the end.
     function through(strategy, what, pass, end) {
@@ -72,6 +73,7 @@
         }, () => {
           if (left > 0) throw new TypeError(`FixedLengthStream: there are ${left} bytes less than was said`);
         }));
+        WeakMapPrototypeSet(internal.body.lengths, wrap(recordOf(this).readable), left);
       }
     }
     expose(FixedLengthStream);

@@ -25,6 +25,7 @@
 //   pipe(readable, writable, { preventAbort, preventCancel, preventClose, signal })
 //                                    a promise of undefined
 //   through(readable, transform)     the readable side of the TransformStream, into which the stream is piped
+//   decoded(readable)                a stream of the text that its bytes are in UTF-8
 (function (internal) {
   "use strict";
 
@@ -38,6 +39,10 @@
     const api = internal.streamsReadableApi();
     const { streamOf, wrap } = api;
     const writableOf = (stream) => internal.streamsWritableApi().streamOf(stream);
+    const throughRecord = (source, { readable: out, writable }) => {
+      base.handled(internal.streamsPipe().pipe(streamOf(source), writable, { __proto__: null }));
+      return wrap(out);
+    };
 
     // What resolves a promise has no prototype, so that nobody is asked for its `then`.
     class Read {
@@ -102,11 +107,8 @@
 
       pipe: (source, destination, how = { __proto__: null }) =>
         internal.streamsPipe().pipe(streamOf(source), writableOf(destination), how),
-      through(source, transform) {
-        const { readable: out, writable } = internal.streamsTransformApi().recordOf(transform);
-        base.handled(internal.streamsPipe().pipe(streamOf(source), writable, { __proto__: null }));
-        return wrap(out);
-      },
+      through: (source, transform) => throughRecord(source, internal.streamsTransformApi().recordOf(transform)),
+      decoded: (source) => throughRecord(source, internal.streamsText().newDecoder()),
     };
   });
 })

@@ -23,6 +23,7 @@ fetching![
     a_stream_that_fails_fails_its_request,
     a_coded_body_is_decoded_and_handed_on_as_what_it_is,
     a_response_can_be_cloned,
+    a_stream_of_a_length_that_is_told_says_it,
 ];
 
 const MEBIBYTE: usize = 1 << 20;
@@ -159,4 +160,24 @@ async fn a_response_can_be_cloned(shard: Rc<Shard>) {
         origin.url("/")
     );
     assert_eq!(text(shard.handler(&body).get().await.unwrap()).await, r#"[true,"basic","twice","twice"]"#);
+}
+
+async fn a_stream_of_a_length_that_is_told_says_it(shard: Rc<Shard>) {
+    let origin = Origin::plain(|_| origin::text("")).await;
+    let body = format!(
+        "const five = () => {{
+           const {{ readable, writable }} = new FixedLengthStream(5);
+           const writer = writable.getWriter();
+           writer.write(new TextEncoder().encode('hello')).then(() => writer.close());
+           return readable;
+         }};
+         await fetch('{}', {{ method: 'POST', body: five(), duplex: 'half' }});
+         return new Response(five())",
+        origin.url("/")
+    );
+    let answer = shard.handler(&body).get().await.unwrap();
+    let length = answer.headers.iter().find(|header| header.name == "content-length").map(|header| &header.value[..]);
+    assert_eq!(length, Some(&b"5"[..]));
+    assert_eq!(text(answer).await, "hello");
+    assert_eq!(origin.asked.borrow()[0].headers()["content-length"], "5");
 }

@@ -89,6 +89,15 @@ check("it gives itself as text, bytes and a buffer, each anew", async () => {
   await rejects("TypeError", Blob.prototype.arrayBuffer.call({}));
 });
 
+check("it gives itself as a stream of text, again and again", async () => {
+  const blob = new Blob(["\uFEFFa\u00fc".repeat(40_000)]);
+  for (let i = 0; i < 2; i++) {
+    const parts = await Array.fromAsync(blob.textStream());
+    equal([parts.join("") === (await blob.text()), parts.length > 1], [true, true]);
+  }
+  throws("TypeError", () => Blob.prototype.textStream.call({}));
+});
+
 check("it gives itself as a stream of bytes", async () => {
   const blob = new Blob(["x".repeat(200_000)]);
   const reader = blob.stream().getReader();

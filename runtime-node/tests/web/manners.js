@@ -27,11 +27,11 @@ const COMMON = [
 
 // How many arguments are required: of the constructor, of each method, and of what is static.
 const FORM = { entries: 0, forEach: 1, keys: 0, values: 0, append: 2, delete: 1, get: 1, has: 1, set: 2 };
-const BODY = { arrayBuffer: 0, blob: 0, bytes: 0, formData: 0, json: 0, text: 0 };
+const BODY = { arrayBuffer: 0, blob: 0, bytes: 0, formData: 0, json: 0, text: 0, textStream: 0 };
 const REQUIRED = {
   AbortController: [0, { abort: 0 }],
   AbortSignal: [0, { throwIfAborted: 0 }, { abort: 0, any: 1, timeout: 1 }],
-  Blob: [0, { arrayBuffer: 0, bytes: 0, slice: 0, stream: 0, text: 0 }],
+  Blob: [0, { arrayBuffer: 0, bytes: 0, slice: 0, stream: 0, text: 0, textStream: 0 }],
   ByteLengthQueuingStrategy: [1, {}],
   Cache: [0, { add: 1, addAll: 1, delete: 1, match: 1, put: 2 }],
   CacheStorage: [0, { open: 1 }],

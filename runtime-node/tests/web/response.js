@@ -112,6 +112,48 @@ check("a clone has its own body and headers", async () => {
   equal([first.headers.get("a"), second.status, await first.text(), await second.text()], ["1", 201, "x", "x"]);
 });
 
+check("a clone is read apart from its original, whether or not somebody has looked at the body before", async () => {
+  for (const make of [() => new Response("abc"), () => new Response(new Uint8Array([97, 98, 99])), () => new Response(new Blob(["abc"]))]) {
+    for (const cloneFirst of [true, false]) {
+      const original = make();
+      original.body;
+      const clone = original.clone();
+      const [first, second] = cloneFirst ? [clone, original] : [original, clone];
+      equal(await first.text(), "abc");
+      equal([first.bodyUsed, second.bodyUsed], [true, false]);
+      equal(await second.text(), "abc");
+    }
+  }
+});
+
+check("bytes that were handed out through a body's stream are nobody else's", async () => {
+  const blob = new Blob(["hello"]);
+  const given = await new Response(new Response(blob).body).arrayBuffer();
+  new Uint8Array(given)[0] = 72;
+  equal(await blob.text(), "hello");
+  structuredClone(given, { transfer: [given] });
+  equal([await blob.text(), blob.size], ["hello", 5]);
+  const response = new Response(new Uint8Array([1, 2]));
+  const clone = response.clone();
+  (await new Response(response.body).bytes())[0] = 9;
+  equal(await clone.bytes(), new Uint8Array([1, 2]));
+});
+
+check("its text comes as a stream, too", async () => {
+  const read = async (stream) => (await Array.fromAsync(stream)).join("");
+  equal(await read(new Response("\uFEFFa\u00fc").textStream()), "a\u00fc");
+  equal(await read(new Response(new Uint8Array([0xC3])).textStream()), "\uFFFD");
+  equal(await read(new Request("https://h", { method: "POST", body: "text" }).textStream()), "text");
+  equal(await read(new Response(null).textStream()), "");
+  const response = new Response("once");
+  equal([response.textStream() instanceof ReadableStream, response.bodyUsed], [true, true]);
+  throws("TypeError", () => response.textStream());
+  const locked = new Response("x");
+  locked.body.getReader();
+  throws("TypeError", () => locked.textStream());
+  throws("TypeError", () => Response.prototype.textStream.call({}));
+});
+
 check("methods of a body reject, rather than throw, on what is not theirs", async () => {
   await rejects("TypeError", Response.prototype.text.call({}));
   await rejects("TypeError", Response.prototype.json.call(new Request("https://h")));

@@ -50,6 +50,16 @@ check("a stream of as many bytes as were said passes, and no other", async () =>
   throws("TypeError", () => new FixedLengthStream());
 });
 
+check("a body that is one says how long it is", async () => {
+  const { readable, writable } = new FixedLengthStream(3);
+  const writer = writable.getWriter();
+  writer.write(new Uint8Array([1, 2, 3]));
+  writer.close();
+  const response = new Response(readable);
+  equal(response.headers.get("content-length"), null);
+  equal(await response.bytes(), new Uint8Array([1, 2, 3]));
+});
+
 about("crypto.DigestStream");
 
 const hex = (buffer) => new Uint8Array(buffer).toHex();
