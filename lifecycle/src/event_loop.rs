@@ -52,7 +52,7 @@ impl EventLoops {
     /// # Errors
     /// When the registry has metrics of these names already.
     pub fn register(registry: &Registry, names: Names) -> prometheus::Result<Self> {
-        let busy = Opts::new(names.busy, "Time that the thread has spent on its tasks, and not waiting for some.");
+        let busy = Opts::new(names.busy, "Time that the thread has spent on its tasks, and not looking for some.");
         let busy = CounterVec::new(busy, &[names.label])?;
         let lag = HistogramOpts::new(names.lag, "How late a task began that was due, looked at four times a second.");
         let lag = HistogramVec::new(lag.buckets(LAG_BUCKETS.to_vec()), &[names.label])?;
@@ -150,6 +150,10 @@ mod tests {
             let before = busy(registry);
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(500) {
+                let turn = Instant::now();
+                while turn.elapsed() < Duration::from_millis(2) {
+                    std::hint::spin_loop();
+                }
                 yield_now().await;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

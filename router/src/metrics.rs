@@ -104,7 +104,8 @@ impl Metrics {
         );
         let retries = Opts::new("tenon_router_retries_total", "Attempts made again elsewhere, by what had happened.");
         let carried = Opts::new("tenon_router_tunnel_bytes_total", "Bytes that WebSockets have carried, by whither.");
-        let spills = Opts::new("tenon_router_spills_total", "Requests sent elsewhere than to their Worker's shard, by why.");
+        let spills =
+            Opts::new("tenon_router_spills_total", "Requests sent elsewhere than to their Worker's shard, by why.");
         let by_lane = Opts::new("tenon_router_lane_requests_total", "Requests that have ended, by thread.");
         let gauge = |name, help| IntGaugeVec::new(Opts::new(name, help), &["lane"]);
         let metrics = Self {

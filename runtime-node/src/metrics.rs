@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use prometheus::core::Collector;
 use prometheus::{
-    Counter, CounterVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    Counter, CounterVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry,
 };
 use tenon_lifecycle::event_loop;
 use tenon_proto::failure::FailureCode;
@@ -183,7 +184,11 @@ impl Metrics {
                 &["shard", "outcome"],
             )?,
             buffers: gauge("tenon_buffer_pool_blocks", "Buffers for answers.", &["shard"])?,
-            buffers_in_use: gauge("tenon_buffer_pool_blocks_in_use", "Buffers that hold answers on their way.", &["shard"])?,
+            buffers_in_use: gauge(
+                "tenon_buffer_pool_blocks_in_use",
+                "Buffers that hold answers on their way.",
+                &["shard"],
+            )?,
             buffer_fallbacks: counter(
                 "tenon_buffer_pool_fallbacks_total",
                 "Answers whose buffer came from the global allocator.",
