@@ -12,11 +12,14 @@
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
 //! - [`drain`]: finish what is in flight, then leave.
 //! - [`vital`]: threads whose panic is the process's end.
+//! - [`process`]: what it uses of its machine; [`event_loop`]: how busy the threads are that serve.
 //!
 //! Nothing here starts a thread before [`log::init`] is called, so that V8 can be initialised first.
 
 pub mod admin;
 pub mod drain;
+pub mod event_loop;
 pub mod log;
+pub mod process;
 pub mod readiness;
 pub mod vital;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`limits`],
-//!   [`compile`], [`health::verdict`], [`schedule::due`]: decisions, pure.
+//!   [`compile`], [`health::verdict`], [`schedule::due`], [`rollouts`]: decisions, pure.
 //! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`]: the edges that carry them out.
 
 pub mod catalog;
@@ -24,6 +24,7 @@ pub mod limits;
 pub mod metrics;
 pub mod pool;
 pub mod revision;
+pub mod rollouts;
 pub mod schedule;
 pub mod watches;
 pub mod worker;

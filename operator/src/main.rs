@@ -10,6 +10,7 @@ use prometheus::Registry;
 use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_operator::catalog::{self, Catalog, Ear};
 use tenon_operator::compiler::{self, Compiler};
@@ -54,10 +55,11 @@ async fn operate() -> anyhow::Result<()> {
     let log = log::init(&log);
     let registry = Registry::new();
     log.register(&registry)?;
+    process::register(&registry, "tenon-operator")?;
     let readiness = Readiness::new();
     let metrics = Arc::new(Metrics::register(&registry)?);
     let listening = format!("cannot listen on {}; free the port or set --admin-listen", admin.admin_listen);
-    let _admin = admin::spawn(admin.admin_listen, registry, readiness.clone()).context(listening)?;
+    let _admin = admin::spawn(admin.admin_listen, registry.clone(), readiness.clone()).context(listening)?;
 
     let client = Client::try_default().await.context("no cluster: set KUBECONFIG or run in a Pod")?;
     let reporter = Reporter { controller: MANAGER.to_owned(), instance: Some(args.identity.clone()) };
@@ -65,6 +67,7 @@ async fn operate() -> anyhow::Result<()> {
     let (signal, drain) = drain::channel();
 
     let catalog = Catalog::new();
+    registry.register(Box::new(catalog.metrics()?))?;
     let (heard_tx, heard_rx) = mpsc::channel(REPORTS);
     catalog.listen(Ear { heard_tx, reports: metrics.reports.clone() });
     let listening = format!("cannot listen on {}; free the port or set --catalog-listen", args.catalog_listen);
@@ -101,6 +104,7 @@ async fn operate() -> anyhow::Result<()> {
     // Of the program that runs, whatever has become of its file since.
     let compiler = Compiler::new("/proc/self/exe".into());
     let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone(), compiler);
+    let queued = metrics.queue("Worker");
     let all = {
         let index = index.clone();
         move || index.with(|index| index.workers().cloned().collect())
@@ -114,7 +118,7 @@ async fn operate() -> anyhow::Result<()> {
             }
         }
     };
-    vital.spawn(queue::run(touched_rx, leading_rx.clone(), all, reconcile));
+    vital.spawn(queue::run(touched_rx, leading_rx.clone(), all, reconcile, queued));
     let settings =
         pool::plan::Settings { image: args.node_image, catalog: args.catalog_url, router: args.router_url.to_string() };
     let leader_metrics = metrics.clone();

@@ -115,6 +115,7 @@ impl Client {
                     tracing::warn!(code = ?status.code(), message = status.message(), "the catalog cannot be watched");
                 }
             }
+            self.metrics.connected.set(0);
             self.state.forget_arriving();
             // Anywhere in the upper half: many routers that lost one operator do not come back as one.
             tokio::time::sleep(pause.mul_f64(fastrand::f64() / 2.0 + 0.5)).await;
@@ -127,6 +128,7 @@ impl Client {
         let mut client = CatalogClient::new(channel).max_decoding_message_size(MAX_MESSAGE);
         let request = WatchRequest { client: self.name.clone(), resume: self.state.cursor.clone() };
         let mut stream: Streaming<WatchResponse> = client.watch(request).await?.into_inner();
+        self.metrics.connected.set(1);
         while let Some(message) = stream.message().await? {
             // It works again.
             *pause = PAUSE_MIN;
@@ -139,6 +141,7 @@ impl Client {
 
     fn publish(&mut self) {
         self.published.store(Arc::new(self.state.table.clone()));
+        self.metrics.workers.set(self.state.table.worker_count() as i64);
         self.metrics.routes.set(self.state.table.route_count() as i64);
         self.metrics.nodes.set(self.state.table.node_count() as i64);
         if self.ready.take().is_some() {

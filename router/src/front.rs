@@ -175,7 +175,7 @@ impl Front {
     fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
         let (lane, stage_rx) = (self.lane.clone(), self.stage_rx.clone());
         spawn_local(async move {
-            lane.metrics.connections.inc();
+            lane.gauges.connections.inc();
             let gauge = Counted(lane.clone());
             let served = match door {
                 Door::Clients => serve(lane, stream, peer.ip(), stage_rx).await,
@@ -195,7 +195,7 @@ struct Counted(Rc<Lane>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.metrics.connections.dec();
+        self.0.gauges.connections.dec();
     }
 }
 

@@ -31,7 +31,7 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
 use crate::health::{ConnectFailure, Health};
-use crate::metrics::Metrics;
+use crate::metrics::{Gauges, Metrics, Spill};
 use crate::table::Shard;
 use crate::upload::Attempt;
 
@@ -58,6 +58,7 @@ pub(crate) struct Link {
     state: RefCell<State>,
     health: Cell<Health>,
     metrics: Metrics,
+    gauges: Gauges,
 }
 
 type Sender = SendRequest<Attempt>;
@@ -74,10 +75,10 @@ enum State {
 pub(crate) struct Unreachable;
 
 impl Link {
-    pub(crate) fn new(shard: Arc<Shard>, metrics: Metrics) -> Rc<Self> {
+    pub(crate) fn new(shard: Arc<Shard>, metrics: Metrics, gauges: Gauges) -> Rc<Self> {
         let uri = invoke_uri(&shard);
         let (state, health) = (RefCell::new(State::Idle), Cell::new(Health::connected()));
-        Rc::new(Self { shard, uri, state, health, metrics })
+        Rc::new(Self { shard, uri, state, health, metrics, gauges })
     }
 
     pub(crate) fn shard(&self) -> &Arc<Shard> {
@@ -88,8 +89,11 @@ impl Link {
         &self.uri
     }
 
-    pub(crate) fn takes_requests(&self, nodes_version: u64) -> bool {
-        self.health.get().takes_requests(nodes_version)
+    /// Why it takes no requests, if it does not.
+    pub(crate) fn refuses(&self, nodes_version: u64) -> Option<Spill> {
+        let health = self.health.get();
+        let why = if health.is_ejected() { Spill::Ejected } else { Spill::Draining };
+        (!health.takes_requests(nodes_version)).then_some(why)
     }
 
     /// The node has said that it drains.
@@ -118,13 +122,15 @@ impl Link {
     async fn connect(self: Rc<Self>) -> Result<Sender, Unreachable> {
         match tokio::time::timeout(CONNECT_TIMEOUT, self.handshake()).await {
             Ok(Ok((sender, connection))) => {
-                self.health.set(Health::connected());
+                self.change(Health::connected());
                 *self.state.borrow_mut() = State::Open(sender.clone());
-                let link = Rc::downgrade(&self);
+                let (link, open) = (Rc::downgrade(&self), self.gauges.links.clone());
+                open.inc();
                 spawn_local(async move {
                     if let Err(error) = connection.await {
                         tracing::debug!(%error, "a connection to a shard broke");
                     }
+                    open.dec();
                     link.upgrade().inspect(Self::disconnected);
                 });
                 Ok(sender)
@@ -165,10 +171,22 @@ impl Link {
 
     fn change(self: &Rc<Self>, health: Health) {
         let before = self.health.replace(health);
+        if before.is_ejected() && !health.is_ejected() {
+            self.gauges.ejected.dec();
+        }
         if health.is_ejected() && !before.is_ejected() {
             self.metrics.ejections.inc();
+            self.gauges.ejected.inc();
             tracing::warn!(node = &*self.shard.node, shard = %self.shard.id, "a shard is ejected");
             spawn_local(probe(Rc::downgrade(self)));
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.health.get().is_ejected() {
+            self.gauges.ejected.dec();
         }
     }
 }

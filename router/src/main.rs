@@ -10,6 +10,7 @@ use http::Uri;
 use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_router::{Config, Router};
 
@@ -63,6 +64,7 @@ fn main() -> anyhow::Result<()> {
 
     let (registry, readiness) = (prometheus::Registry::new(), Readiness::new());
     log.register(&registry)?;
+    process::register(&registry, "tenon-router")?;
     let (signal, watch) = drain::channel();
     let router = Router::spawn(config, watch, &registry, &readiness)?;
     let listen = args.admin.admin_listen;

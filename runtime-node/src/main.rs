@@ -6,6 +6,7 @@ use prometheus::Registry;
 use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_runtime_node::config::{Config, NodeArgs};
 use tenon_runtime_node::engine;
@@ -32,6 +33,7 @@ fn main() -> anyhow::Result<()> {
 
     let registry = Registry::new();
     log.register(&registry)?;
+    process::register(&registry, "tenon-runtime-node")?;
     let readiness = Readiness::new();
     let (signal, watch) = drain::channel();
     let node = Node::spawn(config, watch, &registry, &readiness)?;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use prometheus::Registry;
+use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
@@ -23,7 +24,7 @@ use crate::config::Config;
 use crate::egress::{Policy, Settings, SettingsError};
 use crate::engine::Watchdog;
 use crate::memory::{self, Meter, MeterError};
-use crate::metrics::Metrics;
+use crate::metrics::{LOOPS, Metrics};
 use crate::reports::Reporter;
 use crate::response_cache::ResponseCache;
 use crate::source::Source;
@@ -72,6 +73,7 @@ impl Node {
         let listeners = (0..config.shards).map(|shard| listen(shard, config.shard_address(shard)));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
         let metrics = Metrics::register(registry)?;
+        let loops = EventLoops::register(registry, LOOPS)?;
         let meter = Meter::new(config.memory_budget, &config.root)?;
         metrics.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
         let pressure_rx = memory::watch(meter, metrics.memory_used.clone()).map_err(SpawnError::Thread)?;
@@ -95,6 +97,7 @@ impl Node {
                 source: source.clone(),
                 reports: reporter.of(ShardId(shard)),
                 metrics: metrics.shard(ShardId(shard)),
+                loops: loops.clone(),
                 pressure_rx: pressure_rx.clone(),
                 egress: egress.clone(),
                 responses: Arc::clone(&responses),

@@ -20,6 +20,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
 use super::state::Walk;
+use super::watchers::Attendance;
 use super::{Catalog, Full, Progress, report};
 
 /// A client that has not answered a ping for this long is gone, and its stream with it.
@@ -80,6 +81,7 @@ impl catalog_server::Catalog for Service {
         let watcher = Watcher {
             catalog: self.catalog.clone(),
             walk,
+            attendance: self.catalog.shared.watchers.enter(),
             progress_rx: self.catalog.progress(),
             drain: self.drain.clone(),
         };
@@ -121,6 +123,7 @@ fn not_synced() -> Status {
 struct Watcher {
     catalog: Catalog,
     walk: Walk,
+    attendance: Attendance,
     progress_rx: watch::Receiver<Progress>,
     drain: drain::Watch,
 }
@@ -144,7 +147,10 @@ impl Watcher {
             }
             // Seen before the catalog is read, so that a change made in between wakes us again.
             self.progress_rx.mark_unchanged();
+            let was_abreast = self.walk.is_abreast();
             let next = self.catalog.next(&mut self.walk).map_err(|behind| Status::aborted(behind.to_string()))?;
+            let waited = if was_abreast && next.is_some() { self.catalog.age() } else { None };
+            self.attendance.told(self.walk.position(), waited);
             if let Some(response) = next {
                 return Ok(response);
             }

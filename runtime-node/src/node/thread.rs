@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_affinity::CoreId;
+use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Handle;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
@@ -50,6 +51,7 @@ pub(super) struct ShardThread {
     pub(super) source: Source,
     pub(super) reports: Reports,
     pub(super) metrics: ShardMetrics,
+    pub(super) loops: EventLoops,
     pub(super) pressure_rx: watch::Receiver<Pressure>,
     pub(super) egress: Settings,
     pub(super) responses: Arc<ResponseCache>,
@@ -81,6 +83,7 @@ impl ShardThread {
             source,
             reports,
             metrics,
+            loops,
             pressure_rx,
             egress,
             responses,
@@ -103,7 +106,9 @@ impl ShardThread {
         let chores = shard.clone();
         spawn_local(vital::task("tend", chores.clone().tend(pressure_rx, config.isolate_idle_timeout)));
         spawn_local(vital::task("keep_spares", chores.clone().keep_spares(config.spare_isolates)));
-        spawn_local(vital::task("keep_bytecode", chores.keep_bytecode()));
+        spawn_local(vital::task("keep_bytecode", chores.clone().keep_bytecode()));
+        spawn_local(vital::task("keep_account", chores.keep_account()));
+        spawn_local(loops.watch(&id.to_string()));
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
         let mut connections = Connections::new(Rc::clone(&shard));
         drop(ready);
