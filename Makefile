@@ -8,7 +8,7 @@ SHELL := bash
 # Where the crates' tests need processes of ours, these binaries are built first.
 BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 CRD_DIR := charts/tenon-crds/templates
-SCRIPTS := .ci/run bench/setup deploy/tools fuzz/run $(addprefix deploy/cluster/,apiserver build down run-in tenon up) \
+SCRIPTS := .ci/run bench/setup deploy/tools e2e/install fuzz/run $(addprefix deploy/cluster/,apiserver build down run-in tenon up) \
 	$(addprefix deploy/images/,build rootfs sbom)
 
 .PHONY: help
@@ -35,6 +35,11 @@ test-e2e: tools ## Run the tests on a real control plane, which is built and sta
 	trap 'deploy/cluster/down' EXIT
 	deploy/cluster/up
 	deploy/cluster/run-in cargo test --workspace --test suite -- --test-threads 4
+
+# What it is told is in the script: KUBECONFIG=… LOAD=… [PREVIOUS=…] [TAG=…] [REGISTRY=…]
+.PHONY: e2e
+e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBECONFIG, with images brought there by LOAD
+	e2e/install
 
 # Where V8, which is not instrumented, looks at what has been freed, it is to find nothing that makes sense.
 .PHONY: test-sanitized
