@@ -116,7 +116,8 @@ async fn tick(plan: Plan, begun: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     // Every Worker is asked in every manner, however many Workers there are.
     for (i, asked) in plan.asked.iter().cycle().enumerate() {
-        let manner = MANNERS[(i + i / plan.asked.len()) % MANNERS.len()];
+        let (round, place) = (i / plan.asked.len(), i % plan.asked.len());
+        let manner = MANNERS[(round + place) % MANNERS.len()];
         let due = ticks.tick().await;
         begun.fetch_add(1, Ordering::Relaxed);
         let request = request(clients.clone(), manner, asked.clone(), due);

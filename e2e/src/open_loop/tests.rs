@@ -68,7 +68,7 @@ async fn every_request_that_begins_is_told_in_one_lap_and_no_other() -> anyhow::
 async fn a_wrong_answer_is_a_failure_with_its_status_and_body_whatever_the_client() -> anyhow::Result<()> {
     let lap = run(plan(serve().await?, &["wrong.example"]), 40).await?;
     assert_eq!((lap.served, lap.failed), (0, lap.begun));
-    assert_eq!(lap.failures.len(), lap::TOLD, "all are counted, the first are told");
+    assert!((lap.failures.len() as u64) < lap.failed, "all are counted, the first are told");
     for manner in MANNERS {
         assert!(lap.failures.iter().any(|failure| failure.manner == manner), "{manner:?} is not among them");
     }

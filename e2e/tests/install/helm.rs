@@ -46,9 +46,9 @@ impl Helm {
         self.run(&["rollback", release, &revision.to_string(), "--wait", "--timeout", TIMEOUT]).await.map(drop)
     }
 
-    /// What `helm test` and its Pods say.
+    /// What `helm test` and its Pods say. The chart has the Pods' logs printed before they go.
     pub async fn test(&self, release: &str) -> anyhow::Result<String> {
-        self.run(&["test", release, "--logs", "--timeout", TIMEOUT]).await
+        self.run(&["test", release, "--timeout", TIMEOUT]).await
     }
 
     pub async fn uninstall(&self, release: &str) -> anyhow::Result<()> {
