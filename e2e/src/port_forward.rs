@@ -35,6 +35,11 @@ impl PortForward {
         Ok(Self { address, _child: child })
     }
 
+    /// Where the port is, here.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// A connection that is opened on first use. It must not outlive this.
     pub fn connection(&self) -> Connection {
         Connection::to(self.address)

@@ -10,6 +10,7 @@
 //! so it may be kind's, k3d's, `deploy/cluster`'s or anybody's. What it was told is in `stage.rs`.
 
 mod certificates;
+mod dashboards;
 mod draining;
 mod footprint;
 mod helm;
@@ -47,6 +48,7 @@ fn main() -> anyhow::Result<ExitCode> {
         essential:
             prober::the_prober_is_served;
         chosen:
+            dashboards::a_prometheus_scrapes_every_process,
             upgrading::an_upgrade_fails_no_request,
             upgrading::a_rollback_fails_no_request,
             upgrading::an_upgrade_after_a_rollback_fails_no_request,
@@ -56,8 +58,10 @@ fn main() -> anyhow::Result<ExitCode> {
             certificates::new_certificates_fail_no_request,
             scaling::more_and_fewer_routers_fail_no_request,
             scaling::more_and_fewer_nodes_fail_no_request,
-            draining::draining_a_kubernetes_node_fails_no_request;
+            draining::draining_a_kubernetes_node_fails_no_request,
+            dashboards::every_panel_of_every_dashboard_shows_data;
         essential:
+            dashboards::the_prometheus_ends,
             prober::the_prober_ends,
             leftovers::uninstalling_leaves_only_the_crds,
             leftovers::the_crds_go_when_they_are_asked_to;

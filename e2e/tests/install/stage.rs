@@ -16,7 +16,8 @@ use crate::prober::ProberPod;
 /// Where Tenon is installed.
 pub const SYSTEM: &str = "tenon-system";
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// The repository.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// How much of each log a failure shows.
 const LOG_LINES: usize = 8;
@@ -32,6 +33,8 @@ pub struct Stage {
     pub previous: Option<Build>,
     /// Where the Workers and the prober are.
     pub namespace: Namespace,
+    /// The image of a Prometheus: `TENON_E2E_PROMETHEUS`.
+    pub prometheus: String,
     pub prober: OnceCell<ProberPod>,
     /// What was in the cluster before.
     pub before: OnceCell<BTreeSet<Object>>,
@@ -69,6 +72,7 @@ impl Stage {
             current,
             previous,
             namespace,
+            prometheus: or("TENON_E2E_PROMETHEUS", "quay.io/prometheus/prometheus:v3.5.0"),
             prober: OnceCell::new(),
             before: OnceCell::new(),
         })
