@@ -8,7 +8,8 @@ SHELL := bash
 # Where the crates' tests need processes of ours, these binaries are built first.
 BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 CRD_DIR := charts/tenon-crds/templates
-SCRIPTS := .ci/run bench/setup deploy/tools fuzz/run $(addprefix deploy/cluster/,apiserver build down run-in tenon up)
+SCRIPTS := .ci/run bench/setup deploy/tools e2e/install fuzz/run $(addprefix deploy/cluster/,apiserver build down run-in tenon up) \
+	$(addprefix deploy/images/,build rootfs sbom)
 
 .PHONY: help
 help: ## List the commands
@@ -34,6 +35,11 @@ test-e2e: tools ## Run the tests on a real control plane, which is built and sta
 	trap 'deploy/cluster/down' EXIT
 	deploy/cluster/up
 	deploy/cluster/run-in cargo test --workspace --test suite -- --test-threads 4
+
+# What it is told is in the script: KUBECONFIG=… LOAD=… [PREVIOUS=…] [TAG=…] [REGISTRY=…]
+.PHONY: e2e
+e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBECONFIG, with images brought there by LOAD
+	e2e/install
 
 # Where V8, which is not instrumented, looks at what has been freed, it is to find nothing that makes sense.
 .PHONY: test-sanitized
@@ -83,6 +89,11 @@ bench-pools: tools ## Compare isolates made anew, shared and pinned, and what a 
 	cargo build --release --package tenon-bench --bin tenon-bench-pools
 	target/release/tenon-bench-pools
 	cargo bench --package tenon-runtime-node --bench buffers
+
+.PHONY: images
+images: tools ## Build the images as OCI archives in target/images, without a container engine
+	cargo build --release --workspace $(BINARIES)
+	deploy/images/build
 
 .PHONY: cluster
 cluster: tools ## Run Tenon on a Kubernetes control plane of our own; prints its kubeconfig
