@@ -10,6 +10,7 @@
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`limits`],
 //!   [`compile`], [`health::verdict`], [`schedule::due`], [`rollouts`]: decisions, pure.
 //! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`]: the edges that carry them out.
+//! - [`probe`]: whether all of it works, from a tenant's side.
 
 pub mod catalog;
 pub mod claims;
@@ -23,6 +24,7 @@ pub mod leader;
 pub mod limits;
 pub mod metrics;
 pub mod pool;
+pub mod probe;
 pub mod revision;
 pub mod rollouts;
 pub mod schedule;

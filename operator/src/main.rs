@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use prometheus::Registry;
@@ -20,6 +20,7 @@ use tenon_operator::index::Index;
 use tenon_operator::leader::Election;
 use tenon_operator::metrics::Metrics;
 use tenon_operator::pool;
+use tenon_operator::probe::{self, ProbeArgs};
 use tenon_operator::schedule::Scheduler;
 use tenon_operator::schedule::call::Caller;
 use tenon_operator::watches::{SharedIndex, Watches};
@@ -34,12 +35,20 @@ const REPORTS: usize = 4096;
 #[derive(Parser)]
 #[command(name = "tenon-operator", version)]
 struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     #[command(flatten)]
     operator: OperatorArgs,
     #[command(flatten)]
     admin: AdminArgs,
     #[command(flatten)]
     log: LogArgs,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Deploy a Worker, ask it through the routers, and delete it: does this installation work?
+    Probe(ProbeArgs),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -51,7 +60,10 @@ fn main() -> anyhow::Result<()> {
 
 #[tokio::main]
 async fn operate() -> anyhow::Result<()> {
-    let Args { operator: args, admin, log } = Args::parse();
+    let Args { command, operator: args, admin, log } = Args::parse();
+    if let Some(Command::Probe(probe)) = command {
+        return Ok(probe::run(probe).await?);
+    }
     let log = log::init(&log);
     let registry = Registry::new();
     log.register(&registry)?;
