@@ -8,8 +8,8 @@ SHELL := bash
 # Where the crates' tests need processes of ours, these binaries are built first.
 BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 CRD_DIR := charts/tenon-crds/templates
-SCRIPTS := .ci/run bench/setup deploy/tools e2e/install fuzz/run $(addprefix deploy/cluster/,apiserver build down run-in tenon up) \
-	$(addprefix deploy/images/,build rootfs sbom)
+SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/install fuzz/run \
+	$(addprefix deploy/cluster/,apiserver build down run-in tenon up) $(addprefix deploy/images/,build rootfs sbom)
 
 .PHONY: help
 help: ## List the commands
@@ -20,7 +20,7 @@ run: tools ## Serve examples/hello on http://localhost:8080
 	cargo run --package tenon -- dev examples/hello
 
 .PHONY: test
-test: test-unit fuzz test-e2e ## Run every test: units, hostile bytes, and a real Kubernetes control plane
+test: test-unit test-rules fuzz test-e2e ## Run every test: units, hostile bytes, and a real Kubernetes control plane
 
 .PHONY: test-unit
 test-unit: tools ## Run the tests that need no Kubernetes
@@ -40,6 +40,10 @@ test-e2e: tools ## Run the tests on a real control plane, which is built and sta
 .PHONY: e2e
 e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBECONFIG, with images brought there by LOAD
 	e2e/install
+
+.PHONY: test-rules
+test-rules: tools ## Run the tests of the chart's alerts, and look at every query of its dashboards
+	deploy/dashboards/test-rules
 
 # Where V8, which is not instrumented, looks at what has been freed, it is to find nothing that makes sense.
 .PHONY: test-sanitized
@@ -71,6 +75,10 @@ deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
 .PHONY: crds
 crds: tools ## Generate the CRDs' YAML from the Rust types
 	cargo run --quiet --package tenon-crds --bin crdgen -- $(CRD_DIR)
+
+.PHONY: dashboards
+dashboards: tools ## Generate the Grafana dashboards from their queries
+	cargo run --quiet --package tenon-dashboards -- generate charts/tenon/dashboards
 
 .PHONY: bench
 bench: tools ## Measure Tenon beside its peers, in one run

@@ -129,9 +129,10 @@ fn print_queries() {
     for dashboard in boards::all() {
         let names = dashboard.templating.list.iter().map(|variable| (variable.name.clone(), "x".to_owned()));
         values.extend(names.collect::<Values>());
-        for panel in dashboard.queried() {
+        for (nth, panel) in dashboard.queried().enumerate() {
             for (at, target) in panel.targets.iter().enumerate() {
-                let name: String = format!("{}:{}:{at}", dashboard.uid, panel.title).chars().map(as_name).collect();
+                let name: String =
+                    format!("{}:{}:{nth}:{at}", dashboard.uid, panel.title).chars().map(as_name).collect();
                 let query = serde_json::Value::from(variables::fill(&target.expr, &values));
                 println!("  - record: {name}\n    expr: {query}");
             }

@@ -121,8 +121,8 @@ fn isolates() -> [Panel; 3] {
         Panel::areas(
             "Isolates",
             Unit::Count,
-            "By state: starting, warm, or let go and still finishing what they began.",
-            &[("sum by (state) (tenon_isolates{@})", "{{state}}")],
+            "By state: starting, warm, or let go and still finishing what they began; and spare ones, which are nobody's yet.",
+            &[("sum by (state) (tenon_isolates{@})", "{{state}}"), ("sum(tenon_spare_isolates{@})", "spare")],
         ),
         Panel::areas(
             "Evictions",
