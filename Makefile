@@ -19,12 +19,18 @@ run: tools ## Serve examples/hello on http://localhost:8080
 	cargo run --package tenon -- dev examples/hello
 
 .PHONY: test
-test: test-unit fuzz test-e2e ## Run every test: units, hostile bytes, and a real Kubernetes control plane
+test: test-unit test-charts fuzz test-e2e ## Run every test: units, charts, hostile bytes, and a real Kubernetes control plane
 
 .PHONY: test-unit
 test-unit: tools ## Run the tests that need no Kubernetes
 	cargo build --workspace $(BINARIES)
 	cargo test --workspace --exclude tenon-e2e
+
+.PHONY: test-charts
+test-charts: tools ## Run the tests of the Helm charts
+	cd charts/tests
+	go vet ./...
+	go test ./...
 
 .PHONY: test-e2e
 test-e2e: tools ## Run the tests on a real control plane, which is built and started when it is not there
@@ -64,6 +70,11 @@ deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
 .PHONY: crds
 crds: tools ## Generate the CRDs' YAML from the Rust types
 	cargo run --quiet --package tenon-crds --bin crdgen -- $(CRD_DIR)
+
+.PHONY: charts
+charts: tools ## Write what of the charts is made from the rest: tables of values and of rights
+	cd charts/tests
+	go test ./... -run 'TestTheReadmeTellsOfEveryValue|TestNobodyMayDoMoreThanIsWrittenDown' -update
 
 .PHONY: bench
 bench: tools ## Measure Tenon beside its peers, in one run
