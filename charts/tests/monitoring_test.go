@@ -26,6 +26,18 @@ func TestEveryPodThatServesIsScraped(t *testing.T) {
 	}
 }
 
+// The dashboards ask by them: deploy/dashboards, which know nothing of the chart.
+func TestWhatIsScrapedHasTheLabelsThatAreAskedFor(t *testing.T) {
+	endpoint := at(render(t, `metrics: {podMonitor: {enabled: true}}`).find(t, "PodMonitor/tenon").at("spec", "podMetricsEndpoints"), 0)
+	if at(endpoint, "honorLabels") != true {
+		t.Error("a Worker's namespace is written over")
+	}
+	expect(t, "the labels", at(endpoint, "relabelings"), `
+- {targetLabel: job, replacement: tenon}
+- {sourceLabels: [__meta_kubernetes_pod_label_app_kubernetes_io_component], targetLabel: component}
+- {sourceLabels: [__meta_kubernetes_pod_label_tenon_dev_pool], targetLabel: pool}`)
+}
+
 func TestTheAlertsComeAsTheyAre(t *testing.T) {
 	rule := renderWithFiles(t, `metrics: {prometheusRule: {enabled: true}}`).find(t, "PrometheusRule/tenon")
 	var want any
