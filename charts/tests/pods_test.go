@@ -114,10 +114,11 @@ func TestTheGracePeriodsCoverWhatAProcessWaitsFor(t *testing.T) {
 			t.Errorf("routers are not told %s: %v", arg, router.args())
 		}
 	}
-	operator := render(t, `operator: {drainGraceSeconds: 40}`).pod(t, "Deployment/tenon-operator")
-	if is := fmt.Sprint(operator.spec["terminationGracePeriodSeconds"]); is != "45" {
+	operator := render(t, `operator: {preStopSleepSeconds: 7, drainGraceSeconds: 40}`).pod(t, "Deployment/tenon-operator")
+	if is := fmt.Sprint(operator.spec["terminationGracePeriodSeconds"]); is != "52" {
 		t.Errorf("operators have %s s", is)
 	}
+	expect(t, "what an operator does first", at(operator.container(), "lifecycle"), `preStop: {sleep: {seconds: 7}}`)
 }
 
 func TestARolloutAddsBeforeItTakesAway(t *testing.T) {

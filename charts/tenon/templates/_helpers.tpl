@@ -131,11 +131,3 @@ readinessProbe:
 - {{ printf "--log-level=%s" .Values.log.level | quote }}
 - --log-format={{ .Values.log.format }}
 {{- end }}
-
-{{/* Peers that may come, or nothing, which is everybody. */}}
-{{- define "tenon.from" -}}
-{{- with . }}
-from:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- end }}
