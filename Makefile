@@ -20,12 +20,18 @@ run: tools ## Serve examples/hello on http://localhost:8080
 	cargo run --package tenon -- dev examples/hello
 
 .PHONY: test
-test: test-unit test-rules fuzz test-e2e ## Run every test: units, hostile bytes, and a real Kubernetes control plane
+test: test-unit test-charts test-rules fuzz test-e2e ## Run every test: units, charts, hostile bytes, and a real Kubernetes control plane
 
 .PHONY: test-unit
 test-unit: tools ## Run the tests that need no Kubernetes
 	cargo build --workspace $(BINARIES)
 	cargo test --workspace --exclude tenon-e2e
+
+.PHONY: test-charts
+test-charts: tools ## Run the tests of the Helm charts
+	cd charts/tests
+	go vet ./...
+	go test ./...
 
 .PHONY: test-e2e
 test-e2e: tools ## Run the tests on a real control plane, which is built and started when it is not there
@@ -79,6 +85,11 @@ crds: tools ## Generate the CRDs' YAML from the Rust types
 .PHONY: dashboards
 dashboards: tools ## Generate the Grafana dashboards from their queries
 	cargo run --quiet --package tenon-dashboards -- generate charts/tenon/dashboards
+
+.PHONY: charts
+charts: tools ## Write what of the charts is made from the rest: tables of values and of rights
+	cd charts/tests
+	go test ./... -run 'TestTheReadmeTellsOfEveryValue|TestNobodyMayDoMoreThanIsWrittenDown' -update
 
 .PHONY: bench
 bench: tools ## Measure Tenon beside its peers, in one run

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -36,13 +37,20 @@ const (
 	release   = "some-release"
 )
 
+var loaded = map[string]*chart.Chart{}
+
+// load gives a chart whose files may be exchanged.
 func load(t *testing.T, folder string) *chart.Chart {
 	t.Helper()
-	loaded, err := loader.LoadDir(folder)
-	if err != nil {
-		t.Fatal(err)
+	if loaded[folder] == nil {
+		chart, err := loader.LoadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded[folder] = chart
 	}
-	return loaded
+	copied := *loaded[folder]
+	return &copied
 }
 
 // render gives the objects of the chart `tenon` with values, which are YAML.
@@ -53,6 +61,36 @@ func render(t *testing.T, values string) objects {
 		t.Fatal(err)
 	}
 	return parse(t, rendered)
+}
+
+// renderWithFiles does so whether or not the chart has dashboards and alerts.
+func renderWithFiles(t *testing.T, values string) objects {
+	t.Helper()
+	with := load(t, platform)
+	with.Files = append(without(with.Files, "dashboards/", "rules/"),
+		&common.File{Name: "dashboards/some.json", Data: []byte("{\"title\": \"{{ of Grafana's own }}\"}\n")},
+		&common.File{Name: "rules/tenon.yaml", Data: []byte(rules)},
+	)
+	rendered, err := renderChart(with, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, rendered)
+}
+
+const rules = `# A comment.
+groups:
+  - name: some
+    rules:
+      - alert: Some
+        expr: up == 0
+        annotations: {summary: "{{ $labels.pod }} is away"}
+`
+
+func without(files []*common.File, folders ...string) []*common.File {
+	return slices.DeleteFunc(slices.Clone(files), func(file *common.File) bool {
+		return slices.ContainsFunc(folders, func(folder string) bool { return strings.HasPrefix(file.Name, folder) })
+	})
 }
 
 // renderChart gives the text of each template by its path.
@@ -212,6 +250,14 @@ func read(t *testing.T, file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func mustRead(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		panic(err)
 	}
 	return string(text)
 }

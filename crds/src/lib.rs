@@ -84,7 +84,8 @@ mod tests {
     #[test]
     fn a_value_of_the_chart_decides_whether_helm_keeps_them() {
         for (name, text) in files().unwrap() {
-            let guarded = "  # {{- if .Values.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  # {{- end }}\n";
+            let guarded =
+                "  # {{- if .Values.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  # {{- end }}\n";
             assert!(text.contains(guarded), "{name}");
             // Anything else would be taken for a template's.
             assert_eq!(text.matches("{{").count(), 2, "{name}");

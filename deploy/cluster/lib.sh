@@ -11,6 +11,9 @@ bin=${TENON_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tenon}/cluster/$version/bin
 # The running cluster: certificates, etcd's data, logs, process ids. Each clone has a cluster of its own.
 run=${TENON_CLUSTER_RUN:-$repository/target/cluster}
 
+# What processes with an account of their own have asked of the API server: audit.yaml.
+audit_log=$run/log/audit.jsonl
+
 # For those inside the cluster's namespace; `up` derives one for this side of it.
 inner_kubeconfig=$run/pki/admin.kubeconfig
 
@@ -110,7 +113,8 @@ start_apiserver() {
         --tls-cert-file "$pki/apiserver.crt" --tls-private-key-file "$pki/apiserver.key" \
         --service-account-issuer https://kubernetes.default.svc.cluster.local \
         --service-account-key-file "$pki/sa.pub" --service-account-signing-key-file "$pki/sa.key" \
-        --service-cluster-ip-range 10.96.0.0/16
+        --service-cluster-ip-range 10.96.0.0/16 \
+        --audit-policy-file "$here/audit.yaml" --audit-log-path "$audit_log"
     wait_until 60 "kube-apiserver" apiserver_is_ready
 }
 

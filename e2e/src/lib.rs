@@ -12,6 +12,7 @@
 //!
 //! Nothing sleeps to wait: [`await_condition`] looks until a deadline and tells what it saw last.
 
+mod account;
 mod address;
 mod cluster;
 mod condition;
@@ -29,6 +30,7 @@ mod service;
 mod suite;
 mod web_socket;
 
+pub use account::{Account, Right, rights};
 pub use cluster::Cluster;
 pub use condition::await_condition;
 pub use http_client::{Answer, Connection};

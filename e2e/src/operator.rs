@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{Cluster, Process, address};
+use crate::{Process, address};
 
 pub const CATALOG_PORT: u16 = 7070;
 
@@ -21,6 +21,7 @@ impl Operator {
     ///
     /// # Arguments
     /// * `identity` - unique among the replicas.
+    /// * `kubeconfig` - who it comes as.
     /// * `router` - where schedules' calls go.
     /// * `namespace` - where its Lease is.
     ///
@@ -28,7 +29,7 @@ impl Operator {
     /// When it does not become ready.
     pub async fn start(
         identity: &str,
-        cluster: &Cluster,
+        kubeconfig: &Path,
         router: SocketAddr,
         namespace: &str,
         logs: &Path,
@@ -36,7 +37,7 @@ impl Operator {
         let address = address::free()?;
         let mut process = Process::spawn(identity, "tenon-operator", logs, |command| {
             command
-                .env("KUBECONFIG", cluster.kubeconfig())
+                .env("KUBECONFIG", kubeconfig)
                 .args(["--identity", identity])
                 .args(["--namespace", namespace])
                 .args(["--router-url", &format!("http://{router}")])

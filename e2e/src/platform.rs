@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::operator::CATALOG_PORT;
 use crate::router::INNER_PORT;
-use crate::{Answer, Cluster, Namespace, Node, Operator, Router, Service, await_condition};
+use crate::{Account, Answer, Cluster, Namespace, Node, Operator, Router, Service, await_condition};
 
 /// The pool of Workers that name none.
 const DEFAULT_POOL: &str = "default";
@@ -20,6 +20,7 @@ pub struct Platform {
     pub cluster: Cluster,
     pub router: Router,
     system: Namespace,
+    account: Account,
     logs: PathBuf,
     catalog: Service,
     /// The routers' inner door.
@@ -42,7 +43,8 @@ impl Platform {
         let catalog = Service::start(CATALOG_PORT).await?;
         let inner = Service::start(INNER_PORT).await?;
         let door = inner.address();
-        let operator = Operator::start("operator-0", &cluster, door, system.name(), &logs).await?;
+        let account = Account::create(&cluster, &system, &logs).await?;
+        let operator = Operator::start("operator-0", account.kubeconfig(), door, system.name(), &logs).await?;
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
         let start_node =
@@ -54,6 +56,7 @@ impl Platform {
             cluster: cluster.clone(),
             router,
             system: system.clone(),
+            account,
             logs: logs.clone(),
             catalog,
             inner,
@@ -66,6 +69,11 @@ impl Platform {
     /// The operator's namespace.
     pub fn system(&self) -> &Namespace {
         &self.system
+    }
+
+    /// The operators', whose rights are the chart's.
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// Where the processes' logs are.
@@ -86,7 +94,8 @@ impl Platform {
     /// Another replica, which stands by while the first one leads.
     pub async fn start_operator(&self) -> anyhow::Result<Operator> {
         let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
-        Operator::start(&identity, &self.cluster, self.inner.address(), self.system.name(), &self.logs).await
+        Operator::start(&identity, self.account.kubeconfig(), self.inner.address(), self.system.name(), &self.logs)
+            .await
     }
 
     /// Whose catalog is served from now on, to those who come anew.

@@ -61,8 +61,8 @@ fn main() -> anyhow::Result<()> {
 #[tokio::main]
 async fn operate() -> anyhow::Result<()> {
     let Args { command, operator: args, admin, log } = Args::parse();
-    if let Some(Command::Probe(probe)) = command {
-        return Ok(probe::run(probe).await?);
+    if let Some(Command::Probe(args)) = command {
+        return Ok(probe::run(args).await?);
     }
     let log = log::init(&log);
     let registry = Registry::new();

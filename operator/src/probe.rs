@@ -72,7 +72,9 @@ pub enum ProbeError {
     NoAnswer { worker: String, router: Uri, host: String, limit: Duration, seen: String },
     #[error("asked to end before there was an answer")]
     Interrupted,
-    #[error("the Worker {worker} is still there: {seen}; delete it: kubectl delete worker --namespace {namespace} {worker}")]
+    #[error(
+        "the Worker {worker} is still there: {seen}; delete it: kubectl delete worker --namespace {namespace} {worker}"
+    )]
     Delete { worker: String, namespace: String, seen: String },
 }
 
@@ -300,9 +302,9 @@ mod tests {
     fn one_that_is_not_ready_says_why() {
         let none = readiness(&with_status(json!(null))).unwrap_err();
         assert!(none.contains("no operator has looked at it"), "{none}");
-        let conditions = ready("False", "PoolNotFound", "there is no pool default");
+        let conditions = ready("False", "RouteConflict", "it is another's");
         let why = readiness(&with_status(json!({"conditions": conditions}))).unwrap_err();
-        assert_eq!(why, "it is not ready: PoolNotFound: there is no pool default");
+        assert_eq!(why, "it is not ready: RouteConflict: it is another's");
     }
 
     #[test]

@@ -9,17 +9,15 @@ app.kubernetes.io/instance: {{ $.Release.Name }}
 app.kubernetes.io/component: {{ $component }}
 {{- end }}
 
-{{/* Labels of an object of a component: (list $ "router"). */}}
+{{/* Labels of an object of a component, and of people's own those that are no other's: (list $ "router" more…). */}}
 {{- define "tenon.labels" -}}
 {{- $ := index . 0 -}}
-{{- $component := index . 1 -}}
-{{- with $.Values.commonLabels }}
-{{- toYaml (omit . "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component") }}
-{{ end -}}
-{{ include "tenon.selector" . }}
-app.kubernetes.io/part-of: tenon
-app.kubernetes.io/managed-by: {{ $.Release.Service }}
-app.kubernetes.io/version: {{ $.Chart.AppVersion | quote }}
+{{- $labels := include "tenon.selector" . | fromYaml -}}
+{{- $_ := set $labels "app.kubernetes.io/part-of" "tenon" -}}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" $.Release.Service -}}
+{{- $_ := set $labels "app.kubernetes.io/version" $.Chart.AppVersion -}}
+{{- range slice . 2 }}{{ $labels = merge $labels . }}{{ end -}}
+{{- merge $labels $.Values.commonLabels | toYaml -}}
 {{- end }}
 
 {{/* Selects the nodes' Pods, which the operator makes of RuntimePools: operator/src/pool/plan.rs. */}}
@@ -132,12 +130,4 @@ readinessProbe:
 {{- define "tenon.log" -}}
 - {{ printf "--log-level=%s" .Values.log.level | quote }}
 - --log-format={{ .Values.log.format }}
-{{- end }}
-
-{{/* Peers that may come, or nothing, which is everybody. */}}
-{{- define "tenon.from" -}}
-{{- with . }}
-from:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
 {{- end }}

@@ -7,6 +7,8 @@ mod kubectl;
 mod malformed;
 mod node;
 mod pool;
+mod probe;
+mod rights;
 mod schema;
 mod typescript;
 mod web_socket;
@@ -52,6 +54,9 @@ fn main() -> anyhow::Result<ExitCode> {
         pool::a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it,
         pool::a_worker_that_asks_for_more_than_its_pool_allows_is_told_so,
         pool::a_pool_waits_for_its_certificates_and_its_nodes_follow_their_changes,
+        probe::a_probe_deploys_a_worker_asks_it_and_leaves_nothing,
+        probe::a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing,
+        rights::the_operator_uses_every_right_that_the_chart_gives_it,
         web_socket::a_web_socket_echoes_in_both_versions_of_http,
         web_socket::a_web_socket_ends_as_either_side_says,
         web_socket::a_web_socket_that_is_read_slowly_loses_nothing,

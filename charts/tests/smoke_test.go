@@ -1,9 +1,0 @@
-package tests
-
-import "testing"
-
-func TestSmoke(t *testing.T) {
-	for _, o := range render(t, ``) {
-		t.Log(o.template, o.String())
-	}
-}
