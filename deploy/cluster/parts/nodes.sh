@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # What runs on nodes, and the scheduler. It is of the same Go module as the control plane, so that what both need of
-# Kubernetes is compiled once. runc is not here: it is the one piece with C in it, and every distribution has it.
+# Kubernetes is compiled once; containerd's module differs from it in nothing but the version of the CRI. runc is not here:
+# it is the one piece with C in it, and every distribution has it.
 
-made_of=(parts/go.sh go/go.mod go/go.sum go/node go/coredns go/pause go/image)
+made_of=(parts/go.sh go/go.mod go/go.sum go/node go/coredns go/pause go/image go/containerd)
 
 # build_into FOLDER
 build_into() {
@@ -12,7 +13,7 @@ build_into() {
     for name in kubelet kube-proxy kube-scheduler; do
         ln -s node "$bin/$name"
     done
-    compile go "$bin/" "-X $containerd/version.Version=$(module_version go "$containerd")" \
+    compile go/containerd "$bin/" "-X $containerd/version.Version=$(module_version go/containerd "$containerd")" \
         "$containerd"/cmd/{containerd,containerd-shim-runc-v2,ctr}
     compile go "$1/cni/" "" "$cni"/{main/ptp,main/loopback,ipam/host-local,meta/portmap}
 
