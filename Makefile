@@ -7,9 +7,12 @@ SHELL := bash
 
 # Where the crates' tests need processes of ours, these binaries are built first.
 BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
+# Of `make cluster`.
+NODES := 3
 CRD_DIR := charts/tenon-crds/templates
 SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/install fuzz/run \
-	$(addprefix deploy/cluster/,apiserver build down run-in tenon up) $(addprefix deploy/images/,build rootfs sbom)
+	$(addprefix deploy/cluster/,apiserver build down load node node-init run-in tenon up) \
+	$(addprefix deploy/images/,build rootfs sbom)
 
 .PHONY: help
 help: ## List the commands
@@ -114,11 +117,14 @@ images: tools ## Build the images as OCI archives in target/images, without a co
 	cargo build --release --workspace $(BINARIES)
 	deploy/images/build
 
+# The images' tag tells what is in them, so that what has changed is rolled out.
 .PHONY: cluster
-cluster: tools ## Run Tenon on a Kubernetes control plane of our own; prints its kubeconfig
-	deploy/cluster/build
-	cargo build --workspace $(BINARIES)
-	deploy/cluster/up
+cluster: tools ## Run Tenon on a Kubernetes of our own with NODES nodes; prints how to use it
+	deploy/cluster/build control nodes tools
+	cargo build --release --workspace $(BINARIES)
+	tag=$$(sha256sum target/release/tenon-{operator,router,runtime-node} | sha256sum)
+	deploy/images/build --tag "dev-$${tag:0:12}"
+	deploy/cluster/up --nodes $(NODES) --metrics
 	deploy/cluster/tenon
 
 .PHONY: cluster-down
