@@ -11,6 +11,7 @@
 //! - [`readiness`]: ready once everything that was waited for has come.
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
 //! - [`drain`]: finish what is in flight, then leave.
+//! - [`tls`]: processes of the platform know one another by certificates.
 //! - [`vital`]: threads whose panic is the process's end.
 //!
 //! Nothing here starts a thread before [`log::init`] is called, so that V8 can be initialised first.
@@ -19,4 +20,5 @@ pub mod admin;
 pub mod drain;
 pub mod log;
 pub mod readiness;
+pub mod tls;
 pub mod vital;
