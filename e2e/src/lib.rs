@@ -25,6 +25,7 @@ mod process;
 mod router;
 mod service;
 mod suite;
+mod volumes;
 mod web_socket;
 
 pub use cluster::Cluster;
@@ -39,4 +40,5 @@ pub use process::Process;
 pub use router::Router;
 pub use service::Service;
 pub use suite::{Scenario, Suite};
+pub use volumes::{Speaks, Volumes};
 pub use web_socket::{Closed, WebSocket};

@@ -211,8 +211,9 @@ impl Shared {
     async fn connect(&self, peer: Role, address: &str, stream: TcpStream) -> Result<Stream, HandshakeError> {
         let failed = |reason, source| HandshakeError { reason, source };
         let current = self.current.load_full().ok_or(failed(Reason::NoIdentity, None))?;
-        // What is no name is remembered like all others of its role.
-        let name = ServerName::try_from(address.to_owned()).unwrap_or_else(|_| peer.server_name());
+        // A URL has an address of IPv6 in brackets. What is no name is remembered like all others of its role.
+        let address = address.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(address).unwrap_or_else(|_| peer.server_name());
         let shaken = async {
             let mut stream = current.connectors[peer as usize].connect(name, stream).await?;
             let_in(&mut stream).await?;

@@ -5,13 +5,16 @@
 //!                               └──serving──► catalog ──► routers, nodes            (every replica)
 //!                                  health ◄── reports ───────────────┘               (every replica)
 //!                                schedule ──calls──► routers                         (the leader)
+//!                            certificates ──Secrets──► all processes                 (the leader)
 //! ```
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`limits`],
-//!   [`compile`], [`health::verdict`], [`schedule::due`]: decisions, pure.
-//! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`]: the edges that carry them out.
+//!   [`compile`], [`health::verdict`], [`schedule::due`], [`certificates::plan`]: decisions, pure.
+//! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`], [`certificates`]: the
+//!   edges that carry them out.
 
 pub mod catalog;
+pub mod certificates;
 pub mod claims;
 pub mod compile;
 pub mod compiler;

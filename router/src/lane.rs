@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use arc_swap::{ArcSwap, Cache};
 use rustc_hash::FxHashMap;
+use tenon_lifecycle::tls::Tls;
 
 use crate::link::Link;
 use crate::metrics::{Meters, Metrics};
@@ -31,6 +32,7 @@ pub(crate) type View = Rc<Arc<Table>>;
 
 pub(crate) struct Lane {
     pub(crate) settings: Settings,
+    pub(crate) tls: Option<Tls>,
     pub(crate) metrics: Metrics,
     pub(crate) meters: Rc<Meters>,
     pub(crate) budget: RefCell<Budget>,
@@ -56,10 +58,16 @@ struct TableCache {
 }
 
 impl Lane {
-    pub(crate) fn new(settings: Settings, published: &Arc<ArcSwap<Table>>, metrics: Metrics) -> Rc<Self> {
+    pub(crate) fn new(
+        settings: Settings,
+        tls: Option<Tls>,
+        published: &Arc<ArcSwap<Table>>,
+        metrics: Metrics,
+    ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
         Rc::new(Self {
             settings,
+            tls,
             meters: Meters::new(&metrics),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics,
@@ -91,7 +99,7 @@ impl Lane {
         match links.get(shard) {
             Some(link) => link.clone(),
             None => {
-                let link = Link::new(shard.clone(), self.metrics.clone());
+                let link = Link::new(shard.clone(), self.tls.clone(), self.metrics.clone());
                 links.insert(shard.clone(), link.clone());
                 link
             }

@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use http::Uri;
 use prometheus::Registry;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::WorkerId;
 use tokio::runtime::{Builder, Runtime};
@@ -33,8 +34,10 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where nodes and the operator come. Port 0 is any that is free.
     pub inner_listen: SocketAddr,
-    /// The operator's catalog: `http://HOST:PORT`.
+    /// The operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
     pub catalog: Uri,
+    /// By which operator, nodes and router know one another. Clients come without.
+    pub tls: Option<Tls>,
     /// One lane each.
     pub threads: NonZeroUsize,
     /// One log line per request, of target `tenon::access`.
@@ -90,6 +93,7 @@ impl Router {
             let lane = LaneThread {
                 doors: Doors { clients, inner },
                 settings: Settings { access_log: config.access_log, debug_headers: config.debug_headers },
+                tls: config.tls.clone(),
                 published: published.clone(),
                 metrics: metrics.clone(),
                 drain: drain.clone(),
@@ -104,8 +108,11 @@ impl Router {
         drop((lanes_rx, drain));
 
         let ready = readiness.hold("catalog");
-        let client =
-            catalog::Client::new(config.name, Endpoint::from(config.catalog), published.clone(), ready, metrics);
+        let server = catalog::Server {
+            endpoint: Endpoint::from(config.catalog),
+            connector: Connector::new(config.tls, Role::Operator, catalog::CONNECT_TIMEOUT),
+        };
+        let client = catalog::Client::new(config.name, server, published.clone(), ready, metrics);
         let runtime = runtime()?;
         threads.push(vital::spawn("catalog".to_owned(), move || {
             runtime.block_on(async {
@@ -150,6 +157,7 @@ impl Router {
 struct LaneThread {
     doors: Doors<TcpListener>,
     settings: Settings,
+    tls: Option<Tls>,
     published: Published,
     metrics: Metrics,
     drain: drain::Watch,
@@ -161,7 +169,7 @@ struct LaneThread {
 
 impl LaneThread {
     fn run(self, runtime: &Runtime) {
-        let lane = Lane::new(self.settings, &self.published, self.metrics);
+        let lane = Lane::new(self.settings, self.tls, &self.published, self.metrics);
         let served = front::run(lane, self.doors, self.drain, self.readiness, self.linger, self.tunnel_grace);
         if let Err(error) = LocalSet::new().block_on(runtime, served) {
             tracing::error!(%error, "a lane cannot serve");

@@ -78,10 +78,10 @@ pub(super) fn client(identity: &Identity, peer: Role) -> Result<ClientConfig, Id
     Ok(config)
 }
 
-/// The role of who has shown this certificate, which has been verified.
-pub(super) fn role_of(certificate: &CertificateDer<'_>) -> Option<Role> {
-    let parsed = ParsedCertificate::try_from(certificate).ok()?;
-    Role::ALL.into_iter().find(|role| verify_server_name(&parsed, &role.server_name()).is_ok())
+/// Whether a certificate, which has been verified, is for this role. It may be for several.
+pub(super) fn is_for(certificate: &CertificateDer<'_>, role: Role) -> bool {
+    let parsed = ParsedCertificate::try_from(certificate);
+    parsed.is_ok_and(|parsed| verify_server_name(&parsed, &role.server_name()).is_ok())
 }
 
 fn shown(identity: &Identity) -> SingleCertAndKey {
@@ -109,9 +109,8 @@ impl ClientCertVerifier for Callers {
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
         // One that is for several roles may do what any of them may.
-        let parsed = ParsedCertificate::try_from(end_entity)?;
         let mut admitted = Role::ALL.into_iter().filter(|peer| self.role.admits(*peer));
-        if admitted.any(|peer| verify_server_name(&parsed, &peer.server_name()).is_ok()) {
+        if admitted.any(|peer| is_for(end_entity, peer)) {
             Ok(verified)
         } else {
             Err(CertificateError::ApplicationVerificationFailure.into())

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::Uri;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -25,9 +26,11 @@ impl Connector {
     /// # Arguments
     /// * `tls` - without it connections are plain.
     /// * `peer` - what is at the other end.
-    pub fn new(tls: Option<Tls>, peer: Role) -> Self {
+    /// * `patience` - for TCP's part, of which each address that a name has gets its share.
+    pub fn new(tls: Option<Tls>, peer: Role, patience: Duration) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(patience));
         // Of both schemes.
         tcp.enforce_http(false);
         Self { tcp, tls, peer }

@@ -19,7 +19,7 @@ use super::{Shared, TlsError};
 use crate::vital;
 
 /// The kubelet takes up to a minute or two to bring a change here.
-const PERIOD: Duration = Duration::from_secs(5);
+const PERIOD: Duration = Duration::from_secs(2);
 
 /// What the kubelet turns when a volume changes.
 const DATA: &str = "..data";

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
-use super::config::role_of;
+use super::config::is_for;
 use super::role::Role;
 
 pub enum Stream {
@@ -17,11 +17,14 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// What the other side has shown that it is. `None` without TLS, where nobody shows anything.
-    pub fn peer(&self) -> Option<Role> {
+    /// Whether the other side has shown that it is of this role. `None` without TLS, where nobody shows anything.
+    pub fn peer_is(&self, role: Role) -> Option<bool> {
         match self {
             Self::Plain(_) => None,
-            Self::Tls(stream) => role_of(stream.get_ref().1.peer_certificates()?.first()?),
+            Self::Tls(stream) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+                Some(shown.is_some_and(|certificate| is_for(certificate, role)))
+            }
         }
     }
 

@@ -83,7 +83,10 @@ async fn two_processes_shake_hands_and_know_who_the_other_is() {
     let node = process(Role::RuntimeNode, &authority.bundle(Role::RuntimeNode));
     let (called, accepted) = meet(&router, &node, Role::RuntimeNode).await;
     let (mut called, mut accepted) = (called.unwrap(), accepted.unwrap());
-    assert_eq!((called.peer(), accepted.peer()), (Some(Role::RuntimeNode), Some(Role::Router)));
+    for role in Role::ALL {
+        assert_eq!(called.peer_is(role), Some(role == Role::RuntimeNode));
+        assert_eq!(accepted.peer_is(role), Some(role == Role::Router));
+    }
     called.write_all(b"ping").await.unwrap();
     called.flush().await.unwrap();
     let mut heard = [0; 4];
@@ -106,6 +109,20 @@ async fn each_role_lets_in_those_that_have_business_with_it() {
                 if server_role.admits(role) { (None, None) } else { (Some(Reason::Refused), Some(Reason::WrongRole)) };
             assert_eq!(outcome(client, server, server_role).await, expected, "{role} calls {server_role}");
         }
+    }
+}
+
+#[tokio::test]
+async fn one_certificate_may_be_for_several_roles() {
+    let authority = Authority::new("one");
+    let all = authority.issue(Role::Operator, |params| {
+        params.subject_alt_names = CertificateParams::new(Role::ALL.map(|role| role.dns_name().to_owned())).unwrap().subject_alt_names;
+    });
+    let processes = Role::ALL.map(|role| process(role, &all));
+    for (server, role) in processes.iter().zip(Role::ALL) {
+        let (called, accepted) = meet(&processes[0], server, role).await;
+        assert!(called.is_ok(), "{role}");
+        assert!(Role::ALL.into_iter().all(|role| accepted.as_ref().unwrap().peer_is(role) == Some(true)));
     }
 }
 
@@ -196,7 +213,7 @@ async fn who_comes_again_resumes_until_a_certificate_changes() {
         let (called, accepted) = meet(&router, &node, Role::RuntimeNode).await;
         assert_eq!(handshakes(), expected);
         // As after a handshake in full.
-        assert_eq!(accepted.unwrap().peer(), Some(Role::Router));
+        assert_eq!(accepted.unwrap().peer_is(Role::Router), Some(true));
         drop(called);
     }
     node.install(&authority.bundle(Role::RuntimeNode)).unwrap();
