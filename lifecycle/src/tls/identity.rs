@@ -5,6 +5,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use der::asn1::{AnyRef, GeneralizedTime, UtcTime};
+use der::{Decode as _, Reader, SliceReader, Tag, TagNumber, Tagged as _};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -127,20 +129,34 @@ pub fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer
     if all.is_empty() { Err(IdentityError::NoCertificate(file)) } else { Ok(all) }
 }
 
-/// Whether a key, in PEM, is that of the first certificate.
-pub fn belong_together(certificate: &[u8], key: &[u8]) -> bool {
-    let Ok(chain) = certificates(CERTIFICATE, certificate) else { return false };
-    let Ok(key) = PrivateKeyDer::from_pem_slice(key) else { return false };
-    CertifiedKey::from_der(chain, key, &provider()).is_ok()
-}
-
 /// # Errors
 /// When it is no certificate.
 pub fn validity(file: &'static str, certificate: &CertificateDer<'_>) -> Result<Validity, IdentityError> {
-    let (_, parsed) = x509_parser::parse_x509_certificate(certificate)
-        .map_err(|error| IdentityError::Malformed { file, why: error.to_string() })?;
-    let validity = parsed.validity();
-    Ok(Validity { not_before: validity.not_before.timestamp(), not_after: validity.not_after.timestamp() })
+    parse_validity(certificate).map_err(|error| IdentityError::Malformed { file, why: error.to_string() })
+}
+
+/// RFC 5280, section 4.1: what rustls looks at, and keeps to itself.
+fn parse_validity(certificate: &[u8]) -> der::Result<Validity> {
+    const VERSION: Tag = Tag::ContextSpecific { constructed: true, number: TagNumber(0) };
+    let whole = AnyRef::from_der(certificate)?;
+    let to_be_signed: AnyRef<'_> = SliceReader::new(whole.value())?.decode()?;
+    let mut fields = SliceReader::new(to_be_signed.value())?;
+    let first: AnyRef<'_> = fields.decode()?;
+    if first.tag() == VERSION {
+        let _serial_number: AnyRef<'_> = fields.decode()?;
+    }
+    let [_signature, _issuer, validity]: [AnyRef<'_>; 3] = [fields.decode()?, fields.decode()?, fields.decode()?];
+    let mut times = SliceReader::new(validity.value())?;
+    Ok(Validity { not_before: time(&mut times)?, not_after: time(&mut times)? })
+}
+
+fn time<'a>(times: &mut impl Reader<'a>) -> der::Result<i64> {
+    let time = AnyRef::decode(times)?;
+    let since_1970 = match time.tag() {
+        Tag::UtcTime => time.decode_as::<UtcTime>()?.to_unix_duration(),
+        _ => time.decode_as::<GeneralizedTime>()?.to_unix_duration(),
+    };
+    Ok(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
 }
 
 fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, IdentityError> {

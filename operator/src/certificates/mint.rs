@@ -24,19 +24,19 @@ pub struct MintError(#[from] rcgen::Error);
 
 /// An authority, signed by itself.
 pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintError> {
-    let mut params = params("Tenon authority", now, lifetime);
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let key = KeyPair::generate()?;
-    Ok(Pair { certificate: params.self_signed(&key)?.pem(), key: key.serialize_pem() })
+    Ok(Pair { certificate: of_authority(now, lifetime).self_signed(&key)?.pem(), key: key.serialize_pem() })
 }
 
 /// A certificate for processes of this role.
 ///
+/// # Arguments
+/// * `authority` - one that was made here: of another the certificate would name the wrong issuer.
+///
 /// # Errors
-/// When the authority is none.
+/// When the authority's key is none.
 pub fn certificate(authority: &Pair, role: Role, now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintError> {
-    let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
+    let issuer = Issuer::new(of_authority(now, lifetime), KeyPair::from_pem(&authority.key)?);
     let mut params = params(role.dns_name(), now, lifetime);
     params.subject_alt_names = CertificateParams::new([role.dns_name().to_owned()])?.subject_alt_names;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -44,6 +44,13 @@ pub fn certificate(authority: &Pair, role: Role, now: Timestamp, lifetime: Signe
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate()?;
     Ok(Pair { certificate: params.signed_by(&key, &issuer)?.pem(), key: key.serialize_pem() })
+}
+
+fn of_authority(now: Timestamp, lifetime: SignedDuration) -> CertificateParams {
+    let mut params = params("Tenon authority", now, lifetime);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
 }
 
 fn params(name: &str, now: Timestamp, lifetime: SignedDuration) -> CertificateParams {

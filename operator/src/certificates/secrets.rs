@@ -6,14 +6,15 @@
 //! | `tenon-operator-tls`, `tenon-router-tls`, `tenon-runtime-node-tls` | the role's certificate | the same |
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
-use tenon_lifecycle::tls::identity::{self, AUTHORITIES, CERTIFICATE, KEY};
+use tenon_lifecycle::tls::identity::{self, AUTHORITIES, CERTIFICATE, KEY, UnixTime};
 use tenon_lifecycle::tls::{Bundle, Identity, Role};
 
 use super::mint::{self, MintError, Pair};
@@ -57,7 +58,7 @@ pub struct Place {
 impl Secrets {
     /// What they say. What cannot be read says nothing.
     pub fn state(&self, now: Timestamp) -> State {
-        let pair = self.authority.as_ref().and_then(authority);
+        let pair = self.authority.as_ref().and_then(|secret| authority(secret, now));
         let newest = pair.as_ref().and_then(|pair| {
             let certificate = identity::certificates(CERTIFICATE, pair.certificate.as_bytes()).ok()?.swap_remove(0);
             let validity = identity::validity(CERTIFICATE, &certificate).ok()?;
@@ -89,7 +90,7 @@ impl Secrets {
         place: &Place,
         now: Timestamp,
     ) -> Result<Vec<Secret>, MintError> {
-        let kept = self.authority.as_ref().and_then(authority).filter(|_| !plan.make_authority);
+        let kept = self.authority.as_ref().filter(|_| !plan.make_authority).and_then(|secret| authority(secret, now));
         let authority = match kept {
             Some(kept) => kept,
             None => mint::authority(now, terms.authority)?,
@@ -123,15 +124,24 @@ pub fn bundle(secret: &Secret) -> Bundle {
     Bundle { certificate, key, authorities }
 }
 
-/// The authority in a Secret, if it can sign.
-fn authority(secret: &Secret) -> Option<Pair> {
+/// The authority in a Secret, if what it signs is believed by those who believe it: it is there, whole, and made here.
+fn authority(secret: &Secret, now: Timestamp) -> Option<Pair> {
     let pair = Pair { certificate: text(secret, CERTIFICATE), key: text(secret, KEY) };
-    identity::belong_together(pair.certificate.as_bytes(), pair.key.as_bytes()).then_some(pair)
+    let signed = mint::certificate(&pair, Role::Operator, now, SignedDuration::from_hours(1)).ok()?;
+    let bundle = Bundle {
+        certificate: signed.certificate.into(),
+        key: signed.key.into(),
+        authorities: pair.certificate.clone().into(),
+    };
+    Identity::of(&bundle, Role::Operator, unix_time(now)?).is_ok().then_some(pair)
+}
+
+fn unix_time(at: Timestamp) -> Option<UnixTime> {
+    Some(UnixTime::since_unix_epoch(Duration::from_secs(at.as_second().try_into().ok()?)))
 }
 
 fn issued(secret: &Secret, role: Role, now: Timestamp) -> Option<Issued> {
-    let now = std::time::Duration::from_secs(now.as_second().try_into().ok()?);
-    let identity = Identity::of(&bundle(secret), role, identity::UnixTime::since_unix_epoch(now)).ok()?;
+    let identity = Identity::of(&bundle(secret), role, unix_time(now)?).ok()?;
     Some(Issued {
         by: identity.issuer().to_vec(),
         validity: identity.validity(),
