@@ -28,6 +28,7 @@ mod process;
 mod router;
 mod service;
 mod suite;
+mod volumes;
 mod web_socket;
 
 pub use account::{Account, Right, rights};
@@ -44,4 +45,5 @@ pub use process::Process;
 pub use router::Router;
 pub use service::Service;
 pub use suite::{Scenario, Suite};
+pub use volumes::{Speaks, Volumes};
 pub use web_socket::{Closed, WebSocket};

@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::{Cluster, Process, address};
+use crate::{Cluster, Process, Speaks, address};
 
 const SHARDS: u16 = 2;
 const FIRST_SHARD_PORT: u16 = 7100;
@@ -59,6 +59,7 @@ impl Node {
     pub async fn start(
         name: &str,
         pool: &str,
+        speaks: Speaks<'_>,
         catalog: SocketAddr,
         router: SocketAddr,
         cluster: &Cluster,
@@ -73,10 +74,11 @@ impl Node {
                 .args(["--admin-listen", &format!("{address}:9090")])
                 .args(["--shards", &SHARDS.to_string()])
                 .args(["--shard-port", &FIRST_SHARD_PORT.to_string()])
-                .args(["--catalog", &format!("http://{catalog}")])
-                .args(["--router", &format!("http://{router}")])
+                .args(["--catalog", &format!("{}://{catalog}", speaks.scheme())])
+                .args(["--router", &format!("{}://{router}", speaks.scheme())])
                 // Several nodes share this machine.
                 .arg("--no-pin");
+            speaks.tell("runtime-node", command);
         })?;
         process.await_ready(address).await?;
         let slices = Api::namespaced(cluster.client(), namespace);
@@ -87,6 +89,11 @@ impl Node {
 
     pub fn name(&self) -> &str {
         &self.endpoint.name
+    }
+
+    /// Where one of its shards listens.
+    pub fn shard(&self, i: u16) -> SocketAddr {
+        (self.endpoint.address, FIRST_SHARD_PORT + i).into()
     }
 
     /// SIGKILL. The cluster does not notice: it goes on believing that the node is ready, as it does for some time

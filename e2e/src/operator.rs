@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{Process, address};
+use crate::{Process, Speaks, address};
 
 pub const CATALOG_PORT: u16 = 7070;
 
@@ -23,13 +23,14 @@ impl Operator {
     /// * `identity` - unique among the replicas.
     /// * `kubeconfig` - who it comes as.
     /// * `router` - where schedules' calls go.
-    /// * `namespace` - where its Lease is.
+    /// * `namespace` - where its Lease is, and its certificates are.
     ///
     /// # Errors
     /// When it does not become ready.
     pub async fn start(
         identity: &str,
         kubeconfig: &Path,
+        speaks: Speaks<'_>,
         router: SocketAddr,
         namespace: &str,
         logs: &Path,
@@ -40,9 +41,11 @@ impl Operator {
                 .env("KUBECONFIG", kubeconfig)
                 .args(["--identity", identity])
                 .args(["--namespace", namespace])
-                .args(["--router-url", &format!("http://{router}")])
+                .args(["--router-url", &format!("{}://{router}", speaks.scheme())])
                 .args(["--admin-listen", &format!("{address}:9090")])
+                .args(["--catalog-url", &format!("{}://{address}:{CATALOG_PORT}", speaks.scheme())])
                 .args(["--catalog-listen", &format!("{address}:{CATALOG_PORT}")]);
+            speaks.tell_operator(command);
         })?;
         process.await_ready(address).await?;
         Ok(Self { identity: identity.to_owned(), address, process })

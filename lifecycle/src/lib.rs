@@ -11,6 +11,7 @@
 //! - [`readiness`]: ready once everything that was waited for has come.
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
 //! - [`drain`]: finish what is in flight, then leave.
+//! - [`tls`]: processes of the platform know one another by certificates.
 //! - [`vital`]: threads whose panic is the process's end.
 //! - [`process`]: what it uses of its machine; [`event_loop`]: how busy the threads are that serve.
 //!
@@ -22,4 +23,5 @@ pub mod event_loop;
 pub mod log;
 pub mod process;
 pub mod readiness;
+pub mod tls;
 pub mod vital;

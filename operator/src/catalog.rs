@@ -10,10 +10,11 @@
 //! - [`state`]: pure; every change has a version, every watcher has a place.
 //! - [`revisions`]: pure; what nodes may ask for.
 //! - [`report`]: pure; what nodes say of the Workers that they run.
-//! - [`service`]: the gRPC edge; [`watchers`]: who is told, and how far behind they are.
+//! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: who is told, and how far behind they are.
 //!
 //! The lock is held for a map operation or for the making of one message, never across an await.
 
+mod incoming;
 mod report;
 mod revisions;
 mod service;

@@ -12,9 +12,11 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{Role, Tls};
 use tenon_operator::catalog::{self, Catalog, Ear};
+use tenon_operator::certificates::Certificates;
 use tenon_operator::compiler::{self, Compiler};
-use tenon_operator::config::OperatorArgs;
+use tenon_operator::config::{Config, OperatorArgs};
 use tenon_operator::health::Health;
 use tenon_operator::index::Index;
 use tenon_operator::leader::Election;
@@ -65,9 +67,16 @@ async fn operate() -> anyhow::Result<()> {
         return Ok(probe::run(args).await?);
     }
     let log = log::init(&log);
+    let Config { router, nodes: settings, terms } = args.check()?;
     let registry = Registry::new();
     log.register(&registry)?;
     process::register(&registry, "tenon-operator")?;
+    // What this process makes it takes from where it puts it for all.
+    let made_here = args.certificates.self_signed.then(|| Tls::to_come(Role::Operator, &registry)).transpose()?;
+    let tls = match &made_here {
+        Some(tls) => Some(tls.clone()),
+        None => args.tls.open(Role::Operator, &registry)?,
+    };
     let readiness = Readiness::new();
     let metrics = Arc::new(Metrics::register(&registry)?);
     let listening = format!("cannot listen on {}; free the port or set --admin-listen", admin.admin_listen);
@@ -84,7 +93,7 @@ async fn operate() -> anyhow::Result<()> {
     catalog.listen(Ear { heard_tx, reports: metrics.reports.clone() });
     let listening = format!("cannot listen on {}; free the port or set --catalog-listen", args.catalog_listen);
     let listener = tokio::net::TcpListener::bind(args.catalog_listen).await.context(listening)?;
-    let serving = tokio::spawn(catalog::serve(listener, catalog.clone(), drain.clone()));
+    let serving = tokio::spawn(catalog::serve(listener, tls.clone(), catalog.clone(), drain.clone()));
 
     let (leading_tx, leading_rx) = watch::channel(false);
     let election = Election::new(client.clone(), &args.namespace, args.identity.clone());
@@ -106,11 +115,23 @@ async fn operate() -> anyhow::Result<()> {
         metrics: metrics.clone(),
     };
     let mut vital = JoinSet::new();
+    if let Some(tls) = made_here {
+        let certificates = Certificates {
+            client: client.clone(),
+            namespace: args.namespace.clone(),
+            deployment: args.certificates.deployment,
+            terms,
+            tls,
+            leading_rx: leading_rx.clone(),
+            metrics: metrics.clone(),
+        };
+        vital.spawn(certificates.run(readiness.hold("certificate")));
+    }
     vital.spawn(watches.run(readiness.hold("catalog")));
 
     let health = Health::new(client.clone(), recorder.clone(), index.clone(), metrics.clone());
     vital.spawn(health.run(heard_rx, ailing_rx));
-    let caller = Caller::new(args.router_url.clone());
+    let caller = Caller::new(router, tls);
     let scheduler = Scheduler::new(client.clone(), recorder.clone(), index.clone(), metrics.clone(), caller, drain);
     vital.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
     // Of the program that runs, whatever has become of its file since.
@@ -131,8 +152,6 @@ async fn operate() -> anyhow::Result<()> {
         }
     };
     vital.spawn(queue::run(touched_rx, leading_rx.clone(), all, reconcile, queued));
-    let settings =
-        pool::plan::Settings { image: args.node_image, catalog: args.catalog_url, router: args.router_url.to_string() };
     let leader_metrics = metrics.clone();
     let context =
         pool::Context { client, namespace: args.namespace, settings, leading_rx: leading_rx.clone(), metrics };

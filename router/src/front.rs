@@ -23,7 +23,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use tenon_lifecycle::{drain, readiness::Readiness};
+use tenon_lifecycle::{drain, readiness::Readiness, tls};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
@@ -261,6 +261,11 @@ async fn serve_inner(
     mut stage_rx: watch::Receiver<Stage>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
+    let stream = tokio::select! {
+        accepted = tls::accept(lane.tls.as_ref(), stream) => accepted?,
+        // Nothing has been asked yet.
+        _ = stage_rx.wait_for(|stage| *stage == Stage::Closing) => return Ok(()),
+    };
     let service = service_fn(|request| inner::serve(lane.clone(), peer, request));
     drive!(
         stage_rx,

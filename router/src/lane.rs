@@ -16,6 +16,7 @@ use std::time::Instant;
 use arc_swap::{ArcSwap, Cache};
 use prometheus::IntGauge;
 use rustc_hash::FxHashMap;
+use tenon_lifecycle::tls::Tls;
 
 use crate::link::Link;
 use crate::metrics::{Gauges, Meters, Metrics};
@@ -32,6 +33,7 @@ pub(crate) type View = Rc<Arc<Table>>;
 
 pub(crate) struct Lane {
     pub(crate) settings: Settings,
+    pub(crate) tls: Option<Tls>,
     pub(crate) metrics: Metrics,
     pub(crate) gauges: Gauges,
     pub(crate) meters: Rc<Meters>,
@@ -60,10 +62,17 @@ struct TableCache {
 impl Lane {
     /// # Arguments
     /// * `name` - by which metrics tell it from the others.
-    pub(crate) fn new(name: &str, settings: Settings, published: &Arc<ArcSwap<Table>>, metrics: Metrics) -> Rc<Self> {
+    pub(crate) fn new(
+        name: &str,
+        settings: Settings,
+        tls: Option<Tls>,
+        published: &Arc<ArcSwap<Table>>,
+        metrics: Metrics,
+    ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
         Rc::new(Self {
             settings,
+            tls,
             meters: Meters::new(&metrics, name),
             gauges: metrics.gauges(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
@@ -96,7 +105,7 @@ impl Lane {
         match links.get(shard) {
             Some(link) => link.clone(),
             None => {
-                let link = Link::new(shard.clone(), self.metrics.clone(), self.gauges.clone());
+                let link = Link::new(shard.clone(), self.tls.clone(), self.metrics.clone(), self.gauges.clone());
                 links.insert(shard.clone(), link.clone());
                 link
             }

@@ -12,6 +12,7 @@ use http::Uri;
 use prometheus::Registry;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::WorkerId;
 use tokio::runtime::{Builder, Runtime};
@@ -35,8 +36,10 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where nodes and the operator come. Port 0 is any that is free.
     pub inner_listen: SocketAddr,
-    /// The operator's catalog: `http://HOST:PORT`.
+    /// The operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
     pub catalog: Uri,
+    /// By which operator, nodes and router know one another. Clients come without.
+    pub tls: Option<Tls>,
     /// One lane each.
     pub threads: NonZeroUsize,
     /// One log line per request, of target `tenon::access`.
@@ -96,6 +99,7 @@ impl Router {
                 loops: loops.clone(),
                 doors: Doors { clients, inner },
                 settings: Settings { access_log: config.access_log, debug_headers: config.debug_headers },
+                tls: config.tls.clone(),
                 published: published.clone(),
                 metrics: metrics.clone(),
                 drain: drain.clone(),
@@ -110,8 +114,11 @@ impl Router {
         drop((lanes_rx, drain));
 
         let ready = readiness.hold("catalog");
-        let client =
-            catalog::Client::new(config.name, Endpoint::from(config.catalog), published.clone(), ready, metrics);
+        let server = catalog::Server {
+            endpoint: Endpoint::from(config.catalog),
+            connector: Connector::new(config.tls, Role::Operator, catalog::CONNECT_TIMEOUT),
+        };
+        let client = catalog::Client::new(config.name, server, published.clone(), ready, metrics);
         let runtime = runtime()?;
         threads.push(vital::spawn("catalog".to_owned(), move || {
             runtime.block_on(async {
@@ -158,6 +165,7 @@ struct LaneThread {
     loops: EventLoops,
     doors: Doors<TcpListener>,
     settings: Settings,
+    tls: Option<Tls>,
     published: Published,
     metrics: Metrics,
     drain: drain::Watch,
@@ -169,7 +177,7 @@ struct LaneThread {
 
 impl LaneThread {
     fn run(self, runtime: &Runtime) {
-        let lane = Lane::new(&self.name, self.settings, &self.published, self.metrics);
+        let lane = Lane::new(&self.name, self.settings, self.tls, &self.published, self.metrics);
         let served = async {
             spawn_local(self.loops.watch(&self.name));
             front::run(lane, self.doors, self.drain, self.readiness, self.linger, self.tunnel_grace).await

@@ -77,11 +77,11 @@ impl Node {
         let meter = Meter::new(config.memory_budget, &config.root)?;
         metrics.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
         let pressure_rx = memory::watch(meter, metrics.memory_used.clone()).map_err(SpawnError::Thread)?;
-        let source =
-            Source::spawn(config.catalog.clone(), config.code_cache_dir.clone()).map_err(SpawnError::Source)?;
-        let loops = metrics.crash_loops.clone();
-        let reporter =
-            Reporter::spawn(config.name.clone(), config.catalog.clone(), loops).map_err(SpawnError::Thread)?;
+        let (catalog, tls) = (config.catalog.clone(), config.tls.clone());
+        let source = Source::spawn(catalog.clone(), tls.clone(), config.code_cache_dir.clone());
+        let source = source.map_err(SpawnError::Source)?;
+        let reporter = Reporter::spawn(config.name.clone(), catalog, tls, metrics.crash_loops.clone());
+        let reporter = reporter.map_err(SpawnError::Thread)?;
         let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
         let egress = Settings::of_system(policy, &config.egress_ca_files)?.with_proxy(config.egress_proxy.clone());
         let responses = ResponseCache::new(config.response_cache);

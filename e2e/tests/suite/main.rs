@@ -10,6 +10,7 @@ mod pool;
 mod probe;
 mod rights;
 mod schema;
+mod tls;
 mod typescript;
 mod web_socket;
 mod worker;
@@ -69,6 +70,7 @@ fn main() -> anyhow::Result<ExitCode> {
     add! { suite.add_exclusive:
         health::a_standby_writes_what_a_node_tells_it,
         malformed::a_malformed_stored_object_does_not_stop_the_others,
+        tls::certificates_are_made_and_renewed_and_no_request_fails,
         control_plane::without_an_operator_serving_goes_on,
         control_plane::when_the_leader_is_killed_a_standby_takes_over,
         control_plane::without_the_api_server_serving_goes_on_and_later_changes_are_served,

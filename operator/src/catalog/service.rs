@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tenon_lifecycle::drain;
+use tenon_lifecycle::tls::Tls;
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
     GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchRequest, WatchResponse,
@@ -16,9 +17,9 @@ use tenon_proto::id::RevisionDigest;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
+use super::incoming::{Caller, incoming};
 use super::state::Walk;
 use super::watchers::Attendance;
 use super::{Catalog, Full, Progress, report};
@@ -33,10 +34,14 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// Serves the catalog on `listener` until the drain: then every watcher is told to go elsewhere, and requests
 /// for revisions are answered to their end.
 ///
+/// # Arguments
+/// * `tls` - by which routers and nodes show who they are. Without it whoever reaches the listener is answered.
+///
 /// # Errors
 /// When the listener fails for good.
 pub async fn serve(
     listener: TcpListener,
+    tls: Option<Tls>,
     catalog: Catalog,
     drain: drain::Watch,
 ) -> Result<(), tonic::transport::Error> {
@@ -44,8 +49,7 @@ pub async fn serve(
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(CatalogServer::new(Service { catalog: catalog.clone(), drain: drain.clone() }))
-        // Not the builder's own option, which such a server ignores.
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), drain.signaled());
+        .serve_with_incoming_shutdown(incoming(listener, tls), drain.signaled());
     tokio::select! {
         ended = server => ended,
         never = keep_expiring(catalog) => match never {},
@@ -74,7 +78,7 @@ impl catalog_server::Catalog for Service {
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
-        let peer = request.remote_addr();
+        let peer = Caller::of(&request).map(|caller| caller.address);
         let WatchRequest { client, resume } = request.into_inner();
         let walk = self.catalog.walk(resume.as_ref());
         tracing::info!(client, ?peer, resumes = resume.is_some(), "watching");
@@ -92,6 +96,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
+        nodes_only(&request)?;
         let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         match self.catalog.revision(&digest) {
@@ -102,6 +107,7 @@ impl catalog_server::Catalog for Service {
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+        nodes_only(&request)?;
         // What serves must be known, or the truth would be dropped as outdated.
         if !self.catalog.is_synced() {
             return Err(not_synced());
@@ -112,6 +118,14 @@ impl catalog_server::Catalog for Service {
             .hear(&node, parts)
             .map_err(|Full| Status::resource_exhausted("too many reports are waiting; say it again later"))?;
         Ok(Response::new(ReportResponse {}))
+    }
+}
+
+/// Code, with secrets in it, is for those who run it, and they alone know how that goes. Where nobody shows who they are, for all.
+fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
+    match Caller::of(request).and_then(|caller| caller.is_node) {
+        Some(false) => Err(Status::permission_denied("this is for nodes, by their certificate")),
+        Some(true) | None => Ok(()),
     }
 }
 

@@ -100,6 +100,7 @@ impl Stand {
             root: "/".into(),
             pin: false,
             drain_grace: Duration::from_secs(1),
+            tls: None,
         };
         change(&mut config);
         let (registry, readiness) = (Registry::new(), Readiness::new());
