@@ -66,6 +66,11 @@ impl Right {
         Ok((name == NAME).then_some(right))
     }
 
+    /// On the Secrets that an operator makes which is told to.
+    pub fn is_of_certificates(&self) -> bool {
+        self.resource == "secrets" && !self.names.is_empty()
+    }
+
     fn rule(&self) -> Value {
         let (groups, resources) = ([&self.group], [&self.resource]);
         json!({"apiGroups": groups, "resources": resources, "resourceNames": self.names, "verbs": self.verbs})

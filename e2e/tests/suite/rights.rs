@@ -57,7 +57,9 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(scenario: Sce
     await_condition("each right to be used", SOON, async || {
         let (used, refused) = uses(&std::fs::read_to_string(&log)?, account)?;
         ensure!(refused.is_empty(), "it was refused {refused:?}");
-        let idle: Vec<_> = unused(&rights()?, &used);
+        // Those on certificates are used where some are made: tls.rs.
+        let expected: Vec<_> = rights()?.into_iter().filter(|right| !right.is_of_certificates()).collect();
+        let idle = unused(&expected, &used);
         ensure!(idle.is_empty(), "never used: {}", idle.join("; "));
         Ok(())
     })
