@@ -48,8 +48,9 @@ impl Platform {
             Operator::start("operator-0", account.kubeconfig(), Speaks::Plain, door, system.name(), &logs).await?;
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
-        let start_node =
-            async |name| Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &cluster, system.name(), &logs).await;
+        let start_node = async |name| {
+            Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &cluster, system.name(), &logs).await
+        };
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
         let router = Router::start("router", Speaks::Plain, address, &logs).await?;
         inner.set_backends(vec![router.inner_address()]);
