@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::{Cluster, Connection};
@@ -18,6 +18,8 @@ const OPENS_WITHIN: Duration = Duration::from_secs(20);
 pub struct PortForward {
     address: SocketAddr,
     _child: Child,
+    /// It tells of every connection, and would end if nobody could hear.
+    _output: BufReader<ChildStdout>,
 }
 
 impl PortForward {
@@ -29,10 +31,10 @@ impl PortForward {
         command.args(["port-forward", "--address", "127.0.0.1", &format!("pod/{pod}"), &format!(":{port}")]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().context("kubectl is not there; put it on PATH")?;
-        let address = timeout(OPENS_WITHIN, announced(&mut child)).await;
-        let address = address.unwrap_or_else(|_| bail!("it says nothing for {OPENS_WITHIN:?}"));
-        let address = address.with_context(|| format!("kubectl port-forward pod/{pod} :{port}"))?;
-        Ok(Self { address, _child: child })
+        let opened = timeout(OPENS_WITHIN, announced(&mut child)).await;
+        let opened = opened.unwrap_or_else(|_| bail!("it says nothing for {OPENS_WITHIN:?}"));
+        let (address, output) = opened.with_context(|| format!("kubectl port-forward pod/{pod} :{port}"))?;
+        Ok(Self { address, _child: child, _output: output })
     }
 
     /// Where the port is, here.
@@ -46,17 +48,17 @@ impl PortForward {
     }
 }
 
-/// Where it listens, by its first line: "Forwarding from 127.0.0.1:40123 -> 9090".
-async fn announced(child: &mut Child) -> anyhow::Result<SocketAddr> {
-    let output = child.stdout.take().context("its output is piped")?;
+/// Where it listens, by its first line: "Forwarding from 127.0.0.1:40123 -> 9090". And what comes after that line.
+async fn announced(child: &mut Child) -> anyhow::Result<(SocketAddr, BufReader<ChildStdout>)> {
+    let mut output = BufReader::new(child.stdout.take().context("its output is piped")?);
     let mut line = String::new();
-    BufReader::new(output).read_line(&mut line).await?;
+    output.read_line(&mut line).await?;
     if line.is_empty() {
         let mut complaint = String::new();
         child.stderr.take().context("its errors are piped")?.read_to_string(&mut complaint).await?;
         bail!("{}", complaint.trim());
     }
     let address = line.split_whitespace().nth(2).and_then(|address| address.parse().ok());
-    ensure!(address.is_some(), "it says {line:?} first");
-    address.context("it is there")
+    let address = address.with_context(|| format!("it says {line:?} first"))?;
+    Ok((address, output))
 }

@@ -26,7 +26,7 @@ const PASSING: [&str; 4] = ["Event", "PodMetrics", "NodeMetrics", "ComponentStat
 const GIVEN: [(&str, &str); 2] = [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")];
 
 /// An object of any kind, by what people call it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {
     kind: String,
     group: String,

@@ -85,7 +85,7 @@ impl Stage {
 
     /// What `kubectl` says of objects in the installation's namespace.
     pub async fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        self.cluster.kubectl(&[&["--namespace", SYSTEM], arguments].concat()).await
+        self.cluster.kubectl(&[["--namespace", SYSTEM].as_slice(), arguments].concat()).await
     }
 
     /// A file beside this one.
