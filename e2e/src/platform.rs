@@ -45,8 +45,9 @@ impl Platform {
         let operator = Operator::start("operator-0", &cluster, Speaks::Plain, door, system.name(), &logs).await?;
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
-        let start_node =
-            async |name| Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &cluster, system.name(), &logs).await;
+        let start_node = async |name| {
+            Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &cluster, system.name(), &logs).await
+        };
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
         let router = Router::start("router", Speaks::Plain, address, &logs).await?;
         inner.set_backends(vec![router.inner_address()]);
@@ -86,7 +87,8 @@ impl Platform {
     /// Another replica, which stands by while the first one leads.
     pub async fn start_operator(&self) -> anyhow::Result<Operator> {
         let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
-        Operator::start(&identity, &self.cluster, Speaks::Plain, self.inner.address(), self.system.name(), &self.logs).await
+        Operator::start(&identity, &self.cluster, Speaks::Plain, self.inner.address(), self.system.name(), &self.logs)
+            .await
     }
 
     /// Whose catalog is served from now on, to those who come anew.

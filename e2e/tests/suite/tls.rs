@@ -9,7 +9,8 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 use tenon_crds::{ConditionStatus, ServiceBinding};
 use tenon_e2e::{
-    Load, Namespace, Node, Operator, Prober, Router, Scenario, Service, Speaks, Volumes, answering, await_condition, worker,
+    Load, Namespace, Node, Operator, Prober, Router, Scenario, Service, Speaks, Volumes, answering, await_condition,
+    worker,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -37,6 +38,7 @@ pub async fn certificates_are_made_and_renewed_and_no_request_fails(scenario: Sc
     let operator = Operator::start("operator-tls", cluster, speaks, door, system.name(), &logs).await?;
     catalog.set_backends(vec![operator.catalog()]);
     let first = await_secrets(&system, |_| true).await?;
+    volumes.mounted().await?;
 
     let address = catalog.address();
     let start_node =
@@ -63,7 +65,9 @@ pub async fn certificates_are_made_and_renewed_and_no_request_fails(scenario: Sc
         })
         .await?;
     }
-    for (who, address) in [("operator", operator.catalog()), ("router", router.inner_address()), ("node", node.shard(0))] {
+    for (who, address) in
+        [("operator", operator.catalog()), ("router", router.inner_address()), ("node", node.shard(0))]
+    {
         ensure!(is_refused(address).await?, "the {who} lets somebody in who shows nothing");
     }
 
@@ -73,9 +77,9 @@ pub async fn certificates_are_made_and_renewed_and_no_request_fails(scenario: Sc
     let replaced = |now: &BTreeMap<String, Secret>| {
         let has = |name: &String, key, text: &[u8]| value(&now[name], key).windows(text.len()).any(|it| it == text);
         let authority = value(&first["tenon-ca"], "tls.crt");
-        first.iter().all(|(name, before)| {
-            !has(name, "tls.crt", value(before, "tls.crt")) && !has(name, "ca.crt", authority)
-        })
+        first
+            .iter()
+            .all(|(name, before)| !has(name, "tls.crt", value(before, "tls.crt")) && !has(name, "ca.crt", authority))
     };
     await_secrets(&system, replaced).await?;
     prober.serve(100).await?;

@@ -116,7 +116,8 @@ async fn each_role_lets_in_those_that_have_business_with_it() {
 async fn one_certificate_may_be_for_several_roles() {
     let authority = Authority::new("one");
     let all = authority.issue(Role::Operator, |params| {
-        params.subject_alt_names = CertificateParams::new(Role::ALL.map(|role| role.dns_name().to_owned())).unwrap().subject_alt_names;
+        params.subject_alt_names =
+            CertificateParams::new(Role::ALL.map(|role| role.dns_name().to_owned())).unwrap().subject_alt_names;
     });
     let processes = Role::ALL.map(|role| process(role, &all));
     for (server, role) in processes.iter().zip(Role::ALL) {
