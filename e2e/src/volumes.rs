@@ -3,16 +3,18 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
-use crate::Namespace;
+use crate::{Namespace, await_condition};
 
 /// How processes speak to one another.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,11 @@ const OPERATOR: [&str; 4] = [
     "--certificate-propagation=4s",
 ];
 
+/// Whose certificates come by a volume. The operator takes its own from its Secret.
+const ROLES: [&str; 2] = ["router", "runtime-node"];
+
+const MOUNTED_WITHIN: Duration = Duration::from_secs(15);
+
 /// What the kubelet turns when a volume changes.
 const DATA: &str = "..data";
 
@@ -48,12 +55,12 @@ impl Volumes {
     /// * `folder` - where the volumes are to be.
     pub fn of(system: &Namespace, folder: PathBuf) -> Self {
         let mut tasks = JoinSet::new();
-        for role in ["router", "runtime-node"] {
+        for role in ROLES {
             let volume = folder.join(role);
             let secrets: Api<Secret> = system.api();
             let only = watcher::Config::default().fields(&format!("metadata.name=tenon-{role}-tls"));
             tasks.spawn(async move {
-                let mut events = watcher(secrets, only).boxed();
+                let mut events = watcher(secrets, only).default_backoff().boxed();
                 while let Some(event) = events.next().await {
                     // A watch that was interrupted goes on by itself.
                     let Ok(Event::Apply(secret) | Event::InitApply(secret)) = event else { continue };
@@ -62,6 +69,17 @@ impl Volumes {
             });
         }
         Self { folder, _tasks: tasks }
+    }
+
+    /// Waits until there is something in all of them: no container starts before its volumes are there.
+    pub async fn mounted(&self) -> anyhow::Result<()> {
+        await_condition("the volumes with certificates", MOUNTED_WITHIN, async || {
+            for role in ROLES {
+                ensure!(self.of_role(role).join(DATA).is_dir(), "there is none for the {role}");
+            }
+            Ok(())
+        })
+        .await
     }
 
     fn of_role(&self, role: &str) -> PathBuf {

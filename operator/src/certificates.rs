@@ -74,7 +74,7 @@ enum CertificateError {
     NoOwner { deployment: String, namespace: String },
     #[error(transparent)]
     Mint(#[from] MintError),
-    #[error("the Secret {}: {0}", secrets::name(Role::Operator))]
+    #[error("the Secret {}: {}", secrets::name(Role::Operator), .0)]
     Own(#[from] IdentityError),
 }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use http::Uri;
 use ipnet::IpNet;
 use tenon_lifecycle::tls::{self, Tls, TlsArgs, WrongScheme};
 use tonic::transport::Endpoint;
@@ -175,7 +176,8 @@ impl TryFrom<NodeArgs> for Config {
             .map_err(|source| ConfigError::Catalog { url: args.catalog, source })?;
         let router: Option<RouterUrl> = args.router.map(|url| url.parse()).transpose()?;
         let uses_tls = args.tls.tls_dir.is_some();
-        let check = |flag, url| tls::check_scheme(url, uses_tls).map_err(|source| ConfigError::Scheme { flag, source });
+        let check =
+            |flag, url: &Uri| tls::check_scheme(url, uses_tls).map_err(|source| ConfigError::Scheme { flag, source });
         check("--catalog", catalog.uri())?;
         router.iter().try_for_each(|router| check("--router", &router.0))?;
         Ok(Self {

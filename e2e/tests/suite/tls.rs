@@ -39,6 +39,7 @@ pub async fn certificates_are_made_and_renewed_and_no_request_fails(scenario: Sc
     let operator = Operator::start("operator-tls", account.kubeconfig(), speaks, door, system.name(), &logs).await?;
     catalog.set_backends(vec![operator.catalog()]);
     let first = await_secrets(&system, |_| true).await?;
+    volumes.mounted().await?;
 
     let address = catalog.address();
     let start_node =
