@@ -112,7 +112,7 @@ impl Account {
         let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": NAME}}))?;
         accounts.create(&PostParams::default(), &account).await?;
         let spec = TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() };
-        let request = TokenRequest { spec, ..TokenRequest::default() };
+        let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
         let issued = accounts.create_token_request(NAME, &PostParams::default(), &request).await?;
         let token = issued.status.context("a token request has a status")?.token;
 

@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::{Cluster, Process, Speaks, address};
+use crate::{Namespace, Process, Speaks, address};
 
 const SHARDS: u16 = 2;
 const FIRST_SHARD_PORT: u16 = 7100;
@@ -52,7 +52,7 @@ impl Node {
     /// # Arguments
     /// * `name` - unique among all nodes, as a Pod's name would be.
     /// * `router` - where its Workers' calls of one another go.
-    /// * `namespace` - where its slice is: the operator's.
+    /// * `system` - where its slice is: the operator's namespace.
     ///
     /// # Errors
     /// When it does not become ready.
@@ -62,8 +62,7 @@ impl Node {
         speaks: Speaks<'_>,
         catalog: SocketAddr,
         router: SocketAddr,
-        cluster: &Cluster,
-        namespace: &str,
+        system: &Namespace,
         logs: &Path,
     ) -> anyhow::Result<Self> {
         let address = address::free()?;
@@ -81,7 +80,7 @@ impl Node {
             speaks.tell("runtime-node", command);
         })?;
         process.await_ready(address).await?;
-        let slices = Api::namespaced(cluster.client(), namespace);
+        let slices = system.api();
         let endpoint = Endpoint { name: name.to_owned(), pool: pool.to_owned(), address, slices };
         endpoint.publish(Phase::Ready).await?;
         Ok(Self { endpoint, process })

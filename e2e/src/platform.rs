@@ -48,9 +48,8 @@ impl Platform {
             Operator::start("operator-0", account.kubeconfig(), Speaks::Plain, door, system.name(), &logs).await?;
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
-        let start_node = async |name| {
-            Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &cluster, system.name(), &logs).await
-        };
+        let start_node =
+            async |name| Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &system, &logs).await;
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
         let router = Router::start("router", Speaks::Plain, address, &logs).await?;
         inner.set_backends(vec![router.inner_address()]);
@@ -114,7 +113,7 @@ impl Platform {
     pub async fn start_node_in(&self, namespace: &Namespace, pool: &str, suffix: &str) -> anyhow::Result<Node> {
         let name = format!("{pool}-{suffix}");
         let (catalog, inner) = (self.catalog(), self.inner.address());
-        Node::start(&name, pool, Speaks::Plain, catalog, inner, &self.cluster, namespace.name(), &self.logs).await
+        Node::start(&name, pool, Speaks::Plain, catalog, inner, namespace, &self.logs).await
     }
 
     /// Waits until a GET of the host's root is answered with 200 and `body`.

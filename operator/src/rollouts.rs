@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use tenon_crds::Worker;
+use tenon_crds::{ConditionStatus, Worker};
 use tenon_proto::id::WorkerId;
 
 /// What the status of a Worker says of its newest spec.
@@ -38,7 +38,7 @@ impl Stage {
         let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
         match ready.filter(|ready| ready.observed_generation == worker.metadata.generation) {
             None => Self::Pending,
-            Some(ready) if ready.status == "True" => Self::Ready,
+            Some(ready) if ready.status == ConditionStatus::True => Self::Ready,
             Some(_) => Self::Failing,
         }
     }

@@ -70,11 +70,7 @@ fn a_legend_names_labels_that_its_query_keeps() {
                 for label in labels {
                     let keeps = |by: &&str| by.split(", ").any(|kept| kept == label);
                     let named = format!("{} / {}: {{{{{label}}}}}", dashboard.title, panel.title);
-                    assert!(
-                        kept.is_empty() || kept.iter().any(|by| keeps(&by)),
-                        "{named} is in no `by` of {}",
-                        target.expr
-                    );
+                    assert!(kept.is_empty() || kept.iter().any(keeps), "{named} is in no `by` of {}", target.expr);
                 }
             }
         }

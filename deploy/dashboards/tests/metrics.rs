@@ -25,12 +25,12 @@ fn is_metric(word: &str) -> bool {
 /// Those that are string literals, whole, in the sources of the processes.
 fn told() -> BTreeSet<String> {
     fn walk(directory: &Path, found: &mut BTreeSet<String>) {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(directory).expect("it is there") {
+            let path = entry.expect("it can be read").path();
             if path.is_dir() {
                 walk(&path, found);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let source = std::fs::read_to_string(&path).unwrap();
+                let source = std::fs::read_to_string(&path).expect("it is text");
                 // What tests make up is nobody's.
                 let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
                 found.extend(source.split('"').filter(|word| is_metric(word)).map(str::to_owned));
@@ -48,7 +48,8 @@ fn told() -> BTreeSet<String> {
 
 /// Those that queries of dashboards and rules name, as they are called in the sources.
 fn asked(told: &BTreeSet<String>) -> BTreeSet<String> {
-    let mut texts = vec![std::fs::read_to_string(repository().join("charts/tenon/rules/tenon.yaml")).unwrap()];
+    let mut texts =
+        vec![std::fs::read_to_string(repository().join("charts/tenon/rules/tenon.yaml")).expect("it is text")];
     for dashboard in boards::all() {
         texts.extend(dashboard.templating.list.iter().map(|variable| variable.query.clone()));
         texts.extend(dashboard.queried().flat_map(|panel| panel.targets.iter().map(|target| target.expr.clone())));

@@ -42,7 +42,7 @@ struct Annotations {
 }
 
 fn rules() -> Vec<Rule> {
-    let rules: Rules = serde_yaml::from_str(RULES).unwrap();
+    let rules: Rules = serde_yaml::from_str(RULES).expect("the rules are YAML");
     rules.groups.into_iter().flat_map(|group| group.rules).collect()
 }
 

@@ -42,8 +42,7 @@ pub async fn certificates_are_made_and_renewed_and_no_request_fails(scenario: Sc
     volumes.mounted().await?;
 
     let address = catalog.address();
-    let start_node =
-        async |name: &str| Node::start(name, "tls", speaks, address, door, cluster, system.name(), &logs).await;
+    let start_node = async |name: &str| Node::start(name, "tls", speaks, address, door, &system, &logs).await;
     let node = start_node("tls-a").await?;
     let router = Router::start("router-tls", speaks, address, &logs).await?;
     inner.set_backends(vec![router.inner_address()]);
