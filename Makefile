@@ -7,8 +7,12 @@ SHELL := bash
 
 # Where the crates' tests need processes of ours, these binaries are built first.
 BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
+# Of `make cluster`.
+NODES := 3
 CRD_DIR := charts/tenon-crds/templates
-SCRIPTS := .ci/run bench/setup deploy/tools fuzz/run $(addprefix deploy/cluster/,apiserver build down run-in tenon up)
+SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/install fuzz/run \
+	$(addprefix deploy/cluster/,apiserver build down load node node-init run-in tenon up) \
+	$(addprefix deploy/images/,build rootfs sbom)
 
 .PHONY: help
 help: ## List the commands
@@ -19,12 +23,18 @@ run: tools ## Serve examples/hello on http://localhost:8080
 	cargo run --package tenon -- dev examples/hello
 
 .PHONY: test
-test: test-unit fuzz test-e2e ## Run every test: units, hostile bytes, and a real Kubernetes control plane
+test: test-unit test-charts test-rules fuzz test-e2e ## Run every test: units, charts, hostile bytes, and a real Kubernetes control plane
 
 .PHONY: test-unit
 test-unit: tools ## Run the tests that need no Kubernetes
 	cargo build --workspace $(BINARIES)
 	cargo test --workspace --exclude tenon-e2e
+
+.PHONY: test-charts
+test-charts: tools ## Run the tests of the Helm charts
+	cd charts/tests
+	go vet ./...
+	go test ./...
 
 .PHONY: test-e2e
 test-e2e: tools ## Run the tests on a real control plane, which is built and started when it is not there
@@ -34,6 +44,15 @@ test-e2e: tools ## Run the tests on a real control plane, which is built and sta
 	trap 'deploy/cluster/down' EXIT
 	deploy/cluster/up
 	deploy/cluster/run-in cargo test --workspace --test suite -- --test-threads 4
+
+# What it is told is in the script: KUBECONFIG=… LOAD=… [PREVIOUS=…] [TAG=…] [REGISTRY=…]
+.PHONY: e2e
+e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBECONFIG, with images brought there by LOAD
+	e2e/install
+
+.PHONY: test-rules
+test-rules: tools ## Run the tests of the chart's alerts, and look at every query of its dashboards
+	deploy/dashboards/test-rules
 
 # Where V8, which is not instrumented, looks at what has been freed, it is to find nothing that makes sense.
 .PHONY: test-sanitized
@@ -66,6 +85,15 @@ deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
 crds: tools ## Generate the CRDs' YAML from the Rust types
 	cargo run --quiet --package tenon-crds --bin crdgen -- $(CRD_DIR)
 
+.PHONY: dashboards
+dashboards: tools ## Generate the Grafana dashboards from their queries
+	cargo run --quiet --package tenon-dashboards -- generate charts/tenon/dashboards
+
+.PHONY: charts
+charts: tools ## Write what of the charts is made from the rest: tables of values and of rights
+	cd charts/tests
+	go test ./... -run 'TestTheReadmeTellsOfEveryValue|TestNobodyMayDoMoreThanIsWrittenDown' -update
+
 .PHONY: bench
 bench: tools ## Measure Tenon beside its peers, in one run
 	bench/setup
@@ -84,11 +112,19 @@ bench-pools: tools ## Compare isolates made anew, shared and pinned, and what a 
 	target/release/tenon-bench-pools
 	cargo bench --package tenon-runtime-node --bench buffers
 
+.PHONY: images
+images: tools ## Build the images as OCI archives in target/images, without a container engine
+	cargo build --release --workspace $(BINARIES)
+	deploy/images/build
+
+# The images' tag tells what is in them, so that what has changed is rolled out.
 .PHONY: cluster
-cluster: tools ## Run Tenon on a Kubernetes control plane of our own; prints its kubeconfig
-	deploy/cluster/build
-	cargo build --workspace $(BINARIES)
-	deploy/cluster/up
+cluster: tools ## Run Tenon on a Kubernetes of our own with NODES nodes; prints how to use it
+	deploy/cluster/build control nodes tools
+	cargo build --release --workspace $(BINARIES)
+	tag=$$(sha256sum target/release/tenon-{operator,router,runtime-node} | sha256sum)
+	deploy/images/build --tag "dev-$${tag:0:12}"
+	deploy/cluster/up --nodes $(NODES) --metrics
 	deploy/cluster/tenon
 
 .PHONY: cluster-down

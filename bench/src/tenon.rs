@@ -77,7 +77,7 @@ impl Site {
         let (signal, drain) = drain::channel();
         let _guard = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        runtime.spawn(catalog::serve(listener, catalog.clone(), drain));
+        runtime.spawn(catalog::serve(listener, None, catalog.clone(), drain));
         drop(_guard);
         Ok(Self { url, shards, shard_port, catalog, _runtime: runtime, _signal: signal })
     }

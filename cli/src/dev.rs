@@ -129,7 +129,7 @@ impl Dev {
         let catalog = Catalog::new();
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let catalog_url = format!("http://{}", listener.local_addr()?);
-        tokio::spawn(catalog::serve(listener, catalog.clone(), catalog_drain));
+        tokio::spawn(catalog::serve(listener, None, catalog.clone(), catalog_drain));
 
         // The router is there first: the node is told where its Workers' calls of one another go.
         let router = Router::spawn(router_config(&args, &catalog_url, shards)?, router_drain, &registry, &readiness)?;
@@ -227,6 +227,7 @@ fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result
         max_waiting: MAX_WAITING,
         pin: shards <= cpus(),
         drain_grace: DRAIN_GRACE,
+        tls: None,
     })
 }
 
@@ -236,6 +237,7 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
         listen: args.listen,
         inner_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: catalog.parse()?,
+        tls: None,
         threads: NonZeroU16::new(lanes).context("at least one thread")?.into(),
         access_log: args.access_log,
         debug_headers: false,

@@ -4,20 +4,47 @@
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
 
-# Binaries depend only on the Go module and on how it is built, so clones share them.
-version=$(cat "$here"/build "$here"/go/go.{mod,sum} "$here"/go/*/*.go | sha256sum | cut -c 1-16)
-bin=${TENON_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tenon}/cluster/$version/bin
-
-# The running cluster: certificates, etcd's data, logs, process ids. Each clone has a cluster of its own.
-run=${TENON_CLUSTER_RUN:-$repository/target/cluster}
-
-# For those inside the cluster's namespace; `up` derives one for this side of it.
-inner_kubeconfig=$run/pki/admin.kubeconfig
-
 fail() {
     echo "${0##*/}: $*" >&2
     exit 1
 }
+
+# source_part NAME: what that one of the three things that `build` builds is `made_of`, and how.
+source_part() {
+    case $1 in
+        control) source "$here/parts/control.sh" ;;
+        nodes) source "$here/parts/nodes.sh" ;;
+        tools) source "$here/parts/tools.sh" ;;
+        *) fail "there is no part $1; there are control, nodes and tools" ;;
+    esac
+}
+
+# part NAME: the folder of what is built. Its name tells what that was made of, so clones share it.
+part() (
+    set -e
+    source_part "$1"
+    cd "$here"
+    hash=$(find "parts/$1.sh" "${made_of[@]}" -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
+    echo "${TENON_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tenon}/cluster/$1-${hash:0:16}"
+)
+
+bin=$(part control)/bin
+nodes=$(part nodes)
+tools=$(part tools)
+
+# The running cluster: certificates, etcd's data, logs, process ids. Each clone has a cluster of its own.
+run=${TENON_CLUSTER_RUN:-$repository/target/cluster}
+
+# What processes with an account of their own have asked of the API server: audit.yaml.
+audit_log=$run/log/audit.jsonl
+
+# For those inside the cluster's namespace; `up` derives the other one, for this side of it.
+inner_kubeconfig=$run/pki/admin.kubeconfig
+outer_kubeconfig=$run/kubeconfig
+
+# On all nodes together; each has a /24 of it.
+pod_addresses=10.244.0.0/16
+service_addresses=10.96.0.0/16
 
 # install_packages COMMAND=PACKAGE…: from the distribution, where the command is missing.
 install_packages() {
@@ -82,6 +109,16 @@ has_ended() {
     ! grep -q '^State:[[:space:]]*[^Z]' "/proc/$1/status" 2>/dev/null
 }
 
+# inside COMMAND…: in the cluster's network namespace.
+inside() {
+    nsenter --net="$(namespace)" "$@"
+}
+
+# kubectl ARGUMENT…: as the cluster's administrator.
+kubectl() {
+    inside "$bin/kubectl" --kubeconfig "$inner_kubeconfig" "$@"
+}
+
 # namespace: the file that stands for the cluster's network namespace.
 namespace() {
     local pid
@@ -100,21 +137,39 @@ wait_until() {
     done
 }
 
+# what_to_export: for a shell on this side.
+what_to_export() {
+    local folder path=
+    for folder in "$bin" "$nodes/bin" "$tools/bin"; do
+        [ ! -d "$folder" ] || path+=$folder:
+    done
+    echo "export KUBECONFIG=$outer_kubeconfig PATH=$path\$PATH"
+}
+
+# Whether or not there are nodes, it can reach kubelets and be the proxy of other API servers: so it need not start again
+# when nodes join.
 start_apiserver() {
     local pki=$run/pki
     spawn_inside kube-apiserver "$bin/kube-apiserver" \
         --etcd-servers http://127.0.0.1:2379 \
         --bind-address 0.0.0.0 --secure-port 6443 --advertise-address 192.0.2.1 \
-        --authorization-mode RBAC \
+        --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction \
         --client-ca-file "$pki/ca.crt" \
         --tls-cert-file "$pki/apiserver.crt" --tls-private-key-file "$pki/apiserver.key" \
+        --kubelet-certificate-authority "$pki/ca.crt" --kubelet-preferred-address-types InternalIP \
+        --kubelet-client-certificate "$pki/kubelet-client.crt" --kubelet-client-key "$pki/kubelet-client.key" \
+        --requestheader-client-ca-file "$pki/front-proxy-ca.crt" --requestheader-allowed-names front-proxy-client \
+        --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group \
+        --requestheader-extra-headers-prefix X-Remote-Extra- \
+        --proxy-client-cert-file "$pki/front-proxy-client.crt" --proxy-client-key-file "$pki/front-proxy-client.key" \
         --service-account-issuer https://kubernetes.default.svc.cluster.local \
         --service-account-key-file "$pki/sa.pub" --service-account-signing-key-file "$pki/sa.key" \
-        --service-cluster-ip-range 10.96.0.0/16
+        --service-cluster-ip-range "$service_addresses" \
+        --audit-policy-file "$here/audit.yaml" --audit-log-path "$audit_log"
     wait_until 60 "kube-apiserver" apiserver_is_ready
 }
 
 apiserver_is_ready() {
     [ -n "$(pid_of kube-apiserver)" ] || fail "kube-apiserver ended; see $run/log/kube-apiserver.log"
-    nsenter --net="$(namespace)" "$bin/kubectl" --kubeconfig "$inner_kubeconfig" get --raw /readyz >/dev/null 2>&1
+    kubectl get --raw /readyz >/dev/null 2>&1
 }

@@ -101,11 +101,11 @@ impl Cluster {
 /// The chart's CRDs.
 fn crds() -> anyhow::Result<Vec<CustomResourceDefinition>> {
     let files = std::fs::read_dir(Path::new(ROOT).join("charts/tenon-crds/templates"))?;
-    let read = |file: std::io::Result<std::fs::DirEntry>| {
-        let path = file?.path();
-        serde_yaml::from_slice(&std::fs::read(&path)?).with_context(|| format!("{} is no CRD", path.display()))
+    let paths: Vec<_> = files.map(|file| Ok(file?.path())).collect::<std::io::Result<_>>()?;
+    let read = |path: &PathBuf| {
+        serde_yaml::from_slice(&std::fs::read(path)?).with_context(|| format!("{} is no CRD", path.display()))
     };
-    files.map(read).collect()
+    paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "yaml")).map(read).collect()
 }
 
 /// The rules of a schema and of all below it.

@@ -12,21 +12,26 @@
 //!
 //! Nothing sleeps to wait: [`await_condition`] looks until a deadline and tells what it saw last.
 
+mod account;
 mod address;
 mod cluster;
 mod condition;
 mod http_client;
 mod namespace;
 mod node;
+pub mod open_loop;
 mod operator;
 mod platform;
+mod port_forward;
 mod prober;
 mod process;
 mod router;
 mod service;
 mod suite;
+mod volumes;
 mod web_socket;
 
+pub use account::{Account, Right, rights};
 pub use cluster::Cluster;
 pub use condition::await_condition;
 pub use http_client::{Answer, Connection};
@@ -34,9 +39,11 @@ pub use namespace::{Namespace, answering, worker};
 pub use node::Node;
 pub use operator::Operator;
 pub use platform::Platform;
+pub use port_forward::PortForward;
 pub use prober::{Load, Outcome, Probe, Prober, Report};
 pub use process::Process;
 pub use router::Router;
 pub use service::Service;
 pub use suite::{Scenario, Suite};
+pub use volumes::{Speaks, Volumes};
 pub use web_socket::{Closed, WebSocket};

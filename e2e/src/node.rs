@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::{Cluster, Process, address};
+use crate::{Namespace, Process, Speaks, address};
 
 const SHARDS: u16 = 2;
 const FIRST_SHARD_PORT: u16 = 7100;
@@ -52,17 +52,17 @@ impl Node {
     /// # Arguments
     /// * `name` - unique among all nodes, as a Pod's name would be.
     /// * `router` - where its Workers' calls of one another go.
-    /// * `namespace` - where its slice is: the operator's.
+    /// * `system` - where its slice is: the operator's namespace.
     ///
     /// # Errors
     /// When it does not become ready.
     pub async fn start(
         name: &str,
         pool: &str,
+        speaks: Speaks<'_>,
         catalog: SocketAddr,
         router: SocketAddr,
-        cluster: &Cluster,
-        namespace: &str,
+        system: &Namespace,
         logs: &Path,
     ) -> anyhow::Result<Self> {
         let address = address::free()?;
@@ -73,13 +73,14 @@ impl Node {
                 .args(["--admin-listen", &format!("{address}:9090")])
                 .args(["--shards", &SHARDS.to_string()])
                 .args(["--shard-port", &FIRST_SHARD_PORT.to_string()])
-                .args(["--catalog", &format!("http://{catalog}")])
-                .args(["--router", &format!("http://{router}")])
+                .args(["--catalog", &format!("{}://{catalog}", speaks.scheme())])
+                .args(["--router", &format!("{}://{router}", speaks.scheme())])
                 // Several nodes share this machine.
                 .arg("--no-pin");
+            speaks.tell("runtime-node", command);
         })?;
         process.await_ready(address).await?;
-        let slices = Api::namespaced(cluster.client(), namespace);
+        let slices = system.api();
         let endpoint = Endpoint { name: name.to_owned(), pool: pool.to_owned(), address, slices };
         endpoint.publish(Phase::Ready).await?;
         Ok(Self { endpoint, process })
@@ -87,6 +88,11 @@ impl Node {
 
     pub fn name(&self) -> &str {
         &self.endpoint.name
+    }
+
+    /// Where one of its shards listens.
+    pub fn shard(&self, i: u16) -> SocketAddr {
+        (self.endpoint.address, FIRST_SHARD_PORT + i).into()
     }
 
     /// SIGKILL. The cluster does not notice: it goes on believing that the node is ready, as it does for some time

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{Cluster, Process, address};
+use crate::{Process, Speaks, address};
 
 pub const CATALOG_PORT: u16 = 7070;
 
@@ -21,14 +21,16 @@ impl Operator {
     ///
     /// # Arguments
     /// * `identity` - unique among the replicas.
+    /// * `kubeconfig` - who it comes as.
     /// * `router` - where schedules' calls go.
-    /// * `namespace` - where its Lease is.
+    /// * `namespace` - where its Lease is, and its certificates are.
     ///
     /// # Errors
     /// When it does not become ready.
     pub async fn start(
         identity: &str,
-        cluster: &Cluster,
+        kubeconfig: &Path,
+        speaks: Speaks<'_>,
         router: SocketAddr,
         namespace: &str,
         logs: &Path,
@@ -36,12 +38,14 @@ impl Operator {
         let address = address::free()?;
         let mut process = Process::spawn(identity, "tenon-operator", logs, |command| {
             command
-                .env("KUBECONFIG", cluster.kubeconfig())
+                .env("KUBECONFIG", kubeconfig)
                 .args(["--identity", identity])
                 .args(["--namespace", namespace])
-                .args(["--router-url", &format!("http://{router}")])
+                .args(["--router-url", &format!("{}://{router}", speaks.scheme())])
                 .args(["--admin-listen", &format!("{address}:9090")])
+                .args(["--catalog-url", &format!("{}://{address}:{CATALOG_PORT}", speaks.scheme())])
                 .args(["--catalog-listen", &format!("{address}:{CATALOG_PORT}")]);
+            speaks.tell_operator(command);
         })?;
         process.await_ready(address).await?;
         Ok(Self { identity: identity.to_owned(), address, process })

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::operator::CATALOG_PORT;
 use crate::router::INNER_PORT;
-use crate::{Answer, Cluster, Namespace, Node, Operator, Router, Service, await_condition};
+use crate::{Account, Answer, Cluster, Namespace, Node, Operator, Router, Service, Speaks, await_condition};
 
 /// The pool of Workers that name none.
 const DEFAULT_POOL: &str = "default";
@@ -20,6 +20,7 @@ pub struct Platform {
     pub cluster: Cluster,
     pub router: Router,
     system: Namespace,
+    account: Account,
     logs: PathBuf,
     catalog: Service,
     /// The routers' inner door.
@@ -42,18 +43,21 @@ impl Platform {
         let catalog = Service::start(CATALOG_PORT).await?;
         let inner = Service::start(INNER_PORT).await?;
         let door = inner.address();
-        let operator = Operator::start("operator-0", &cluster, door, system.name(), &logs).await?;
+        let account = Account::create(&cluster, &system, &logs).await?;
+        let operator =
+            Operator::start("operator-0", account.kubeconfig(), Speaks::Plain, door, system.name(), &logs).await?;
         catalog.set_backends(vec![operator.catalog()]);
         let address = catalog.address();
         let start_node =
-            async |name| Node::start(name, DEFAULT_POOL, address, door, &cluster, system.name(), &logs).await;
+            async |name| Node::start(name, DEFAULT_POOL, Speaks::Plain, address, door, &system, &logs).await;
         let nodes = [start_node("node-a").await?, start_node("node-b").await?];
-        let router = Router::start("router", address, &logs).await?;
+        let router = Router::start("router", Speaks::Plain, address, &logs).await?;
         inner.set_backends(vec![router.inner_address()]);
         Ok(Self {
             cluster: cluster.clone(),
             router,
             system: system.clone(),
+            account,
             logs: logs.clone(),
             catalog,
             inner,
@@ -66,6 +70,11 @@ impl Platform {
     /// The operator's namespace.
     pub fn system(&self) -> &Namespace {
         &self.system
+    }
+
+    /// The operators', whose rights are the chart's.
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// Where the processes' logs are.
@@ -86,7 +95,8 @@ impl Platform {
     /// Another replica, which stands by while the first one leads.
     pub async fn start_operator(&self) -> anyhow::Result<Operator> {
         let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
-        Operator::start(&identity, &self.cluster, self.inner.address(), self.system.name(), &self.logs).await
+        let (door, system) = (self.inner.address(), self.system.name());
+        Operator::start(&identity, self.account.kubeconfig(), Speaks::Plain, door, system, &self.logs).await
     }
 
     /// Whose catalog is served from now on, to those who come anew.
@@ -103,7 +113,7 @@ impl Platform {
     pub async fn start_node_in(&self, namespace: &Namespace, pool: &str, suffix: &str) -> anyhow::Result<Node> {
         let name = format!("{pool}-{suffix}");
         let (catalog, inner) = (self.catalog(), self.inner.address());
-        Node::start(&name, pool, catalog, inner, &self.cluster, namespace.name(), &self.logs).await
+        Node::start(&name, pool, Speaks::Plain, catalog, inner, namespace, &self.logs).await
     }
 
     /// Waits until a GET of the host's root is answered with 200 and `body`.

@@ -81,6 +81,14 @@ impl Process {
         let ended = timeout(grace, self.child.wait()).await;
         Ok(ended.with_context(|| format!("{} goes on {grace:?} after SIGTERM", self.name))??)
     }
+
+    /// Where a binary of the workspace is.
+    ///
+    /// # Errors
+    /// When it has not been built.
+    pub fn binary(binary: &str) -> anyhow::Result<PathBuf> {
+        binary_path(binary)
+    }
 }
 
 fn binary_path(binary: &str) -> anyhow::Result<PathBuf> {

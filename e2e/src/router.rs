@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use crate::{Connection, Process, address};
+use crate::{Connection, Process, Speaks, address};
 
 pub const INNER_PORT: u16 = 8081;
 
@@ -19,15 +19,16 @@ impl Router {
     ///
     /// # Errors
     /// When it does not become ready.
-    pub async fn start(name: &str, catalog: SocketAddr, logs: &Path) -> anyhow::Result<Self> {
+    pub async fn start(name: &str, speaks: Speaks<'_>, catalog: SocketAddr, logs: &Path) -> anyhow::Result<Self> {
         let address = address::free()?;
         let mut process = Process::spawn(name, "tenon-router", logs, |command| {
             command
                 .args(["--listen", &format!("{address}:8080")])
                 .args(["--inner-listen", &format!("{address}:{INNER_PORT}")])
                 .args(["--admin-listen", &format!("{address}:9090")])
-                .args(["--catalog", &format!("http://{catalog}")])
+                .args(["--catalog", &format!("{}://{catalog}", speaks.scheme())])
                 .args(["--threads", "2"]);
+            speaks.tell("router", command);
         })?;
         process.await_ready(address).await?;
         Ok(Self { address, _process: process })

@@ -10,19 +10,21 @@
 //! - [`state`]: pure; every change has a version, every watcher has a place.
 //! - [`revisions`]: pure; what nodes may ask for.
 //! - [`report`]: pure; what nodes say of the Workers that they run.
-//! - [`service`]: the gRPC edge.
+//! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: who is told, and how far behind they are.
 //!
 //! The lock is held for a map operation or for the making of one message, never across an await.
 
+mod incoming;
 mod report;
 mod revisions;
 mod service;
 mod state;
+mod watchers;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenon_proto::catalog::{Cursor, Node, Route, WatchResponse, Worker};
 use tenon_proto::id::{RevisionDigest, WorkerId};
@@ -34,6 +36,8 @@ pub use report::{Ear, Heard, MalformedReport, Outcome, Word};
 use revisions::Revisions;
 pub use service::serve;
 use state::{FellBehind, State, Walk};
+pub use watchers::CatalogMetrics;
+use watchers::Watchers;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -48,6 +52,7 @@ struct Shared {
     /// What watchers wait on: they read the state itself when it moves.
     progress_tx: watch::Sender<Progress>,
     ear: OnceLock<Ear>,
+    watchers: Watchers,
 }
 
 struct Deployed {
@@ -61,6 +66,8 @@ struct Full;
 #[derive(Clone, Copy, Default)]
 struct Progress {
     version: u64,
+    /// When that came, if any has.
+    at: Option<Instant>,
     /// Everything that is deployed has been set at least once.
     synced: bool,
 }
@@ -76,7 +83,8 @@ impl Catalog {
     pub fn new() -> Self {
         let deployed = Deployed { state: State::new(new_epoch()), revisions: Revisions::default() };
         let (progress_tx, _) = watch::channel(Progress::default());
-        Self { shared: Arc::new(Shared { deployed: RwLock::new(deployed), progress_tx, ear: OnceLock::new() }) }
+        let (deployed, ear, watchers) = (RwLock::new(deployed), OnceLock::new(), Watchers::new());
+        Self { shared: Arc::new(Shared { deployed, progress_tx, ear, watchers }) }
     }
 
     /// Lets `revision` serve its Worker on the nodes of `pool`, reached by `routes`. What it supersedes can
@@ -144,6 +152,14 @@ impl Catalog {
         self.read().revisions.get(digest)
     }
 
+    /// What there is to tell of it, to be registered.
+    ///
+    /// # Errors
+    /// Never: the names are names.
+    pub fn metrics(&self) -> prometheus::Result<CatalogMetrics> {
+        CatalogMetrics::of(self.clone())
+    }
+
     /// Has `ear` told of what nodes say, from now on. Where nobody listens it is lost; the first to listen stays.
     pub fn listen(&self, ear: Ear) {
         let _ = self.shared.ear.set(ear);
@@ -192,6 +208,11 @@ impl Catalog {
         self.read().state.next(walk)
     }
 
+    /// How long ago the latest change was.
+    fn age(&self) -> Option<Duration> {
+        self.shared.progress_tx.borrow().at.map(|at| at.elapsed())
+    }
+
     fn progress(&self) -> watch::Receiver<Progress> {
         self.shared.progress_tx.subscribe()
     }
@@ -202,7 +223,9 @@ impl Catalog {
         let version = deployed.state.version();
         self.shared.progress_tx.send_if_modified(|progress| {
             let moved = progress.version != version;
-            progress.version = version;
+            if moved {
+                (progress.version, progress.at) = (version, Some(Instant::now()));
+            }
             moved
         });
     }

@@ -4,6 +4,12 @@ use std::net::SocketAddr;
 
 use clap::Args as ClapArgs;
 use http::Uri;
+use jiff::SignedDuration;
+use tenon_lifecycle::tls::{self, TlsArgs, WrongScheme};
+
+use crate::certificates::plan::Terms;
+use crate::certificates::secrets;
+use crate::pool::plan::Settings;
 
 /// The command line and environment. The cluster comes from the usual places: a kubeconfig, or the Pod's own account.
 #[derive(ClapArgs, Clone, Debug)]
@@ -18,20 +24,217 @@ pub struct OperatorArgs {
     #[arg(long, env = "TENON_DOMAIN", default_value = "tenon.localhost")]
     pub domain: String,
     /// The image of RuntimePools' nodes.
-    #[arg(long, env = "TENON_NODE_IMAGE", default_value = concat!("ghcr.io/tenon-dev/runtime-node:", env!("CARGO_PKG_VERSION")))]
+    #[arg(long, env = "TENON_NODE_IMAGE", default_value = concat!("ghcr.io/tenon-dev/tenon-runtime-node:", env!("CARGO_PKG_VERSION")))]
     pub node_image: String,
-    /// URL at which nodes reach the catalog.
-    #[arg(long, env = "TENON_CATALOG_URL", default_value = "http://tenon-operator:7070")]
-    pub catalog_url: String,
-    /// URL of the routers' inner door, where schedules' calls go and nodes' calls of one Worker by another.
-    #[arg(long, env = "TENON_ROUTER_URL", default_value = "http://tenon-router:8081")]
-    pub router_url: Uri,
+    /// When nodes' images are pulled: Always, IfNotPresent or Never. By default as Kubernetes has it for the image.
+    #[arg(long, env = "TENON_NODE_IMAGE_PULL_POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
+    pub node_image_pull_policy: Option<String>,
+    /// Secrets by which nodes' images are pulled.
+    #[arg(long, env = "TENON_NODE_IMAGE_PULL_SECRET", value_delimiter = ',', value_name = "NAME")]
+    pub node_image_pull_secret: Vec<String>,
+    /// The nodes' ServiceAccount, of which they get no token.
+    #[arg(long, env = "TENON_NODE_SERVICE_ACCOUNT", value_name = "NAME")]
+    pub node_service_account: Option<String>,
+    /// The nodes' PriorityClass.
+    #[arg(long, env = "TENON_NODE_PRIORITY_CLASS", value_name = "NAME")]
+    pub node_priority_class: Option<String>,
+    /// Secret with the nodes' certificate, as in --tls-dir. By default tenon-runtime-node-tls, where processes have certificates.
+    #[arg(long, env = "TENON_NODE_TLS_SECRET", value_name = "NAME")]
+    pub node_tls_secret: Option<String>,
+    /// URL at which nodes reach the catalog. By default port 7070 of tenon-operator, by https:// where processes have
+    /// certificates.
+    #[arg(long, env = "TENON_CATALOG_URL")]
+    pub catalog_url: Option<Uri>,
+    /// URL of the routers' inner door, where schedules' calls go and nodes' calls of one Worker by another. By default port
+    /// 8081 of tenon-router, by https:// where processes have certificates.
+    #[arg(long, env = "TENON_ROUTER_URL")]
+    pub router_url: Option<Uri>,
     /// Name of this replica, unique among all: the Pod's.
     #[arg(long, env = "TENON_IDENTITY", default_value_t = hostname())]
     pub identity: String,
+    #[command(flatten)]
+    pub tls: TlsArgs,
+    #[command(flatten)]
+    pub certificates: CertificateArgs,
+}
+
+/// How the processes come by their certificates, if the operator makes them.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct CertificateArgs {
+    /// Make the certificates of all processes, and renew them, in the Secrets tenon-ca, tenon-operator-tls, tenon-router-tls and
+    /// tenon-runtime-node-tls. The operator takes its own from there, and not from --tls-dir.
+    #[arg(long, env = "TENON_SELF_SIGNED")]
+    pub self_signed: bool,
+    /// The operator's own Deployment: the Secrets go with it. By default they stay when it goes.
+    #[arg(long, env = "TENON_DEPLOYMENT", value_name = "NAME")]
+    pub deployment: Option<String>,
+    /// How long an authority is good for. It is replaced when two thirds of that are over.
+    #[arg(long, env = "TENON_AUTHORITY_LIFETIME", default_value = "3650d", value_parser = parse_duration)]
+    pub authority_lifetime: SignedDuration,
+    /// How long a certificate is good for. It is renewed when two thirds of that are over.
+    #[arg(long, env = "TENON_CERTIFICATE_LIFETIME", default_value = "90d", value_parser = parse_duration)]
+    pub certificate_lifetime: SignedDuration,
+    /// After how long every process has read a Secret that has changed. The kubelet brings it within a minute or two.
+    #[arg(long, env = "TENON_CERTIFICATE_PROPAGATION", default_value = "10m", value_parser = parse_duration)]
+    pub certificate_propagation: SignedDuration,
+}
+
+/// An argument that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{flag} {source}")]
+    Scheme { flag: &'static str, source: WrongScheme },
+    #[error("--node-tls-secret is of no use without --tls-dir or --self-signed")]
+    NoTls,
+    #[error(
+        "{flag} {lifetime:#} is too short: the last third of it is for the renewal, which takes three times --certificate-propagation {propagation:#}"
+    )]
+    Lifetime { flag: &'static str, lifetime: SignedDuration, propagation: SignedDuration },
+    #[error("{flag} {lifetime:#} is longer than 100 years")]
+    TooLong { flag: &'static str, lifetime: SignedDuration },
+}
+
+/// What an operator is told, checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// URL of the routers' inner door.
+    pub router: Uri,
+    /// What is the same for all pools.
+    pub nodes: Settings,
+    /// For certificates that are made here.
+    pub terms: Terms,
+}
+
+impl OperatorArgs {
+    /// # Errors
+    /// When something of it cannot work.
+    pub fn check(&self) -> Result<Config, ConfigError> {
+        let uses_tls = self.tls.tls_dir.is_some() || self.certificates.self_signed;
+        let url = |flag, url: &Option<Uri>, authority: &str| {
+            let default =
+                || Uri::builder().scheme(tls::scheme(uses_tls)).authority(authority).path_and_query("/").build();
+            let url = url.clone().unwrap_or_else(|| default().expect("the parts are those of a URL"));
+            tls::check_scheme(&url, uses_tls).map_err(|source| ConfigError::Scheme { flag, source }).map(|()| url)
+        };
+        let catalog = url("--catalog-url", &self.catalog_url, "tenon-operator:7070")?;
+        let router = url("--router-url", &self.router_url, "tenon-router:8081")?;
+        let tls_secret = match (&self.node_tls_secret, uses_tls) {
+            (Some(_), false) => return Err(ConfigError::NoTls),
+            (Some(name), true) => Some(name.clone()),
+            (None, true) => Some(secrets::name(tls::Role::RuntimeNode).to_owned()),
+            (None, false) => None,
+        };
+        let nodes = Settings {
+            image: self.node_image.clone(),
+            image_pull_policy: self.node_image_pull_policy.clone(),
+            image_pull_secrets: self.node_image_pull_secret.clone(),
+            service_account: self.node_service_account.clone(),
+            priority_class: self.node_priority_class.clone(),
+            catalog: text(&catalog),
+            router: text(&router),
+            tls_secret,
+        };
+        Ok(Config { router, nodes, terms: self.certificates.terms()? })
+    }
+}
+
+impl CertificateArgs {
+    fn terms(&self) -> Result<Terms, ConfigError> {
+        let propagation = self.certificate_propagation;
+        let lifetimes =
+            [("--authority-lifetime", self.authority_lifetime), ("--certificate-lifetime", self.certificate_lifetime)];
+        for (flag, lifetime) in lifetimes {
+            if lifetime > LONGEST {
+                return Err(ConfigError::TooLong { flag, lifetime });
+            }
+            if lifetime / 3 < propagation.saturating_mul(3) {
+                return Err(ConfigError::Lifetime { flag, lifetime, propagation });
+            }
+        }
+        Ok(Terms { authority: self.authority_lifetime, certificate: self.certificate_lifetime, propagation })
+    }
+}
+
+/// Of a certificate's life: what is longer may well be meant for another unit.
+const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 36_525);
+
+/// Without the slash that an address alone gets.
+fn text(url: &Uri) -> String {
+    url.to_string().trim_end_matches('/').to_owned()
+}
+
+/// A number and a unit.
+fn parse_duration(text: &str) -> Result<SignedDuration, String> {
+    let invalid = || format!("{text:?} is not a time such as 90d, 36h, 10m or 30s");
+    let unit = text.chars().next_back().ok_or_else(invalid)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        _ => return Err(invalid()),
+    };
+    let number: u32 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| invalid())?;
+    i64::from(number).checked_mul(seconds).map(SignedDuration::from_secs).ok_or_else(invalid)
 }
 
 fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
     name.map_or_else(|_| "operator".to_owned(), |name| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: OperatorArgs,
+    }
+
+    fn config(line: &[&str]) -> Result<Config, ConfigError> {
+        Command::try_parse_from(["operator"].iter().chain(line)).unwrap().args.check()
+    }
+
+    #[test]
+    fn urls_are_for_tls_where_processes_have_certificates() {
+        let plain = config(&[]).unwrap();
+        assert_eq!(plain.nodes.catalog, "http://tenon-operator:7070");
+        assert_eq!((plain.router.to_string().as_str(), plain.nodes.tls_secret), ("http://tenon-router:8081/", None));
+        for line in [&["--self-signed"][..], &["--tls-dir", "/etc/tenon/tls"]] {
+            let tls = config(line).unwrap();
+            assert_eq!(tls.nodes.catalog, "https://tenon-operator:7070");
+            assert_eq!(tls.nodes.router, "https://tenon-router:8081");
+            assert_eq!(tls.nodes.tls_secret.as_deref(), Some("tenon-runtime-node-tls"));
+        }
+        let named = config(&["--self-signed", "--node-tls-secret", "mine"]).unwrap();
+        assert_eq!(named.nodes.tls_secret.as_deref(), Some("mine"));
+    }
+
+    #[test]
+    fn what_cannot_work_is_named() {
+        let said = |line: &[&str]| config(line).unwrap_err().to_string();
+        assert!(
+            said(&["--self-signed", "--catalog-url", "http://operator:7070"])
+                .starts_with("--catalog-url http://operator")
+        );
+        assert!(said(&["--router-url", "https://router:8081"]).starts_with("--router-url https://router"));
+        assert!(said(&["--node-tls-secret", "mine"]).starts_with("--node-tls-secret is of no use"));
+        let short = said(&["--certificate-lifetime", "1h"]);
+        assert!(short.starts_with("--certificate-lifetime 1h is too short"), "{short}");
+        assert!(said(&["--authority-lifetime", "99999d"]).starts_with("--authority-lifetime"));
+        for bad in ["", "d", "90", "90y", "-1d", "9é"] {
+            let line = ["operator".to_owned(), format!("--certificate-lifetime={bad}")];
+            assert!(Command::try_parse_from(line).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        let seconds = |text| parse_duration(text).map(|time| time.as_secs());
+        assert_eq!(["30s", "10m", "36h", "90d"].map(seconds), [Ok(30), Ok(600), Ok(129_600), Ok(7_776_000)]);
+    }
 }

@@ -86,7 +86,7 @@ impl Health {
             move |id| Arc::clone(&health).write(id)
         };
         tokio::select! {
-            () = queue::run(touched_rx, always_rx, Vec::new, write) => {}
+            () = queue::run(touched_rx, always_rx, Vec::new, write, self.metrics.queue("WorkerHealth")) => {}
             () = self.listen(heard_rx, ailing_rx, touched_tx) => {}
         }
     }

@@ -5,13 +5,17 @@
 //!                               └──serving──► catalog ──► routers, nodes            (every replica)
 //!                                  health ◄── reports ───────────────┘               (every replica)
 //!                                schedule ──calls──► routers                         (the leader)
+//!                            certificates ──Secrets──► all processes                 (the leader)
 //! ```
 //!
 //! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`limits`],
-//!   [`compile`], [`health::verdict`], [`schedule::due`]: decisions, pure.
-//! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`]: the edges that carry them out.
+//!   [`compile`], [`health::verdict`], [`schedule::due`], [`rollouts`], [`certificates::plan`]: decisions, pure.
+//! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`], [`certificates`]: the
+//!   edges that carry them out.
+//! - [`probe`]: whether all of it works, from a tenant's side.
 
 pub mod catalog;
+pub mod certificates;
 pub mod claims;
 pub mod compile;
 pub mod compiler;
@@ -23,7 +27,9 @@ pub mod leader;
 pub mod limits;
 pub mod metrics;
 pub mod pool;
+pub mod probe;
 pub mod revision;
+pub mod rollouts;
 pub mod schedule;
 pub mod watches;
 pub mod worker;

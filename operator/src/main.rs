@@ -3,22 +3,26 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use prometheus::Registry;
 use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{Role, Tls};
 use tenon_operator::catalog::{self, Catalog, Ear};
+use tenon_operator::certificates::Certificates;
 use tenon_operator::compiler::{self, Compiler};
-use tenon_operator::config::OperatorArgs;
+use tenon_operator::config::{Config, OperatorArgs};
 use tenon_operator::health::Health;
 use tenon_operator::index::Index;
 use tenon_operator::leader::Election;
 use tenon_operator::metrics::Metrics;
 use tenon_operator::pool;
+use tenon_operator::probe::{self, ProbeArgs};
 use tenon_operator::schedule::Scheduler;
 use tenon_operator::schedule::call::Caller;
 use tenon_operator::watches::{SharedIndex, Watches};
@@ -33,12 +37,20 @@ const REPORTS: usize = 4096;
 #[derive(Parser)]
 #[command(name = "tenon-operator", version)]
 struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     #[command(flatten)]
     operator: OperatorArgs,
     #[command(flatten)]
     admin: AdminArgs,
     #[command(flatten)]
     log: LogArgs,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Deploy a Worker, ask it through the routers, and delete it: does this installation work?
+    Probe(ProbeArgs),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -50,14 +62,25 @@ fn main() -> anyhow::Result<()> {
 
 #[tokio::main]
 async fn operate() -> anyhow::Result<()> {
-    let Args { operator: args, admin, log } = Args::parse();
+    let Args { command, operator: args, admin, log } = Args::parse();
+    if let Some(Command::Probe(args)) = command {
+        return Ok(probe::run(args).await?);
+    }
     let log = log::init(&log);
+    let Config { router, nodes: settings, terms } = args.check()?;
     let registry = Registry::new();
     log.register(&registry)?;
+    process::register(&registry, "tenon-operator")?;
+    // What this process makes it takes from where it puts it for all.
+    let made_here = args.certificates.self_signed.then(|| Tls::to_come(Role::Operator, &registry)).transpose()?;
+    let tls = match &made_here {
+        Some(tls) => Some(tls.clone()),
+        None => args.tls.open(Role::Operator, &registry)?,
+    };
     let readiness = Readiness::new();
     let metrics = Arc::new(Metrics::register(&registry)?);
     let listening = format!("cannot listen on {}; free the port or set --admin-listen", admin.admin_listen);
-    let _admin = admin::spawn(admin.admin_listen, registry, readiness.clone()).context(listening)?;
+    let _admin = admin::spawn(admin.admin_listen, registry.clone(), readiness.clone()).context(listening)?;
 
     let client = Client::try_default().await.context("no cluster: set KUBECONFIG or run in a Pod")?;
     let reporter = Reporter { controller: MANAGER.to_owned(), instance: Some(args.identity.clone()) };
@@ -65,11 +88,12 @@ async fn operate() -> anyhow::Result<()> {
     let (signal, drain) = drain::channel();
 
     let catalog = Catalog::new();
+    registry.register(Box::new(catalog.metrics()?))?;
     let (heard_tx, heard_rx) = mpsc::channel(REPORTS);
     catalog.listen(Ear { heard_tx, reports: metrics.reports.clone() });
     let listening = format!("cannot listen on {}; free the port or set --catalog-listen", args.catalog_listen);
     let listener = tokio::net::TcpListener::bind(args.catalog_listen).await.context(listening)?;
-    let serving = tokio::spawn(catalog::serve(listener, catalog.clone(), drain.clone()));
+    let serving = tokio::spawn(catalog::serve(listener, tls.clone(), catalog.clone(), drain.clone()));
 
     let (leading_tx, leading_rx) = watch::channel(false);
     let election = Election::new(client.clone(), &args.namespace, args.identity.clone());
@@ -91,16 +115,29 @@ async fn operate() -> anyhow::Result<()> {
         metrics: metrics.clone(),
     };
     let mut vital = JoinSet::new();
+    if let Some(tls) = made_here {
+        let certificates = Certificates {
+            client: client.clone(),
+            namespace: args.namespace.clone(),
+            deployment: args.certificates.deployment,
+            terms,
+            tls,
+            leading_rx: leading_rx.clone(),
+            metrics: metrics.clone(),
+        };
+        vital.spawn(certificates.run(readiness.hold("certificate")));
+    }
     vital.spawn(watches.run(readiness.hold("catalog")));
 
     let health = Health::new(client.clone(), recorder.clone(), index.clone(), metrics.clone());
     vital.spawn(health.run(heard_rx, ailing_rx));
-    let caller = Caller::new(args.router_url.clone());
+    let caller = Caller::new(router, tls);
     let scheduler = Scheduler::new(client.clone(), recorder.clone(), index.clone(), metrics.clone(), caller, drain);
     vital.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
     // Of the program that runs, whatever has become of its file since.
     let compiler = Compiler::new("/proc/self/exe".into());
     let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone(), compiler);
+    let queued = metrics.queue("Worker");
     let all = {
         let index = index.clone();
         move || index.with(|index| index.workers().cloned().collect())
@@ -114,9 +151,7 @@ async fn operate() -> anyhow::Result<()> {
             }
         }
     };
-    vital.spawn(queue::run(touched_rx, leading_rx.clone(), all, reconcile));
-    let settings =
-        pool::plan::Settings { image: args.node_image, catalog: args.catalog_url, router: args.router_url.to_string() };
+    vital.spawn(queue::run(touched_rx, leading_rx.clone(), all, reconcile, queued));
     let leader_metrics = metrics.clone();
     let context =
         pool::Context { client, namespace: args.namespace, settings, leading_rx: leading_rx.clone(), metrics };

@@ -1,15 +1,29 @@
 //! What the operator counts.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
+
+use crate::rollouts::Rollouts;
 
 /// Seconds: a reconcile is a few round trips to the API server.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
+/// What is reconciled: told from the start, so that the first error is seen as one more.
+const KINDS: [&str; 3] = ["Worker", "WorkerHealth", "RuntimePool"];
+
+/// Seconds: the promise is one second.
+const READY_BUCKETS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
 pub struct Metrics {
     reconciles: IntCounterVec,
     duration: HistogramVec,
+    queues: IntGaugeVec,
+    workers: IntGaugeVec,
+    ready: Histogram,
+    interruptions: IntCounterVec,
     /// Stored objects that do not fit their schema, by kind.
     pub malformed: IntGaugeVec,
     /// 1 on the replica that writes.
@@ -24,6 +38,15 @@ pub struct Metrics {
 
 /// Seconds: a write to the API server, at a busy minute behind many others, or after another leader was found.
 const DELAY_BUCKETS: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
+
+/// How much there is in a queue.
+#[derive(Clone)]
+pub struct QueueGauges {
+    pub waiting: IntGauge,
+    pub running: IntGauge,
+    /// Those that have failed and are tried again later.
+    pub retrying: IntGauge,
+}
 
 /// Observes on [`ended`](Self::ended); one that was dropped before has been cancelled and counts for nothing.
 pub struct ReconcileTimer<'a> {
@@ -44,6 +67,25 @@ impl Metrics {
             duration: HistogramVec::new(
                 HistogramOpts::new("tenon_operator_reconcile_duration_seconds", "Duration of a reconcile.")
                     .buckets(DURATION_BUCKETS.to_vec()),
+                &["kind"],
+            )?,
+            queues: IntGaugeVec::new(
+                Opts::new("tenon_operator_queue_depth", "What is to be done, by queue and state."),
+                &["queue", "state"],
+            )?,
+            workers: IntGaugeVec::new(
+                Opts::new("tenon_operator_workers", "Workers by what their status says of their newest spec."),
+                &["stage"],
+            )?,
+            ready: Histogram::with_opts(
+                HistogramOpts::new(
+                    "tenon_operator_worker_ready_duration_seconds",
+                    "From when a spec of a Worker was seen to when its status said that it is ready.",
+                )
+                .buckets(READY_BUCKETS.to_vec()),
+            )?,
+            interruptions: IntCounterVec::new(
+                Opts::new("tenon_operator_watch_interruptions_total", "Watches of the API server that broke, by kind."),
                 &["kind"],
             )?,
             malformed: IntGaugeVec::new(
@@ -69,12 +111,38 @@ impl Metrics {
         };
         registry.register(Box::new(metrics.reconciles.clone()))?;
         registry.register(Box::new(metrics.duration.clone()))?;
+        registry.register(Box::new(metrics.queues.clone()))?;
+        registry.register(Box::new(metrics.workers.clone()))?;
+        registry.register(Box::new(metrics.ready.clone()))?;
+        registry.register(Box::new(metrics.interruptions.clone()))?;
         registry.register(Box::new(metrics.malformed.clone()))?;
         registry.register(Box::new(metrics.leader.clone()))?;
         registry.register(Box::new(metrics.reports.clone()))?;
         registry.register(Box::new(metrics.scheduled.clone()))?;
         registry.register(Box::new(metrics.schedule_delay.clone()))?;
+        for kind in KINDS {
+            let _ = metrics.duration.with_label_values(&[kind]);
+            ["ok", "error"].iter().for_each(|result| _ = metrics.reconciles.with_label_values(&[kind, result]));
+        }
         Ok(metrics)
+    }
+
+    pub fn queue(&self, name: &str) -> QueueGauges {
+        let of = |state| self.queues.with_label_values(&[name, state]);
+        QueueGauges { waiting: of("waiting"), running: of("running"), retrying: of("retrying") }
+    }
+
+    /// Counts when a watch of this kind breaks.
+    pub fn interruptions(&self, kind: &str) -> IntCounter {
+        self.interruptions.with_label_values(&[kind])
+    }
+
+    /// Workers are at these stages now, and one of them has become ready after so long.
+    pub fn rollouts(&self, rollouts: &Rollouts, took: Option<Duration>) {
+        for (stage, count) in rollouts.counts() {
+            self.workers.with_label_values(&[stage.as_str()]).set(count as i64);
+        }
+        took.into_iter().for_each(|took| self.ready.observe(took.as_secs_f64()));
     }
 
     pub fn reconcile(&self, kind: &'static str) -> ReconcileTimer<'_> {

@@ -90,7 +90,7 @@ impl Scheduler {
             move |id| Arc::clone(&scheduler).look_at(id)
         };
         tokio::select! {
-            () = queue::run(due_rx, leading_rx, all, work) => {}
+            () = queue::run(due_rx, leading_rx, all, work, self.metrics.queue("Schedule")) => {}
             () = self.watch_the_clock(seen_rx, due_tx) => {}
         }
     }

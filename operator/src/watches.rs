@@ -15,7 +15,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -36,6 +36,8 @@ use crate::endpoints::POOL_LABEL;
 use crate::health::Ailing;
 use crate::index::{Change, Index, Key, Service, Touched, Watched, key};
 use crate::metrics::Metrics;
+use crate::revision;
+use crate::rollouts::Rollouts;
 
 /// The index, shared between the watches, which write it, and the reconciler, which reads.
 #[derive(Clone)]
@@ -91,21 +93,23 @@ impl Watches {
         let any = watcher::Config::default;
         let slices = Api::namespaced(client.clone(), &self.namespace);
         let mut seen = stream::select_all([
-            watch(Api::all(client.clone()), "Worker", any(), Change::Worker),
-            watch(Api::all(client.clone()), "WorkerRevision", any(), Change::Revision),
-            watch(Api::all(client.clone()), "RuntimePool", any(), Change::Pool),
-            watch(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap),
-            watch(Api::all(client.clone()), "Secret", any(), Change::Secret),
-            watch(slices, "EndpointSlice", of_pools, Change::Slice),
+            watch(Api::all(client.clone()), "Worker", any(), Change::Worker, &self.metrics),
+            watch(Api::all(client.clone()), "WorkerRevision", any(), Change::Revision, &self.metrics),
+            watch(Api::all(client.clone()), "RuntimePool", any(), Change::Pool, &self.metrics),
+            watch(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap, &self.metrics),
+            watch(Api::all(client.clone()), "Secret", any(), Change::Secret, &self.metrics),
+            watch(slices, "EndpointSlice", of_pools, Change::Slice, &self.metrics),
         ]);
         let mut unsynced =
             HashSet::from(["Worker", "WorkerRevision", "RuntimePool", "ConfigMap", "Secret", "EndpointSlice"]);
         let mut ready = Some(ready);
         let mut published = Published::default();
+        let mut rollouts = Rollouts::default();
         let mut malformed: HashMap<&'static str, HashSet<Key>> = HashMap::new();
         while let Some(seen) = seen.next().await {
             match seen {
                 Seen::Change(change) => {
+                    self.follow(&change, &mut rollouts);
                     let touched = self.index.with(|index| index.apply(*change));
                     self.publish(touched, &mut published);
                 }
@@ -125,6 +129,20 @@ impl Watches {
                 }
             }
         }
+    }
+
+    fn follow(&self, change: &Change, rollouts: &mut Rollouts) {
+        let took = match change {
+            Change::Worker(Watched::Applied(worker)) => {
+                rollouts.see(&revision::worker_id(worker), worker, Instant::now())
+            }
+            Change::Worker(Watched::Deleted((namespace, name))) => {
+                rollouts.forget(&WorkerId::new(namespace, name));
+                None
+            }
+            _ => return,
+        };
+        self.metrics.rollouts(rollouts, took);
     }
 
     fn publish(&self, touched: Touched, published: &mut Published) {
@@ -210,12 +228,14 @@ fn watch<K>(
     kind: &'static str,
     config: watcher::Config,
     change: fn(Watched<K>) -> Change,
+    metrics: &Metrics,
 ) -> std::pin::Pin<Box<dyn Stream<Item = Seen> + Send>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     // What a new listing does not have is gone: known holds what was told, listed what the listing has so far.
     let (mut known, mut listed) = (HashSet::new(), HashSet::new());
+    let interruptions = metrics.interruptions(kind);
     let events = watcher(api, config).backoff(Pauses::default()).flat_map(move |event| {
         let mut seen = Vec::new();
         match event {
@@ -236,7 +256,10 @@ where
                 }
                 seen.push(Seen::Synced(kind));
             }
-            Err(error) => tracing::warn!(kind, %error, "a watch was interrupted; it goes on by itself"),
+            Err(error) => {
+                interruptions.inc();
+                tracing::warn!(kind, %error, "a watch was interrupted; it goes on by itself");
+            }
         }
         stream::iter(seen)
     });

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenon_lifecycle::readiness;
+use tenon_lifecycle::tls::Connector;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{Cursor, WatchRequest, WatchResponse};
@@ -28,7 +29,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// An operator that cannot be connected to within this is not there.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An operator that has vanished without a word is noticed within the sum of these.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
@@ -37,11 +38,17 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Operators send a snapshot in parts of a few thousand entries. Room for the longest entries there can be.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
+/// Where the catalog is, and how it is reached.
+pub(crate) struct Server {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) connector: Connector,
+}
+
 /// Keeps the published table true to the catalog.
 pub(crate) struct Client {
     /// Who we are, for the operator's log.
     name: String,
-    endpoint: Endpoint,
+    server: Server,
     state: State,
     published: Published,
     /// Held until there is a first table.
@@ -92,17 +99,19 @@ impl State {
 impl Client {
     pub(crate) fn new(
         name: String,
-        endpoint: Endpoint,
+        server: Server,
         published: Published,
         ready: readiness::Handle,
         metrics: Metrics,
     ) -> Self {
+        let Server { endpoint, connector } = server;
         let endpoint = endpoint
             .connect_timeout(CONNECT_TIMEOUT)
             .http2_keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT)
             .keep_alive_while_idle(true);
-        Self { name, endpoint, state: State::default(), published, ready: Some(ready), metrics }
+        let server = Server { endpoint, connector };
+        Self { name, server, state: State::default(), published, ready: Some(ready), metrics }
     }
 
     /// Watches for ever.
@@ -115,6 +124,7 @@ impl Client {
                     tracing::warn!(code = ?status.code(), message = status.message(), "the catalog cannot be watched");
                 }
             }
+            self.metrics.connected.set(0);
             self.state.forget_arriving();
             // Anywhere in the upper half: many routers that lost one operator do not come back as one.
             tokio::time::sleep(pause.mul_f64(fastrand::f64() / 2.0 + 0.5)).await;
@@ -123,10 +133,13 @@ impl Client {
     }
 
     async fn watch(&mut self, pause: &mut Duration) -> Result<(), tonic::Status> {
-        let channel = self.endpoint.connect().await.map_err(|error| tonic::Status::from_error(error.into()))?;
+        let Server { endpoint, connector } = &self.server;
+        let channel = endpoint.connect_with_connector(connector.clone()).await;
+        let channel = channel.map_err(|error| tonic::Status::from_error(error.into()))?;
         let mut client = CatalogClient::new(channel).max_decoding_message_size(MAX_MESSAGE);
         let request = WatchRequest { client: self.name.clone(), resume: self.state.cursor.clone() };
         let mut stream: Streaming<WatchResponse> = client.watch(request).await?.into_inner();
+        self.metrics.connected.set(1);
         while let Some(message) = stream.message().await? {
             // It works again.
             *pause = PAUSE_MIN;
@@ -139,6 +152,7 @@ impl Client {
 
     fn publish(&mut self) {
         self.published.store(Arc::new(self.state.table.clone()));
+        self.metrics.workers.set(self.state.table.worker_count() as i64);
         self.metrics.routes.set(self.state.table.route_count() as i64);
         self.metrics.nodes.set(self.state.table.node_count() as i64);
         if self.ready.take().is_some() {

@@ -23,7 +23,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use tenon_lifecycle::{drain, readiness::Readiness};
+use tenon_lifecycle::{drain, readiness::Readiness, tls};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
@@ -175,7 +175,7 @@ impl Front {
     fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
         let (lane, stage_rx) = (self.lane.clone(), self.stage_rx.clone());
         spawn_local(async move {
-            lane.metrics.connections.inc();
+            lane.gauges.connections.inc();
             let gauge = Counted(lane.clone());
             let served = match door {
                 Door::Clients => serve(lane, stream, peer.ip(), stage_rx).await,
@@ -195,7 +195,7 @@ struct Counted(Rc<Lane>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.metrics.connections.dec();
+        self.0.gauges.connections.dec();
     }
 }
 
@@ -261,6 +261,11 @@ async fn serve_inner(
     mut stage_rx: watch::Receiver<Stage>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
+    let stream = tokio::select! {
+        accepted = tls::accept(lane.tls.as_ref(), stream) => accepted?,
+        // Nothing has been asked yet.
+        _ = stage_rx.wait_for(|stage| *stage == Stage::Closing) => return Ok(()),
+    };
     let service = service_fn(|request| inner::serve(lane.clone(), peer, request));
     drive!(
         stage_rx,

@@ -5,8 +5,9 @@
 //!  operator ── a schedule is due ───┴─► head ─► look up by name ─► admit ─► forward ─► relay
 //! ```
 //!
-//! From where the Worker is known all is as for a client's request: [`forward`](mod@forward). Whoever can reach this port
-//! can call any Worker, so it is no port for anybody else; that a Worker calls only what its object binds, its node sees to.
+//! From where the Worker is known all is as for a client's request: [`forward`](mod@forward). Whoever is let in here can call
+//! any Worker: with TLS those who show that they are a node or the operator, without it whoever can reach the port. That a
+//! Worker calls only what its object binds, its node sees to.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

@@ -14,10 +14,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, Cache};
+use prometheus::IntGauge;
 use rustc_hash::FxHashMap;
+use tenon_lifecycle::tls::Tls;
 
 use crate::link::Link;
-use crate::metrics::{Meters, Metrics};
+use crate::metrics::{Gauges, Meters, Metrics};
 use crate::retry::Budget;
 use crate::table::{Published, Shard, Table};
 use crate::tunnels::Tunnels;
@@ -31,7 +33,9 @@ pub(crate) type View = Rc<Arc<Table>>;
 
 pub(crate) struct Lane {
     pub(crate) settings: Settings,
+    pub(crate) tls: Option<Tls>,
     pub(crate) metrics: Metrics,
+    pub(crate) gauges: Gauges,
     pub(crate) meters: Rc<Meters>,
     pub(crate) budget: RefCell<Budget>,
     /// Clients are told to come back on another connection.
@@ -56,11 +60,21 @@ struct TableCache {
 }
 
 impl Lane {
-    pub(crate) fn new(settings: Settings, published: &Arc<ArcSwap<Table>>, metrics: Metrics) -> Rc<Self> {
+    /// # Arguments
+    /// * `name` - by which metrics tell it from the others.
+    pub(crate) fn new(
+        name: &str,
+        settings: Settings,
+        tls: Option<Tls>,
+        published: &Arc<ArcSwap<Table>>,
+        metrics: Metrics,
+    ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
         Rc::new(Self {
             settings,
-            meters: Meters::new(&metrics),
+            tls,
+            meters: Meters::new(&metrics, name),
+            gauges: metrics.gauges(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics,
             budget: RefCell::new(Budget::new(Instant::now())),
@@ -91,7 +105,7 @@ impl Lane {
         match links.get(shard) {
             Some(link) => link.clone(),
             None => {
-                let link = Link::new(shard.clone(), self.metrics.clone());
+                let link = Link::new(shard.clone(), self.tls.clone(), self.metrics.clone(), self.gauges.clone());
                 links.insert(shard.clone(), link.clone());
                 link
             }
@@ -102,8 +116,9 @@ impl Lane {
     pub(crate) fn permit(&self) -> Option<Permit> {
         let in_flight = self.in_flight.get();
         (in_flight < MAX_IN_FLIGHT).then(|| {
-            self.in_flight.set(in_flight + 1);
-            Permit { in_flight: self.in_flight.clone() }
+            let permit = Permit { in_flight: self.in_flight.clone(), gauge: self.gauges.in_flight.clone() };
+            permit.now(in_flight + 1);
+            permit
         })
     }
 
@@ -121,10 +136,18 @@ impl Lane {
 /// A request in hand.
 pub(crate) struct Permit {
     in_flight: Rc<Cell<usize>>,
+    gauge: IntGauge,
+}
+
+impl Permit {
+    fn now(&self, in_flight: usize) {
+        self.in_flight.set(in_flight);
+        self.gauge.set(in_flight as i64);
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.in_flight.set(self.in_flight.get() - 1);
+        self.now(self.in_flight.get() - 1);
     }
 }

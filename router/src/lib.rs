@@ -40,6 +40,7 @@ mod retry;
 pub mod ring;
 pub mod route;
 mod router;
+mod shares;
 pub mod table;
 mod target;
 mod trace;

@@ -9,7 +9,7 @@
 //!
 //! A node that dies takes its connections with it, which the kernel tells at once. One that vanishes (its
 //! machine, or the network) is noticed by the kernel's own probes within `VANISHED`. HTTP/2 pings would not do:
-//! a shard answers them only between turns, and a long turn is no death.
+//! a shard answers them only between turns, and a long turn is no death. So is TLS's handshake, for which it is given time.
 //!
 //! Belongs to one thread.
 
@@ -26,17 +26,22 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
+use tenon_lifecycle::tls::{Role, Stream, Tls};
 use tenon_proto::runtime::INVOKE_PATH;
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
 use crate::health::{ConnectFailure, Health};
-use crate::metrics::Metrics;
+use crate::metrics::{Gauges, Metrics, Spill};
 use crate::table::Shard;
 use crate::upload::Attempt;
 
 /// A node in the same cluster answers within a millisecond; a lost SYN is sent again after one second.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// The kernel answers a SYN, and TLS's handshake the shard's thread, between turns: the longest may take 30 seconds. Without
+/// TLS a request waits for such a turn just so.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// After this long without a sign of life from the other machine the connection is dead.
 const VANISHED: Duration = Duration::from_secs(3);
@@ -55,9 +60,11 @@ pub(crate) struct Link {
     shard: Arc<Shard>,
     /// Of [`INVOKE_PATH`] there.
     uri: Uri,
+    tls: Option<Tls>,
     state: RefCell<State>,
     health: Cell<Health>,
     metrics: Metrics,
+    gauges: Gauges,
 }
 
 type Sender = SendRequest<Attempt>;
@@ -74,10 +81,10 @@ enum State {
 pub(crate) struct Unreachable;
 
 impl Link {
-    pub(crate) fn new(shard: Arc<Shard>, metrics: Metrics) -> Rc<Self> {
-        let uri = invoke_uri(&shard);
+    pub(crate) fn new(shard: Arc<Shard>, tls: Option<Tls>, metrics: Metrics, gauges: Gauges) -> Rc<Self> {
+        let uri = invoke_uri(&shard, tls.is_some());
         let (state, health) = (RefCell::new(State::Idle), Cell::new(Health::connected()));
-        Rc::new(Self { shard, uri, state, health, metrics })
+        Rc::new(Self { shard, uri, tls, state, health, metrics, gauges })
     }
 
     pub(crate) fn shard(&self) -> &Arc<Shard> {
@@ -88,8 +95,11 @@ impl Link {
         &self.uri
     }
 
-    pub(crate) fn takes_requests(&self, nodes_version: u64) -> bool {
-        self.health.get().takes_requests(nodes_version)
+    /// Why it takes no requests, if it does not.
+    pub(crate) fn refuses(&self, nodes_version: u64) -> Option<Spill> {
+        let health = self.health.get();
+        let why = if health.is_ejected() { Spill::Ejected } else { Spill::Draining };
+        (!health.takes_requests(nodes_version)).then_some(why)
     }
 
     /// The node has said that it drains.
@@ -116,27 +126,37 @@ impl Link {
     }
 
     async fn connect(self: Rc<Self>) -> Result<Sender, Unreachable> {
-        match tokio::time::timeout(CONNECT_TIMEOUT, self.handshake()).await {
-            Ok(Ok((sender, connection))) => {
-                self.health.set(Health::connected());
+        match self.handshake().await {
+            Ok((sender, connection)) => {
+                self.change(Health::connected());
                 *self.state.borrow_mut() = State::Open(sender.clone());
-                let link = Rc::downgrade(&self);
+                let (link, open) = (Rc::downgrade(&self), self.gauges.links.clone());
+                open.inc();
                 spawn_local(async move {
                     if let Err(error) = connection.await {
                         tracing::debug!(%error, "a connection to a shard broke");
                     }
+                    open.dec();
                     link.upgrade().inspect(Self::disconnected);
                 });
                 Ok(sender)
             }
-            Ok(Err(error)) => Err(self.failed(ConnectFailure::Refused, &error)),
-            Err(_) => Err(self.failed(ConnectFailure::Silent, &io::ErrorKind::TimedOut.into())),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(self.failed(ConnectFailure::Silent, &error)),
+            Err(error) => Err(self.failed(ConnectFailure::Refused, &error)),
         }
     }
 
     async fn handshake(&self) -> io::Result<(Sender, impl Future<Output = hyper::Result<()>> + use<>)> {
-        let stream = TcpStream::connect((&*self.shard.address, self.shard.port)).await?;
+        let address = (&*self.shard.address, self.shard.port);
+        let stream = in_time(CONNECT_TIMEOUT, TcpStream::connect(address)).await?;
         watch_over(&stream)?;
+        let stream = match &self.tls {
+            Some(tls) => {
+                let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
+                in_time(HANDSHAKE_TIMEOUT, async { Ok(connecting.await?) }).await?
+            }
+            None => Stream::Plain(stream),
+        };
         http2::Builder::new(Local)
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
@@ -165,10 +185,22 @@ impl Link {
 
     fn change(self: &Rc<Self>, health: Health) {
         let before = self.health.replace(health);
+        if before.is_ejected() && !health.is_ejected() {
+            self.gauges.ejected.dec();
+        }
         if health.is_ejected() && !before.is_ejected() {
             self.metrics.ejections.inc();
+            self.gauges.ejected.inc();
             tracing::warn!(node = &*self.shard.node, shard = %self.shard.id, "a shard is ejected");
             spawn_local(probe(Rc::downgrade(self)));
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.health.get().is_ejected() {
+            self.gauges.ejected.dec();
         }
     }
 }
@@ -188,6 +220,10 @@ async fn probe(link: Weak<Link>) {
     }
 }
 
+async fn in_time<T>(limit: Duration, future: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(limit, future).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
 /// Sends small writes at once, and has the kernel notice a machine that is no longer there.
 fn watch_over(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
@@ -199,12 +235,12 @@ fn watch_over(stream: &TcpStream) -> io::Result<()> {
 
 /// Where Invoke is on a shard. An address that fits no URI is connected to all the same, and then called by a
 /// name that fits: nodes do not look at it.
-fn invoke_uri(shard: &Shard) -> Uri {
+fn invoke_uri(shard: &Shard, tls: bool) -> Uri {
     let host = if shard.address.contains(':') { format!("[{}]", shard.address) } else { shard.address.to_string() };
     let authority = Authority::try_from(format!("{host}:{}", shard.port))
         .unwrap_or_else(|_| Authority::from_static("node.invalid"));
     let mut parts = http::uri::Parts::default();
-    parts.scheme = Some(Scheme::HTTP);
+    parts.scheme = Some(if tls { Scheme::HTTPS } else { Scheme::HTTP });
     parts.authority = Some(authority);
     parts.path_and_query = Some(PathAndQuery::from_static(INVOKE_PATH));
     Uri::from_parts(parts).expect("a scheme, an authority and a path make a URI")

@@ -10,7 +10,9 @@ use http::Uri;
 use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{self, Role, Tls, TlsArgs};
 use tenon_router::{Config, Router};
 
 /// Terminates HTTP and forwards each request to its Worker's shard.
@@ -23,16 +25,19 @@ struct Args {
     #[command(flatten)]
     admin: AdminArgs,
 
+    #[command(flatten)]
+    tls: TlsArgs,
+
     /// Where clients come.
     #[arg(long, env = "TENON_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
 
-    /// Where nodes and the operator come. Whoever can reach it can call any Worker: keep it inside.
+    /// Where nodes and the operator come. Without --tls-dir whoever can reach it can call any Worker: keep it inside.
     #[arg(long, env = "TENON_INNER_LISTEN", default_value = "0.0.0.0:8081")]
     inner_listen: SocketAddr,
 
-    /// The operator's catalog.
-    #[arg(long, env = "TENON_CATALOG", value_name = "http://HOST:PORT")]
+    /// The operator's catalog: http://HOST:PORT, or https:// with --tls-dir.
+    #[arg(long, env = "TENON_CATALOG", value_name = "URL")]
     catalog: Uri,
 
     /// Threads that serve; as many as there are cores unless said otherwise.
@@ -59,10 +64,10 @@ struct Args {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let log = log::init(&args.log);
-    let config = config(&args)?;
-
     let (registry, readiness) = (prometheus::Registry::new(), Readiness::new());
     log.register(&registry)?;
+    process::register(&registry, "tenon-router")?;
+    let config = config(&args, args.tls.open(Role::Router, &registry)?)?;
     let (signal, watch) = drain::channel();
     let router = Router::spawn(config, watch, &registry, &readiness)?;
     let listen = args.admin.admin_listen;
@@ -77,12 +82,8 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn config(args: &Args) -> anyhow::Result<Config> {
-    anyhow::ensure!(
-        args.catalog.scheme_str() == Some("http") && args.catalog.authority().is_some(),
-        "--catalog is to be http://HOST:PORT, not {}",
-        args.catalog
-    );
+fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
+    tls::check_scheme(&args.catalog, tls.is_some()).context("--catalog")?;
     let threads = args.threads.map_or_else(std::thread::available_parallelism, Ok)?;
     let name = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".into());
     Ok(Config {
@@ -90,6 +91,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         listen: args.listen,
         inner_listen: args.inner_listen,
         catalog: args.catalog.clone(),
+        tls,
         threads,
         access_log: args.access_log,
         debug_headers: args.debug_headers,

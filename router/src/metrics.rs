@@ -1,7 +1,8 @@
 //! What a router counts.
 //!
 //! [`Metrics`] are shared by all threads. What every request touches is counted per thread in [`Meters`] first
-//! and added up a few times a second, so that threads do not fight over the cache lines of common counters.
+//! and added up a few times a second, so that threads do not fight over the cache lines of common counters. [`Gauges`]
+//! are one thread's from the beginning.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use prometheus::local::{LocalHistogram, LocalIntCounter};
-use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use tenon_lifecycle::event_loop;
 use tenon_proto::failure::FailureCode;
 use tokio::task::spawn_local;
 
@@ -20,17 +22,72 @@ const FLUSH: Duration = Duration::from_millis(100);
 const BUCKETS: [f64; 16] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
+/// Of the lanes' event loops.
+pub(crate) const LOOPS: event_loop::Names = event_loop::Names {
+    busy: "tenon_router_lane_busy_seconds_total",
+    lag: "tenon_router_event_loop_lag_seconds",
+    label: "lane",
+};
+
+/// After what a request is sent again: told from the start, so that the first is seen as one more and not as the first.
+const RETRIES: [&str; 5] = ["unreachable", "not_begun", "node_lost", "draining", "overloaded"];
+
 #[derive(Clone)]
 pub(crate) struct Metrics {
     requests: IntCounterVec,
+    by_lane: IntCounterVec,
     duration: Histogram,
     retries: IntCounterVec,
+    spills: IntCounterVec,
     carried: IntCounterVec,
+    connections: IntGaugeVec,
+    in_flight: IntGaugeVec,
+    links: IntGaugeVec,
+    ejected: IntGaugeVec,
     pub(crate) tunnels: IntGauge,
-    pub(crate) connections: IntGauge,
     pub(crate) ejections: IntCounter,
+    pub(crate) workers: IntGauge,
     pub(crate) routes: IntGauge,
     pub(crate) nodes: IntGauge,
+    /// 1 while the catalog is watched.
+    pub(crate) connected: IntGauge,
+}
+
+/// One thread's gauges, which nobody else writes.
+#[derive(Clone)]
+pub(crate) struct Gauges {
+    /// Connections of clients, and of processes of ours.
+    pub(crate) connections: IntGauge,
+    pub(crate) in_flight: IntGauge,
+    /// Connections to shards.
+    pub(crate) links: IntGauge,
+    /// Shards that are ejected now.
+    pub(crate) ejected: IntGauge,
+}
+
+/// Why a request is not sent to the shard that its Worker is pinned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spill {
+    /// The shard cannot be reached, as is known.
+    Ejected,
+    Draining,
+    /// It has no room.
+    Overloaded,
+    /// It has failed this request.
+    Failed,
+}
+
+impl Spill {
+    const ALL: [Self; 4] = [Self::Ejected, Self::Draining, Self::Overloaded, Self::Failed];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ejected => "ejected",
+            Self::Draining => "draining",
+            Self::Overloaded => "overloaded",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 impl Metrics {
@@ -47,32 +104,65 @@ impl Metrics {
         );
         let retries = Opts::new("tenon_router_retries_total", "Attempts made again elsewhere, by what had happened.");
         let carried = Opts::new("tenon_router_tunnel_bytes_total", "Bytes that WebSockets have carried, by whither.");
+        let spills =
+            Opts::new("tenon_router_spills_total", "Requests sent elsewhere than to their Worker's shard, by why.");
+        let by_lane = Opts::new("tenon_router_lane_requests_total", "Requests that have ended, by thread.");
+        let gauge = |name, help| IntGaugeVec::new(Opts::new(name, help), &["lane"]);
         let metrics = Self {
             requests: IntCounterVec::new(requests, &["code"])?,
+            by_lane: IntCounterVec::new(by_lane, &["lane"])?,
             duration: Histogram::with_opts(duration.buckets(BUCKETS.to_vec()))?,
             retries: IntCounterVec::new(retries, &["reason"])?,
+            spills: IntCounterVec::new(spills, &["reason"])?,
             carried: IntCounterVec::new(carried, &["to"])?,
+            connections: gauge("tenon_router_connections", "Connections that are open and speak HTTP.")?,
+            in_flight: gauge("tenon_router_inflight", "Requests in hand.")?,
+            links: gauge("tenon_router_shard_connections", "Connections to shards.")?,
+            ejected: gauge("tenon_router_ejected_shards", "Shards that are passed by until they can be reached.")?,
             tunnels: IntGauge::new("tenon_router_tunnels", "WebSockets that are open or asked for.")?,
-            connections: IntGauge::new("tenon_router_connections", "Connections that are open and speak HTTP.")?,
             ejections: IntCounter::new("tenon_router_ejections_total", "Shards found unreachable, once per thread.")?,
+            workers: IntGauge::new("tenon_router_workers", "Workers in the table.")?,
             routes: IntGauge::new("tenon_router_routes", "Routes in the table.")?,
             nodes: IntGauge::new("tenon_router_nodes", "Nodes in the table.")?,
+            connected: IntGauge::new("tenon_router_catalog_connected", "1 while the catalog is watched, 0 otherwise.")?,
         };
+        RETRIES.iter().for_each(|reason| _ = metrics.retries.with_label_values(&[reason]));
+        Spill::ALL.iter().for_each(|why| _ = metrics.spills.with_label_values(&[why.as_str()]));
         registry.register(Box::new(metrics.requests.clone()))?;
         registry.register(Box::new(metrics.duration.clone()))?;
         registry.register(Box::new(metrics.retries.clone()))?;
         registry.register(Box::new(metrics.carried.clone()))?;
         registry.register(Box::new(metrics.tunnels.clone()))?;
-        registry.register(Box::new(metrics.connections.clone()))?;
         registry.register(Box::new(metrics.ejections.clone()))?;
-        registry.register(Box::new(metrics.routes.clone()))?;
-        registry.register(Box::new(metrics.nodes.clone()))?;
+        registry.register(Box::new(metrics.spills.clone()))?;
+        registry.register(Box::new(metrics.by_lane.clone()))?;
+        for gauges in [&metrics.connections, &metrics.in_flight, &metrics.links, &metrics.ejected] {
+            registry.register(Box::new(gauges.clone()))?;
+        }
+        for gauge in [&metrics.workers, &metrics.routes, &metrics.nodes, &metrics.connected] {
+            registry.register(Box::new(gauge.clone()))?;
+        }
         Ok(metrics)
+    }
+
+    pub(crate) fn gauges(&self, lane: &str) -> Gauges {
+        let of = |family: &IntGaugeVec| family.with_label_values(&[lane]);
+        Gauges {
+            connections: of(&self.connections),
+            in_flight: of(&self.in_flight),
+            links: of(&self.links),
+            ejected: of(&self.ejected),
+        }
     }
 
     /// Counts an attempt that is made again.
     pub(crate) fn retry(&self, reason: &str) {
         self.retries.with_label_values(&[reason]).inc();
+    }
+
+    /// Counts a request that is sent elsewhere than to its Worker's shard.
+    pub(crate) fn spill(&self, why: Spill) {
+        self.spills.with_label_values(&[why.as_str()]).inc();
     }
 }
 
@@ -104,16 +194,18 @@ struct Counts {
     /// In the order of [`Way`].
     carried: [LocalIntCounter; 2],
     duration: LocalHistogram,
+    requests: LocalIntCounter,
 }
 
 impl Meters {
-    pub(crate) fn new(metrics: &Metrics) -> Rc<Self> {
+    pub(crate) fn new(metrics: &Metrics, lane: &str) -> Rc<Self> {
         let counter = |code: &str| metrics.requests.with_label_values(&[code]).local();
         let counts = Counts {
             classes: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(counter),
             failures: FailureCode::ALL.iter().map(|code| counter(code.as_str())).collect(),
             carried: ["node", "client"].map(|to| metrics.carried.with_label_values(&[to]).local()),
             duration: metrics.duration.local(),
+            requests: metrics.by_lane.with_label_values(&[lane]).local(),
         };
         Rc::new(Self { counts: RefCell::new(counts), dirty: Cell::new(false) })
     }
@@ -128,6 +220,7 @@ impl Meters {
             }
         }
         counts.duration.observe(took.as_secs_f64());
+        counts.requests.inc();
         self.flush_soon();
     }
 
@@ -153,5 +246,6 @@ impl Meters {
         let counters = counts.classes.iter_mut().chain(&mut counts.failures).chain(&mut counts.carried);
         counters.for_each(|counter| counter.flush());
         counts.duration.flush();
+        counts.requests.flush();
     }
 }

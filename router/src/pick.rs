@@ -7,6 +7,7 @@ use tenon_proto::failure::FailureCode;
 
 use crate::lane::Lane;
 use crate::link::Link;
+use crate::metrics::Spill;
 use crate::retry::Mishap;
 use crate::ring::{Candidates, Key};
 use crate::table::Pool;
@@ -25,16 +26,26 @@ pub(crate) struct Picker<'a> {
     avoided: Vec<Arc<str>>,
     /// A shard that may be out of order is better than none.
     last_resort: Option<Rc<Link>>,
+    /// Why the first candidate, where the Worker is pinned, is not the one.
+    passed: Option<Spill>,
+    spilled: bool,
 }
 
 impl<'a> Picker<'a> {
     pub(crate) fn new(lane: &'a Lane, pool: &'a Pool, key: Key, nodes_version: u64) -> Self {
         let candidates = Candidates::new(key);
-        Self { lane, pool, nodes_version, candidates, left: MAX_CANDIDATES, avoided: Vec::new(), last_resort: None }
+        let (left, avoided) = (MAX_CANDIDATES, Vec::new());
+        Self { lane, pool, nodes_version, candidates, left, avoided, last_resort: None, passed: None, spilled: false }
     }
 
     /// This shard has failed the request.
     pub(crate) fn failed(&mut self, link: &Rc<Link>, mishap: &Mishap) {
+        let why = match mishap {
+            Mishap::Said(failure) if failure.code == FailureCode::Overloaded => Spill::Overloaded,
+            Mishap::Said(failure) if failure.code == FailureCode::Draining => Spill::Draining,
+            _ => Spill::Failed,
+        };
+        self.passed.get_or_insert(why);
         match mishap {
             // The shard's next connection may well work.
             Mishap::NotBegun | Mishap::Lost => _ = self.last_resort.get_or_insert_with(|| link.clone()),
@@ -56,9 +67,13 @@ impl<'a> Picker<'a> {
                 continue;
             }
             let link = self.lane.link(shard);
-            if link.takes_requests(self.nodes_version) {
+            let Some(why) = link.refuses(self.nodes_version) else {
+                // Counted once.
+                self.passed.filter(|_| !self.spilled).inspect(|why| self.lane.metrics.spill(*why));
+                self.spilled = self.passed.is_some();
                 return Some(link);
-            }
+            };
+            self.passed.get_or_insert(why);
             self.last_resort.get_or_insert(link);
         }
         self.left = 0;

@@ -153,6 +153,34 @@ impl Ring {
         std::iter::from_fn(move || walk.next(self))
     }
 
+    /// Which share of all keys each slot is the first candidate of.
+    ///
+    /// A key goes to whichever point is nearest after one of its probes. A probe is at least `d` before the next point
+    /// with a probability that is a matter of the arcs between points, and so is the chance of the nearest of all probes
+    /// to be in a certain arc, at a certain distance: what a point gets is the integral of that over its arc.
+    pub fn shares(&self) -> Vec<f64> {
+        let circle = 2f64.powi(32);
+        let mut before = self.places[..self.owners.len()].last().copied().unwrap_or_default();
+        let arcs = self.places.iter().zip(&self.owners).map(|(&place, &owner)| {
+            let arc = place.wrapping_sub(std::mem::replace(&mut before, place));
+            // The only point there is has the whole circle.
+            (if self.owners.len() == 1 { circle } else { f64::from(arc) }, owner)
+        });
+        let mut arcs: Vec<_> = arcs.collect();
+        arcs.sort_unstable_by(|(one, _), (other, _)| one.total_cmp(other));
+        let mut shares = vec![0.0; self.slots];
+        // Of the arcs up to this length: what one that is no shorter has got so far, and how many probes are farther off.
+        let (mut length, mut share, mut farther) = (0.0, 0.0, 1.0f64);
+        for (rank, &(arc, owner)) in arcs.iter().enumerate() {
+            let longer = (arcs.len() - rank) as f64;
+            let rest = (farther - longer * (arc - length) / circle).max(0.0);
+            share += (farther.powi(PROBES as i32) - rest.powi(PROBES as i32)) / longer;
+            (length, farther) = (arc, rest);
+            shares[owner.get()] += share;
+        }
+        shares
+    }
+
     /// The first point at or after a place, around the end if need be.
     fn successor(&self, place: u32) -> usize {
         let mut point = self.index[(place >> self.shift) as usize] as usize;

@@ -10,18 +10,21 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::Uri;
 use prometheus::Registry;
+use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::WorkerId;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-use tokio::task::LocalSet;
+use tokio::task::{LocalSet, spawn_local};
 use tonic::transport::Endpoint;
 
 use crate::catalog;
 use crate::front::{self, Doors};
 use crate::lane::{Lane, Settings};
-use crate::metrics::Metrics;
+use crate::metrics::{LOOPS, Metrics};
+use crate::shares::Shares;
 use crate::table::{Pin, Published, Table};
 
 /// How a router is to run.
@@ -33,8 +36,10 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where nodes and the operator come. Port 0 is any that is free.
     pub inner_listen: SocketAddr,
-    /// The operator's catalog: `http://HOST:PORT`.
+    /// The operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
     pub catalog: Uri,
+    /// By which operator, nodes and router know one another. Clients come without.
+    pub tls: Option<Tls>,
     /// One lane each.
     pub threads: NonZeroUsize,
     /// One log line per request, of target `tenon::access`.
@@ -78,6 +83,8 @@ impl Router {
     ) -> Result<Self, SpawnError> {
         let metrics = Metrics::new(registry)?;
         let published: Published = Arc::new(ArcSwap::from_pointee(Table::default()));
+        registry.register(Box::new(Shares::new(published.clone())?))?;
+        let loops = EventLoops::register(registry, LOOPS)?;
 
         let threads = config.threads.get();
         let (addr, clients) = listen(config.listen, threads)?;
@@ -88,8 +95,11 @@ impl Router {
         let (lanes_tx, lanes_rx) = watch::channel(());
         for (i, (clients, inner)) in clients.into_iter().zip(inner).enumerate() {
             let lane = LaneThread {
+                name: i.to_string(),
+                loops: loops.clone(),
                 doors: Doors { clients, inner },
                 settings: Settings { access_log: config.access_log, debug_headers: config.debug_headers },
+                tls: config.tls.clone(),
                 published: published.clone(),
                 metrics: metrics.clone(),
                 drain: drain.clone(),
@@ -104,8 +114,11 @@ impl Router {
         drop((lanes_rx, drain));
 
         let ready = readiness.hold("catalog");
-        let client =
-            catalog::Client::new(config.name, Endpoint::from(config.catalog), published.clone(), ready, metrics);
+        let server = catalog::Server {
+            endpoint: Endpoint::from(config.catalog),
+            connector: Connector::new(config.tls, Role::Operator, catalog::CONNECT_TIMEOUT),
+        };
+        let client = catalog::Client::new(config.name, server, published.clone(), ready, metrics);
         let runtime = runtime()?;
         threads.push(vital::spawn("catalog".to_owned(), move || {
             runtime.block_on(async {
@@ -148,8 +161,11 @@ impl Router {
 
 /// What a lane's thread takes with it. The lane itself cannot travel, and is made there.
 struct LaneThread {
+    name: String,
+    loops: EventLoops,
     doors: Doors<TcpListener>,
     settings: Settings,
+    tls: Option<Tls>,
     published: Published,
     metrics: Metrics,
     drain: drain::Watch,
@@ -161,8 +177,11 @@ struct LaneThread {
 
 impl LaneThread {
     fn run(self, runtime: &Runtime) {
-        let lane = Lane::new(self.settings, &self.published, self.metrics);
-        let served = front::run(lane, self.doors, self.drain, self.readiness, self.linger, self.tunnel_grace);
+        let lane = Lane::new(&self.name, self.settings, self.tls, &self.published, self.metrics);
+        let served = async {
+            spawn_local(self.loops.watch(&self.name));
+            front::run(lane, self.doors, self.drain, self.readiness, self.linger, self.tunnel_grace).await
+        };
         if let Err(error) = LocalSet::new().block_on(runtime, served) {
             tracing::error!(%error, "a lane cannot serve");
         }

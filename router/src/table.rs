@@ -167,6 +167,11 @@ impl Table {
         self.pools.get(name)
     }
 
+    /// Those that have a node that is ready, by name.
+    pub fn pools(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Pool>)> {
+        self.pools.iter()
+    }
+
     pub fn pinned(&self, worker: &WorkerId) -> Option<Pin> {
         let worker = self.workers.get(worker)?;
         let pool = self.pool(&worker.pool)?;

@@ -44,9 +44,11 @@ type Memory = Box<[u8; SIZE]>;
 /// V8 has the other half; `benches/buffers.rs` measures what more of it would cost.
 pub const POOL: usize = 512 * 1024;
 
-/// What is counted of a pool. Its gauge is written by one thread only, without a read-modify-write.
+/// What is counted of a pool. Its gauges are written by one thread only, without a read-modify-write.
 #[derive(Clone, Debug)]
 pub struct BufferMetrics {
+    /// How many there are.
+    pub blocks: IntGauge,
     pub in_use: IntGauge,
     /// Buffers that came from the global allocator, for want of a free block.
     pub none_free: IntCounter,
@@ -58,8 +60,8 @@ pub struct BufferMetrics {
 impl Default for BufferMetrics {
     fn default() -> Self {
         let counter = || IntCounter::new("uncounted", "Nobody's.").expect("the name is one");
-        let in_use = IntGauge::new("uncounted", "Nobody's.").expect("the name is one");
-        Self { in_use, none_free: counter(), too_large: counter() }
+        let gauge = || IntGauge::new("uncounted", "Nobody's.").expect("the name is one");
+        Self { blocks: gauge(), in_use: gauge(), none_free: counter(), too_large: counter() }
     }
 }
 
@@ -82,6 +84,7 @@ impl BufferPool {
     /// * `bytes` - for all blocks together.
     pub fn new(bytes: usize, metrics: BufferMetrics) -> Self {
         let blocks = bytes / SIZE;
+        metrics.blocks.set(blocks as i64);
         let free = RefCell::new(Vec::with_capacity(blocks));
         Self(Rc::new(Home { free, unmade: Cell::new(blocks), blocks, metrics }))
     }

@@ -7,7 +7,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use http::Uri;
 use ipnet::IpNet;
+use tenon_lifecycle::tls::{self, Tls, TlsArgs, WrongScheme};
 use tonic::transport::Endpoint;
 
 use crate::egress::{InvalidProxy, Proxy, Resolver};
@@ -28,7 +30,7 @@ pub struct NodeArgs {
     /// Threads that run Workers. By default one for each CPU.
     #[arg(long, env = "TENON_SHARDS", value_parser = at_least_one::<u16>)]
     pub shards: Option<u16>,
-    /// URL of the operator's catalog.
+    /// URL of the operator's catalog: http://HOST:PORT, or https:// with --tls-dir.
     #[arg(long, env = "TENON_CATALOG")]
     pub catalog: String,
     /// URL of the routers' inner door, by which Workers call one another. Without it they reach those that their own shard
@@ -92,6 +94,8 @@ pub struct NodeArgs {
     /// How long invocations may go on after the node was asked to end, in seconds.
     #[arg(long, env = "TENON_DRAIN_GRACE", default_value = "30s", value_parser = parse_seconds)]
     pub drain_grace: Duration,
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 /// What the command line says and nobody else is to read: it may have a password in it.
@@ -138,6 +142,8 @@ pub struct Config {
     pub response_cache: u64,
     pub pin: bool,
     pub drain_grace: Duration,
+    /// By which operator, routers and node know one another. Not from the command line alone: whoever has it opens it.
+    pub tls: Option<Tls>,
 }
 
 /// An argument that cannot be used.
@@ -147,6 +153,8 @@ pub enum ConfigError {
     Catalog { url: String, source: tonic::transport::Error },
     #[error("--router {0}")]
     Router(#[from] InvalidRouter),
+    #[error("{flag} {source}")]
+    Scheme { flag: &'static str, source: WrongScheme },
     #[error("--egress-proxy {0}")]
     Proxy(#[from] InvalidProxy),
     #[error("{0} is of no use without --egress-proxy")]
@@ -166,7 +174,12 @@ impl TryFrom<NodeArgs> for Config {
         let egress_proxy = proxy(&args)?;
         let catalog = Endpoint::from_shared(args.catalog.clone())
             .map_err(|source| ConfigError::Catalog { url: args.catalog, source })?;
-        let router = args.router.map(|url| url.parse()).transpose()?;
+        let router: Option<RouterUrl> = args.router.map(|url| url.parse()).transpose()?;
+        let uses_tls = args.tls.tls_dir.is_some();
+        let check =
+            |flag, url: &Uri| tls::check_scheme(url, uses_tls).map_err(|source| ConfigError::Scheme { flag, source });
+        check("--catalog", catalog.uri())?;
+        router.iter().try_for_each(|router| check("--router", &router.0))?;
         Ok(Self {
             router,
             name: args.name,
@@ -189,6 +202,7 @@ impl TryFrom<NodeArgs> for Config {
             egress_proxy,
             pin: !args.no_pin && may_pin(shards),
             drain_grace: args.drain_grace,
+            tls: None,
         })
     }
 }
@@ -279,6 +293,12 @@ mod tests {
         assert!(matches!(config(&["--shards", "2", "--shard-port", "65535"]), Err(ConfigError::Ports { .. })));
         assert!(matches!(config(&["--catalog", "no url at all"]), Err(ConfigError::Catalog { .. })));
         assert!(matches!(config(&["--router", "tenon-router:8081"]), Err(ConfigError::Router(_))));
+        for line in [&["--router", "https://tenon-router:8081"][..], &["--tls-dir", "/etc/tenon/tls"]] {
+            assert!(matches!(config(line), Err(ConfigError::Scheme { .. })), "{line:?}");
+        }
+        let tls =
+            ["--tls-dir", "/etc/tenon/tls", "--catalog", "https://operator:7070", "--router", "https://router:8081"];
+        assert!(config(&tls).is_ok());
         for flag in ["--shards", "--isolates-per-shard", "--max-inflight", "--memory-budget"] {
             let refused = Command::try_parse_from(["node", "--catalog", "http://operator:7070", flag, "0"]);
             assert!(refused.err().is_some_and(|error| error.to_string().contains(flag)), "{flag} 0");

@@ -12,6 +12,7 @@
 //! - [`handshake`]: how WebSockets begin.
 //! - [`buffers`]: what answers are written into.
 //! - [`memory`]: the node's budget and how much of it is used.
+//! - [`metrics`]: what is counted, and [`tallies`], of each Worker.
 //! - [`source`]: revisions from the catalog, by digest; [`reports`]: what the operator is told of them.
 
 pub mod admission;
@@ -33,5 +34,6 @@ pub mod services;
 pub mod shard;
 pub mod source;
 pub mod spares;
+pub mod tallies;
 pub mod tenants;
 pub mod upkeep;

@@ -6,7 +6,9 @@ use prometheus::Registry;
 use tenon_lifecycle::admin::{self, AdminArgs};
 use tenon_lifecycle::drain;
 use tenon_lifecycle::log::{self, LogArgs};
+use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::Role;
 use tenon_runtime_node::config::{Config, NodeArgs};
 use tenon_runtime_node::engine;
 use tenon_runtime_node::node::Node;
@@ -28,10 +30,12 @@ fn main() -> anyhow::Result<()> {
     engine::init();
     let args = Args::parse();
     let log = log::init(&args.log);
-    let config = Config::try_from(args.node)?;
-
     let registry = Registry::new();
     log.register(&registry)?;
+    process::register(&registry, "tenon-runtime-node")?;
+    let tls = args.node.tls.open(Role::RuntimeNode, &registry)?;
+    let config = Config { tls, ..Config::try_from(args.node)? };
+
     let readiness = Readiness::new();
     let (signal, watch) = drain::channel();
     let node = Node::spawn(config, watch, &registry, &readiness)?;

@@ -1,26 +1,36 @@
 //! What a node counts. Each shard holds its own children of every family, so that counting is an add on memory
-//! that no other thread writes.
+//! that no other thread writes. What is told of each Worker is in [`crate::tallies`].
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prometheus::core::Collector;
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    Counter, CounterVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry,
 };
+use tenon_lifecycle::event_loop;
 use tenon_proto::failure::FailureCode;
-use tenon_proto::id::ShardId;
+use tenon_proto::id::{RevisionDigest, ShardId};
 
 use crate::admission::Refusal;
 use crate::buffers::BufferMetrics;
 use crate::egress::error::Stage;
 use crate::engine::BytecodeLookup;
 use crate::pool::Eviction;
+use crate::tallies::{Book, End, Phases, StartPhase, Tallies};
 
 /// Seconds: from a warm hello, some microseconds, to the longest wall limits.
 const DURATION_BUCKETS: &[f64] = &[
     0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
     5.0, 30.0,
 ];
+
+/// Of the shards' event loops.
+pub const LOOPS: event_loop::Names = event_loop::Names {
+    busy: "tenon_shard_busy_seconds_total",
+    lag: "tenon_shard_event_loop_lag_seconds",
+    label: "shard",
+};
 
 /// The families, for all shards.
 pub struct Metrics {
@@ -29,20 +39,25 @@ pub struct Metrics {
     in_flight: IntGaugeVec,
     waiting: IntGaugeVec,
     tunnels: IntGaugeVec,
+    turns: IntCounterVec,
+    turn_cpu: CounterVec,
     shed: IntCounterVec,
     isolates: IntGaugeVec,
     cold_starts: IntCounterVec,
     cold_start_duration: HistogramVec,
+    cold_start_phases: HistogramVec,
     evictions: IntCounterVec,
     collections: IntCounterVec,
     spares: IntGaugeVec,
     spare_lookups: IntCounterVec,
     buffers: IntGaugeVec,
+    buffers_in_use: IntGaugeVec,
     buffer_fallbacks: IntCounterVec,
     bytecode_lookups: IntCounterVec,
     egress_requests: IntCounterVec,
     egress_connections: IntGaugeVec,
     egress_bytes: IntCounterVec,
+    workers: Book,
     /// Of the whole node: revisions that are left alone for a while, because their code failed several times in a row.
     pub crash_loops: IntGauge,
     /// Bytes, of the whole node.
@@ -62,11 +77,15 @@ pub struct ShardMetrics {
     pub waiting: IntGauge,
     /// WebSockets of clients, which hold none any more.
     pub tunnels: IntGauge,
+    turns: IntCounter,
+    turn_cpu: Counter,
     shed: Vec<IntCounter>,
     pub isolates: Isolates,
     started: IntCounter,
     not_started: IntCounter,
     cold_start_duration: Histogram,
+    /// In the order of [`StartPhase::ALL`].
+    cold_start_phases: Vec<Histogram>,
     evictions: Vec<IntCounter>,
     /// Idle isolates whose garbage was collected because memory was short.
     pub collections: IntCounter,
@@ -79,6 +98,8 @@ pub struct ShardMetrics {
     bytecode: Vec<IntCounter>,
     /// Of what its Workers fetch.
     pub egress: EgressMetrics,
+    /// Of each Worker that it runs.
+    pub workers: Tallies,
 }
 
 /// What a shard's Workers fetch.
@@ -111,22 +132,39 @@ impl Metrics {
         let counter =
             |name, help, labels: &[&str]| register(registry, IntCounterVec::new(Opts::new(name, help), labels));
         let gauge = |name, help, labels: &[&str]| register(registry, IntGaugeVec::new(Opts::new(name, help), labels));
-        let histogram = |name, help| {
+        let histogram = |name, help, labels: &[&str]| {
             let opts = HistogramOpts::new(name, help).buckets(DURATION_BUCKETS.to_vec());
-            register(registry, HistogramVec::new(opts, &["shard"]))
+            register(registry, HistogramVec::new(opts, labels))
         };
+        let workers = Book::new()?;
+        registry.register(Box::new(workers.clone()))?;
         Ok(Self {
             invocations: counter("tenon_invocations_total", "Invocations by how they ended.", &["shard", "code"])?,
-            duration: histogram("tenon_invocation_duration_seconds", "Time from a request to its response's head.")?,
+            duration: histogram(
+                "tenon_invocation_duration_seconds",
+                "Time from a request to its response's head.",
+                &["shard"],
+            )?,
             in_flight: gauge("tenon_shard_inflight", "Invocations in flight.", &["shard"])?,
             waiting: gauge("tenon_shard_waiting", "Invocations that wait for room or a start.", &["shard"])?,
             tunnels: gauge("tenon_shard_tunnels", "WebSockets of clients that are open.", &["shard"])?,
+            turns: counter("tenon_shard_turns_total", "Stretches of JavaScript.", &["shard"])?,
+            turn_cpu: register(
+                registry,
+                CounterVec::new(Opts::new("tenon_shard_turn_cpu_seconds_total", "CPU time of JavaScript."), &["shard"]),
+            )?,
             shed: counter("tenon_shed_total", "Invocations refused for want of room.", &["shard", "reason"])?,
             isolates: gauge("tenon_isolates", "Isolates by state.", &["shard", "state"])?,
             cold_starts: counter("tenon_cold_starts_total", "Revisions loaded.", &["shard", "outcome"])?,
             cold_start_duration: histogram(
                 "tenon_cold_start_duration_seconds",
                 "Time to load a revision, the fetch of its code included.",
+                &["shard"],
+            )?,
+            cold_start_phases: histogram(
+                "tenon_cold_start_phase_duration_seconds",
+                "What that time was spent on, where it has succeeded.",
+                &["shard", "phase"],
             )?,
             evictions: counter("tenon_evictions_total", "Isolates that were let go.", &["shard", "reason"])?,
             collections: counter(
@@ -145,7 +183,12 @@ impl Metrics {
                 "Starts of Workers large enough that bytecode pays.",
                 &["shard", "outcome"],
             )?,
-            buffers: gauge("tenon_buffer_pool_blocks_in_use", "Buffers that hold answers on their way.", &["shard"])?,
+            buffers: gauge("tenon_buffer_pool_blocks", "Buffers for answers.", &["shard"])?,
+            buffers_in_use: gauge(
+                "tenon_buffer_pool_blocks_in_use",
+                "Buffers that hold answers on their way.",
+                &["shard"],
+            )?,
             buffer_fallbacks: counter(
                 "tenon_buffer_pool_fallbacks_total",
                 "Answers whose buffer came from the global allocator.",
@@ -167,12 +210,13 @@ impl Metrics {
                 IntGauge::new("tenon_worker_crash_loops", "Revisions whose code fails again and again."),
             )?,
             memory_used: register(registry, IntGauge::new("tenon_memory_used_bytes", "Memory in use."))?,
+            workers,
             memory_budget: register(registry, IntGauge::new("tenon_memory_budget_bytes", "Memory there is."))?,
         })
     }
 
-    pub fn shard(&self, shard: ShardId) -> ShardMetrics {
-        let shard = shard.to_string();
+    pub fn shard(&self, id: ShardId) -> ShardMetrics {
+        let shard = id.to_string();
         let of = |family: &IntCounterVec, label: &str| family.with_label_values(&[shard.as_str(), label]);
         let isolates = |state| self.isolates.with_label_values(&[shard.as_str(), state]);
         ShardMetrics {
@@ -183,6 +227,8 @@ impl Metrics {
             in_flight: self.in_flight.with_label_values(&[shard.as_str()]),
             waiting: self.waiting.with_label_values(&[shard.as_str()]),
             tunnels: self.tunnels.with_label_values(&[shard.as_str()]),
+            turns: self.turns.with_label_values(&[shard.as_str()]),
+            turn_cpu: self.turn_cpu.with_label_values(&[shard.as_str()]),
             shed: Refusal::ALL.iter().map(|refusal| of(&self.shed, refusal.as_str())).collect(),
             isolates: Isolates {
                 starting: isolates("starting"),
@@ -192,11 +238,16 @@ impl Metrics {
             started: of(&self.cold_starts, "ok"),
             not_started: of(&self.cold_starts, "failed"),
             cold_start_duration: self.cold_start_duration.with_label_values(&[shard.as_str()]),
+            cold_start_phases: StartPhase::ALL
+                .iter()
+                .map(|phase| self.cold_start_phases.with_label_values(&[shard.as_str(), phase.as_str()]))
+                .collect(),
             evictions: Eviction::ALL.iter().map(|why| of(&self.evictions, why.as_str())).collect(),
             collections: self.collections.with_label_values(&[shard.as_str()]),
             spares: self.spares.with_label_values(&[shard.as_str()]),
             buffers: BufferMetrics {
-                in_use: self.buffers.with_label_values(&[shard.as_str()]),
+                blocks: self.buffers.with_label_values(&[shard.as_str()]),
+                in_use: self.buffers_in_use.with_label_values(&[shard.as_str()]),
                 none_free: of(&self.buffer_fallbacks, "none_free"),
                 too_large: of(&self.buffer_fallbacks, "too_large"),
             },
@@ -211,6 +262,7 @@ impl Metrics {
                 sent: of(&self.egress_bytes, "sent"),
                 received: of(&self.egress_bytes, "received"),
             },
+            workers: self.workers.shard(id),
         }
     }
 }
@@ -226,9 +278,23 @@ fn register<C: Collector + Clone + 'static>(
 
 // The vectors have the order of the enums they count by, which is that of their declaration.
 impl ShardMetrics {
-    /// An invocation begins. One that is dropped before it ends was cancelled by its caller.
-    pub fn begin(&self) -> Observation<'_> {
-        Observation { metrics: self, began: Instant::now(), ended: &self.cancelled }
+    /// An invocation of that revision begins. One that is dropped before it ends was cancelled by its caller.
+    pub fn begin(&self, digest: RevisionDigest) -> Observation<'_> {
+        Observation { metrics: self, digest, began: Instant::now(), end: End::Cancelled }
+    }
+
+    fn ended(&self, end: End) -> &IntCounter {
+        match end {
+            End::Answered => &self.ok,
+            End::Cancelled => &self.cancelled,
+            End::Failed(code) => &self.failed[code as usize],
+        }
+    }
+
+    /// There have been so many turns by now, and they took so much CPU time.
+    pub fn turned(&self, turns: u64, cpu: Duration) {
+        self.turns.inc_by(turns.saturating_sub(self.turns.get()));
+        self.turn_cpu.inc_by((cpu.as_secs_f64() - self.turn_cpu.get()).max(0.0));
     }
 
     pub fn shed(&self, refusal: Refusal) {
@@ -253,6 +319,14 @@ impl ShardMetrics {
     pub fn cold_start(&self, began: Instant, succeeded: bool) {
         if succeeded { &self.started } else { &self.not_started }.inc();
         self.cold_start_duration.observe(began.elapsed().as_secs_f64());
+    }
+
+    /// What one that has succeeded spent its time on.
+    pub fn cold_start_phases(&self, digest: &RevisionDigest, phases: &Phases) {
+        for (histogram, took) in self.cold_start_phases.iter().zip(phases) {
+            histogram.observe(took.as_secs_f64());
+        }
+        self.workers.started(digest, phases);
     }
 }
 
@@ -282,21 +356,24 @@ impl Default for EgressMetrics {
 /// One invocation's time, which is observed when this is dropped.
 pub struct Observation<'a> {
     metrics: &'a ShardMetrics,
+    digest: RevisionDigest,
     began: Instant,
-    ended: &'a IntCounter,
+    end: End,
 }
 
 impl Observation<'_> {
     /// It has ended, with a response or with a failure.
     pub fn end(mut self, failure: Option<FailureCode>) {
-        self.ended = failure.map_or(&self.metrics.ok, |code| &self.metrics.failed[code as usize]);
+        self.end = failure.map_or(End::Answered, End::Failed);
     }
 }
 
 impl Drop for Observation<'_> {
     fn drop(&mut self) {
-        self.ended.inc();
-        self.metrics.duration.observe(self.began.elapsed().as_secs_f64());
+        let took = self.began.elapsed();
+        self.metrics.ended(self.end).inc();
+        self.metrics.duration.observe(took.as_secs_f64());
+        self.metrics.workers.ended(&self.digest, self.end, took);
     }
 }
 
@@ -304,12 +381,14 @@ impl Drop for Observation<'_> {
 mod tests {
     use super::*;
 
+    const DIGEST: RevisionDigest = RevisionDigest::new([0; 32]);
+
     #[test]
     fn everything_is_counted_under_its_own_name() {
         let metrics = Metrics::register(&Registry::new()).unwrap();
         let shard = metrics.shard(ShardId(0));
         for code in FailureCode::ALL {
-            shard.begin().end(Some(*code));
+            shard.begin(DIGEST).end(Some(*code));
             assert_eq!(metrics.invocations.with_label_values(&["0", code.as_str()]).get(), 1, "{code}");
         }
         for refusal in Refusal::ALL {
@@ -335,8 +414,8 @@ mod tests {
     fn an_invocation_that_nobody_waits_for_was_cancelled() {
         let metrics = Metrics::register(&Registry::new()).unwrap();
         let shard = metrics.shard(ShardId(0));
-        drop(shard.begin());
-        shard.begin().end(None);
+        drop(shard.begin(DIGEST));
+        shard.begin(DIGEST).end(None);
         assert_eq!((shard.cancelled.get(), shard.ok.get()), (1, 1));
         assert_eq!(shard.duration.get_sample_count(), 2);
     }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use prometheus::Registry;
+use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
@@ -23,7 +24,7 @@ use crate::config::Config;
 use crate::egress::{Policy, Settings, SettingsError};
 use crate::engine::Watchdog;
 use crate::memory::{self, Meter, MeterError};
-use crate::metrics::Metrics;
+use crate::metrics::{LOOPS, Metrics};
 use crate::reports::Reporter;
 use crate::response_cache::ResponseCache;
 use crate::source::Source;
@@ -72,14 +73,15 @@ impl Node {
         let listeners = (0..config.shards).map(|shard| listen(shard, config.shard_address(shard)));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
         let metrics = Metrics::register(registry)?;
+        let loops = EventLoops::register(registry, LOOPS)?;
         let meter = Meter::new(config.memory_budget, &config.root)?;
         metrics.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
         let pressure_rx = memory::watch(meter, metrics.memory_used.clone()).map_err(SpawnError::Thread)?;
-        let source =
-            Source::spawn(config.catalog.clone(), config.code_cache_dir.clone()).map_err(SpawnError::Source)?;
-        let loops = metrics.crash_loops.clone();
-        let reporter =
-            Reporter::spawn(config.name.clone(), config.catalog.clone(), loops).map_err(SpawnError::Thread)?;
+        let (catalog, tls) = (config.catalog.clone(), config.tls.clone());
+        let source = Source::spawn(catalog.clone(), tls.clone(), config.code_cache_dir.clone());
+        let source = source.map_err(SpawnError::Source)?;
+        let reporter = Reporter::spawn(config.name.clone(), catalog, tls, metrics.crash_loops.clone());
+        let reporter = reporter.map_err(SpawnError::Thread)?;
         let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
         let egress = Settings::of_system(policy, &config.egress_ca_files)?.with_proxy(config.egress_proxy.clone());
         let responses = ResponseCache::new(config.response_cache);
@@ -95,6 +97,7 @@ impl Node {
                 source: source.clone(),
                 reports: reporter.of(ShardId(shard)),
                 metrics: metrics.shard(ShardId(shard)),
+                loops: loops.clone(),
                 pressure_rx: pressure_rx.clone(),
                 egress: egress.clone(),
                 responses: Arc::clone(&responses),

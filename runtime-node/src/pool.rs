@@ -155,6 +155,11 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         !matches!(warm.occupant.condition(), Condition::Spent(_))
     }
 
+    /// Whether it has a slot, started or not.
+    pub fn has(&self, digest: &RevisionDigest) -> bool {
+        self.slots.contains_key(digest)
+    }
+
     /// Where a request for `digest` goes. A spent isolate is let go.
     ///
     /// # Arguments

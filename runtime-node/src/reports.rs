@@ -16,6 +16,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use prometheus::IntGauge;
+use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::vital;
 use tenon_proto::catalog::ReportRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
@@ -46,6 +47,12 @@ pub struct Reports {
     words_tx: mpsc::UnboundedSender<(ShardId, Word)>,
 }
 
+/// Where the catalog is, and how it is reached.
+struct Catalog {
+    endpoint: Endpoint,
+    connector: Connector,
+}
+
 enum Word {
     Failing(Failing),
     Recovered(RevisionDigest),
@@ -56,14 +63,16 @@ impl Reporter {
     ///
     /// # Arguments
     /// * `node` - the node's name.
+    /// * `tls` - where the catalog's URL says so.
     /// * `loops` - tells how many revisions are in a crash loop.
     ///
     /// # Errors
     /// When the thread cannot be made.
-    pub fn spawn(node: String, catalog: Endpoint, loops: IntGauge) -> io::Result<Self> {
+    pub fn spawn(node: String, catalog: Endpoint, tls: Option<Tls>, loops: IntGauge) -> io::Result<Self> {
         let (words_tx, words_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let catalog = catalog.connect_timeout(CONNECT);
+        let connector = Connector::new(tls, Role::Operator, CONNECT);
+        let catalog = Catalog { endpoint: catalog.connect_timeout(CONNECT), connector };
         vital::spawn("reports".to_owned(), move || {
             runtime.block_on(report(&node, &catalog, words_rx, &loops));
         })?;
@@ -106,7 +115,7 @@ impl Reports {
 /// Runs until nobody can say anything any more.
 async fn report(
     node: &str,
-    catalog: &Endpoint,
+    catalog: &Catalog,
     mut words_rx: mpsc::UnboundedReceiver<(ShardId, Word)>,
     loops: &IntGauge,
 ) {
@@ -151,9 +160,10 @@ async fn report(
     }
 }
 
-async fn send(catalog: &Endpoint, request: ReportRequest) -> Result<(), Status> {
+async fn send(catalog: &Catalog, request: ReportRequest) -> Result<(), Status> {
     // It connects with the first call.
-    let mut client = CatalogClient::new(catalog.connect_lazy());
+    let channel = catalog.endpoint.connect_with_connector_lazy(catalog.connector.clone());
+    let mut client = CatalogClient::new(channel);
     match tokio::time::timeout(ATTEMPT, client.report(request)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(status)) if status.code() == Code::InvalidArgument => {

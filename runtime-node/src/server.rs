@@ -64,7 +64,7 @@ async fn invoke(shard: &Rc<Shard>, request: Request<Incoming>) -> Response<Reply
         Ok(read) => read,
         Err(failure) => return Status::from(&failure).into_http(),
     };
-    let observation = shard.metrics().begin();
+    let observation = shard.metrics().begin(digest);
     let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
     // How far it has come, should its time be over.
     let phase = Cell::new(Phase::Start);

@@ -107,7 +107,7 @@ async fn here(shard: &Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here
         Ok(body) => body,
         Err(failure) => return Here::Done(Err(failure)),
     };
-    let observation = shard.metrics().begin();
+    let observation = shard.metrics().begin(digest);
     let outcome = admitted.fetch(call.request).await;
     observation.end(outcome.as_ref().err().map(|failure| failure.code));
     Here::Done(outcome.map(|(response, permits)| answered(response, permits)))

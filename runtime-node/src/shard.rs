@@ -250,14 +250,18 @@ impl Shard {
         let has_spares = self.engine.spares() > 0;
         // Where there is no isolate yet, it is made while the code is on its way.
         let prepare = async {
+            let began = Instant::now();
             if !has_spares {
                 self.engine.make_spare();
             }
+            began.elapsed()
         };
-        let (sourced, ()) = futures::join!(self.source.fetch(digest), prepare);
+        let (sourced, made_in) = futures::join!(self.source.fetch(digest), prepare);
+        let sourced_in = began.elapsed();
         let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
         let loaded = match sourced {
             Ok(sourced) => {
+                self.metrics.workers.open(digest, &sourced.revision);
                 // Whatever goes wrong, the slot is to be free again and those who wait are to hear of it.
                 let load = AssertUnwindSafe(self.load(digest, sourced, start.gate.clone(), has_spares));
                 load.catch_unwind().await.unwrap_or_else(|_| Err(panicked()))
@@ -268,6 +272,8 @@ impl Shard {
         let now = Instant::now();
         match loaded {
             Ok(resident) => {
+                let phases = [sourced_in - made_in, made_in, now - began - sourced_in];
+                self.metrics.cold_start_phases(&digest, &phases);
                 self.register(&resident.isolate);
                 self.pool.borrow_mut().started(launch, resident.clone(), now);
                 if !self.pool.borrow().is_on_trial(&digest) {

@@ -24,6 +24,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
+use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::vital;
 use tenon_proto::catalog::GetRevisionRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
@@ -96,11 +97,12 @@ impl Source {
     /// Starts the thread, which ends with the last handle. Nothing is connected before the first fetch.
     ///
     /// # Arguments
+    /// * `tls` - where the catalog's URL says so.
     /// * `disk` - the directory for bytecode, if it is to outlive the process.
     ///
     /// # Errors
     /// When the thread cannot be made, or the directory cannot be used.
-    pub fn spawn(catalog: Endpoint, disk: Option<PathBuf>) -> io::Result<Self> {
+    pub fn spawn(catalog: Endpoint, tls: Option<Tls>, disk: Option<PathBuf>) -> io::Result<Self> {
         let disk = disk.map(Disk::open).transpose()?;
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -109,8 +111,9 @@ impl Source {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .keep_alive_while_idle(true);
+        let connector = Connector::new(tls, Role::Operator, CONNECT);
         vital::spawn("source".to_owned(), move || {
-            runtime.block_on(serve(catalog, disk, orders_rx));
+            runtime.block_on(async { serve(catalog.connect_with_connector_lazy(connector), disk, orders_rx).await });
         })?;
         Ok(Self { orders_tx })
     }
@@ -134,8 +137,8 @@ impl Source {
 }
 
 /// Runs until every handle is dropped.
-async fn serve(catalog: Endpoint, mut disk: Option<Disk>, mut orders_rx: mpsc::UnboundedReceiver<Order>) {
-    let client = CatalogClient::new(catalog.connect_lazy());
+async fn serve(catalog: Channel, mut disk: Option<Disk>, mut orders_rx: mpsc::UnboundedReceiver<Order>) {
+    let client = CatalogClient::new(catalog);
     let mut revisions: Cache<Arc<Revision>> = Cache::new(REVISIONS);
     let mut bytecodes: Cache<Arc<Bytecode>> = Cache::new(BYTECODE);
     let mut waiting: HashMap<RevisionDigest, Vec<oneshot::Sender<Answer>>> = HashMap::new();

@@ -25,6 +25,8 @@ mod sockets;
 mod starts;
 #[path = "node/streams.rs"]
 mod streams;
+#[path = "node/tallies.rs"]
+mod tallies;
 #[path = "node/tenants.rs"]
 mod tenants;
 #[path = "node/web_sockets.rs"]
@@ -43,6 +45,7 @@ fn main() {
         sockets::trials(),
         starts::trials(),
         streams::trials(),
+        tallies::trials(),
         tenants::trials(),
         web_sockets::trials(),
     ];

@@ -25,7 +25,7 @@ impl Schedules {
     /// * `router` - its inner door.
     pub(super) fn new(router: SocketAddr) -> Self {
         let url = format!("http://{router}").parse().expect("an address is a URL's authority");
-        Self { caller: Caller::new(url), timetables: Vec::new(), until: Timestamp::now() }
+        Self { caller: Caller::new(url, None), timetables: Vec::new(), until: Timestamp::now() }
     }
 
     /// From now on these are called for. What cannot be followed has been reported.

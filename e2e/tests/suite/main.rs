@@ -7,7 +7,10 @@ mod kubectl;
 mod malformed;
 mod node;
 mod pool;
+mod probe;
+mod rights;
 mod schema;
+mod tls;
 mod typescript;
 mod web_socket;
 mod worker;
@@ -52,6 +55,9 @@ fn main() -> anyhow::Result<ExitCode> {
         pool::a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it,
         pool::a_worker_that_asks_for_more_than_its_pool_allows_is_told_so,
         pool::a_pool_waits_for_its_certificates_and_its_nodes_follow_their_changes,
+        probe::a_probe_deploys_a_worker_asks_it_and_leaves_nothing,
+        probe::a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing,
+        rights::the_operator_uses_every_right_that_the_chart_gives_it,
         web_socket::a_web_socket_echoes_in_both_versions_of_http,
         web_socket::a_web_socket_ends_as_either_side_says,
         web_socket::a_web_socket_that_is_read_slowly_loses_nothing,
@@ -64,6 +70,7 @@ fn main() -> anyhow::Result<ExitCode> {
     add! { suite.add_exclusive:
         health::a_standby_writes_what_a_node_tells_it,
         malformed::a_malformed_stored_object_does_not_stop_the_others,
+        tls::certificates_are_made_and_renewed_and_no_request_fails,
         control_plane::without_an_operator_serving_goes_on,
         control_plane::when_the_leader_is_killed_a_standby_takes_over,
         control_plane::without_the_api_server_serving_goes_on_and_later_changes_are_served,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tenon_lifecycle::drain;
+use tenon_lifecycle::tls::Tls;
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
     GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchRequest, WatchResponse,
@@ -16,10 +17,11 @@ use tenon_proto::id::RevisionDigest;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
+use super::incoming::{Caller, incoming};
 use super::state::Walk;
+use super::watchers::Attendance;
 use super::{Catalog, Full, Progress, report};
 
 /// A client that has not answered a ping for this long is gone, and its stream with it.
@@ -32,10 +34,14 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// Serves the catalog on `listener` until the drain: then every watcher is told to go elsewhere, and requests
 /// for revisions are answered to their end.
 ///
+/// # Arguments
+/// * `tls` - by which routers and nodes show who they are. Without it whoever reaches the listener is answered.
+///
 /// # Errors
 /// When the listener fails for good.
 pub async fn serve(
     listener: TcpListener,
+    tls: Option<Tls>,
     catalog: Catalog,
     drain: drain::Watch,
 ) -> Result<(), tonic::transport::Error> {
@@ -43,8 +49,7 @@ pub async fn serve(
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(CatalogServer::new(Service { catalog: catalog.clone(), drain: drain.clone() }))
-        // Not the builder's own option, which such a server ignores.
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), drain.signaled());
+        .serve_with_incoming_shutdown(incoming(listener, tls), drain.signaled());
     tokio::select! {
         ended = server => ended,
         never = keep_expiring(catalog) => match never {},
@@ -73,13 +78,14 @@ impl catalog_server::Catalog for Service {
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
-        let peer = request.remote_addr();
+        let peer = Caller::of(&request).map(|caller| caller.address);
         let WatchRequest { client, resume } = request.into_inner();
         let walk = self.catalog.walk(resume.as_ref());
         tracing::info!(client, ?peer, resumes = resume.is_some(), "watching");
         let watcher = Watcher {
             catalog: self.catalog.clone(),
             walk,
+            attendance: self.catalog.shared.watchers.enter(),
             progress_rx: self.catalog.progress(),
             drain: self.drain.clone(),
         };
@@ -90,6 +96,7 @@ impl catalog_server::Catalog for Service {
         &self,
         request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
+        nodes_only(&request)?;
         let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         match self.catalog.revision(&digest) {
@@ -100,6 +107,7 @@ impl catalog_server::Catalog for Service {
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+        nodes_only(&request)?;
         // What serves must be known, or the truth would be dropped as outdated.
         if !self.catalog.is_synced() {
             return Err(not_synced());
@@ -113,6 +121,14 @@ impl catalog_server::Catalog for Service {
     }
 }
 
+/// Code, with secrets in it, is for those who run it, and they alone know how that goes. Where nobody shows who they are, for all.
+fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
+    match Caller::of(request).and_then(|caller| caller.is_node) {
+        Some(false) => Err(Status::permission_denied("this is for nodes, by their certificate")),
+        Some(true) | None => Ok(()),
+    }
+}
+
 fn not_synced() -> Status {
     Status::unavailable("this operator has not yet seen everything that is deployed")
 }
@@ -121,6 +137,7 @@ fn not_synced() -> Status {
 struct Watcher {
     catalog: Catalog,
     walk: Walk,
+    attendance: Attendance,
     progress_rx: watch::Receiver<Progress>,
     drain: drain::Watch,
 }
@@ -144,7 +161,10 @@ impl Watcher {
             }
             // Seen before the catalog is read, so that a change made in between wakes us again.
             self.progress_rx.mark_unchanged();
+            let was_abreast = self.walk.is_abreast();
             let next = self.catalog.next(&mut self.walk).map_err(|behind| Status::aborted(behind.to_string()))?;
+            let waited = if was_abreast && next.is_some() { self.catalog.age() } else { None };
+            self.attendance.told(self.walk.position(), waited);
             if let Some(response) = next {
                 return Ok(response);
             }

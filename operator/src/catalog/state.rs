@@ -83,6 +83,18 @@ enum Phase {
 #[error("the client fell too far behind within a snapshot; watch again")]
 pub struct FellBehind;
 
+impl Walk {
+    /// What the watcher knows of.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Whether it is told of changes, and not of the whole state.
+    pub fn is_abreast(&self) -> bool {
+        self.phase == Phase::Deltas
+    }
+}
+
 impl State {
     pub fn new(epoch: String) -> Self {
         Self {

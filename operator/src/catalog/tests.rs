@@ -50,7 +50,7 @@ async fn serve_new() -> Served {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (drain, watch) = tenon_lifecycle::drain::channel();
     let catalog = Catalog::new();
-    tokio::spawn(serve(listener, catalog.clone(), watch));
+    tokio::spawn(serve(listener, None, catalog.clone(), watch));
     Served { catalog, client: CatalogClient::connect(url).await.unwrap(), drain }
 }
 

@@ -35,7 +35,10 @@ const CODE_CACHE_DIR: &str = "/var/cache/tenon/code";
 /// they round up to and for what is being written.
 const CACHE_SIZE_LIMIT: &str = "2Gi";
 
-/// Where a Pod's volume with certificates is.
+/// Where a Pod's volume with the certificate is that it shows to other processes of the platform.
+const TLS_MOUNT: &str = "/etc/tenon/tls";
+
+/// Where a Pod's volume with certificates is that its Workers' connections trust.
 const AUTHORITIES_MOUNT: &str = "/etc/tenon/authorities";
 
 /// On the template of the Pods: what they read when they start, by its digest.
@@ -45,6 +48,14 @@ const REFERENCES_ANNOTATION: &str = "tenon.dev/references";
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub image: String,
+    /// As Kubernetes has it for the image, if it is not said.
+    pub image_pull_policy: Option<String>,
+    /// The names of Secrets.
+    pub image_pull_secrets: Vec<String>,
+    pub service_account: Option<String>,
+    pub priority_class: Option<String>,
+    /// The Secret with the nodes' certificate, where processes have certificates.
+    pub tls_secret: Option<String>,
     /// URL of the catalog, as nodes reach it.
     pub catalog: String,
     /// URL of the routers' inner door, as nodes reach it.
@@ -127,6 +138,7 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
         format!("--code-cache-dir={CODE_CACHE_DIR}"),
     ]
     .into_iter()
+    .chain(settings.tls_secret.as_ref().map(|_| format!("--tls-dir={TLS_MOUNT}")))
     .chain(egress_args(&spec.egress))
     .collect();
     let name = json!({"name": "TENON_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
@@ -136,11 +148,22 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
         json!({"name": "cache", "emptyDir": {"sizeLimit": CACHE_SIZE_LIMIT}}),
         json!({"name": "cache", "mountPath": CACHE_MOUNT}),
     );
-    let (volumes, mounts): (Vec<_>, Vec<_>) = [cache].into_iter().chain(authorities(&spec.egress)).unzip();
+    // Nodes see its changes: none is replaced for one.
+    let tls = settings.tls_secret.as_ref().map(|secret| {
+        (
+            json!({"name": "tls", "secret": {"secretName": secret}}),
+            json!({"name": "tls", "mountPath": TLS_MOUNT, "readOnly": true}),
+        )
+    });
+    let (volumes, mounts): (Vec<_>, Vec<_>) = [cache].into_iter().chain(tls).chain(authorities(&spec.egress)).unzip();
+    let pull_secrets: Vec<_> = settings.image_pull_secrets.iter().map(|name| json!({"name": name})).collect();
     let probe = |path| json!({"httpGet": {"path": path, "port": "admin"}, "periodSeconds": 5});
     json!({
         // Nodes hold no Kubernetes credentials.
         "automountServiceAccountToken": false,
+        "serviceAccountName": settings.service_account,
+        "imagePullSecrets": (!pull_secrets.is_empty()).then_some(pull_secrets),
+        "priorityClassName": settings.priority_class,
         "enableServiceLinks": false,
         "runtimeClassName": spec.runtime_class_name,
         "nodeSelector": spec.node_selector,
@@ -156,6 +179,7 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
         "containers": [{
             "name": "runtime-node",
             "image": settings.image,
+            "imagePullPolicy": settings.image_pull_policy,
             "args": args,
             "env": env,
             "ports": ports,

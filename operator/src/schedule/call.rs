@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::stream;
 use http::Uri;
 use jiff::Timestamp;
+use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::WorkerId;
 use tenon_proto::runtime::runtime_client::RuntimeClient;
@@ -35,14 +36,16 @@ pub struct Caller {
 
 impl Caller {
     /// # Arguments
-    /// * `router` - its inner door: `http://HOST:PORT`.
-    pub fn new(router: Uri) -> Self {
+    /// * `router` - its inner door: `http://HOST:PORT`, or `https://` with TLS.
+    /// * `tls` - where the URL says so.
+    pub fn new(router: Uri, tls: Option<Tls>) -> Self {
         let endpoint = Endpoint::from(router)
             .connect_timeout(CONNECT_TIMEOUT)
             .http2_keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT)
             .keep_alive_while_idle(true);
-        Self { runtime: RuntimeClient::new(endpoint.connect_lazy()) }
+        let connector = Connector::new(tls, Role::Router, CONNECT_TIMEOUT);
+        Self { runtime: RuntimeClient::new(endpoint.connect_with_connector_lazy(connector)) }
     }
 
     /// Calls the Worker, and waits until its handler and what that left to `waitUntil` have ended.
@@ -123,7 +126,7 @@ mod tests {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let gone = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);
-        let caller = Caller::new(gone.parse().unwrap());
+        let caller = Caller::new(gone.parse().unwrap(), None);
         let call = Call { cron: "* * * * *".to_owned(), time: Timestamp::now() };
         let failure = caller.attempt(&WorkerId::new("shop", "cart"), &call).await.unwrap_err();
         assert_eq!((failure.code, failure.phase), (FailureCode::NoNode, Phase::Admission));

@@ -15,6 +15,8 @@ use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
 use tokio_util::time::DelayQueue;
 
+use crate::metrics::QueueGauges;
+
 /// How long the first retry waits, and the longest. Doubled with each failure.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
@@ -41,11 +43,13 @@ impl Tenanted for WorkerId {
 /// * `touched_rx` - what is to be worked on.
 /// * `leading_rx` - whether this replica may write. When it begins to, `all` is worked on.
 /// * `work` - one piece of work. Two of one key never run at once.
+/// * `gauges` - to be told how much there is.
 pub async fn run<K, E, Work, Done>(
     mut touched_rx: mpsc::UnboundedReceiver<K>,
     mut leading_rx: watch::Receiver<bool>,
     all: impl Fn() -> Vec<K>,
     work: Work,
+    gauges: QueueGauges,
 ) where
     K: Tenanted + Clone + Eq + Hash + Display + Send + 'static,
     E: Display + Send + 'static,
@@ -62,6 +66,9 @@ pub async fn run<K, E, Work, Done>(
             let done = work(key.clone());
             running.spawn(async move { (key, done.await) });
         }
+        gauges.waiting.set(queue.waiting.len() as i64);
+        gauges.running.set(running.len() as i64);
+        gauges.retrying.set(retries.len() as i64);
         tokio::select! {
             key = touched_rx.recv() => match key {
                 Some(key) => queue.touch(key),

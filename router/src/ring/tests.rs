@@ -40,6 +40,23 @@ fn no_slot_has_more_than_a_tenth_above_its_share() {
 }
 
 #[test]
+fn the_shares_that_are_told_are_those_that_keys_find() {
+    for slots in [1, 2, 3, 16, 100] {
+        let (ring, keys) = (Ring::new(seeds(slots, 1)), slots * 10_000);
+        let mut counts = vec![0u32; slots];
+        (0..keys).for_each(|i| counts[ring.first(key(i)).unwrap().get()] += 1);
+        let shares = ring.shares();
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{slots} slots: {shares:?}");
+        for (share, count) in shares.iter().zip(counts) {
+            let (told, found) = (share * slots as f64, f64::from(count) * slots as f64 / keys as f64);
+            // Five standard deviations of counting.
+            assert!((told - found).abs() < 0.05, "{slots} slots: {told:.3} of the mean told, {found:.3} found");
+        }
+    }
+    assert!(Ring::default().shares().is_empty());
+}
+
+#[test]
 fn an_empty_ring_has_no_candidates() {
     assert_eq!(Ring::new([]).first(key(0)), None);
     assert_eq!(Ring::new([]).candidates(key(0)).count(), 0);

@@ -21,12 +21,15 @@ async fn serving_goes_on_without_the_catalog_and_catches_up_when_it_is_back() {
     let mut scenario = Scenario::with(&[&node]).await;
     let mut client = scenario.client().await;
     assert_eq!(client.get("/").await.status, 200);
+    let connected = |scenario: &Scenario| scenario.metric("tenon_router_catalog_connected", None);
+    assert_eq!(connected(&scenario), 1.0);
 
     let placeholder = Catalog::start().await;
     let stopped = std::mem::replace(&mut scenario.catalog, placeholder).stop();
     for _ in 0..10 {
         assert_eq!(client.get("/").await.status, 200);
     }
+    eventually("the loss to be told", || connected(&scenario) == 0.0).await;
 
     scenario.catalog = stopped.start();
     scenario.catalog.change(WatchResponse { workers: vec![worker("shop/till", "till")], ..Default::default() });

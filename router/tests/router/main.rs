@@ -14,4 +14,5 @@ mod catalog;
 mod front;
 mod retry;
 mod routing;
+mod tls;
 mod tunnel;

@@ -25,6 +25,9 @@ async fn a_node_that_nobody_listens_on_is_passed_by_and_then_ejected() {
     }
     assert_eq!(scenario.metric("tenon_router_ejections_total", None), 1.0);
     assert_eq!(scenario.metric("tenon_router_retries_total", Some("unreachable")), 2.0, "two strikes, then out");
+    let spills = |why| scenario.metric("tenon_router_spills_total", Some(why));
+    assert_eq!((spills("failed"), spills("ejected")), (2.0, 3.0), "each request went elsewhere, and counts once");
+    assert_eq!(scenario.metric("tenon_router_ejected_shards", None), 1.0);
 }
 
 #[tokio::test]
@@ -41,6 +44,7 @@ async fn an_ejected_node_is_used_again_once_it_is_back() {
     while client.get("/").await.header("told-node") != back.name() {
         tokio::task::yield_now().await;
     }
+    assert_eq!(scenario.metric("tenon_router_ejected_shards", None), 0.0);
 }
 
 #[tokio::test]
@@ -52,6 +56,7 @@ async fn a_node_that_drains_hands_the_request_on_and_is_left_alone() {
         assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
     }
     assert_eq!(first.invocations(), 1, "it has said so once");
+    assert_eq!(scenario.metric("tenon_router_spills_total", Some("draining")), 5.0);
 }
 
 #[tokio::test]
@@ -74,6 +79,7 @@ async fn an_overloaded_node_spills_and_an_overloaded_pool_says_so() {
     first.behave(Behaviour::Refuse(FailureCode::Overloaded));
     let mut client = scenario.client().await;
     assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
+    assert_eq!(scenario.metric("tenon_router_spills_total", Some("overloaded")), 1.0);
     second.behave(Behaviour::Refuse(FailureCode::Overloaded));
     let answer = client.post("/", "x").await;
     assert_eq!((answer.status.as_u16(), answer.code()), (503, "overloaded".into()));

@@ -46,6 +46,8 @@ pub struct Isolate {
     pub(super) vm: RefCell<Vm>,
     pub(super) state: Rc<State>,
     pub(super) account: Rc<Account>,
+    /// Of its turns, since somebody asked.
+    pub(super) cpu: Cell<Duration>,
     digest: RevisionDigest,
     /// Never entered again.
     sealed: Cell<bool>,
@@ -155,6 +157,11 @@ impl Isolate {
     pub fn memory_bytes(&self) -> usize {
         let heap = self.vm.borrow_mut().isolate.get_heap_statistics();
         heap.total_physical_size() + heap.malloced_memory() + self.state.buffers.used()
+    }
+
+    /// CPU time of its turns since this was called last.
+    pub fn take_cpu(&self) -> Duration {
+        self.cpu.take()
     }
 
     /// The revision that it runs.
@@ -269,6 +276,7 @@ impl Isolate {
             vm: RefCell::new(vm),
             state,
             account,
+            cpu: Cell::default(),
             digest,
             sealed: Cell::new(false),
             renews: Cell::new(false),

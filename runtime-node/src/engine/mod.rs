@@ -71,6 +71,7 @@ mod watchdog;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenon_proto::id::ShardId;
 use tenon_proto::revision::Limits;
@@ -99,6 +100,7 @@ pub struct Engine {
     log_rates: log_rate::LogRates,
     spares: RefCell<Vec<spare::Spare>>,
     turns: Cell<u64>,
+    turn_cpu: Cell<Duration>,
     buffers: BufferPool,
     compiled: wasm::compiled::Compiled,
     egress: Rc<egress::Client>,
@@ -117,6 +119,7 @@ impl Engine {
             log_rates: log_rate::LogRates::default(),
             spares: RefCell::default(),
             turns: Cell::new(0),
+            turn_cpu: Cell::default(),
             buffers: BufferPool::new(buffers::POOL, BufferMetrics::default()),
             compiled: wasm::compiled::Compiled::default(),
             egress: Rc::new(egress::Client::new(&egress::Settings::default(), EgressMetrics::default())),
@@ -163,6 +166,11 @@ impl Engine {
     /// Turns so far: a thread on which it stands still runs no JavaScript.
     pub fn turns(&self) -> u64 {
         self.turns.get()
+    }
+
+    /// CPU time of these turns.
+    pub fn turn_cpu(&self) -> Duration {
+        self.turn_cpu.get()
     }
 
     /// Isolates that are ready for a Worker.

@@ -99,6 +99,8 @@ impl Isolate {
         drop(standstill);
         pass.charge(spent.cpu, !starts);
         self.engine.turns.set(self.engine.turns.get() + 1);
+        self.engine.turn_cpu.set(self.engine.turn_cpu.get() + spent.cpu);
+        self.cpu.set(self.cpu.get() + spent.cpu);
         if spent.expired || vm.guard.is_exhausted() {
             vm.isolate.cancel_terminate_execution();
         }

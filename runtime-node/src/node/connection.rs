@@ -1,4 +1,5 @@
-//! One router thread's connection to a shard: HTTP/2, every stream served on the shard's own thread.
+//! One router thread's connection to a shard: HTTP/2, over TLS where there is any, and every stream and record of it served
+//! on the shard's own thread.
 
 use std::io;
 use std::pin::pin;
@@ -10,6 +11,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
+use tenon_lifecycle::tls::{self, Tls};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
@@ -39,12 +41,27 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_RETRIES: u32 = 3;
 const VANISHED: Duration = Duration::from_secs(25);
 
+/// How long a node that leaves waits for whoever has not shaken hands: those who mean it take milliseconds.
+const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
+
 /// Serves until the peer leaves or `leave_rx` turns true, and then what is in flight.
-pub(super) async fn serve(stream: TcpStream, shard: Rc<Shard>, mut leave_rx: watch::Receiver<bool>) {
+pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>, mut leave_rx: watch::Receiver<bool>) {
     if let Err(error) = prepare(&stream) {
         tracing::debug!(%error, "a connection ended before it began");
         return;
     }
+    let hurried = async {
+        let _ = leave_rx.wait_for(|leave| *leave).await;
+        tokio::time::sleep(LAST_HANDSHAKE).await;
+    };
+    let stream = tokio::select! {
+        accepted = tls::accept(tls.as_ref(), stream) => match accepted {
+            Ok(stream) => stream,
+            // Who may not come has been logged.
+            Err(_) => return,
+        },
+        () = hurried => return,
+    };
     let connection = http2::Builder::new(Local)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)

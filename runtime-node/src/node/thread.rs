@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_affinity::CoreId;
+use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Handle;
+use tenon_lifecycle::tls::Tls;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
 use tokio::net::TcpStream;
@@ -50,6 +52,7 @@ pub(super) struct ShardThread {
     pub(super) source: Source,
     pub(super) reports: Reports,
     pub(super) metrics: ShardMetrics,
+    pub(super) loops: EventLoops,
     pub(super) pressure_rx: watch::Receiver<Pressure>,
     pub(super) egress: Settings,
     pub(super) responses: Arc<ResponseCache>,
@@ -81,6 +84,7 @@ impl ShardThread {
             source,
             reports,
             metrics,
+            loops,
             pressure_rx,
             egress,
             responses,
@@ -90,22 +94,24 @@ impl ShardThread {
             ..
         } = self;
         let buffers = BufferPool::new(buffers::POOL, metrics.buffers.clone()).touch();
-        let calls = Calls::new(config.router.clone().map(Router::at));
+        let calls = Calls::new(config.router.clone().map(|url| Router::at(url, config.tls.clone())));
         let engine = Engine::new(&watchdog, id)
             .with_buffers(buffers)
             .with_responses(responses)
             .with_egress(Client::new(&egress, metrics.egress.clone()))
             .with_services(calls.clone());
-        let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, .. } = config;
+        let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, tls, .. } = config;
         let bounds = Bounds { isolates, in_flight, tunnels: connection::TUNNELS, waiting };
         let shard = Shard::new(engine, source, reports, bounds, metrics);
         calls.belong_to(&shard);
         let chores = shard.clone();
         spawn_local(vital::task("tend", chores.clone().tend(pressure_rx, config.isolate_idle_timeout)));
         spawn_local(vital::task("keep_spares", chores.clone().keep_spares(config.spare_isolates)));
-        spawn_local(vital::task("keep_bytecode", chores.keep_bytecode()));
+        spawn_local(vital::task("keep_bytecode", chores.clone().keep_bytecode()));
+        spawn_local(vital::task("keep_account", chores.keep_account()));
+        spawn_local(loops.watch(&id.to_string()));
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
-        let mut connections = Connections::new(Rc::clone(&shard));
+        let mut connections = Connections::new(Rc::clone(&shard), tls);
         drop(ready);
 
         let mut signaled = pin!(drain.signaled());
@@ -155,18 +161,19 @@ async fn accept(listener: &tokio::net::TcpListener) -> TcpStream {
 /// The connections of a shard, each a task.
 struct Connections {
     shard: Rc<Shard>,
+    tls: Option<Tls>,
     tasks: JoinSet<()>,
     leave_tx: watch::Sender<bool>,
 }
 
 impl Connections {
-    fn new(shard: Rc<Shard>) -> Self {
-        Self { shard, tasks: JoinSet::new(), leave_tx: watch::Sender::new(false) }
+    fn new(shard: Rc<Shard>, tls: Option<Tls>) -> Self {
+        Self { shard, tls, tasks: JoinSet::new(), leave_tx: watch::Sender::new(false) }
     }
 
     fn serve(&mut self, stream: TcpStream) {
-        let (shard, leave_rx) = (Rc::clone(&self.shard), self.leave_tx.subscribe());
-        self.tasks.spawn_local(connection::serve(stream, shard, leave_rx));
+        let (shard, tls, leave_rx) = (Rc::clone(&self.shard), self.tls.clone(), self.leave_tx.subscribe());
+        self.tasks.spawn_local(connection::serve(stream, tls, shard, leave_rx));
     }
 
     /// Tells every connection, now and to come, to finish what it has and end.

@@ -17,12 +17,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use http::header::{CONTENT_TYPE, TE};
-use http::uri::{Authority, PathAndQuery, Scheme};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::{Body as HttpBody, Frame};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tenon_lifecycle::tls::{Role, Stream as Transport, Tls};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::{self, Decoder, INLINE_BODY};
 use tenon_proto::runtime::{
@@ -51,9 +52,9 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Sender = SendRequest<Upload>;
 
-/// Where the routers' inner door is: `http://HOST:PORT`.
+/// Where the routers' inner door is: `http://HOST:PORT`, or `https://` with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RouterUrl(Authority);
+pub struct RouterUrl(pub Uri);
 
 impl FromStr for RouterUrl {
     type Err = InvalidRouter;
@@ -61,14 +62,16 @@ impl FromStr for RouterUrl {
     fn from_str(url: &str) -> Result<Self, InvalidRouter> {
         let invalid = || InvalidRouter(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| invalid())?;
-        let is_plain = uri.scheme() == Some(&Scheme::HTTP) && uri.port_u16().is_some();
-        uri.authority().filter(|_| is_plain).cloned().map(Self).ok_or_else(invalid)
+        let is_one = matches!(uri.scheme_str(), Some("http" | "https")) && uri.port_u16().is_some();
+        if is_one { Ok(Self(uri)) } else { Err(invalid()) }
     }
 }
 
 /// Belongs to one thread.
 pub struct Router {
-    authority: Authority,
+    /// Of [`INVOKE_PATH`] there.
+    uri: Uri,
+    tls: Option<Tls>,
     open: RefCell<Option<Sender>>,
     /// Whoever needs a new connection waits for the one that is being opened.
     connecting: Mutex<()>,
@@ -80,15 +83,20 @@ pub struct Router {
 pub struct InvalidRouter(String);
 
 impl Router {
-    pub fn at(url: RouterUrl) -> Self {
-        Self { authority: url.0, open: RefCell::default(), connecting: Mutex::default() }
+    /// # Arguments
+    /// * `tls` - where the URL says so.
+    pub fn at(url: RouterUrl, tls: Option<Tls>) -> Self {
+        let mut parts = url.0.into_parts();
+        parts.path_and_query = Some(PathAndQuery::from_static(INVOKE_PATH));
+        let uri = Uri::from_parts(parts).expect("a router's URL has a scheme and an authority");
+        Self { uri, tls, open: RefCell::default(), connecting: Mutex::default() }
     }
 
     /// Calls a Worker by its name.
     pub(super) async fn call(&self, call: Call) -> Result<Answered, Failure> {
         let mut request = Request::new(Upload::of(call));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.uri();
+        *request.uri_mut() = self.uri.clone();
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
         let sent = match self.sender().await?.try_send_request(request).await {
@@ -102,14 +110,6 @@ impl Router {
         answered(sent.map_err(|error| lost(&error))?).await
     }
 
-    fn uri(&self) -> Uri {
-        let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(Scheme::HTTP);
-        parts.authority = Some(self.authority.clone());
-        parts.path_and_query = Some(PathAndQuery::from_static(INVOKE_PATH));
-        Uri::from_parts(parts).expect("a scheme, an authority and a path make a URI")
-    }
-
     async fn sender(&self) -> Result<Sender, Failure> {
         if let Some(sender) = self.opened() {
             return Ok(sender);
@@ -119,7 +119,7 @@ impl Router {
             return Ok(sender);
         }
         let unreachable = |why: String| {
-            tracing::warn!(router = %self.authority, why, "cannot reach a router");
+            tracing::warn!(router = %self.uri, why, "cannot reach a router");
             Failure::new(FailureCode::NoNode, Phase::Admission, "No router can be reached.")
         };
         match tokio::time::timeout(CONNECT_TIMEOUT, self.connect()).await {
@@ -137,8 +137,13 @@ impl Router {
     }
 
     async fn connect(&self) -> std::io::Result<Sender> {
-        let stream = TcpStream::connect(self.authority.as_str()).await?;
+        let authority = self.uri.authority().expect("a router's URL has an authority");
+        let stream = TcpStream::connect(authority.as_str()).await?;
         stream.set_nodelay(true)?;
+        let stream = match &self.tls {
+            Some(tls) => tls.connect(Role::Router, authority.host(), stream).await?,
+            None => Transport::Plain(stream),
+        };
         let (sender, connection) = http2::Builder::new(Local)
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
@@ -311,7 +316,8 @@ mod tests {
     #[test]
     fn a_router_is_named_by_a_url_with_a_port() {
         assert!("http://tenon-router:8081".parse::<RouterUrl>().is_ok());
-        for bad in ["", "tenon-router:8081", "https://tenon-router:8081", "http://tenon-router"] {
+        assert!("https://tenon-router:8081".parse::<RouterUrl>().is_ok());
+        for bad in ["", "tenon-router:8081", "ftp://tenon-router:8081", "http://tenon-router"] {
             assert_eq!(bad.parse::<RouterUrl>(), Err(InvalidRouter(bad.to_owned())), "{bad}");
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::Shard;
+use crate::engine::Isolate;
 use crate::memory::Pressure;
 use crate::pool::{Eviction, Notice};
 use crate::upkeep::{self, Relief, Stock, Upkeep};
@@ -15,6 +16,10 @@ use crate::upkeep::{self, Relief, Stock, Upkeep};
 /// idle would otherwise make its isolates when requests wait for them.
 const LULL: Duration = Duration::from_millis(2);
 const LULLS: u32 = 20;
+
+/// How often what isolates use is looked at, and of how many at once: some microseconds each.
+const ACCOUNT: Duration = Duration::from_secs(1);
+const ACCOUNTS: usize = 50;
 
 /// How often the demand for spare isolates is looked at when nothing happens.
 const SPARES_REVIEW: Duration = Duration::from_secs(1);
@@ -93,6 +98,32 @@ impl Shard {
         }
     }
 
+    /// Has metrics tell what isolates use. Each is looked at in its turn, so that many of them are no more work at once.
+    pub async fn keep_account(self: Rc<Self>) {
+        let mut looked_at = 0;
+        loop {
+            tokio::time::sleep(ACCOUNT).await;
+            self.metrics.turned(self.engine.turns(), self.engine.turn_cpu());
+            let living = self.living.borrow().clone();
+            let looks = living.len().min(ACCOUNTS);
+            let next = living.iter().cycle().skip(looked_at).take(looks).filter_map(Weak::upgrade);
+            next.for_each(|isolate| {
+                self.account(&isolate);
+                // What a limit has stopped is not asked any more.
+                if isolate.condemned().is_none() {
+                    self.metrics.workers.weighs(&isolate.digest(), isolate.memory_bytes());
+                }
+            });
+            looked_at = (looked_at + looks) % living.len().max(1);
+            let pool = self.pool.borrow();
+            self.metrics.workers.review(|digest| pool.has(digest), Instant::now());
+        }
+    }
+
+    fn account(&self, isolate: &Isolate) {
+        self.metrics.workers.used(&isolate.digest(), isolate.take_cpu());
+    }
+
     /// Resolves when the thread has a moment to spare, or never had one for long.
     async fn lull(&self) {
         for _ in 0..LULLS {
@@ -121,6 +152,7 @@ impl Shard {
         let evicted = self.pool.borrow_mut().take_evicted();
         for (why, resident) in evicted {
             self.metrics.evicted(why);
+            self.account(&resident.isolate);
             drop(resident);
         }
         for notice in self.pool.borrow_mut().take_notices() {

@@ -100,6 +100,7 @@ impl Stand {
             root: "/".into(),
             pin: false,
             drain_grace: Duration::from_secs(1),
+            tls: None,
         };
         change(&mut config);
         let (registry, readiness) = (Registry::new(), Readiness::new());
@@ -195,8 +196,17 @@ impl Stand {
         metrics.map(value).sum::<f64>() as u64
     }
 
+    /// Families come with their first child.
+    fn has(&self, family: &str) -> bool {
+        self.registry.gather().iter().any(|found| found.name() == family)
+    }
+
     pub(crate) async fn await_metric(&self, family: &str, labels: &[(&str, &str)], wanted: u64) {
-        await_condition(family, || self.metric(family, labels) == wanted).await;
+        await_condition(family, || self.has(family) && self.metric(family, labels) == wanted).await;
+    }
+
+    pub(crate) async fn await_any(&self, family: &str, labels: &[(&str, &str)]) {
+        await_condition(family, || self.has(family) && self.metric(family, labels) > 0).await;
     }
 
     /// Asks the node to end.

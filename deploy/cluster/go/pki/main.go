@@ -1,13 +1,27 @@
-// Command pki writes what a control plane needs to trust itself into a folder, once:
+// Command pki writes what a cluster needs to trust itself into a folder. Once, for the control plane:
+//
+//	pki control FOLDER
 //
 //	ca.crt ca.key                    the cluster's authority
 //	apiserver.crt apiserver.key      what kube-apiserver shows
+//	kubelet-client.crt .key          what it shows to kubelets
+//	front-proxy-ca.crt               the authority of the next one, which is trusted for nothing else
+//	front-proxy-client.crt .key      what kube-apiserver shows to API servers that it is the proxy of
 //	sa.key sa.pub                    service account tokens are signed with the one and verified with the other
 //	admin.kubeconfig                 a member of system:masters
-//	controller-manager.kubeconfig    the identity that RBAC's bootstrap policy expects of it
+//	controller-manager.kubeconfig    the identities that RBAC's bootstrap policy expects of these
+//	scheduler.kubeconfig
+//	kube-proxy.kubeconfig
 //
-// Everything is valid for a year and for 127.0.0.1 and 192.0.2.1 (TEST-NET-1, which exists only inside the cluster's
-// network namespace).
+// and later for each node:
+//
+//	pki node FOLDER NAME ADDRESS
+//
+//	NAME.crt NAME.key                what its kubelet shows
+//	NAME.kubeconfig                  its kubelet's identity, which the node authorizer knows
+//
+// Everything is valid for a year. The control plane's address is 127.0.0.1 for itself and 192.0.2.1 for nodes (TEST-NET-1,
+// which exists only inside the cluster's network namespace).
 package main
 
 import (
@@ -16,6 +30,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -29,27 +44,35 @@ import (
 	"time"
 )
 
-const server = "https://127.0.0.1:6443"
+const (
+	serverHere      = "https://127.0.0.1:6443"
+	serverFromNodes = "https://192.0.2.1:6443"
+)
 
 func main() {
 	log.SetFlags(0)
-	if len(os.Args) != 2 {
-		log.Fatal("usage: pki FOLDER")
+	var err error
+	switch args := os.Args[1:]; {
+	case len(args) == 2 && args[0] == "control":
+		err = writeControl(folder(args[1]))
+	case len(args) == 4 && args[0] == "node":
+		err = writeNode(folder(args[1]), args[2], net.ParseIP(args[3]))
+	default:
+		log.Fatal("usage: pki control FOLDER | pki node FOLDER NAME ADDRESS")
 	}
-	if err := write(folder(os.Args[1])); err != nil {
+	if err != nil {
 		log.Fatalf("pki: %v", err)
 	}
 }
 
-func write(dir folder) error {
+func writeControl(dir folder) error {
 	ca, err := newAuthority("tenon-cluster")
 	if err != nil {
 		return err
 	}
-	if err := dir.writePair("ca", ca.certificate.Raw, ca.key); err != nil {
+	if err := dir.writePair("ca", ca); err != nil {
 		return err
 	}
-
 	apiserver, err := ca.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -59,19 +82,46 @@ func write(dir folder) error {
 	if err != nil {
 		return err
 	}
-	if err := dir.writePair("apiserver", apiserver.certificate.Raw, apiserver.key); err != nil {
+	if err := dir.writePair("apiserver", apiserver); err != nil {
+		return err
+	}
+	kubeletClient, err := ca.issueClient(pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{"system:masters"}})
+	if err != nil {
+		return err
+	}
+	if err := dir.writePair("kubelet-client", kubeletClient); err != nil {
 		return err
 	}
 
-	for name, subject := range map[string]pkix.Name{
-		"admin":              {CommonName: "kubernetes-admin", Organization: []string{"system:masters"}},
-		"controller-manager": {CommonName: "system:kube-controller-manager"},
+	frontProxy, err := newAuthority("tenon-cluster-front-proxy")
+	if err != nil {
+		return err
+	}
+	if err := dir.write("front-proxy-ca.crt", certificatePEM(frontProxy.certificate.Raw)); err != nil {
+		return err
+	}
+	frontProxyClient, err := frontProxy.issueClient(pkix.Name{CommonName: "front-proxy-client"})
+	if err != nil {
+		return err
+	}
+	if err := dir.writePair("front-proxy-client", frontProxyClient); err != nil {
+		return err
+	}
+
+	for _, member := range []struct {
+		name, server string
+		subject      pkix.Name
+	}{
+		{"admin", serverHere, pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}},
+		{"controller-manager", serverHere, pkix.Name{CommonName: "system:kube-controller-manager"}},
+		{"scheduler", serverHere, pkix.Name{CommonName: "system:kube-scheduler"}},
+		{"kube-proxy", serverFromNodes, pkix.Name{CommonName: "system:kube-proxy"}},
 	} {
-		client, err := ca.issue(&x509.Certificate{Subject: subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		client, err := ca.issueClient(member.subject)
 		if err != nil {
 			return err
 		}
-		if err := dir.writeKubeconfig(name, ca, client); err != nil {
+		if err := dir.writeKubeconfig(member.name, member.server, ca, client); err != nil {
 			return err
 		}
 	}
@@ -89,6 +139,33 @@ func write(dir folder) error {
 		return err
 	}
 	return dir.write("sa.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
+}
+
+func writeNode(dir folder, name string, address net.IP) error {
+	if address == nil {
+		return fmt.Errorf("the node's address must be an IP address")
+	}
+	ca, err := dir.readPair("ca")
+	if err != nil {
+		return err
+	}
+	kubelet, err := ca.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{name},
+		IPAddresses: []net.IP{address},
+	})
+	if err != nil {
+		return err
+	}
+	if err := dir.writePair(name, kubelet); err != nil {
+		return err
+	}
+	client, err := ca.issueClient(pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}})
+	if err != nil {
+		return err
+	}
+	return dir.writeKubeconfig(name, serverFromNodes, ca, client)
 }
 
 // An identity is a certificate and the key it speaks for.
@@ -109,6 +186,10 @@ func newAuthority(name string) (identity, error) {
 func (ca identity) issue(template *x509.Certificate) (identity, error) {
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	return sign(template, &ca)
+}
+
+func (ca identity) issueClient(subject pkix.Name) (identity, error) {
+	return ca.issue(&x509.Certificate{Subject: subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
 // sign completes the template and has it signed by issuer, or by itself where there is none.
@@ -145,14 +226,26 @@ func (dir folder) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(string(dir), name), content, 0o600)
 }
 
-func (dir folder) writePair(name string, der []byte, key crypto.Signer) error {
-	if err := dir.write(name+".crt", certificatePEM(der)); err != nil {
+func (dir folder) writePair(name string, of identity) error {
+	if err := dir.write(name+".crt", certificatePEM(of.certificate.Raw)); err != nil {
 		return err
 	}
-	return dir.write(name+".key", keyPEM(key))
+	return dir.write(name+".key", keyPEM(of.key))
 }
 
-func (dir folder) writeKubeconfig(name string, ca, client identity) error {
+func (dir folder) readPair(name string) (identity, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(string(dir), name+".crt"), filepath.Join(string(dir), name+".key"))
+	if err != nil {
+		return identity{}, err
+	}
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return identity{}, fmt.Errorf("%s.key cannot sign", name)
+	}
+	return identity{pair.Leaf, key}, nil
+}
+
+func (dir folder) writeKubeconfig(name, server string, ca, client identity) error {
 	base64 := base64.StdEncoding.EncodeToString
 	return dir.write(name+".kubeconfig", fmt.Appendf(nil, `apiVersion: v1
 kind: Config

@@ -115,8 +115,13 @@ impl Kind for RuntimePool {
         limits::check(&self.spec.limits.default, &self.spec.limits, &self.name_any())?;
         let settings = Settings {
             image: "node:1".to_owned(),
-            catalog: "http://operator:7070".to_owned(),
-            router: "http://router:8081".to_owned(),
+            image_pull_policy: Some("IfNotPresent".to_owned()),
+            image_pull_secrets: vec!["registry".to_owned()],
+            service_account: Some("tenon-runtime-node".to_owned()),
+            priority_class: Some("tenon".to_owned()),
+            tls_secret: Some("tenon-runtime-node-tls".to_owned()),
+            catalog: "https://operator:7070".to_owned(),
+            router: "https://router:8081".to_owned(),
         };
         let children = children(&self, namespace, &settings, None);
         Ok(vec![

@@ -20,6 +20,11 @@ fn pool() -> RuntimePool {
 fn settings() -> Settings {
     Settings {
         image: "node:1".to_owned(),
+        image_pull_policy: None,
+        image_pull_secrets: Vec::new(),
+        service_account: None,
+        priority_class: None,
+        tls_secret: None,
         catalog: "http://operator:7070".to_owned(),
         router: "http://router:8081".to_owned(),
     }
@@ -56,6 +61,45 @@ fn a_pod_passes_the_restricted_standard_and_has_no_credentials() {
     assert_eq!(container.allow_privilege_escalation, Some(false));
     assert_eq!(container.read_only_root_filesystem, Some(true));
     assert_eq!(container.capabilities.unwrap().drop.unwrap(), ["ALL"]);
+}
+
+#[test]
+fn a_node_shows_the_certificate_that_is_mounted_where_it_is_told() {
+    let pod =
+        |settings: &Settings| children(&pool(), "tenon-system", settings, None).deployment.spec.template.spec.unwrap();
+    let plain = pod(&settings());
+    assert!(!plain.containers[0].args.iter().flatten().any(|arg| arg.starts_with("--tls-dir")));
+    assert!(!plain.volumes.unwrap().iter().any(|volume| volume.name == "tls"));
+
+    let pod = pod(&Settings { tls_secret: Some("node-tls".to_owned()), ..settings() });
+    let container = &pod.containers[0];
+    let dir = container.args.iter().flatten().find_map(|arg| arg.strip_prefix("--tls-dir=")).unwrap();
+    let mount = container.volume_mounts.iter().flatten().find(|mount| mount.mount_path == dir).unwrap();
+    assert_eq!(mount.read_only, Some(true));
+    let volume = pod.volumes.as_ref().unwrap().iter().find(|volume| volume.name == mount.name).unwrap();
+    assert_eq!(volume.secret.as_ref().unwrap().secret_name.as_deref(), Some("node-tls"));
+}
+
+#[test]
+fn pods_are_pulled_placed_and_accounted_for_as_the_operator_is_told() {
+    let plain = planned().deployment.spec.template.spec.unwrap();
+    assert_eq!((plain.service_account_name, plain.priority_class_name, plain.image_pull_secrets), (None, None, None));
+    assert_eq!(plain.containers[0].image_pull_policy, None);
+
+    let settings = Settings {
+        image_pull_policy: Some("IfNotPresent".to_owned()),
+        image_pull_secrets: vec!["registry".to_owned(), "mirror".to_owned()],
+        service_account: Some("node".to_owned()),
+        priority_class: Some("high".to_owned()),
+        ..settings()
+    };
+    let pod = children(&pool(), "tenon-system", &settings, None).deployment.spec.template.spec.unwrap();
+    assert_eq!(pod.containers[0].image_pull_policy.as_deref(), Some("IfNotPresent"));
+    assert_eq!(pod.service_account_name.as_deref(), Some("node"));
+    assert_eq!(pod.automount_service_account_token, Some(false));
+    assert_eq!(pod.priority_class_name.as_deref(), Some("high"));
+    let secrets: Vec<_> = pod.image_pull_secrets.unwrap().into_iter().map(|secret| secret.name).collect();
+    assert_eq!(secrets, ["registry", "mirror"]);
 }
 
 #[test]

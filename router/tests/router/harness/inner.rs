@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
+use tenon_lifecycle::tls::{Connector, Role, Tls, scheme};
 use tenon_proto::failure::Failure;
 use tenon_proto::runtime::runtime_client::RuntimeClient;
 use tenon_proto::runtime::{InvokeHead, InvokeRequest, ResponseHead, invoke_request, invoke_response};
@@ -30,8 +31,13 @@ pub(crate) fn head(worker: &str) -> InvokeHead {
 
 impl Inner {
     pub(crate) fn of(addr: SocketAddr) -> Self {
-        let endpoint = Endpoint::from_shared(format!("http://{addr}")).unwrap();
-        Self(RuntimeClient::new(endpoint.connect_lazy()))
+        Self::showing(None, addr)
+    }
+
+    /// One who shows who it is.
+    pub(crate) fn showing(tls: Option<Tls>, addr: SocketAddr) -> Self {
+        let endpoint = Endpoint::from_shared(format!("{}://{addr}", scheme(tls.is_some()))).unwrap();
+        Self(RuntimeClient::new(endpoint.connect_with_connector_lazy(Connector::new(tls, Role::Router, DEADLINE))))
     }
 
     /// The answer's head, and what follows it as it comes.

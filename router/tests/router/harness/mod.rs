@@ -4,6 +4,7 @@ mod catalog;
 mod client;
 mod inner;
 mod node;
+mod tls;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use prometheus::Registry;
 use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
+use tenon_lifecycle::tls::{Tls, scheme};
 use tenon_proto::catalog::{Route, WatchResponse, Worker};
 use tenon_router::{Config, Router};
 
@@ -19,6 +21,7 @@ pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, full, raw, streamed};
 pub(crate) use inner::{Inner, head};
 pub(crate) use node::{BYE, Behaviour, Node, WELCOME};
+pub(crate) use tls::{Authority, Door};
 
 /// Nothing here takes that long unless it is broken.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
@@ -39,17 +42,19 @@ pub(crate) struct Scenario {
     pub(crate) readiness: Readiness,
     signal: Option<drain::Signal>,
     router: Router,
+    tls: Option<Tls>,
 }
 
 pub(crate) struct Options {
     pub(crate) debug_headers: bool,
     pub(crate) linger: Duration,
     pub(crate) tunnel_grace: Duration,
+    pub(crate) tls: Option<Tls>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { debug_headers: true, linger: Duration::ZERO, tunnel_grace: Duration::ZERO }
+        Self { debug_headers: true, linger: Duration::ZERO, tunnel_grace: Duration::ZERO, tls: None }
     }
 }
 
@@ -79,7 +84,8 @@ impl Scenario {
             name: "router/test".into(),
             listen: ([127, 0, 0, 1], 0).into(),
             inner_listen: ([127, 0, 0, 1], 0).into(),
-            catalog: format!("http://{watches}").parse().unwrap(),
+            catalog: format!("{}://{watches}", scheme(options.tls.is_some())).parse().unwrap(),
+            tls: options.tls.clone(),
             threads: NonZeroUsize::new(2).unwrap(),
             access_log: true,
             debug_headers: options.debug_headers,
@@ -87,7 +93,7 @@ impl Scenario {
             tunnel_grace: options.tunnel_grace,
         };
         let router = Router::spawn(config, watch, &registry, &readiness).unwrap();
-        Self { catalog, registry, readiness, signal: Some(signal), router }
+        Self { catalog, registry, readiness, signal: Some(signal), router, tls: options.tls }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -96,6 +102,11 @@ impl Scenario {
 
     pub(crate) fn router(&self) -> &Router {
         &self.router
+    }
+
+    /// What the router shows.
+    pub(crate) fn tls(&self) -> &Tls {
+        self.tls.as_ref().unwrap()
     }
 
     pub(crate) async fn client(&self) -> Client {

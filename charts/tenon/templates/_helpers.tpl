@@ -1,0 +1,133 @@
+{{/* What every process shares. Names are fixed: there is one Tenon in a cluster, as its pools belong to the cluster. */}}
+
+{{/* Labels by which Services, budgets and policies select the Pods of a component: (list $ "router"). They never change. */}}
+{{- define "tenon.selector" -}}
+{{- $ := index . 0 -}}
+{{- $component := index . 1 -}}
+app.kubernetes.io/name: tenon-{{ $component }}
+app.kubernetes.io/instance: {{ $.Release.Name }}
+app.kubernetes.io/component: {{ $component }}
+{{- end }}
+
+{{/* Labels of an object of a component, and of people's own those that are no other's: (list $ "router" more…). */}}
+{{- define "tenon.labels" -}}
+{{- $ := index . 0 -}}
+{{- $labels := include "tenon.selector" . | fromYaml -}}
+{{- $_ := set $labels "app.kubernetes.io/part-of" "tenon" -}}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" $.Release.Service -}}
+{{- $_ := set $labels "app.kubernetes.io/version" $.Chart.AppVersion -}}
+{{- range slice . 2 }}{{ $labels = merge $labels . }}{{ end -}}
+{{- merge $labels $.Values.commonLabels | toYaml -}}
+{{- end }}
+
+{{/* Selects the nodes' Pods, which the operator makes of RuntimePools: operator/src/pool/plan.rs. */}}
+{{- define "tenon.nodes" -}}
+app.kubernetes.io/name: tenon-runtime-node
+app.kubernetes.io/component: runtime-node
+{{- end }}
+
+{{/* An image: (list $ "tenon-router" digest). */}}
+{{- define "tenon.image" -}}
+{{- $ := index . 0 -}}
+{{- $reference := printf "%s/%s" $.Values.image.registry (index . 1) -}}
+{{- with index . 2 -}}
+{{ $reference }}@{{ . }}
+{{- else -}}
+{{ $reference }}:{{ $.Values.image.tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/* The Secret with the certificate of a role: (list $ "runtime-node" "runtimeNode"). */}}
+{{- define "tenon.certificate" -}}
+{{- $certificates := (index . 0).Values.certificates -}}
+{{- if eq $certificates.mode "existingSecret" -}}
+{{ index $certificates.existingSecret (index . 2) }}
+{{- else -}}
+tenon-{{ index . 1 }}-tls
+{{- end -}}
+{{- end }}
+
+{{/* Of a Pod's spec, what is alike: (list $ "router" .Values.router). */}}
+{{- define "tenon.pod" -}}
+{{- $ := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $values := index . 2 -}}
+serviceAccountName: tenon-{{ $component }}
+enableServiceLinks: false
+{{- with $.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with $.Values.priorityClass.name }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  {{- include "tenon.podSecurity" $ | nindent 2 }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  {{- with $values.topologySpreadConstraints }}
+  {{- toYaml . | nindent 2 }}
+  {{- else }}
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - topologyKey: {{ . }}
+    maxSkew: 1
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "tenon.selector" (list $ $component) | nindent 8 }}
+    # During a rollout the Pods that go do not count.
+    matchLabelKeys: [pod-template-hash]
+  {{- end }}
+  {{- end }}
+{{- end }}
+
+{{/* The restricted profile of Kubernetes' Pod Security Standards, of a Pod and of its container. */}}
+{{- define "tenon.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+# Who may read the certificates.
+fsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "tenon.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* Kubelet asks a thread of its own, so a busy process still answers. */}}
+{{- define "tenon.probes" -}}
+livenessProbe:
+  httpGet:
+    path: /livez
+    port: admin
+  periodSeconds: 5
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: admin
+  periodSeconds: 5
+{{- end }}
+
+{{/* Arguments for the log. */}}
+{{- define "tenon.log" -}}
+- {{ printf "--log-level=%s" .Values.log.level | quote }}
+- --log-format={{ .Values.log.format }}
+{{- end }}

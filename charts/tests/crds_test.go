@@ -1,0 +1,51 @@
+package tests
+
+import (
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+func TestTheCRDsStayUnlessTheyAreAskedToGo(t *testing.T) {
+	for values, keeps := range map[string]bool{``: true, `keep: true`: true, `keep: false`: false} {
+		rendered, err := renderChart(load(t, crds), values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := parse(t, rendered)
+		if len(all) != 3 {
+			t.Fatalf("there are %v", all)
+		}
+		for _, crd := range all {
+			if _, is := crd.GetAnnotations()["helm.sh/resource-policy"]; is != keeps {
+				t.Errorf("%s: %s stays: %v", values, crd, is)
+			}
+		}
+	}
+}
+
+// The files are YAML of their own besides, for `kubectl apply -f`.
+func TestTheCRDsAreTheSameWithAndWithoutHelm(t *testing.T) {
+	files, err := filepath.Glob(crds + "/templates/*.yaml")
+	if err != nil || len(files) != 3 {
+		t.Fatal(files, err)
+	}
+	rendered, err := renderChart(load(t, crds), ``)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := parse(t, rendered)
+	for _, file := range files {
+		var plain map[string]any
+		if err := yaml.UnmarshalStrict([]byte(read(t, file)), &plain); err != nil {
+			t.Fatal(file, err)
+		}
+		name, _ := at(plain, "metadata", "name").(string)
+		want, err := yaml.Marshal(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, file, all.find(t, "CustomResourceDefinition/"+name).Object, string(want))
+	}
+}

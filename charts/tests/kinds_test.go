@@ -1,0 +1,258 @@
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Values that between them have every template write all that it can.
+var variety = map[string]string{
+	"defaults":         ``,
+	"highly available": mustRead(platform + "/values-ha.yaml"),
+	"everything": `
+domain: workers.example.com
+commonLabels: {team: platform}
+image:
+  registry: registry.example.com/tenon
+  tag: v9
+  pullPolicy: Always
+  pullSecrets: [registry, another]
+  digests: {router: "sha256:` + strings.Repeat("0a", 32) + `"}
+log: {level: "warn,tenon_router=debug", format: pretty}
+priorityClass: {create: true, name: tenants, value: 1000000000}
+certificates: {mode: certManager}
+operator: &component
+  replicas: 2
+  extraArgs: [--extra]
+  extraEnv: [{name: ONE, value: "1"}]
+  podAnnotations: {an: annotation}
+  podLabels: {a: label, app.kubernetes.io/name: no-other}
+  nodeSelector: {disk: fast}
+  tolerations: [{key: tenants, operator: Exists}]
+  affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
+  topologySpreadConstraints:
+    - {topologyKey: zone, maxSkew: 2, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {a: label}}}
+  serviceAccount: {annotations: {an: annotation}}
+  podDisruptionBudget: {maxUnavailable: 25%}
+router:
+  <<: *component
+  service:
+    type: LoadBalancer
+    port: 8080
+    nodePort: 30080
+    annotations: {an: annotation}
+    externalTrafficPolicy: Local
+    loadBalancerClass: example.com/balancer
+    loadBalancerSourceRanges: [192.0.2.0/24]
+  accessLog: true
+  debugHeaders: true
+  autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}
+runtimeNode: {serviceAccount: {annotations: {an: annotation}}}
+runtimePool:
+  limits: {default: {cpuMs: 10}, max: {cpuMs: 100}}
+  egress: {allowCidrs: [10.0.0.0/8], proxy: {url: "http://proxy.example.com:3128"}}
+  runtimeClassName: gvisor
+  nodeSelector: {disk: fast}
+  tolerations: [{key: tenants, operator: Exists}]
+  topologySpread: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]
+networkPolicy:
+  clientsFrom: [{ipBlock: {cidr: 192.0.2.0/24}}]
+  metricsFrom: [{namespaceSelector: {matchLabels: {name: monitoring}}}]
+  nodeEgress: {restrict: true}
+rbac: {ownerReferencesPermissionEnforcement: true}
+metrics:
+  podMonitor: {enabled: true, labels: {release: prometheus}}
+  prometheusRule: {enabled: true, labels: {release: prometheus}}
+  dashboards: {namespace: monitoring, annotations: {grafana_folder: Tenon}}
+test: {pool: another, timeoutSeconds: 5}
+`,
+	"an issuer": `certificates: {mode: certManager, certManager: {issuerRef: {name: corporate, kind: ClusterIssuer}}}`,
+	"own secrets": `
+certificates: {mode: existingSecret, existingSecret: {operator: one, router: two, runtimeNode: three}}`,
+	"a node port": `router: {service: {type: NodePort}}`,
+	"as little as can be": `
+operator: {podDisruptionBudget: {enabled: false}}
+router: {podDisruptionBudget: {enabled: false}}
+runtimePool: {create: false}
+networkPolicy: {enabled: false}
+rbac: {aggregateToDefaultRoles: false}
+metrics: {dashboards: {enabled: false}}`,
+}
+
+// Kubernetes' own kinds, and whether their objects are in a namespace.
+var kinds = map[string]struct {
+	new        func() any
+	namespaced bool
+}{
+	"apps/v1 Deployment":                              {func() any { return new(appsv1.Deployment) }, true},
+	"autoscaling/v2 HorizontalPodAutoscaler":          {func() any { return new(autoscalingv2.HorizontalPodAutoscaler) }, true},
+	"coordination.k8s.io/v1 Lease":                    {func() any { return new(coordinationv1.Lease) }, true},
+	"networking.k8s.io/v1 NetworkPolicy":              {func() any { return new(networkingv1.NetworkPolicy) }, true},
+	"policy/v1 PodDisruptionBudget":                   {func() any { return new(policyv1.PodDisruptionBudget) }, true},
+	"rbac.authorization.k8s.io/v1 ClusterRole":        {func() any { return new(rbacv1.ClusterRole) }, false},
+	"rbac.authorization.k8s.io/v1 ClusterRoleBinding": {func() any { return new(rbacv1.ClusterRoleBinding) }, false},
+	"rbac.authorization.k8s.io/v1 Role":               {func() any { return new(rbacv1.Role) }, true},
+	"rbac.authorization.k8s.io/v1 RoleBinding":        {func() any { return new(rbacv1.RoleBinding) }, true},
+	"scheduling.k8s.io/v1 PriorityClass":              {func() any { return new(schedulingv1.PriorityClass) }, false},
+	"v1 ConfigMap":                                    {func() any { return new(corev1.ConfigMap) }, true},
+	"v1 Pod":                                          {func() any { return new(corev1.Pod) }, true},
+	"v1 Service":                                      {func() any { return new(corev1.Service) }, true},
+	"v1 ServiceAccount":                               {func() any { return new(corev1.ServiceAccount) }, true},
+	// Others' kinds, of whose fields nothing is known here.
+	"cert-manager.io/v1 Certificate":          {nil, true},
+	"cert-manager.io/v1 Issuer":               {nil, true},
+	"monitoring.coreos.com/v1 PodMonitor":     {nil, true},
+	"monitoring.coreos.com/v1 PrometheusRule": {nil, true},
+}
+
+func TestEveryObjectIsOneOfItsKind(t *testing.T) {
+	seen := map[string]bool{}
+	for name, values := range variety {
+		for _, o := range renderWithFiles(t, values) {
+			kind := o.GetAPIVersion() + " " + o.GetKind()
+			if kind == "tenon.dev/v1alpha1 RuntimePool" {
+				checkPool(t, o)
+				continue
+			}
+			known, ok := kinds[kind]
+			if !ok {
+				t.Fatalf("%s: nothing is known of %s", name, kind)
+			}
+			seen[kind] = true
+			in := namespace
+			if o.GetKind() == "ConfigMap" && name == "everything" {
+				in = "monitoring"
+			}
+			if !known.namespaced {
+				in = ""
+			}
+			if o.GetNamespace() != in {
+				t.Errorf("%s: %s is in the namespace %q", name, o, o.GetNamespace())
+			}
+			if known.new == nil {
+				continue
+			}
+			text, err := yaml.Marshal(o.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := yaml.UnmarshalStrict(text, known.new()); err != nil {
+				t.Errorf("%s: %s: %v", name, o, err)
+			}
+		}
+	}
+	for kind := range kinds {
+		if !seen[kind] {
+			t.Errorf("no values of these tests make a %s", kind)
+		}
+	}
+}
+
+func TestNoObjectIsThereTwice(t *testing.T) {
+	for name, values := range variety {
+		seen := map[string]bool{}
+		for _, o := range renderWithFiles(t, values) {
+			if seen[o.String()] {
+				t.Errorf("%s: %s is there twice", name, o)
+			}
+			seen[o.String()] = true
+		}
+	}
+}
+
+func TestEveryObjectHasTheLabels(t *testing.T) {
+	for name, values := range variety {
+		for _, o := range renderWithFiles(t, values) {
+			labels := o.GetLabels()
+			component := labels["app.kubernetes.io/component"]
+			want := map[string]string{
+				"app.kubernetes.io/name":       "tenon-" + component,
+				"app.kubernetes.io/instance":   release,
+				"app.kubernetes.io/part-of":    "tenon",
+				"app.kubernetes.io/managed-by": "Helm",
+				"app.kubernetes.io/version":    load(t, platform).Metadata.AppVersion,
+			}
+			if name == "everything" {
+				want["team"] = "platform"
+			}
+			for label, value := range want {
+				if labels[label] != value {
+					t.Errorf("%s: %s has %s=%s, and is to have %s", name, o, label, labels[label], value)
+				}
+			}
+			switch component {
+			case "operator", "router", "runtime-node", "probe":
+			default:
+				t.Errorf("%s: %s is of no component: %q", name, o, component)
+			}
+		}
+	}
+}
+
+// checkPool compares a RuntimePool with the CRD's schema, strictly: the API server would only warn of a field that there
+// is not.
+func checkPool(t *testing.T, pool object) {
+	t.Helper()
+	var crd map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, crds+"/templates/runtimepools.yaml")), &crd); err != nil {
+		t.Fatal(err)
+	}
+	schema := at(crd, "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec")
+	for _, fault := range faults("spec", pool.at("spec"), schema) {
+		t.Errorf("RuntimePool: %s", fault)
+	}
+}
+
+func faults(path string, value, schema any) []string {
+	var found []string
+	fault := func(format string, args ...any) {
+		found = append(found, path+": "+fmt.Sprintf(format, args...))
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		fields, known := at(schema, "properties").(map[string]any)
+		others := at(schema, "additionalProperties")
+		for name, field := range value {
+			switch {
+			case known && fields[name] != nil:
+				found = append(found, faults(path+"."+name, field, fields[name])...)
+			case others != nil:
+				found = append(found, faults(path+"."+name, field, others)...)
+			default:
+				fault("there is no field %s", name)
+			}
+		}
+	case []any:
+		for i, item := range value {
+			found = append(found, faults(fmt.Sprintf("%s[%d]", path, i), item, at(schema, "items"))...)
+		}
+	default:
+		wanted, _ := at(schema, "type").(string)
+		is := map[string]bool{}
+		switch value.(type) {
+		case string:
+			is["string"] = true
+		case bool:
+			is["boolean"] = true
+		case float64, int64, json.Number:
+			is["integer"], is["number"] = true, true
+		}
+		either := at(schema, "x-kubernetes-int-or-string") == true
+		if !is[wanted] && !(either && (is["integer"] || is["string"])) {
+			fault("%v is no %s", value, wanted)
+		}
+	}
+	return found
+}

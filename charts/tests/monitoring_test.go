@@ -1,0 +1,100 @@
+package tests
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"sigs.k8s.io/yaml"
+)
+
+func TestEveryPodThatServesIsScraped(t *testing.T) {
+	all := render(t, `metrics: {podMonitor: {enabled: true, interval: 1m, labels: {release: some}}}`)
+	monitor := all.find(t, "PodMonitor/tenon")
+	if monitor.GetLabels()["release"] != "some" {
+		t.Errorf("no Prometheus selects it: %v", monitor.GetLabels())
+	}
+	pods := everybody(t, all)
+	for component, pod := range pods {
+		is := selects(monitor.at("spec", "selector"), pod.labels)
+		if serves := component != "probe" && component != "stranger"; is != serves {
+			t.Errorf("%s is scraped: %v", component, is)
+		} else if serves && pod.number(monitor.at("spec", "podMetricsEndpoints", 0, "port")) != 9090 {
+			t.Errorf("%s has no port for it", component)
+		}
+	}
+}
+
+// The dashboards ask by them: deploy/dashboards, which know nothing of the chart.
+func TestWhatIsScrapedHasTheLabelsThatAreAskedFor(t *testing.T) {
+	endpoint := at(render(t, `metrics: {podMonitor: {enabled: true}}`).find(t, "PodMonitor/tenon").at("spec", "podMetricsEndpoints"), 0)
+	if at(endpoint, "honorLabels") != true {
+		t.Error("a Worker's namespace is written over")
+	}
+	expect(t, "the labels", at(endpoint, "relabelings"), `
+- {targetLabel: job, replacement: tenon}
+- {sourceLabels: [__meta_kubernetes_pod_label_app_kubernetes_io_component], targetLabel: component}
+- {sourceLabels: [__meta_kubernetes_pod_label_tenon_dev_pool], targetLabel: pool}`)
+}
+
+func TestTheAlertsComeAsTheyAre(t *testing.T) {
+	rule := renderWithFiles(t, `metrics: {prometheusRule: {enabled: true}}`).find(t, "PrometheusRule/tenon")
+	var want any
+	if err := yaml.Unmarshal([]byte(rules), &want); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := yaml.Marshal(want)
+	expect(t, "what the Prometheus Operator is given", rule.at("spec"), string(text))
+}
+
+func TestDashboardsComeAsTheyAre(t *testing.T) {
+	dashboard := renderWithFiles(t, ``).find(t, "ConfigMap/tenon-dashboard-some")
+	if dashboard.GetLabels()["grafana_dashboard"] != "1" {
+		t.Errorf("no sidecar finds it: %v", dashboard.GetLabels())
+	}
+	text, _ := dashboard.at("data", "tenon-some.json").(string)
+	if strings.TrimSpace(text) != `{"title": "{{ of Grafana's own }}"}` {
+		t.Errorf("it is %q", text)
+	}
+}
+
+func TestThereIsNothingWithoutDashboardsAndAlerts(t *testing.T) {
+	bare := load(t, platform)
+	bare.Files = without(bare.Files, "dashboards/", "rules/")
+	rendered, err := renderChart(bare, `metrics: {prometheusRule: {enabled: true}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := parse(t, rendered)
+	if found := append(all.kind("ConfigMap"), all.kind("PrometheusRule")...); len(found) != 0 {
+		t.Errorf("there are %v", found)
+	}
+}
+
+// Those that the chart has: each becomes an object that Kubernetes takes, and a release that Helm can keep.
+func TestTheChartsOwnDashboardsFit(t *testing.T) {
+	size := 0
+	for _, file := range load(t, platform).Files {
+		if !strings.HasPrefix(file.Name, "dashboards/") {
+			continue
+		}
+		size += len(file.Data)
+		checkDashboard(t, file)
+	}
+	// Helm keeps chart and objects in one Secret of at most 1 MiB, compressed to about a tenth.
+	if size > 4<<20 {
+		t.Errorf("the dashboards have %d bytes", size)
+	}
+}
+
+func checkDashboard(t *testing.T, file *common.File) {
+	t.Helper()
+	name := strings.TrimSuffix(strings.TrimPrefix(file.Name, "dashboards/"), ".json")
+	if strings.ToLower(name) != name || strings.ContainsAny(name, " _/") {
+		t.Errorf("%s is no name of an object", name)
+	}
+	if len(file.Data) > 1<<19 || !json.Valid(file.Data) {
+		t.Errorf("%s is no JSON of at most 512 KiB", file.Name)
+	}
+}

@@ -1,0 +1,232 @@
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The Pods of one release, by component, and a stranger.
+func everybody(t *testing.T, all objects) map[string]pod {
+	t.Helper()
+	pods := map[string]pod{"stranger": {of: "stranger", labels: map[string]any{"app": "stranger"}}}
+	for _, pod := range all.pods() {
+		pods[fmt.Sprint(pod.labels["app.kubernetes.io/component"])] = pod
+	}
+	pods["runtime-node"] = nodePod(t)
+	return pods
+}
+
+// nodePod is what operator/src/pool/plan.rs makes of a pool, as far as the chart knows of it.
+func nodePod(t *testing.T) pod {
+	t.Helper()
+	plan := read(t, "../../operator/src/pool/plan.rs")
+	for _, line := range []string{
+		`("app.kubernetes.io/name".to_owned(), "tenon-runtime-node".to_owned())`,
+		`"app.kubernetes.io/component".to_owned(), "runtime-node".to_owned()`,
+		`const FIRST_SHARD_PORT: i32 = 7100;`,
+		`json!({"name": "admin", "containerPort": ADMIN_PORT})`,
+	} {
+		if !strings.Contains(plan, line) {
+			t.Fatalf("nodes are no longer as these tests have them: there is no %s in plan.rs", line)
+		}
+	}
+	ports := []any{map[string]any{"name": "admin", "containerPort": int64(9090)}}
+	for shard := range 64 {
+		ports = append(ports, map[string]any{"name": fmt.Sprint("shard-", shard), "containerPort": int64(7100 + shard)})
+	}
+	return pod{
+		of: "RuntimePool/default",
+		labels: map[string]any{
+			"app.kubernetes.io/name":       "tenon-runtime-node",
+			"app.kubernetes.io/component":  "runtime-node",
+			"app.kubernetes.io/managed-by": "tenon",
+			"tenon.dev/pool":               "default",
+		},
+		spec: map[string]any{"containers": []any{map[string]any{"ports": ports}}},
+	}
+}
+
+// selects says whether a selector of labels alone selects a Pod.
+func selects(selector any, labels map[string]any) bool {
+	wanted, _ := at(selector, "matchLabels").(map[string]any)
+	for label, value := range wanted {
+		if labels[label] != value {
+			return false
+		}
+	}
+	for _, expression := range items(at(selector, "matchExpressions")) {
+		key, _ := at(expression, "key").(string)
+		if at(expression, "operator") != "In" || !slices.Contains(items(at(expression, "values")), labels[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// number is the port of a Pod that a policy or a Service calls by its number or its name.
+func (p pod) number(port any) int64 {
+	name, named := port.(string)
+	for _, own := range items(p.container()["ports"]) {
+		number := toInt(at(own, "containerPort"))
+		if named && at(own, "name") == name || !named && number == toInt(port) {
+			return number
+		}
+	}
+	return 0
+}
+
+func toInt(value any) int64 {
+	switch value := value.(type) {
+	case int64:
+		return value
+	case float64:
+		return int64(value)
+	}
+	return 0
+}
+
+// takes says whether policies let a Pod's port be reached by another Pod of the namespace.
+func takes(all objects, to pod, number int64, from pod) bool {
+	selected := false
+	for _, policy := range all.kind("NetworkPolicy") {
+		if !selects(policy.at("spec", "podSelector"), to.labels) {
+			continue
+		}
+		selected = true
+		for _, rule := range items(policy.at("spec", "ingress")) {
+			if ofPort(to, rule, number) && ofPeer(at(rule, "from"), from) {
+				return true
+			}
+		}
+	}
+	return !selected
+}
+
+func ofPort(to pod, rule any, number int64) bool {
+	for _, port := range items(at(rule, "ports")) {
+		first := to.number(at(port, "port"))
+		last := max(first, toInt(at(port, "endPort")))
+		if first <= number && number <= last {
+			return true
+		}
+	}
+	return false
+}
+
+func ofPeer(peers any, from pod) bool {
+	if peers == nil {
+		return true
+	}
+	for _, peer := range items(peers) {
+		if selector := at(peer, "podSelector"); selector != nil && selects(selector, from.labels) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEachPortIsReachedByThoseWhoNeedIt(t *testing.T) {
+	all := render(t, ``)
+	pods := everybody(t, all)
+	ports := map[string]map[int64]string{
+		"operator":     {7070: "router runtime-node", 9090: "everybody"},
+		"router":       {8080: "everybody", 8081: "operator runtime-node", 9090: "everybody"},
+		"runtime-node": {7100: "router", 7163: "router", 9090: "everybody"},
+	}
+	for to, ports := range ports {
+		for port, allowed := range ports {
+			if pods[to].number(port) == 0 {
+				t.Errorf("%s has no port %d", to, port)
+			}
+			for from, pod := range pods {
+				want := allowed == "everybody" || slices.Contains(strings.Fields(allowed), from)
+				if is := takes(all, pods[to], port, pod); is != want {
+					t.Errorf("%s may reach port %d of %s: %v", from, port, to, is)
+				}
+			}
+		}
+	}
+}
+
+func TestThePublicAndTheAdminPortsMayBeClosed(t *testing.T) {
+	all := render(t, `
+networkPolicy:
+  clientsFrom: [{podSelector: {matchLabels: {app: ingress}}}]
+  metricsFrom: [{podSelector: {matchLabels: {app: prometheus}}}]`)
+	pods := everybody(t, all)
+	pods["ingress"] = pod{labels: map[string]any{"app": "ingress"}}
+	pods["prometheus"] = pod{labels: map[string]any{"app": "prometheus"}}
+	for from, pod := range pods {
+		// `helm test` comes as a client does.
+		if is := takes(all, pods["router"], 8080, pod); is != (from == "ingress" || from == "probe") {
+			t.Errorf("%s may reach the public port: %v", from, is)
+		}
+		for _, to := range []string{"operator", "router", "runtime-node"} {
+			if is := takes(all, pods[to], 9090, pod); is != (from == "prometheus") {
+				t.Errorf("%s may reach the admin port of %s: %v", from, to, is)
+			}
+		}
+	}
+}
+
+func TestNodesGoAnywhereUnlessTheyAreRestricted(t *testing.T) {
+	policy := func(values string) object {
+		return render(t, values).find(t, "NetworkPolicy/tenon-runtime-node")
+	}
+	expect(t, "what is decided by default", policy(``).at("spec", "policyTypes"), `[Ingress]`)
+	restricted := policy(`networkPolicy: {nodeEgress: {restrict: true, to: [{ipBlock: {cidr: 192.0.2.0/24}}]}}`)
+	expect(t, "what is decided", restricted.at("spec", "policyTypes"), `[Ingress, Egress]`)
+	egress := items(restricted.at("spec", "egress"))
+	if len(egress) != 4 {
+		t.Fatalf("there are %d rules", len(egress))
+	}
+	expect(t, "the rule for names", egress[0], `
+ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]`)
+	all := render(t, ``)
+	for i, to := range map[int]string{1: "operator", 2: "router"} {
+		selector := at(egress[i], "to", 0, "podSelector")
+		pod := all.pod(t, "Deployment/tenon-"+to)
+		if !selects(selector, pod.labels) || pod.number(at(egress[i], "ports", 0, "port")) == 0 {
+			t.Errorf("nodes do not reach the %s: %v", to, egress[i])
+		}
+	}
+	expect(t, "the rule for the rest", egress[3], `to: [{ipBlock: {cidr: 192.0.2.0/24}}]`)
+}
+
+func TestServicesLeadToPorts(t *testing.T) {
+	for _, values := range variety {
+		all := render(t, values)
+		leads := map[string]string{}
+		for _, service := range all.kind("Service") {
+			for _, pod := range all.pods() {
+				if !selects(map[string]any{"matchLabels": service.at("spec", "selector")}, pod.labels) {
+					continue
+				}
+				for _, port := range items(service.at("spec", "ports")) {
+					leads[service.GetName()] += fmt.Sprintf("%s:%d ", pod.of, pod.number(at(port, "targetPort")))
+				}
+			}
+		}
+		expect(t, "where Services lead", leads, `
+tenon-operator: "Deployment/tenon-operator:7070 "
+tenon-router: "Deployment/tenon-router:8080 "
+tenon-router-inner: "Deployment/tenon-router:8081 "`)
+	}
+}
+
+func TestTheInnerDoorIsNeverOutside(t *testing.T) {
+	for _, kind := range []string{"NodePort", "LoadBalancer"} {
+		all := render(t, fmt.Sprintf("router: {service: {type: %s, nodePort: 30080}}", kind))
+		if is := all.find(t, "Service/tenon-router").at("spec", "type"); is != kind {
+			t.Errorf("the public Service is of type %v", is)
+		}
+		if is := toInt(all.find(t, "Service/tenon-router").at("spec", "ports", 0, "nodePort")); is != 30080 {
+			t.Errorf("its port on nodes is %v", is)
+		}
+		if is := all.find(t, "Service/tenon-router-inner").at("spec", "type"); is != nil {
+			t.Errorf("the inner Service is of type %v", is)
+		}
+	}
+}

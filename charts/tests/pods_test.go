@@ -1,0 +1,200 @@
+package tests
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestEveryPodKeepsToTheRestrictedProfile(t *testing.T) {
+	for _, values := range variety {
+		pods := render(t, values).pods()
+		if len(pods) != 3 {
+			t.Fatalf("there are %d Pods", len(pods))
+		}
+		for _, pod := range pods {
+			expect(t, "the security context of "+pod.of, pod.spec["securityContext"], `
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}`)
+			for _, container := range items(pod.spec["containers"]) {
+				expect(t, "the security context of the container of "+pod.of, at(container, "securityContext"), `
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}`)
+			}
+			for _, field := range []string{"hostNetwork", "hostPID", "hostIPC", "initContainers"} {
+				if pod.spec[field] != nil {
+					t.Errorf("%s has %s", pod.of, field)
+				}
+			}
+			for _, volume := range items(pod.spec["volumes"]) {
+				if at(volume, "secret") == nil {
+					t.Errorf("%s has a volume that is no Secret: %v", pod.of, volume)
+				}
+			}
+		}
+	}
+}
+
+func TestOnlyWhoTalksToKubernetesHasAToken(t *testing.T) {
+	all := render(t, ``)
+	for _, account := range all.kind("ServiceAccount") {
+		if account.at("automountServiceAccountToken") != false {
+			t.Errorf("%s gives its token to whoever does not refuse it", account)
+		}
+	}
+	has := map[string]any{}
+	for _, pod := range all.pods() {
+		has[pod.of] = pod.spec["automountServiceAccountToken"]
+		account := "ServiceAccount/" + fmt.Sprint(pod.spec["serviceAccountName"])
+		if !all.has(account) {
+			t.Errorf("%s has the account %s, which there is not", pod.of, account)
+		}
+	}
+	expect(t, "who has a token", has, `
+Deployment/tenon-operator: true
+Deployment/tenon-router: false
+Pod/tenon-probe: true`)
+	// The nodes' account is there for the operator to name.
+	all.find(t, "ServiceAccount/tenon-runtime-node")
+}
+
+func TestImagesAreByTagOrByDigest(t *testing.T) {
+	version := load(t, platform).Metadata.AppVersion
+	images := func(values string) string {
+		all := render(t, values)
+		var images []string
+		for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router", "Pod/tenon-probe"} {
+			images = append(images, fmt.Sprint(all.pod(t, of).container()["image"]))
+		}
+		for _, arg := range all.pod(t, "Deployment/tenon-operator").args() {
+			if image, is := strings.CutPrefix(arg, "--node-image="); is {
+				images = append(images, image)
+			}
+		}
+		return strings.Join(images, " ")
+	}
+	at := "ghcr.io/tenon-dev/"
+	if is, want := images(``), at+"tenon-operator:"+version+" "+at+"tenon-router:"+version+" "+
+		at+"tenon-operator:"+version+" "+at+"tenon-runtime-node:"+version; is != want {
+		t.Errorf("%s, not %s", is, want)
+	}
+	if is, want := images(`image: {registry: "localhost:5000", tag: e2e}`), "localhost:5000/tenon-operator:e2e "+
+		"localhost:5000/tenon-router:e2e localhost:5000/tenon-operator:e2e localhost:5000/tenon-runtime-node:e2e"; is != want {
+		t.Errorf("%s, not %s", is, want)
+	}
+	digest := "sha256:" + strings.Repeat("5a", 32)
+	given := fmt.Sprintf("image: {digests: {operator: %[1]q, router: %[1]q, runtimeNode: %[1]q}}", digest)
+	if is, want := images(given), at+"tenon-operator@"+digest+" "+at+"tenon-router@"+digest+" "+
+		at+"tenon-operator@"+digest+" "+at+"tenon-runtime-node@"+digest; is != want {
+		t.Errorf("%s, not %s", is, want)
+	}
+}
+
+func TestTheGracePeriodsCoverWhatAProcessWaitsFor(t *testing.T) {
+	for _, of := range []struct {
+		values string
+		router int
+	}{
+		{``, 5 + 30 + 5},
+		{`router: {drain: {lingerSeconds: 20, tunnelGraceSeconds: 600}}`, 20 + 600 + 5},
+		{`router: {drain: {lingerSeconds: 0, tunnelGraceSeconds: 0, requestGraceSeconds: 0}}`, 5},
+	} {
+		router := render(t, of.values).pod(t, "Deployment/tenon-router")
+		if is := fmt.Sprint(router.spec["terminationGracePeriodSeconds"]); is != fmt.Sprint(of.router) {
+			t.Errorf("%s: routers have %s s", of.values, is)
+		}
+	}
+	router := render(t, `router: {drain: {lingerSeconds: 7, tunnelGraceSeconds: 8}}`).pod(t, "Deployment/tenon-router")
+	for _, arg := range []string{"--drain-linger=7", "--tunnel-grace=8"} {
+		if !contains(router.args(), arg) {
+			t.Errorf("routers are not told %s: %v", arg, router.args())
+		}
+	}
+	operator := render(t, `operator: {preStopSleepSeconds: 7, drainGraceSeconds: 40}`).pod(t, "Deployment/tenon-operator")
+	if is := fmt.Sprint(operator.spec["terminationGracePeriodSeconds"]); is != "52" {
+		t.Errorf("operators have %s s", is)
+	}
+	expect(t, "what an operator does first", at(operator.container(), "lifecycle"), `preStop: {sleep: {seconds: 7}}`)
+}
+
+func TestARolloutAddsBeforeItTakesAway(t *testing.T) {
+	all := render(t, ``)
+	for _, name := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
+		deployment := all.find(t, name)
+		expect(t, "the strategy of "+name, deployment.at("spec", "strategy"), `
+type: RollingUpdate
+rollingUpdate: {maxSurge: 1, maxUnavailable: 0}`)
+		expect(t, "the readiness of "+name, at(all.pod(t, name).container(), "readinessProbe"), `
+httpGet: {path: /readyz, port: admin}
+periodSeconds: 5`)
+	}
+}
+
+func TestWhoScalesTheRoutersIsSaidOnce(t *testing.T) {
+	fixed := render(t, `router: {replicas: 7}`)
+	if is := fmt.Sprint(fixed.find(t, "Deployment/tenon-router").at("spec", "replicas")); is != "7" {
+		t.Errorf("there are %s routers", is)
+	}
+	if fixed.has("HorizontalPodAutoscaler/tenon-router") {
+		t.Error("there is an autoscaler that nobody has asked for")
+	}
+	scaled := render(t, `router: {autoscaling: {enabled: true, minReplicas: 3}}`)
+	if is := scaled.find(t, "Deployment/tenon-router").at("spec", "replicas"); is != nil {
+		t.Errorf("the autoscaler's number is overwritten by %v at each upgrade", is)
+	}
+	expect(t, "what is scaled", scaled.find(t, "HorizontalPodAutoscaler/tenon-router").at("spec", "scaleTargetRef"), `
+{apiVersion: apps/v1, kind: Deployment, name: tenon-router}`)
+}
+
+func TestPodsAreSpreadAsFarAsPossible(t *testing.T) {
+	all := render(t, ``)
+	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
+		pod := all.pod(t, of)
+		constraints := items(pod.spec["topologySpreadConstraints"])
+		if len(constraints) != 2 {
+			t.Errorf("%s has %d constraints", of, len(constraints))
+		}
+		for _, constraint := range constraints {
+			if at(constraint, "whenUnsatisfiable") != "ScheduleAnyway" || !selects(at(constraint, "labelSelector"), pod.labels) {
+				t.Errorf("%s: %v", of, constraint)
+			}
+		}
+	}
+}
+
+func TestABudgetsPodsAreThere(t *testing.T) {
+	all := render(t, ``)
+	budgets := all.kind("PodDisruptionBudget")
+	if len(budgets) != 2 {
+		t.Fatalf("there are %v", budgets)
+	}
+	for _, budget := range budgets {
+		pod := all.pod(t, "Deployment/"+budget.GetName())
+		if !selects(budget.at("spec", "selector"), pod.labels) {
+			t.Errorf("%s does not select %v", budget, pod.labels)
+		}
+	}
+}
+
+func TestPodsAndNodesHaveThePriority(t *testing.T) {
+	all := render(t, `priorityClass: {name: system-cluster-critical}`)
+	if len(all.kind("PriorityClass")) != 0 {
+		t.Error("a PriorityClass is made that there is")
+	}
+	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
+		if is := all.pod(t, of).spec["priorityClassName"]; is != "system-cluster-critical" {
+			t.Errorf("%s has the priority %v", of, is)
+		}
+	}
+	if args := all.pod(t, "Deployment/tenon-operator").args(); !contains(args, "--node-priority-class=system-cluster-critical") {
+		t.Errorf("the nodes have none: %v", args)
+	}
+	made := render(t, `priorityClass: {create: true, name: tenants}`).find(t, "PriorityClass/tenants")
+	if is := toInt(made.at("value")); is != 1_000_000 {
+		t.Errorf("its value is %d", is)
+	}
+}

@@ -1,0 +1,94 @@
+package tests
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What everybody may do, one line for each verb: a change of it is to be seen in a review.
+func TestNobodyMayDoMoreThanIsWrittenDown(t *testing.T) {
+	table := ""
+	for _, of := range []string{"defaults", "everything"} {
+		all := render(t, variety[of])
+		table += "# With the values \"" + of + "\".\n"
+		for _, kind := range []string{"ClusterRole", "Role"} {
+			for _, role := range all.kind(kind) {
+				for _, rule := range items(role.at("rules")) {
+					for _, resource := range items(at(rule, "resources")) {
+						group := fmt.Sprint(at(rule, "apiGroups", 0))
+						names := ""
+						if some := items(at(rule, "resourceNames")); some != nil {
+							names = " " + fmt.Sprint(some)
+						}
+						table += strings.TrimSpace(fmt.Sprintf("%s: %v.%s%s: %v", role, resource, group, names, at(rule, "verbs"))) + "\n"
+					}
+				}
+			}
+		}
+	}
+	golden(t, "testdata/rbac.txt", table)
+}
+
+func TestNoRuleIsWiderThanItsResources(t *testing.T) {
+	for _, values := range variety {
+		for _, role := range append(render(t, values).kind("ClusterRole"), render(t, values).kind("Role")...) {
+			for _, rule := range items(role.at("rules")) {
+				for _, field := range []string{"apiGroups", "resources", "verbs"} {
+					if strings.Contains(fmt.Sprint(at(rule, field)), "*") {
+						t.Errorf("%s: %v", role, rule)
+					}
+				}
+				if groups := items(at(rule, "apiGroups")); len(groups) != 1 {
+					t.Errorf("%s: a rule is of one API group, for those who read it: %v", role, rule)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryRuleOfTheOperatorNamesTheFileThatNeedsIt(t *testing.T) {
+	file := regexp.MustCompile(`operator/src/[a-z_/]+\.rs`)
+	named := false
+	for _, line := range strings.Split(read(t, platform+"/templates/operator/rbac.yaml"), "\n") {
+		switch line = strings.TrimSpace(line); {
+		case line == "rules:":
+			named = false
+		case strings.HasPrefix(line, "#"):
+			// What follows a comment is what it speaks of, up to the next.
+			paths := file.FindAllString(line, -1)
+			named = len(paths) > 0
+			for _, path := range paths {
+				if _, err := os.Stat("../../" + path); err != nil {
+					t.Errorf("there is no %s", path)
+				}
+			}
+		case strings.HasPrefix(line, "- apiGroups") && !named:
+			t.Errorf("the comment above a rule names no file: %s", line)
+		}
+	}
+}
+
+func TestBindingsAreOfTheirOwnAccount(t *testing.T) {
+	for _, values := range variety {
+		all := render(t, values)
+		for _, binding := range append(all.kind("ClusterRoleBinding"), all.kind("RoleBinding")...) {
+			all.find(t, fmt.Sprintf("%v/%v", binding.at("roleRef", "kind"), binding.at("roleRef", "name")))
+			expect(t, "who is bound by "+binding.String(), binding.at("subjects"), fmt.Sprintf(
+				"[{kind: ServiceAccount, name: %s, namespace: %s}]", binding.GetName(), namespace))
+		}
+	}
+}
+
+func TestRoutersAndNodesAreBoundToNothing(t *testing.T) {
+	all := render(t, ``)
+	for _, binding := range append(all.kind("ClusterRoleBinding"), all.kind("RoleBinding")...) {
+		for _, subject := range items(binding.at("subjects")) {
+			if name := at(subject, "name"); name == "tenon-router" || name == "tenon-runtime-node" {
+				t.Errorf("%s gives rights to %v", binding, name)
+			}
+		}
+	}
+}

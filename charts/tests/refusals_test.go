@@ -1,0 +1,132 @@
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestABadValueIsRefusedByItsName(t *testing.T) {
+	for _, bad := range []struct{ values, field string }{
+		{`operatr: {replicas: 2}`, "operatr"},
+		{`operator: {replica: 2}`, "/operator.*replica"},
+		{`operator: {replicas: two}`, "/operator/replicas"},
+		{`operator: {replicas: -1}`, "/operator/replicas"},
+		{`operator: {extraArgs: [more]}`, "/operator/extraArgs/0"},
+		{`operator: {extraEnv: [{value: "1"}]}`, "/operator/extraEnv/0.*name"},
+		{`operator: {podAnnotations: {a: 1}}`, "/operator/podAnnotations/a"},
+		{`operator: {resources: {request: {}}}`, "/operator/resources.*request"},
+		{`operator: {podDisruptionBudget: {maxUnavailable: most}}`, "/operator/podDisruptionBudget/maxUnavailable"},
+		{`router: {threads: 0}`, "/router/threads"},
+		{`router: {service: {type: ExternalName}}`, "/router/service/type"},
+		{`router: {service: {nodePort: high}}`, "/router/service/nodePort"},
+		{`router: {service: {externalTrafficPolicy: local}}`, "/router/service/externalTrafficPolicy"},
+		{`router: {drain: {lingerSeconds: 5s}}`, "/router/drain/lingerSeconds"},
+		{`router: {autoscaling: {enabled: "yes"}}`, "/router/autoscaling/enabled"},
+		{`router: {autoscaling: {minReplicas: 9, maxReplicas: 3, enabled: true}}`, "router.autoscaling.maxReplicas"},
+		{`runtimePool: {replicas: 20000}`, "/runtimePool/replicas"},
+		{`runtimePool: {shardsPerNode: 65}`, "/runtimePool/shardsPerNode"},
+		{`runtimePool: {resources: {limits: {memory: 1 GB}}}`, "/runtimePool/resources/limits/memory"},
+		{`runtimePool: {egress: {allow: [10.0.0.0/8]}}`, "/runtimePool/egress.*allow"},
+		{`domain: Example.com`, "/domain"},
+		{`domain: "*.example.com"`, "/domain"},
+		{`image: {registry: ""}`, "/image/registry"},
+		{`image: {tag: "v1 beta"}`, "/image/tag"},
+		{`image: {pullPolicy: Sometimes}`, "/image/pullPolicy"},
+		{`image: {pullSecrets: [{name: registry}]}`, "/image/pullSecrets/0"},
+		{`image: {digests: {router: "sha256:short"}}`, "/image/digests/router"},
+		{`log: {format: text}`, "/log/format"},
+		{`priorityClass: {create: true}`, "/priorityClass/name"},
+		{`priorityClass: {create: true, name: some, value: 2000000000}`, "/priorityClass/value"},
+		{`certificates: {mode: none}`, "/certificates/mode"},
+		{`certificates: {mode: existingSecret}`, "/certificates/existingSecret/operator"},
+		{`certificates: {mode: existingSecret, existingSecret: {operator: a, router: b}}`, "/certificates/existingSecret/runtimeNode"},
+		{`certificates: {certManager: {duration: 90d}}`, "/certificates/certManager/duration"},
+		{`networkPolicy: {clientsFrom: [192.0.2.0/24]}`, "/networkPolicy/clientsFrom/0"},
+		{`networkPolicy: {metricsFrom: [{ipBlock: {}}]}`, "/networkPolicy/metricsFrom/0/ipBlock.*cidr"},
+		{`networkPolicy: {metricsFrom: [{}]}`, "/networkPolicy/metricsFrom/0"},
+		{`rbac: {create: false}`, "/rbac.*create"},
+		{`metrics: {podMonitor: {interval: often}}`, "/metrics/podMonitor/interval"},
+		{`metrics: {dashboards: {labels: {grafana_dashboard: 1}}}`, "/metrics/dashboards/labels/grafana_dashboard"},
+		{`test: {timeoutSeconds: 0}`, "/test/timeoutSeconds"},
+	} {
+		_, err := renderChart(load(t, platform), bad.values)
+		if err == nil {
+			t.Errorf("taken: %s", bad.values)
+		} else if !regexp.MustCompile(bad.field).MatchString(strings.ReplaceAll(err.Error(), "\n", " ")) {
+			t.Errorf("%s: %s does not stand in %v", bad.values, bad.field, err)
+		}
+	}
+	if _, err := renderChart(load(t, crds), `keep: maybe`); err == nil || !strings.Contains(err.Error(), "/keep") {
+		t.Errorf("of tenon-crds: %v", err)
+	}
+}
+
+// The schema knows what values.yaml knows, and takes nothing else where it matters.
+func TestTheSchemaKnowsEveryValueAndNoOther(t *testing.T) {
+	for _, chart := range []string{platform, crds} {
+		schema := schemaOf(t, chart)
+		resolve := func(field any) map[string]any {
+			if name, is := at(field, "$ref").(string); is {
+				field = at(schema, "$defs", strings.TrimPrefix(name, "#/$defs/"))
+			}
+			fields, _ := field.(map[string]any)
+			return fields
+		}
+		var leaves []string
+		var visit func(path string, schema map[string]any)
+		visit = func(path string, schema map[string]any) {
+			fields, _ := schema["properties"].(map[string]any)
+			if fields == nil || whole.MatchString(path) {
+				leaves = append(leaves, path)
+				return
+			}
+			if schema["additionalProperties"] != false {
+				t.Errorf("%s: what is mistyped below %q is taken", chart, path)
+			}
+			for name, field := range fields {
+				if path == "" && name == "global" {
+					continue
+				}
+				visit(strings.TrimPrefix(path+"."+name, "."), resolve(field))
+			}
+		}
+		visit("", schema)
+		known := map[string]bool{}
+		for _, value := range documented(t, chart) {
+			known[value.path] = true
+		}
+		for _, leaf := range leaves {
+			if !known[leaf] {
+				t.Errorf("%s: values.yaml says nothing of %s", chart, leaf)
+			}
+			delete(known, leaf)
+		}
+		for path := range known {
+			t.Errorf("%s: the schema says nothing of %s", chart, path)
+		}
+	}
+}
+
+func schemaOf(t *testing.T, chart string) map[string]any {
+	t.Helper()
+	var schema map[string]any
+	if err := json.Unmarshal([]byte(read(t, chart+"/values.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+func TestTheSchemaTakesWhatTheChartsOwnFilesSay(t *testing.T) {
+	for name, values := range variety {
+		if _, err := renderChart(load(t, platform), values); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// As a part of another chart it is given this besides.
+	if _, err := renderChart(load(t, platform), `global: {anything: true}`); err != nil {
+		t.Error(fmt.Errorf("global values: %w", err))
+	}
+}

@@ -1,0 +1,120 @@
+package tests
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"sigs.k8s.io/yaml"
+)
+
+func TestHelmsOwnLinterIsContent(t *testing.T) {
+	for _, chart := range []string{platform, crds} {
+		for name, values := range variety {
+			if chart == crds && name != "defaults" {
+				continue
+			}
+			var given map[string]any
+			if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+				t.Fatal(err)
+			}
+			for _, message := range lint.RunAll(chart, given, namespace).Messages {
+				if message.Severity > support.InfoSev {
+					t.Errorf("%s with %s: %v", chart, name, message)
+				}
+			}
+		}
+	}
+}
+
+func TestTheChartsAreOfOneVersion(t *testing.T) {
+	one, other := load(t, platform).Metadata, load(t, crds).Metadata
+	if one.Version != other.Version || one.AppVersion != other.AppVersion || one.KubeVersion != other.KubeVersion {
+		t.Errorf("%v and %v", one, other)
+	}
+	workspace := regexp.MustCompile(`(?m)^version = "(.*)"$`).FindStringSubmatch(read(t, "../../Cargo.toml"))
+	if workspace == nil || workspace[1] != one.AppVersion {
+		t.Errorf("the programs are of version %v, and the charts' appVersion is %s", workspace, one.AppVersion)
+	}
+}
+
+func TestTheNotesTellTheNextCommands(t *testing.T) {
+	notes := func(values string) string {
+		rendered, err := renderChart(load(t, platform), values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rendered["tenon/templates/NOTES.txt"]
+	}
+	for values, words := range map[string][]string{
+		``: {"helm test " + release + " --namespace " + namespace, "port-forward service/tenon-router 8080:80",
+			"Host: hello.default.tenon.localhost"},
+		`router: {service: {type: LoadBalancer}}`:              {"http://EXTERNAL-IP:80/"},
+		`router: {service: {type: NodePort, nodePort: 30080}}`: {"http://ANY-KUBERNETES-NODE:30080/"},
+		`{domain: example.com, runtimePool: {create: false}}`:  {"hello.default.example.com", "create one"},
+		`router: {service: {type: NodePort}}`:                  {"port-forward"},
+	} {
+		for _, word := range words {
+			if text := notes(values); !strings.Contains(text, word) {
+				t.Errorf("%s: %q does not stand in\n%s", values, word, text)
+			}
+		}
+	}
+	worker := regexp.MustCompile(`(?s)<<YAML\n(.*?)  YAML\n`).FindStringSubmatch(notes(``))
+	var object map[string]any
+	if worker == nil || yaml.UnmarshalStrict([]byte(worker[1]), &object) != nil || object["kind"] != "Worker" {
+		t.Errorf("the notes have no Worker: %v", worker)
+	}
+}
+
+func TestWhatHelmTestMakesIsGoneAfterwards(t *testing.T) {
+	seen := 0
+	for _, o := range render(t, ``) {
+		annotations := o.GetAnnotations()
+		if strings.Contains(o.template, "/tests/") != (annotations["helm.sh/hook"] == "test") {
+			t.Errorf("%s is of the test or is not: %v", o, annotations)
+		}
+		if annotations["helm.sh/hook"] != "test" {
+			continue
+		}
+		seen++
+		if annotations["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded,hook-failed" {
+			t.Errorf("%s stays: %v", o, annotations)
+		}
+	}
+	if seen != 4 {
+		t.Errorf("%d objects", seen)
+	}
+	args := render(t, `{router: {service: {port: 8000}}, test: {timeoutSeconds: 7}}`).pod(t, "Pod/tenon-probe").args()
+	want := "probe --worker-namespace=" + namespace + " --router=http://tenon-router:8000 --pool=default --timeout=7"
+	if is := strings.Join(args, " "); is != want {
+		t.Errorf("it is told %s, not %s", is, want)
+	}
+}
+
+// Arguments that no process knows keep it from starting.
+func TestProcessesKnowTheirArguments(t *testing.T) {
+	sources := map[string][]string{
+		"Deployment/tenon-operator": {"operator/src/config.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
+		"Deployment/tenon-router":   {"router/src/main.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
+		"Pod/tenon-probe":           {"operator/src/probe.rs"},
+	}
+	for _, pod := range render(t, strings.ReplaceAll(variety["everything"], "certManager", "selfSigned")).pods() {
+		known := ""
+		for _, source := range sources[pod.of] {
+			known += read(t, "../../"+source)
+		}
+		for _, arg := range pod.args() {
+			name, is := strings.CutPrefix(arg, "--")
+			if name, _, _ = strings.Cut(name, "="); !is || name == "extra" {
+				continue
+			}
+			field := `(?m)^\s+(pub )?` + strings.ReplaceAll(name, "-", "_") + `: `
+			if !regexp.MustCompile(field).MatchString(known) {
+				t.Errorf("%s is told --%s, which stands in none of %v", pod.of, name, sources[pod.of])
+			}
+		}
+	}
+}

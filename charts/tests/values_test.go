@@ -1,0 +1,314 @@
+package tests
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var update = flag.Bool("update", false, "write what is golden or generated instead of comparing with it")
+
+// golden compares a file with what it is to be.
+func golden(t *testing.T, file, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is := read(t, file); is != want {
+		t.Errorf("%s is stale: look at what has changed and run `make charts`. It is to be\n%s", file, want)
+	}
+}
+
+// value is one that people set.
+type value struct {
+	path string
+	// What it is by default, as JSON and as one line of YAML.
+	preset, written string
+	// What stands above it.
+	comment string
+}
+
+// Values that are maps and yet one value each, because their keys are of people's own or of Kubernetes'.
+var whole = regexp.MustCompile(`(^commonLabels|[lL]abels|[aA]nnotations|nodeSelector|affinity|resources|behavior|runtimePool\.(limits|egress))$`)
+
+func documented(t *testing.T, chart string) []value {
+	t.Helper()
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.yaml")), &document); err != nil {
+		t.Fatal(err)
+	}
+	var all []value
+	var visit func(prefix string, node *yaml.Node)
+	visit = func(prefix string, node *yaml.Node) {
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key, field := node.Content[i], node.Content[i+1]
+			path := strings.TrimPrefix(prefix+"."+key.Value, ".")
+			if field.Kind == yaml.MappingNode && !whole.MatchString(path) {
+				visit(path, field)
+				continue
+			}
+			var lines []string
+			for _, line := range strings.Split(key.HeadComment, "\n") {
+				lines = append(lines, strings.TrimSpace(strings.TrimPrefix(line, "#")))
+			}
+			var preset any
+			if err := field.Decode(&preset); err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(preset)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flow(field)
+			written, err := yaml.Marshal(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, value{
+				path:    path,
+				preset:  string(text),
+				written: strings.TrimSpace(string(written)),
+				comment: strings.TrimSpace(strings.Join(lines, " ")),
+			})
+		}
+	}
+	visit("", document.Content[0])
+	return all
+}
+
+// flow has a node written on one line, and without its comments.
+func flow(node *yaml.Node) {
+	node.HeadComment, node.LineComment, node.FootComment = "", "", ""
+	if node.Kind != yaml.ScalarNode {
+		node.Style = yaml.FlowStyle
+	}
+	for _, below := range node.Content {
+		flow(below)
+	}
+}
+
+func TestEveryValueSaysWhatItIsFor(t *testing.T) {
+	for _, chart := range []string{platform, crds} {
+		for _, value := range documented(t, chart) {
+			if !strings.HasSuffix(value.comment, ".") && !strings.HasSuffix(value.comment, ".)") {
+				t.Errorf("%s: the comment above %s is no sentence: %q", chart, value.path, value.comment)
+			}
+		}
+	}
+}
+
+func TestEveryValueIsUsed(t *testing.T) {
+	for _, chart := range []string{platform, crds} {
+		text := ""
+		err := filepath.WalkDir(chart+"/templates", func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				text += read(t, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Templates speak of a value by its path, or of a part of it where the rest is at hand (`with`, a variable, an
+		// argument).
+		words := map[string]bool{}
+		for _, word := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(text, -1) {
+			words[word] = true
+		}
+		for _, value := range documented(t, chart) {
+			for _, step := range strings.Split(value.path, ".") {
+				if !words[step] {
+					t.Errorf("%s: no template knows %s of %s", chart, step, value.path)
+				}
+			}
+		}
+	}
+}
+
+// A value that changes nothing is a lie. Each of these is one that differs from the default, by path.
+func TestEveryValueChangesSomething(t *testing.T) {
+	before := textOf(t, ``)
+	for _, value := range documented(t, platform) {
+		other, ok := others[value.path]
+		if !ok {
+			other, ok = others[value.path[strings.LastIndex(value.path, ".")+1:]]
+		}
+		if !ok {
+			other, ok = another(value.preset)
+		}
+		if !ok {
+			t.Errorf("no other value of %s is known to this test", value.path)
+			continue
+		}
+		context, base := contexts[value.path], before
+		if context != "" {
+			base = textOf(t, context)
+		}
+		given := set(t, context, value.path, other)
+		if textOf(t, given) == base {
+			t.Errorf("%s: %s changes nothing", value.path, other)
+		}
+	}
+}
+
+// another gives a value of the same type.
+func another(preset string) (string, bool) {
+	var number int
+	switch {
+	case preset == "true":
+		return "false", true
+	case preset == "false":
+		return "true", true
+	case preset == "{}":
+		return "{a-key: a-value}", true
+	case preset == `""`:
+		return "something", true
+	case json.Unmarshal([]byte(preset), &number) == nil:
+		return fmt.Sprint(number + 3), true
+	}
+	return "", false
+}
+
+// By path or by last step, where not any of its type will do.
+var others = map[string]string{
+	"domain":                    "workers.example.com",
+	"registry":                  "registry.example.com",
+	"pullPolicy":                "Always",
+	"pullSecrets":               "[registry]",
+	"image.digests.operator":    "sha256:" + strings.Repeat("1", 64),
+	"image.digests.router":      "sha256:" + strings.Repeat("2", 64),
+	"image.digests.runtimeNode": "sha256:" + strings.Repeat("3", 64),
+	"level":                     "debug",
+	"format":                    "pretty",
+	"certificates.mode":         "certManager",
+	"authorityLifetime":         "900d",
+	"certificateLifetime":       "30d",
+	"kind":                      "ClusterIssuer",
+	"group":                     "example.com",
+	"duration":                  "24h",
+	"renewBefore":               "1h",
+	"resources":                 "{requests: {cpu: 3}}",
+	"extraArgs":                 "[--more]",
+	"extraEnv":                  "[{name: MORE}]",
+	"tolerations":               "[{operator: Exists}]",
+	"topologySpreadConstraints": "[{topologyKey: rack}]",
+	"topologySpread":            "[{topologyKey: rack}]",
+	"type":                      "NodePort",
+	"nodePort":                  "30080",
+	"externalTrafficPolicy":     "Local",
+	"loadBalancerSourceRanges":  "[192.0.2.0/24]",
+	"runtimePool.limits":        "{max: {cpuMs: 1}}",
+	"runtimePool.egress":        "{denyCidrs: [192.0.2.0/24]}",
+	"clientsFrom":               "[{podSelector: {}}]",
+	"metricsFrom":               "[{podSelector: {}}]",
+	"to":                        "[{podSelector: {}}]",
+	"interval":                  "1m",
+	"metrics.dashboards.labels": `{grafana_dashboard: "2"}`,
+	"test.pool":                 "another",
+	// The longest of the three decides on the grace period, and this one is told to nobody else.
+	"router.drain.requestGraceSeconds": "100",
+}
+
+// What else has to be said for a value to matter.
+var contexts = map[string]string{
+	"priorityClass.create":                              `priorityClass: {name: some}`,
+	"priorityClass.value":                               `priorityClass: {name: some, create: true}`,
+	"certificates.certManager.issuerRef.name":           `certificates: {mode: certManager}`,
+	"certificates.certManager.issuerRef.kind":           `certificates: {mode: certManager, certManager: {issuerRef: {name: some}}}`,
+	"certificates.certManager.issuerRef.group":          `certificates: {mode: certManager, certManager: {issuerRef: {name: some}}}`,
+	"certificates.certManager.duration":                 `certificates: {mode: certManager}`,
+	"certificates.certManager.renewBefore":              `certificates: {mode: certManager}`,
+	"certificates.existingSecret.operator":              ownSecrets,
+	"certificates.existingSecret.router":                ownSecrets,
+	"certificates.existingSecret.runtimeNode":           ownSecrets,
+	"router.service.nodePort":                           `router: {service: {type: NodePort}}`,
+	"router.service.externalTrafficPolicy":              `router: {service: {type: NodePort}}`,
+	"router.service.loadBalancerClass":                  `router: {service: {type: LoadBalancer}}`,
+	"router.service.loadBalancerSourceRanges":           `router: {service: {type: LoadBalancer}}`,
+	"router.autoscaling.minReplicas":                    `router: {autoscaling: {enabled: true}}`,
+	"router.autoscaling.maxReplicas":                    `router: {autoscaling: {enabled: true}}`,
+	"router.autoscaling.targetCPUUtilizationPercentage": `router: {autoscaling: {enabled: true}}`,
+	"router.autoscaling.behavior":                       `router: {autoscaling: {enabled: true}}`,
+	"networkPolicy.nodeEgress.to":                       `networkPolicy: {nodeEgress: {restrict: true}}`,
+	"metrics.podMonitor.interval":                       `metrics: {podMonitor: {enabled: true}}`,
+	"metrics.podMonitor.labels":                         `metrics: {podMonitor: {enabled: true}}`,
+	"metrics.prometheusRule.labels":                     `metrics: {prometheusRule: {enabled: true}}`,
+}
+
+const ownSecrets = `certificates: {mode: existingSecret, existingSecret: {operator: a, router: b, runtimeNode: c}}`
+
+// set adds a value to others.
+func set(t *testing.T, values, path, to string) string {
+	t.Helper()
+	var root map[string]any
+	if err := yaml.Unmarshal([]byte(values), &root); err != nil {
+		t.Fatal(err)
+	}
+	if root == nil {
+		root = map[string]any{}
+	}
+	steps := strings.Split(path, ".")
+	fields := root
+	for _, step := range steps[:len(steps)-1] {
+		if _, is := fields[step].(map[string]any); !is {
+			fields[step] = map[string]any{}
+		}
+		fields = fields[step].(map[string]any)
+	}
+	var value any
+	if err := yaml.Unmarshal([]byte(to), &value); err != nil {
+		t.Fatal(err)
+	}
+	fields[steps[len(steps)-1]] = value
+	text, err := yaml.Marshal(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// textOf is everything that the chart makes of values.
+func textOf(t *testing.T, values string) string {
+	t.Helper()
+	text := ""
+	for _, o := range renderWithFiles(t, values) {
+		object, err := json.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(object) + "\n"
+	}
+	return text
+}
+
+const tableBegins, tableEnds = "<!-- values, made by `make charts` -->\n", "<!-- end of values -->"
+
+func TestTheReadmeTellsOfEveryValue(t *testing.T) {
+	for _, chart := range []string{platform, crds} {
+		table := "| value | meaning | default |\n| --- | --- | --- |\n"
+		for _, value := range documented(t, chart) {
+			preset := ""
+			if value.written != `""` && value.written != "null" {
+				preset = "`" + value.written + "`"
+			}
+			table += fmt.Sprintf("| `%s` | %s | %s |\n", value.path, value.comment, preset)
+		}
+		file := chart + "/README.md"
+		head, rest, begins := strings.Cut(read(t, file), tableBegins)
+		_, tail, ends := strings.Cut(rest, tableEnds)
+		if !begins || !ends {
+			t.Fatalf("%s has no place for the table", file)
+		}
+		golden(t, file, head+tableBegins+table+tableEnds+tail)
+	}
+}

@@ -1,0 +1,119 @@
+// Command image makes a container image of one static binary, as an OCI archive:
+//
+//	image ARCHIVE REFERENCE BINARY
+//
+// The binary lies at the image's root under its own name and is its entrypoint; /tmp is there for volumes to be mounted
+// on. The same binary gives the same archive, byte for byte.
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+const mediaType = "application/vnd.oci.image."
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) != 4 {
+		log.Fatal("usage: image ARCHIVE REFERENCE BINARY")
+	}
+	if err := write(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		log.Fatalf("image: %v", err)
+	}
+}
+
+func write(archive, reference, binary string) error {
+	name := filepath.Base(binary)
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	layer, err := pack([]entry{
+		{tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil},
+		{tar.Header{Name: name, Mode: 0o755}, content},
+	})
+	if err != nil {
+		return err
+	}
+
+	var blobs []entry
+	put := func(kind string, content []byte) descriptor {
+		sum := fmt.Sprintf("%x", sha256.Sum256(content))
+		blobs = append(blobs, entry{tar.Header{Name: "blobs/sha256/" + sum, Mode: 0o644}, content})
+		return descriptor{MediaType: mediaType + kind, Digest: "sha256:" + sum, Size: len(content)}
+	}
+	layerBlob := put("layer.v1.tar", layer)
+	config := put("config.v1+json", encode(map[string]any{
+		"architecture": runtime.GOARCH,
+		"os":           "linux",
+		"config":       map[string]any{"Entrypoint": []string{"/" + name}, "User": "65532:65532", "WorkingDir": "/"},
+		"rootfs":       map[string]any{"type": "layers", "diff_ids": []string{layerBlob.Digest}},
+	}))
+	manifest := put("manifest.v1+json", encode(map[string]any{
+		"schemaVersion": 2,
+		"mediaType":     mediaType + "manifest.v1+json",
+		"config":        config,
+		"layers":        []descriptor{layerBlob},
+	}))
+	// The first is what containerd names an imported image by, the second is OCI's own.
+	manifest.Annotations = map[string]string{
+		"io.containerd.image.name":          reference,
+		"org.opencontainers.image.ref.name": reference,
+	}
+	packed, err := pack(append(blobs,
+		entry{tar.Header{Name: "oci-layout", Mode: 0o644}, []byte(`{"imageLayoutVersion":"1.0.0"}`)},
+		entry{tar.Header{Name: "index.json", Mode: 0o644}, encode(map[string]any{
+			"schemaVersion": 2,
+			"manifests":     []descriptor{manifest},
+		})},
+	))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(archive, packed, 0o644)
+}
+
+// A descriptor tells of a blob, as in OCI's image specification.
+type descriptor struct {
+	MediaType   string            `json:"mediaType"`
+	Digest      string            `json:"digest"`
+	Size        int               `json:"size"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+type entry struct {
+	header  tar.Header
+	content []byte
+}
+
+func pack(entries []entry) ([]byte, error) {
+	var packed bytes.Buffer
+	writer := tar.NewWriter(&packed)
+	for _, entry := range entries {
+		entry.header.Size = int64(len(entry.content))
+		if err := writer.WriteHeader(&entry.header); err != nil {
+			return nil, err
+		}
+		if _, err := writer.Write(entry.content); err != nil {
+			return nil, err
+		}
+	}
+	err := writer.Close()
+	return packed.Bytes(), err
+}
+
+func encode(value any) []byte {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // only for values that JSON cannot hold, and these are written above
+	}
+	return encoded
+}

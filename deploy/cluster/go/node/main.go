@@ -1,0 +1,30 @@
+// Command node is every process of Kubernetes on a node, and the scheduler, in one binary: the name it is called by
+// picks the part. It shares the compiled packages of kube, but a cluster without nodes need not link it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+)
+
+func main() {
+	switch part := filepath.Base(os.Args[0]); part {
+	case "kubelet":
+		os.Exit(cli.Run(kubelet.NewKubeletCommand(context.Background())))
+	case "kube-proxy":
+		os.Exit(cli.Run(proxy.NewProxyCommand()))
+	case "kube-scheduler":
+		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	default:
+		fmt.Fprintf(os.Stderr, "%s: call me kubelet, kube-proxy or kube-scheduler\n", part)
+		os.Exit(2)
+	}
+}

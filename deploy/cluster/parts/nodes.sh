@@ -1,0 +1,27 @@
+# shellcheck shell=bash
+# What runs on nodes, and the scheduler. It is of the same Go module as the control plane, so that what both need of
+# Kubernetes is compiled once; containerd's module differs from it in nothing but the version of the CRI. runc is not here:
+# it is the one piece with C in it, and every distribution has it.
+
+made_of=(parts/go.sh go/go.mod go/go.sum go/node go/coredns go/pause go/image go/containerd)
+
+# build_into FOLDER
+build_into() {
+    local bin=$1/bin name containerd=github.com/containerd/containerd/v2 cni=github.com/containernetworking/plugins/plugins
+    source "$here/parts/go.sh"
+    compile go "$bin/node" "$(kubernetes_stamp)" ./node
+    for name in kubelet kube-proxy kube-scheduler; do
+        ln -s node "$bin/$name"
+    done
+    compile go/containerd "$bin/" "-X $containerd/version.Version=$(module_version go/containerd "$containerd")" \
+        "$containerd"/cmd/{containerd,containerd-shim-runc-v2,ctr}
+    compile go "$1/cni/" "" "$cni"/{main/ptp,main/loopback,ipam/host-local,meta/portmap}
+
+    compile go "$1/made/" "" ./image ./coredns ./pause
+    mkdir "$1/images"
+    for name in coredns pause; do
+        "$1/made/image" "$1/images/$name.tar" "cluster.tenon.dev/$name:1" "$1/made/$name"
+    done
+    mv "$1/made/image" "$bin/"
+    rm -r "$1/made"
+}

@@ -1,0 +1,77 @@
+//! The dashboards: which panels, which queries. A file each.
+//!
+//! A Worker's own series (`tenon_worker_…`) are of its namespace; all others of the namespace that Tenon is installed in.
+
+mod node;
+mod operator;
+mod overview;
+mod router;
+mod worker;
+
+use crate::model::{Dashboard, Panel, Variable};
+use crate::unit::Unit;
+
+/// All of them.
+pub fn all() -> [Dashboard; 5] {
+    [overview::dashboard(), worker::dashboard(), node::dashboard(), router::dashboard(), operator::dashboard()]
+}
+
+/// Where Tenon is installed.
+fn installation() -> Variable {
+    Variable::any("installation", "Installed in", "tenon_build_info", "namespace")
+}
+
+/// What a process uses of its machine. `@` is to select its installation and Pods.
+///
+/// # Arguments
+/// * `component` - which process.
+fn process(component: &str) -> Vec<Panel> {
+    let of = |query: &str| query.replace("{@}", &format!("{{@,job=\"tenon\",component=\"{component}\"}}"));
+    let lines = |title, unit, description, query: &str, legend| {
+        Panel::lines(title, unit, description, &[(&of(query), legend)]).wide(6)
+    };
+    vec![
+        lines(
+            "CPU",
+            Unit::Cores,
+            "CPU time of each process.",
+            "rate(process_cpu_seconds_total{@}[$__rate_interval])",
+            "{{pod}}",
+        ),
+        lines(
+            "Threads' CPU",
+            Unit::Cores,
+            "CPU time by thread, the busiest ten. One that is at a whole core can do no more.",
+            "topk(10, rate(tenon_thread_cpu_seconds_total{@}[$__rate_interval]))",
+            "{{pod}} {{thread}}",
+        ),
+        lines(
+            "Resident memory",
+            Unit::Bytes,
+            "Memory of each process that is in RAM.",
+            "process_resident_memory_bytes{@}",
+            "{{pod}}",
+        ),
+        lines(
+            "File descriptors",
+            Unit::Share,
+            "Open file descriptors of those that may be open. At all of them no connection is accepted.",
+            "process_open_fds{@} / process_max_fds{@}",
+            "{{pod}}",
+        ),
+        lines(
+            "Log lines dropped",
+            Unit::PerSecond,
+            "Lines that standard error was not read fast enough for. What they said is lost.",
+            "rate(tenon_log_lines_dropped_total{@}[$__rate_interval])",
+            "{{pod}}",
+        ),
+        lines(
+            "Up for",
+            Unit::Seconds,
+            "Time since each process began.",
+            "time() - process_start_time_seconds{@}",
+            "{{pod}}",
+        ),
+    ]
+}

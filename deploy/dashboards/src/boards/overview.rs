@@ -1,0 +1,210 @@
+//! Is all well? One look at the whole installation.
+
+use super::installation;
+use crate::model::{Dashboard, Panel, Variable};
+use crate::unit::Unit;
+
+pub(super) fn dashboard() -> Dashboard {
+    Dashboard::new("overview", "Overview", "Requests, errors, latency, cold starts and Workers of an installation.")
+        .with(installation())
+        .with(Variable::any("pool", "Pool", "tenon_memory_budget_bytes{namespace=~\"$installation\"}", "pool"))
+        .selecting("namespace=~\"$installation\"")
+        .row("Now", now())
+        .row("Traffic", traffic())
+        .row("Workers", workers())
+        .selecting("namespace=~\"$installation\",pool=~\"$pool\"")
+        .row("Cold starts", cold_starts())
+        .row("Room", room())
+}
+
+fn now() -> [Panel; 6] {
+    [
+        Panel::stat(
+            "Requests",
+            Unit::Requests,
+            "Requests that routers answered.",
+            ("sum(rate(tenon_router_requests_total{@}[$__rate_interval]))", "requests"),
+        ),
+        Panel::stat(
+            "Errors",
+            Unit::Share,
+            "Share of requests that failed: a Worker's 5xx, or a failure that is not the caller's.",
+            (
+                "sum(rate(tenon_router_requests_total{@,code!~\"[1-4]xx|worker_not_found|bad_request|request_too_large|upgrade_required\"}[$__rate_interval])) / sum(rate(tenon_router_requests_total{@}[$__rate_interval]))",
+                "errors",
+            ),
+        ),
+        Panel::stat(
+            "p99",
+            Unit::Seconds,
+            "The time within which 99 of 100 requests had the head of their answer.",
+            (
+                "histogram_quantile(0.99, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
+                "p99",
+            ),
+        ),
+        Panel::stat(
+            "Workers ready",
+            Unit::Count,
+            "Workers whose newest spec is deployed.",
+            ("max(tenon_operator_workers{@,stage=\"ready\"})", "ready"),
+        ),
+        Panel::stat(
+            "Nodes ready",
+            Unit::Count,
+            "Nodes that take new work.",
+            ("sum(max by (pool) (tenon_operator_nodes{@,state=\"ready\"}))", "ready"),
+        ),
+        Panel::stat(
+            "Fullest node",
+            Unit::Share,
+            "Memory in use of the budget, of the node that has least left.",
+            ("max(tenon_memory_used_bytes{@} / tenon_memory_budget_bytes{@})", "used"),
+        ),
+    ]
+}
+
+fn traffic() -> [Panel; 3] {
+    [
+        Panel::areas(
+            "Requests",
+            Unit::Requests,
+            "By the class of the Worker's status, or the code of the failure.",
+            &[("sum by (code) (rate(tenon_router_requests_total{@}[$__rate_interval])) > 0", "{{code}}")],
+        ),
+        Panel::areas(
+            "Errors",
+            Unit::Requests,
+            "5xx of Workers, and failures that are not the caller's, by code.",
+            &[(
+                "sum by (code) (rate(tenon_router_requests_total{@,code!~\"[1-4]xx|worker_not_found|bad_request|request_too_large|upgrade_required\"}[$__rate_interval]))",
+                "{{code}}",
+            )],
+        ),
+        Panel::lines(
+            "Latency",
+            Unit::Seconds,
+            "From a request's head to the head of its answer, as routers see it, by quantile.",
+            &[
+                (
+                    "histogram_quantile(0.5, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
+                    "p50",
+                ),
+                (
+                    "histogram_quantile(0.9, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
+                    "p90",
+                ),
+                (
+                    "histogram_quantile(0.99, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
+                    "p99",
+                ),
+                (
+                    "histogram_quantile(0.999, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
+                    "p99.9",
+                ),
+            ],
+        ),
+    ]
+}
+
+fn workers() -> [Panel; 4] {
+    [
+        Panel::areas(
+            "Workers",
+            Unit::Count,
+            "By what their status says of their newest spec: ready, failing, or nothing yet.",
+            &[("max by (stage) (tenon_operator_workers{@})", "{{stage}}")],
+        )
+        .wide(6),
+        Panel::lines(
+            "Crash loops",
+            Unit::Count,
+            "Revisions that a node leaves alone for a while because their code fails again and again.",
+            &[("sum by (pod) (tenon_worker_crash_loops{@})", "{{pod}}")],
+        )
+        .wide(6),
+        Panel::lines(
+            "Busiest Workers",
+            Unit::Requests,
+            "The ten Workers of all tenants with the most invocations.",
+            &[(
+                "topk(10, sum by (namespace, worker) (rate(tenon_worker_invocations_total[$__rate_interval])))",
+                "{{namespace}}/{{worker}}",
+            )],
+        )
+        .wide(6),
+        Panel::lines(
+            "Workers with most CPU time",
+            Unit::Cores,
+            "The ten Workers of all tenants that JavaScript ran for longest.",
+            &[(
+                "topk(10, sum by (namespace, worker) (rate(tenon_worker_cpu_seconds_total[$__rate_interval])))",
+                "{{namespace}}/{{worker}}",
+            )],
+        )
+        .wide(6),
+    ]
+}
+
+fn cold_starts() -> [Panel; 3] {
+    [
+        Panel::areas(
+            "Cold starts",
+            Unit::PerSecond,
+            "Revisions loaded because no isolate of theirs was warm, by outcome.",
+            &[("sum by (outcome) (rate(tenon_cold_starts_total{@}[$__rate_interval]))", "{{outcome}}")],
+        ),
+        Panel::areas(
+            "Where their time goes",
+            Unit::Seconds,
+            "Mean time of a cold start by phase: the code's way from the catalog, an isolate's making, the modules' evaluation.",
+            &[(
+                "sum by (phase) (rate(tenon_cold_start_phase_duration_seconds_sum{@}[$__rate_interval])) / sum by (phase) (rate(tenon_cold_start_phase_duration_seconds_count{@}[$__rate_interval]))",
+                "{{phase}}",
+            )],
+        ),
+        Panel::lines(
+            "Time of a cold start",
+            Unit::Seconds,
+            "By quantile.",
+            &[
+                (
+                    "histogram_quantile(0.5, sum by (le) (rate(tenon_cold_start_duration_seconds_bucket{@}[$__rate_interval])))",
+                    "p50",
+                ),
+                (
+                    "histogram_quantile(0.99, sum by (le) (rate(tenon_cold_start_duration_seconds_bucket{@}[$__rate_interval])))",
+                    "p99",
+                ),
+            ],
+        ),
+    ]
+}
+
+fn room() -> [Panel; 3] {
+    [
+        Panel::lines(
+            "Busy shards",
+            Unit::Share,
+            "Share of time that shards have something to do, the mean and the busiest of each pool.",
+            &[
+                ("avg by (pool) (rate(tenon_shard_busy_seconds_total{@}[$__rate_interval]))", "{{pool}} mean"),
+                ("max by (pool) (rate(tenon_shard_busy_seconds_total{@}[$__rate_interval]))", "{{pool}} busiest"),
+            ],
+        )
+        .up_to(1.0),
+        Panel::lines(
+            "Memory",
+            Unit::Share,
+            "Memory in use of each node's budget. Idle isolates go above 80 %, above 95 % none is started.",
+            &[("tenon_memory_used_bytes{@} / tenon_memory_budget_bytes{@}", "{{pod}}")],
+        )
+        .up_to(1.0),
+        Panel::areas(
+            "Shed",
+            Unit::Requests,
+            "Invocations that nodes refused for want of room, by what there was none of.",
+            &[("sum by (reason) (rate(tenon_shed_total{@}[$__rate_interval]))", "{{reason}}")],
+        ),
+    ]
+}

@@ -1,0 +1,121 @@
+//! Which panels have no data. A panel is as good as the worst of its queries: one that nothing answers is a metric that is not
+//! there, or a label that has another name.
+
+use crate::model::Dashboard;
+use crate::prometheus::{Ask, AskError, Window};
+use crate::variables::{self, Values};
+
+/// How to look.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub window: Window,
+    /// What rates are computed over, in seconds: four times as long as between two scrapes, or more.
+    pub interval: u64,
+    /// Variables that somebody has chosen.
+    pub set: Values,
+}
+
+/// One query of a panel, and what it came to.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub dashboard: String,
+    pub panel: String,
+    /// As it was asked.
+    pub query: String,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// So many series with data.
+    Data(usize),
+    Nothing,
+    Refused(String),
+}
+
+impl Finding {
+    pub fn is_good(&self) -> bool {
+        matches!(self.outcome, Outcome::Data(_))
+    }
+}
+
+/// Runs every query of every panel.
+///
+/// # Errors
+/// When Prometheus cannot be asked. A query that it refuses is a finding.
+pub async fn check(
+    dashboards: &[Dashboard],
+    prometheus: &impl Ask,
+    settings: &Settings,
+) -> Result<Vec<Finding>, AskError> {
+    let Settings { window, interval, set } = settings;
+    let mut findings = Vec::new();
+    for dashboard in dashboards {
+        let values = variables::choose(dashboard, prometheus, *window, *interval, set).await?;
+        for panel in dashboard.queried() {
+            for target in &panel.targets {
+                let query = variables::fill(&target.expr, &values);
+                let outcome = match prometheus.range(&query, *window).await {
+                    Ok(series) if series.is_empty() => Outcome::Nothing,
+                    Ok(series) => Outcome::Data(series.len()),
+                    Err(AskError::Refused(why)) => Outcome::Refused(why),
+                    Err(error) => return Err(error),
+                };
+                let (dashboard, panel) = (dashboard.title.clone(), panel.title.clone());
+                findings.push(Finding { dashboard, panel, query, outcome });
+            }
+        }
+    }
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Panel, Variable};
+    use crate::unit::Unit;
+
+    /// Has data for whatever asks for `up` of the Worker `cart`.
+    struct OnlyUp;
+
+    impl Ask for OnlyUp {
+        async fn get(&self, path: &str) -> Result<String, AskError> {
+            Ok(match path {
+                values if values.contains("/label/worker/values") => r#"{"status":"success","data":["cart","menu"]}"#,
+                nonsense if nonsense.contains("nonsense") => r#"{"status":"error","error":"what?"}"#,
+                up if up.contains("query=up%7Bworker%3D%22cart%22%7D") => {
+                    r#"{"status":"success","data":{"result":[{"metric":{},"values":[[1,"1"]]}]}}"#
+                }
+                _ => r#"{"status":"success","data":{"result":[]}}"#,
+            }
+            .to_owned())
+        }
+    }
+
+    #[test]
+    fn every_query_that_finds_nothing_is_found() {
+        let panel = |title, queries: &[_]| Panel::lines(title, Unit::Count, "How many.", queries);
+        let dashboard =
+            Dashboard::new("test", "Test", "A test.").with(Variable::one("worker", "Worker", "up", "worker"));
+        let dashboard = dashboard.row(
+            "Row",
+            [
+                panel("Good", &[(r#"up{worker="$worker"}"#, "up")]),
+                panel("Half", &[(r#"up{worker="$worker"}"#, "up"), ("down", "down")]),
+                panel("Wrong", &[("nonsense(", "wrong")]),
+            ],
+        );
+        let window = Window { start: 0, end: 60, step: 15 };
+        let settings = Settings { window, interval: 60, set: Values::new() };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let found = runtime.block_on(check(&[dashboard], &OnlyUp, &settings)).unwrap();
+        let found: Vec<_> = found.into_iter().map(|finding| (finding.panel, finding.outcome)).collect();
+        let expected = [
+            ("Good".to_owned(), Outcome::Data(1)),
+            ("Half".to_owned(), Outcome::Data(1)),
+            ("Half".to_owned(), Outcome::Nothing),
+            ("Wrong".to_owned(), Outcome::Refused("what?".to_owned())),
+        ];
+        assert_eq!(found, expected);
+    }
+}

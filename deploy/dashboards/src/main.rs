@@ -1,0 +1,145 @@
+//! `tenon-dashboards`: makes, checks and draws dashboards.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Parser, Subcommand};
+use http::Uri;
+use tenon_dashboards::check::{Outcome, Settings};
+use tenon_dashboards::prometheus::{Http, Window};
+use tenon_dashboards::variables::Values;
+use tenon_dashboards::{boards, check, draw, read, variables};
+
+/// Makes, checks and draws Tenon's Grafana dashboards.
+#[derive(Parser)]
+#[command(name = "tenon-dashboards", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write the dashboards, a file each.
+    Generate {
+        /// Where to.
+        directory: PathBuf,
+    },
+    /// Write every query as a recording rule, for promtool to look at.
+    Queries,
+    /// Run every panel's queries, and tell which have no data.
+    Check(Look),
+    /// Draw each dashboard as a picture, a file each.
+    Draw {
+        #[command(flatten)]
+        look: Look,
+        /// Where to.
+        #[arg(long)]
+        out: PathBuf,
+    },
+}
+
+#[derive(Args)]
+struct Look {
+    /// Where Prometheus answers.
+    #[arg(long, value_name = "http://HOST:PORT")]
+    prometheus: Uri,
+    /// Where the dashboards are.
+    #[arg(long, default_value = "charts/tenon/dashboards")]
+    dashboards: PathBuf,
+    /// How far to look back, in minutes.
+    #[arg(long, default_value_t = 15)]
+    minutes: u64,
+    /// What rates are computed over, in seconds: four times as long as between two scrapes, or more.
+    #[arg(long, default_value_t = 60)]
+    interval: u64,
+    /// A variable of the dashboards, where it is not to be the first there is, or all.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=VALUE"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Points of a line.
+const POINTS: u64 = 90;
+
+impl Look {
+    fn settings(&self) -> Settings {
+        let end = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        let start = end.saturating_sub(self.minutes.max(1) * 60);
+        let window = Window { start, end, step: ((end - start) / POINTS).max(1) };
+        Settings { window, interval: self.interval, set: self.set.iter().cloned().collect() }
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Generate { directory } => {
+            std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+            for dashboard in boards::all() {
+                let path = directory.join(dashboard.file_name());
+                let written = std::fs::write(&path, dashboard.to_json());
+                written.with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            Ok(())
+        }
+        Command::Queries => {
+            print_queries();
+            Ok(())
+        }
+        Command::Check(look) => {
+            let findings =
+                check::check(&read(&look.dashboards)?, &Http::at(&look.prometheus)?, &look.settings()).await?;
+            let mut bad = 0;
+            for finding in findings.iter().filter(|finding| !finding.is_good()) {
+                bad += 1;
+                let why = match &finding.outcome {
+                    Outcome::Refused(why) => why.as_str(),
+                    _ => "no data",
+                };
+                println!("{} / {}: {why}\n    {}", finding.dashboard, finding.panel, finding.query);
+            }
+            if bad > 0 {
+                bail!("{bad} of {} queries have no data", findings.len());
+            }
+            println!("all {} queries have data", findings.len());
+            Ok(())
+        }
+        Command::Draw { look, out } => {
+            let (prometheus, settings) = (Http::at(&look.prometheus)?, look.settings());
+            std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+            for dashboard in read(&look.dashboards)? {
+                let path = out.join(dashboard.file_name()).with_extension("svg");
+                let picture = draw::draw(&dashboard, &prometheus, &settings).await?;
+                std::fs::write(&path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn print_queries() {
+    let mut values = variables::grafanas(Window { start: 0, end: 3600, step: 15 }, 60);
+    println!("groups:\n- name: dashboards\n  rules:");
+    for dashboard in boards::all() {
+        let names = dashboard.templating.list.iter().map(|variable| (variable.name.clone(), "x".to_owned()));
+        values.extend(names.collect::<Values>());
+        for (nth, panel) in dashboard.queried().enumerate() {
+            for (at, target) in panel.targets.iter().enumerate() {
+                let name: String =
+                    format!("{}:{}:{nth}:{at}", dashboard.uid, panel.title).chars().map(as_name).collect();
+                let query = serde_json::Value::from(variables::fill(&target.expr, &values));
+                println!("  - record: {name}\n    expr: {query}");
+            }
+        }
+    }
+}
+
+fn as_name(letter: char) -> char {
+    if letter.is_ascii_alphanumeric() || letter == ':' { letter } else { '_' }
+}

@@ -1,0 +1,207 @@
+//! Prometheus' HTTP API: as much of it as it takes to run a panel's query.
+//!
+//! How its answers are got at is left to an [`Ask`]: [`Http`] asks at a URL; who has only a cluster's API server asks through
+//! that.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use http::Uri;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use tokio::net::TcpStream;
+
+/// A time to look at, in Unix seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub start: u64,
+    pub end: u64,
+    pub step: u64,
+}
+
+/// What a query found: labels and values over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    pub labels: BTreeMap<String, String>,
+    /// Unix seconds and values, of which none is NaN.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("Prometheus cannot be asked: {0}")]
+    Unreachable(String),
+    #[error("Prometheus refuses the query: {0}")]
+    Refused(String),
+    #[error("what answers is no Prometheus: {0}")]
+    Nonsense(String),
+}
+
+/// Somebody through whom Prometheus can be asked.
+pub trait Ask {
+    /// The body of the answer to a GET, whatever its status.
+    ///
+    /// # Arguments
+    /// * `path` - from `/api/v1` on, with its query.
+    ///
+    /// # Errors
+    /// [`AskError::Unreachable`] when there is no answer.
+    fn get(&self, path: &str) -> impl Future<Output = Result<String, AskError>>;
+
+    /// What a query finds over time.
+    ///
+    /// # Errors
+    /// When it is refused, or nobody answers.
+    fn range(&self, query: &str, window: Window) -> impl Future<Output = Result<Vec<Series>, AskError>> {
+        async move {
+            let Window { start, end, step } = window;
+            let path = format!("/api/v1/query_range?query={}&start={start}&end={end}&step={step}", encode(query));
+            let Matrix { result } = parse(&self.get(&path).await?)?;
+            Ok(result.into_iter().map(Row::into_series).filter(|series| !series.points.is_empty()).collect())
+        }
+    }
+
+    /// The values of a label, in order.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    fn label_values(
+        &self,
+        series: &str,
+        label: &str,
+        window: Window,
+    ) -> impl Future<Output = Result<Vec<String>, AskError>> {
+        async move {
+            let Window { start, end, .. } = window;
+            let series = encode(series);
+            let path = format!("/api/v1/label/{label}/values?match%5B%5D={series}&start={start}&end={end}");
+            parse(&self.get(&path).await?)
+        }
+    }
+}
+
+/// Asks at a URL: plain HTTP, a connection for each question.
+#[derive(Clone, Debug)]
+pub struct Http {
+    host: String,
+    port: u16,
+    path: String,
+}
+
+impl Http {
+    /// # Errors
+    /// When the URL is not `http://HOST[:PORT][/PATH]`.
+    pub fn at(url: &Uri) -> Result<Self, AskError> {
+        let host = url.host().filter(|_| url.scheme_str() == Some("http"));
+        let host = host.ok_or_else(|| AskError::Unreachable(format!("{url} is not http://HOST[:PORT][/PATH]")))?;
+        let path = url.path().trim_end_matches('/').to_owned();
+        Ok(Self { host: host.trim_matches(['[', ']']).to_owned(), port: url.port_u16().unwrap_or(80), path })
+    }
+}
+
+impl Ask for Http {
+    async fn get(&self, path: &str) -> Result<String, AskError> {
+        let unreachable = |error: &dyn std::fmt::Display| {
+            AskError::Unreachable(format!("http://{}:{}{}: {error}", self.host, self.port, self.path))
+        };
+        let stream = TcpStream::connect((&*self.host, self.port)).await.map_err(|error| unreachable(&error))?;
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| unreachable(&error))?;
+        let connection = tokio::spawn(connection);
+        let request = http::Request::get(format!("{}{path}", self.path)).header(http::header::HOST, &self.host);
+        let request = request.body(Empty::<Bytes>::new()).map_err(|error| unreachable(&error))?;
+        let response = sender.send_request(request).await.map_err(|error| unreachable(&error))?;
+        let body = response.into_body().collect().await.map_err(|error| unreachable(&error))?.to_bytes();
+        connection.abort();
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer<T> {
+    status: String,
+    error: Option<String>,
+    data: Option<T>,
+}
+
+#[derive(Deserialize)]
+struct Matrix {
+    result: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    metric: BTreeMap<String, String>,
+    values: Vec<(f64, String)>,
+}
+
+impl Row {
+    fn into_series(self) -> Series {
+        let points = self.values.into_iter().filter_map(|(at, value)| Some((at, value.parse::<f64>().ok()?)));
+        Series { labels: self.metric, points: points.filter(|(_, value)| !value.is_nan()).collect() }
+    }
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(body: &str) -> Result<T, AskError> {
+    let nonsense = || AskError::Nonsense(body.chars().take(200).collect());
+    let answer: Answer<T> = serde_json::from_str(body).map_err(|_| nonsense())?;
+    match (answer.status.as_str(), answer.data) {
+        ("success", Some(data)) => Ok(data),
+        ("error", _) => Err(AskError::Refused(answer.error.unwrap_or_default())),
+        _ => Err(nonsense()),
+    }
+}
+
+fn encode(text: &str) -> String {
+    let mut encoded = String::new();
+    write!(encoded, "{}", utf8_percent_encode(text, NON_ALPHANUMERIC)).expect("a string has room");
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Canned(&'static str);
+
+    impl Ask for Canned {
+        async fn get(&self, path: &str) -> Result<String, AskError> {
+            assert!(path.starts_with("/api/v1/query_range?query=up%7Ba%3D%22b%22%7D&start=0&end=60&step=15"), "{path}");
+            Ok(self.0.to_owned())
+        }
+    }
+
+    fn ask(answer: &'static str) -> Result<Vec<Series>, AskError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(Canned(answer).range(r#"up{a="b"}"#, Window { start: 0, end: 60, step: 15 }))
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_data() {
+        let series = ask(r#"{"status":"success","data":{"resultType":"matrix","result":[
+                {"metric":{"pod":"one"},"values":[[15,"NaN"],[30,"0.5"]]},
+                {"metric":{"pod":"two"},"values":[[15,"NaN"]]}
+            ]}}"#)
+        .unwrap();
+        let labels = BTreeMap::from([("pod".to_owned(), "one".to_owned())]);
+        assert_eq!(series, [Series { labels, points: vec![(30.0, 0.5)] }]);
+    }
+
+    #[test]
+    fn a_query_that_is_wrong_is_told_in_prometheus_own_words() {
+        let refused = ask(r#"{"status":"error","errorType":"bad_data","error":"unexpected end of input"}"#);
+        assert_eq!(refused.unwrap_err().to_string(), "Prometheus refuses the query: unexpected end of input");
+        assert!(matches!(ask("<html>"), Err(AskError::Nonsense(_))));
+    }
+
+    #[test]
+    fn only_plain_http_is_asked() {
+        assert!(Http::at(&"http://localhost:9090/prometheus/".parse().unwrap()).is_ok());
+        assert!(Http::at(&"https://localhost:9090".parse().unwrap()).is_err());
+    }
+}

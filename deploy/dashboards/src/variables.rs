@@ -1,0 +1,84 @@
+//! What a dashboard's variables stand for where nobody chooses: everything, or the first that there is.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Dashboard, Variable, VariableKind};
+use crate::prometheus::{Ask, AskError, Window};
+
+/// Values by variables' names.
+pub type Values = BTreeMap<String, String>;
+
+/// `label_values(SERIES, LABEL)`, taken apart.
+pub fn label_values(variable: &Variable) -> Option<(&str, &str)> {
+    let inside = variable.query.strip_prefix("label_values(")?.strip_suffix(')')?;
+    let (series, label) = inside.rsplit_once(',')?;
+    Some((series.trim(), label.trim()))
+}
+
+/// A query with values in the place of variables, Grafana's own among them.
+pub fn fill(query: &str, values: &Values) -> String {
+    // The longest names first, as one may begin with another.
+    let mut names: Vec<_> = values.iter().collect();
+    names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    names.into_iter().fold(query.to_owned(), |query, (name, value)| {
+        query.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value)
+    })
+}
+
+/// The values for a dashboard: what is set, else everything where that may be chosen, else the first that Prometheus has.
+///
+/// # Arguments
+/// * `interval` - what rates are computed over, in seconds.
+///
+/// # Errors
+/// When Prometheus does not answer.
+pub async fn choose(
+    dashboard: &Dashboard,
+    prometheus: &impl Ask,
+    window: Window,
+    interval: u64,
+    set: &Values,
+) -> Result<Values, AskError> {
+    let mut values = grafanas(window, interval);
+    for variable in &dashboard.templating.list {
+        let value = match (set.get(&variable.name), variable.kind) {
+            (Some(value), _) => value.clone(),
+            (None, VariableKind::Datasource) => continue,
+            (None, VariableKind::Query) if variable.multi => ".*".to_owned(),
+            (None, VariableKind::Query) => {
+                let Some((series, label)) = label_values(variable) else { continue };
+                let found = prometheus.label_values(&fill(series, &values), label, window).await?;
+                found.into_iter().next().unwrap_or_default()
+            }
+        };
+        values.insert(variable.name.clone(), value);
+    }
+    Ok(values)
+}
+
+/// Those that Grafana has of its own.
+pub fn grafanas(window: Window, interval: u64) -> Values {
+    let seconds = |seconds: u64| format!("{seconds}s");
+    Values::from([
+        ("__rate_interval".to_owned(), seconds(interval)),
+        ("__interval".to_owned(), seconds(window.step)),
+        ("__range".to_owned(), seconds(window.end - window.start)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_begins_with_another_is_told_apart() {
+        let values = Values::from([("pod".into(), "a".into()), ("pods".into(), "b".into())]);
+        assert_eq!(fill(r#"up{pod="$pod",pods="${pods}",more="$pods"}"#, &values), r#"up{pod="a",pods="b",more="b"}"#);
+    }
+
+    #[test]
+    fn the_series_of_a_variable_may_have_commas() {
+        let variable = Variable::one("worker", "Worker", r#"up{a="1",b="2"}"#, "worker");
+        assert_eq!(label_values(&variable), Some((r#"up{a="1",b="2"}"#, "worker")));
+    }
+}

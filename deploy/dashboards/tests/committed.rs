@@ -1,0 +1,98 @@
+//! What is in the chart is what the boards say, and fit to be read.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use tenon_dashboards::boards;
+use tenon_dashboards::model::{COLUMNS, Dashboard};
+
+fn chart() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/tenon"))
+}
+
+#[test]
+fn the_charts_dashboards_are_those_that_are_made() {
+    let directory = chart().join("dashboards");
+    let mut files: HashSet<_> =
+        std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    for dashboard in boards::all() {
+        let name = dashboard.file_name();
+        let kept = std::fs::read_to_string(directory.join(&name)).unwrap_or_default();
+        assert!(kept == dashboard.to_json(), "{name} is not what is made; run `make dashboards`");
+        files.remove(std::ffi::OsStr::new(&name));
+    }
+    assert!(files.is_empty(), "nobody makes {files:?}");
+    let read: Vec<_> = tenon_dashboards::read(&directory).unwrap().iter().map(Dashboard::to_json).collect();
+    assert_eq!(read.len(), boards::all().len());
+}
+
+#[test]
+fn every_panel_says_what_it_shows() {
+    for dashboard in boards::all() {
+        assert!(!dashboard.description.is_empty() && dashboard.tags == ["tenon"], "{}", dashboard.title);
+        for panel in dashboard.queried() {
+            let named = format!("{} / {}", dashboard.title, panel.title);
+            assert!(panel.description.ends_with('.'), "{named} has no description");
+            assert!(panel.field_config.is_some(), "{named} has no unit");
+            assert!(!panel.targets.is_empty(), "{named} has no query");
+            for target in &panel.targets {
+                assert!(!target.legend_format.is_empty(), "{named} has a query without a legend");
+            }
+            let place = panel.grid_pos;
+            assert!(place.x + place.w <= COLUMNS, "{named} does not fit");
+        }
+    }
+}
+
+#[test]
+fn panels_stand_beside_one_another_and_never_on() {
+    for dashboard in boards::all() {
+        let mut taken = HashSet::new();
+        for panel in &dashboard.panels {
+            let place = panel.grid_pos;
+            let cells = (place.x..place.x + place.w).flat_map(|x| (place.y..place.y + place.h).map(move |y| (x, y)));
+            for cell in cells {
+                assert!(taken.insert(cell), "{} / {} stands on another", dashboard.title, panel.title);
+            }
+        }
+    }
+}
+
+/// Labels that a legend names and no query keeps would read as nothing.
+#[test]
+fn a_legend_names_labels_that_its_query_keeps() {
+    for dashboard in boards::all() {
+        for panel in dashboard.queried() {
+            for target in &panel.targets {
+                let labels = target.legend_format.split("{{").skip(1).filter_map(|part| part.split("}}").next());
+                let kept: Vec<_> =
+                    target.expr.split(" by (").skip(1).filter_map(|part| part.split(')').next()).collect();
+                for label in labels {
+                    let keeps = |by: &&str| by.split(", ").any(|kept| kept == label);
+                    let named = format!("{} / {}: {{{{{label}}}}}", dashboard.title, panel.title);
+                    assert!(kept.is_empty() || kept.iter().any(keeps), "{named} is in no `by` of {}", target.expr);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_variable_of_a_query_is_there_to_be_chosen() {
+    for dashboard in boards::all() {
+        let mut known: HashSet<&str> = HashSet::from(["__rate_interval", "datasource"]);
+        let declared = dashboard.templating.list.iter();
+        let queries = declared.clone().map(|variable| &variable.query);
+        known.extend(declared.map(|variable| variable.name.as_str()));
+        for query in
+            queries.chain(dashboard.queried().flat_map(|panel| panel.targets.iter().map(|target| &target.expr)))
+        {
+            for used in query.split('$').skip(1) {
+                let end =
+                    used.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(used.len());
+                assert!(known.contains(&used[..end]), "{}: ${} in {query}", dashboard.title, &used[..end]);
+            }
+            assert!(!query.contains("{@"), "{}: {query}", dashboard.title);
+        }
+    }
+}

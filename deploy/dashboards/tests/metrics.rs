@@ -1,0 +1,82 @@
+//! What queries ask for is what the processes tell, and the other way round.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tenon_dashboards::boards;
+
+/// What nobody needs to look at until they look for it.
+const NOT_SHOWN: [&str; 2] = ["process_threads", "process_virtual_memory_bytes"];
+
+/// What processes tell once they have certificates of their own.
+const TO_COME: [&str; 1] = ["tenon_certificate_expiry_timestamp_seconds"];
+
+fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Words that metrics of ours are called by.
+fn is_metric(word: &str) -> bool {
+    (word.starts_with("tenon_") || word.starts_with("process_"))
+        && !word.ends_with('_')
+        && word.bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
+}
+
+/// Those that are string literals, whole, in the sources of the processes.
+fn told() -> BTreeSet<String> {
+    fn walk(directory: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(directory).expect("it is there") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let source = std::fs::read_to_string(&path).expect("it is text");
+                // What tests make up is nobody's.
+                let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                found.extend(source.split('"').filter(|word| is_metric(word)).map(str::to_owned));
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    for process in ["lifecycle", "operator", "router", "runtime-node"] {
+        walk(&repository().join(process).join("src"), &mut found);
+    }
+    // Cargo's own of that prefix.
+    found.retain(|word| !word.starts_with("tenon_lifecycle"));
+    found
+}
+
+/// Those that queries of dashboards and rules name, as they are called in the sources.
+fn asked(told: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut texts =
+        vec![std::fs::read_to_string(repository().join("charts/tenon/rules/tenon.yaml")).expect("it is text")];
+    for dashboard in boards::all() {
+        texts.extend(dashboard.templating.list.iter().map(|variable| variable.query.clone()));
+        texts.extend(dashboard.queried().flat_map(|panel| panel.targets.iter().map(|target| target.expr.clone())));
+    }
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let words = texts.iter().flat_map(|text| text.split(|letter| !is_letter(letter)));
+    words.filter(|word| is_metric(word)).map(|word| base(word, told)).collect()
+}
+
+/// A histogram is told as three.
+fn base(word: &str, told: &BTreeSet<String>) -> String {
+    let parts = ["_bucket", "_sum", "_count"].into_iter().filter_map(|part| word.strip_suffix(part));
+    parts.into_iter().find(|base| told.contains(*base)).unwrap_or(word).to_owned()
+}
+
+#[test]
+fn what_is_asked_for_is_told() {
+    let told = told();
+    let is_missing = |metric: &String| !told.contains(metric) && !TO_COME.contains(&metric.as_str());
+    let missing: Vec<_> = asked(&told).into_iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "no process tells {missing:?}");
+}
+
+#[test]
+fn what_is_told_is_shown() {
+    let told = told();
+    let asked = asked(&told);
+    let unused: Vec<_> = told.iter().filter(|it| !asked.contains(*it) && !NOT_SHOWN.contains(&it.as_str())).collect();
+    assert!(unused.is_empty(), "no dashboard and no rule asks for {unused:?}");
+}

@@ -1,0 +1,187 @@
+//! The operator's ServiceAccount, with the rights that the chart gives it and no others: what it lacks, every test misses.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::api::PostParams;
+use kube::{Api, Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::{Cluster, Namespace};
+
+/// The account's name and its Lease's, as in the chart.
+const NAME: &str = "tenon-operator";
+
+/// What the chart's templates come to. Its own tests keep it fresh.
+const RIGHTS: &str = include_str!("../../charts/tests/testdata/rbac.txt");
+
+/// Longer than any run of the suite.
+const TOKEN_SECONDS: i64 = 12 * 3600;
+
+/// Some verbs on a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Right {
+    /// In all namespaces, or in the operator's.
+    pub everywhere: bool,
+    /// `workers` or `workers/status`.
+    pub resource: String,
+    pub group: String,
+    /// Of single objects, if these are named.
+    pub names: Vec<String>,
+    pub verbs: Vec<String>,
+}
+
+/// The operator's, with the chart's default values.
+///
+/// # Errors
+/// When the table is not as it was.
+pub fn rights() -> anyhow::Result<Vec<Right>> {
+    let defaults = RIGHTS.split("# With the values ").nth(1).context("the defaults come first")?;
+    let all: Vec<_> =
+        defaults.lines().skip(1).filter_map(|line| Right::parse(line).transpose()).collect::<Result<_, _>>()?;
+    ensure!(all.len() > 10, "few rights are left: {all:?}");
+    Ok(all)
+}
+
+impl Right {
+    /// Of a line such as `Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]: [get update]`.
+    fn parse(line: &str) -> anyhow::Result<Option<Self>> {
+        let (role, rest) = line.split_once(": ").with_context(|| format!("{line:?} gives nobody anything"))?;
+        let (what, verbs) = rest.rsplit_once(": ").with_context(|| format!("{line:?} has no verbs"))?;
+        let (what, names) = what.split_once(' ').unwrap_or((what, "[]"));
+        let (resource, group) = what.split_once('.').with_context(|| format!("{line:?} has no resource"))?;
+        let (kind, name) = role.split_once('/').with_context(|| format!("{line:?} is of no role"))?;
+        let right = Self {
+            everywhere: kind == "ClusterRole",
+            resource: resource.to_owned(),
+            group: group.to_owned(),
+            names: words(names),
+            verbs: words(verbs),
+        };
+        Ok((name == NAME).then_some(right))
+    }
+
+    /// On the Secrets that an operator makes which is told to.
+    pub fn is_of_certificates(&self) -> bool {
+        self.resource == "secrets" && !self.names.is_empty()
+    }
+
+    fn rule(&self) -> Value {
+        let (groups, resources) = ([&self.group], [&self.resource]);
+        json!({"apiGroups": groups, "resources": resources, "resourceNames": self.names, "verbs": self.verbs})
+    }
+}
+
+fn words(list: &str) -> Vec<String> {
+    list.trim_matches(['[', ']']).split_whitespace().map(str::to_owned).collect()
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.everywhere { "everywhere" } else { "in its namespace" };
+        write!(f, "{} {}.{} {}", self.verbs.join(", "), self.resource, self.group, place)
+    }
+}
+
+/// An account that is there, and how to come as it.
+#[derive(Debug)]
+pub struct Account {
+    user: String,
+    kubeconfig: PathBuf,
+}
+
+impl Account {
+    /// Makes it in `namespace`, with the Lease that the chart makes.
+    ///
+    /// # Arguments
+    /// * `folder` - where its kubeconfig goes.
+    ///
+    /// # Errors
+    /// When the API server refuses a part of it.
+    pub async fn create(cluster: &Cluster, namespace: &Namespace, folder: &Path) -> anyhow::Result<Self> {
+        grant(cluster, namespace).await?;
+        let lease: Lease = serde_json::from_value(json!({"metadata": {"name": NAME}}))?;
+        namespace.api::<Lease>().create(&PostParams::default(), &lease).await?;
+
+        let accounts = namespace.api::<ServiceAccount>();
+        let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": NAME}}))?;
+        accounts.create(&PostParams::default(), &account).await?;
+        let spec = TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() };
+        let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
+        let issued = accounts.create_token_request(NAME, &PostParams::default(), &request).await?;
+        let token = issued.status.context("a token request has a status")?.token;
+
+        let mut config: serde_yaml::Value = serde_yaml::from_slice(&std::fs::read(cluster.kubeconfig())?)?;
+        config["users"][0]["user"] = serde_yaml::to_value(json!({"token": token}))?;
+        let kubeconfig = folder.join("operator.kubeconfig");
+        std::fs::write(&kubeconfig, serde_yaml::to_string(&config)?)?;
+        Ok(Self { user: format!("system:serviceaccount:{}:{NAME}", namespace.name()), kubeconfig })
+    }
+
+    /// What the API server knows it as.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+}
+
+/// Binds the account to what the chart lets it do. All of it goes with the namespace.
+async fn grant(cluster: &Cluster, namespace: &Namespace) -> anyhow::Result<()> {
+    let (client, all) = (cluster.client(), rights()?);
+    let rules =
+        |everywhere| -> Vec<_> { all.iter().filter(|it| it.everywhere == everywhere).map(Right::rule).collect() };
+    let owner = Api::<NamespaceObject>::all(client.clone()).get(namespace.name()).await?.owner_ref(&());
+    // There is one for each run of the suite.
+    let name = format!("{NAME}-{}", namespace.name());
+    let wide = json!({"name": name, "ownerReferences": owner.into_iter().collect::<Vec<_>>()});
+    let narrow = json!({"name": NAME});
+    let subjects = json!([{"kind": "ServiceAccount", "name": NAME, "namespace": namespace.name()}]);
+    let to = |kind, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+
+    let params = PostParams::default();
+    let role: ClusterRole = serde_json::from_value(json!({"metadata": wide, "rules": rules(true)}))?;
+    Api::all(client.clone()).create(&params, &role).await?;
+    let binding = json!({"metadata": wide, "subjects": subjects, "roleRef": to("ClusterRole", &role.name_any())});
+    Api::<ClusterRoleBinding>::all(client).create(&params, &serde_json::from_value(binding)?).await?;
+    let role: Role = serde_json::from_value(json!({"metadata": narrow, "rules": rules(false)}))?;
+    namespace.api().create(&params, &role).await?;
+    let binding = json!({"metadata": narrow, "subjects": subjects, "roleRef": to("Role", NAME)});
+    namespace.api::<RoleBinding>().create(&params, &serde_json::from_value(binding)?).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_right_of_somebody() {
+        let right = Right::parse("Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]: [get update]");
+        let expected = Right {
+            everywhere: false,
+            resource: "leases".to_owned(),
+            group: "coordination.k8s.io".to_owned(),
+            names: vec!["tenon-operator".to_owned()],
+            verbs: vec!["get".to_owned(), "update".to_owned()],
+        };
+        assert_eq!(right.unwrap(), Some(expected));
+        let core = Right::parse("ClusterRole/tenon-operator: secrets.: [list watch]").unwrap().unwrap();
+        assert_eq!((core.group.as_str(), core.everywhere, core.names.len()), ("", true, 0));
+        assert_eq!(Right::parse("ClusterRole/tenon-view: workers.tenon.dev: [get list watch]").unwrap(), None);
+        assert!(Right::parse("something else").is_err());
+    }
+
+    #[test]
+    fn the_charts_table_has_the_operators_rights() {
+        let all = rights().unwrap();
+        assert!(all.iter().any(|right| right.resource == "workers/status" && right.verbs == ["patch"]), "{all:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! `tenon-prober`: a Pod of the tests that asks Workers at a steady rate. It does as it is told over HTTP:
+//!
+//! | request | |
+//! | --- | --- |
+//! | `PUT /load` | begins what the [`Plan`] in the body says, instead of what went on before |
+//! | `POST /lap` | tells the [`Lap`] since the beginning, or since the lap before |
+//! | `DELETE /load` | begins no more requests, waits for those under way, and tells the last lap |
+//! | `GET /readyz` | 200 |
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use bytes::Bytes;
+use clap::Parser;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tenon_e2e::open_loop::{Lap, OpenLoop, Plan};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Mutex;
+
+/// Asks Workers at a steady rate, and tells of every failure.
+#[derive(Debug, Parser)]
+#[command(name = "tenon-prober", version)]
+struct Args {
+    /// Where it is told what to do.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    listen: SocketAddr,
+}
+
+/// The load that goes on, if one does.
+type Current = Arc<Mutex<Option<OpenLoop>>>;
+
+/// One thread: what is measured are the answers of others.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let listen = Args::parse().listen;
+    let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
+    // The first process of a container is ended by no signal that it does not handle.
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        served = serve(listener) => served,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+async fn serve(listener: TcpListener) -> anyhow::Result<()> {
+    let current = Current::default();
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let current = current.clone();
+        let answer = service_fn(move |request| {
+            let current = current.clone();
+            async move { answer(request, &current).await }
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+    }
+}
+
+async fn answer(request: Request<Incoming>, current: &Current) -> anyhow::Result<Response<Full<Bytes>>> {
+    let (head, body) = request.into_parts();
+    let mut current = current.lock().await;
+    let told = match (head.method, head.uri.path()) {
+        (Method::GET, "/readyz") => return page(StatusCode::OK, "ready"),
+        (Method::PUT, "/load") => match serde_json::from_slice::<Plan>(&body.collect().await?.to_bytes()) {
+            Ok(plan) if plan.asked.is_empty() => {
+                return page(StatusCode::BAD_REQUEST, "asked: name at least one Worker");
+            }
+            Ok(plan) => {
+                *current = Some(OpenLoop::start(plan));
+                return page(StatusCode::OK, "it goes on");
+            }
+            Err(error) => return page(StatusCode::BAD_REQUEST, &format!("the body is to be a plan: {error}")),
+        },
+        (Method::POST, "/lap") => current.as_mut().map(OpenLoop::lap),
+        (Method::DELETE, "/load") => match current.take() {
+            Some(load) => Some(load.stop().await),
+            None => None,
+        },
+        _ => return page(StatusCode::NOT_FOUND, "there are PUT and DELETE /load, POST /lap and GET /readyz"),
+    };
+    tell(told)
+}
+
+fn tell(lap: Option<Lap>) -> anyhow::Result<Response<Full<Bytes>>> {
+    match lap {
+        Some(lap) => page(StatusCode::OK, &serde_json::to_string(&lap)?),
+        None => page(StatusCode::CONFLICT, "no load goes on; begin with PUT /load"),
+    }
+}
+
+fn page(status: StatusCode, text: &str) -> anyhow::Result<Response<Full<Bytes>>> {
+    Ok(Response::builder().status(status).body(Full::new(Bytes::from(text.to_owned())))?)
+}

@@ -1,0 +1,146 @@
+//! Load that keeps its rate whatever becomes of it, and has every failure on record.
+//!
+//! ```text
+//!  clock ──each tick──► a request of its own ──► by a connection kept alive │ by a new one │ by HTTP/2
+//!                                │
+//!                                └── how it ended ──► the lap that is told next
+//! ```
+//!
+//! A request begins when its time has come, not when the one before it has ended: a stall shows as many slow requests, as it
+//! would to many clients. Its latency counts from the time when it was due. Nothing that may have left is sent twice; what
+//! provably never left, because the server had closed an idle connection, goes by another one, as from any client.
+
+mod clients;
+mod lap;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use clients::Clients;
+pub use clients::Manner;
+pub use lap::{Failure, Lap, Latency};
+
+/// A request that takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which manner a request has, in turn.
+const MANNERS: [Manner; 4] = [Manner::KeptAlive, Manner::Fresh, Manner::KeptAlive, Manner::Http2];
+
+/// What is asked, where, and how often.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// The routers' address.
+    pub target: SocketAddr,
+    /// Requests a second.
+    pub rate: u32,
+    /// Who is asked, in turn.
+    pub asked: Vec<Asked>,
+}
+
+/// A Worker, and what it answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Asked {
+    pub host: String,
+    pub body: String,
+}
+
+/// Load that is going on. Dropped, it begins no more.
+#[derive(Debug)]
+pub struct OpenLoop {
+    begun: Arc<AtomicU64>,
+    lap_began: Instant,
+    ended_rx: UnboundedReceiver<Ended>,
+    clock: JoinHandle<()>,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+struct Ended {
+    latency: Duration,
+    failure: Option<Failure>,
+}
+
+impl OpenLoop {
+    /// Begins.
+    pub fn start(plan: Plan) -> Self {
+        let (ended_tx, ended_rx) = mpsc::unbounded_channel();
+        let begun = Arc::new(AtomicU64::new(0));
+        let clock = tokio::spawn(tick(plan, begun.clone(), ended_tx));
+        Self { begun, lap_began: Instant::now(), ended_rx, clock }
+    }
+
+    /// What has ended since it began, or since the lap before. What is under way counts for the next.
+    pub fn lap(&mut self) -> Lap {
+        let mut ended = Vec::new();
+        while let Ok(one) = self.ended_rx.try_recv() {
+            ended.push(one);
+        }
+        self.tell(ended)
+    }
+
+    /// Begins no more, waits for what has begun, and tells the last lap.
+    pub async fn stop(mut self) -> Lap {
+        self.clock.abort();
+        let mut ended = Vec::new();
+        // The clock and each request hold a sender.
+        while let Some(one) = self.ended_rx.recv().await {
+            ended.push(one);
+        }
+        self.tell(ended)
+    }
+
+    fn tell(&mut self, ended: Vec<Ended>) -> Lap {
+        let took = self.lap_began.elapsed();
+        self.lap_began = Instant::now();
+        Lap::of(took, self.begun.swap(0, Ordering::Relaxed), ended)
+    }
+}
+
+impl Drop for OpenLoop {
+    fn drop(&mut self) {
+        self.clock.abort();
+    }
+}
+
+async fn tick(plan: Plan, begun: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended>) {
+    let clients = Arc::new(Clients::of(plan.target));
+    let mut ticks = interval(Duration::from_secs(1) / plan.rate.max(1));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    // Every Worker is asked in every manner, however many Workers there are.
+    for (i, asked) in plan.asked.iter().cycle().enumerate() {
+        let (round, place) = (i / plan.asked.len(), i % plan.asked.len());
+        let manner = MANNERS[(round + place) % MANNERS.len()];
+        let due = ticks.tick().await;
+        begun.fetch_add(1, Ordering::Relaxed);
+        let request = request(clients.clone(), manner, asked.clone(), due);
+        let ended_tx = ended_tx.clone();
+        tokio::spawn(async move {
+            // Nobody listens any more when the load was dropped.
+            let _ = ended_tx.send(request.await);
+        });
+    }
+}
+
+async fn request(clients: Arc<Clients>, manner: Manner, asked: Asked, due: Instant) -> Ended {
+    let at = format!("{:.3}", Timestamp::now());
+    let answer = timeout(PATIENCE, clients.get(manner, &asked.host)).await;
+    let latency = due.elapsed();
+    let (status, reason) = match answer {
+        Ok(Ok((200, body))) if body == asked.body => return Ended { latency, failure: None },
+        Ok(Ok((status, body))) => (Some(status), lap::beginning_of(&body)),
+        Ok(Err(error)) => (None, format!("{error:#}")),
+        Err(_) => (None, format!("no answer within {PATIENCE:?}")),
+    };
+    Ended { latency, failure: Some(Failure { at, latency, host: asked.host, manner, status, reason }) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Clients of each manner, as a service has them all.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context;
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpStream;
+
+type Body = Empty<Bytes>;
+
+/// How a client comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Manner {
+    /// HTTP/1.1 by a connection that is used again.
+    KeptAlive,
+    /// HTTP/1.1 by a connection of its own.
+    Fresh,
+    /// One connection for all such requests.
+    Http2,
+}
+
+/// The connections that are open to one server.
+pub(super) struct Clients {
+    target: SocketAddr,
+    /// The one that has been idle longest is taken next, so that none is idle for long.
+    idle: Mutex<VecDeque<http1::SendRequest<Body>>>,
+    shared: Mutex<Option<http2::SendRequest<Body>>>,
+}
+
+impl Clients {
+    pub(super) fn of(target: SocketAddr) -> Self {
+        Self { target, idle: Mutex::default(), shared: Mutex::default() }
+    }
+
+    /// Asks for the root of `host`; the status and the body.
+    ///
+    /// # Errors
+    /// When there is no whole answer.
+    pub(super) async fn get(&self, manner: Manner, host: &str) -> anyhow::Result<(u16, String)> {
+        match manner {
+            Manner::Fresh => {
+                let request = http1_request(host)?;
+                let sent = self.open().await?.try_send_request(request).await;
+                whole(sent.map_err(TrySendError::into_error)?).await
+            }
+            Manner::KeptAlive => self.get_by_kept(host).await,
+            Manner::Http2 => self.get_by_shared(host).await,
+        }
+    }
+
+    async fn get_by_kept(&self, host: &str) -> anyhow::Result<(u16, String)> {
+        let mut request = http1_request(host)?;
+        while let Some(mut kept) = self.longest_idle() {
+            if kept.ready().await.is_err() {
+                continue;
+            }
+            match kept.try_send_request(request).await {
+                Ok(response) => return self.whole_then_idle(response, kept).await,
+                Err(mut error) => match error.take_message() {
+                    // It closed under our hands, before anything was sent.
+                    Some(unsent) => request = unsent,
+                    None => return Err(error.into_error()).context("by a connection kept alive"),
+                },
+            }
+        }
+        let mut new = self.open().await?;
+        let response = new.try_send_request(request).await.map_err(TrySendError::into_error)?;
+        self.whole_then_idle(response, new).await
+    }
+
+    async fn get_by_shared(&self, host: &str) -> anyhow::Result<(u16, String)> {
+        let mut request = http2_request(host)?;
+        let open = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(mut shared) = open
+            && shared.ready().await.is_ok()
+        {
+            match shared.try_send_request(request).await {
+                Ok(response) => return whole(response).await,
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(error.into_error()).context("by HTTP/2"),
+                },
+            }
+        }
+        let (mut new, connection) = http2::handshake(TokioExecutor::new(), self.connect().await?).await?;
+        tokio::spawn(connection);
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(new.clone());
+        let response = new.try_send_request(request).await;
+        whole(response.map_err(TrySendError::into_error).context("by HTTP/2, at once after its handshake")?).await
+    }
+
+    fn longest_idle(&self) -> Option<http1::SendRequest<Body>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    async fn whole_then_idle(
+        &self,
+        response: Response<Incoming>,
+        connection: http1::SendRequest<Body>,
+    ) -> anyhow::Result<(u16, String)> {
+        let answer = whole(response).await?;
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push_back(connection);
+        Ok(answer)
+    }
+
+    async fn open(&self) -> anyhow::Result<http1::SendRequest<Body>> {
+        let (sender, connection) = http1::handshake(self.connect().await?).await?;
+        // Its end shows in the sender.
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    async fn connect(&self) -> anyhow::Result<TokioIo<TcpStream>> {
+        let stream =
+            TcpStream::connect(self.target).await.with_context(|| format!("no connection to {}", self.target))?;
+        stream.set_nodelay(true)?;
+        Ok(TokioIo::new(stream))
+    }
+}
+
+fn http1_request(host: &str) -> anyhow::Result<Request<Body>> {
+    let request = Request::get("/").header(header::HOST, host).header(header::ACCEPT, "application/json");
+    Ok(request.body(Body::new())?)
+}
+
+fn http2_request(host: &str) -> anyhow::Result<Request<Body>> {
+    Ok(Request::get(format!("http://{host}/")).header(header::ACCEPT, "application/json").body(Body::new())?)
+}
+
+async fn whole(response: Response<Incoming>) -> anyhow::Result<(u16, String)> {
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.context("the answer broke off")?.to_bytes();
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}

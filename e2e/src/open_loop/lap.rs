@@ -1,0 +1,146 @@
+//! What became of the requests of a while.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+use super::{Ended, Manner};
+
+/// So many failures are told one by one; the others are counted.
+const TOLD: usize = 20;
+
+/// So much of a body is told.
+const BODY_CHARS: usize = 300;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Lap {
+    pub took: Duration,
+    pub begun: u64,
+    pub served: u64,
+    pub failed: u64,
+    /// Of those that were served.
+    pub latency: Latency,
+    /// The first of those that failed.
+    pub failures: Vec<Failure>,
+}
+
+/// From when a request was due to the end of its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    pub p50: Duration,
+    pub p99: Duration,
+    pub max: Duration,
+}
+
+/// A request that was not served.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Failure {
+    /// When it began, by RFC 3339 in UTC to the millisecond.
+    pub at: String,
+    pub latency: Duration,
+    pub host: String,
+    pub manner: Manner,
+    /// If there was an answer.
+    pub status: Option<u16>,
+    /// What the answer said, or why there was none.
+    pub reason: String,
+}
+
+impl Lap {
+    pub(super) fn of(took: Duration, begun: u64, ended: Vec<Ended>) -> Self {
+        let (mut latencies, mut failures) = (Vec::new(), Vec::new());
+        for Ended { latency, failure } in ended {
+            match failure {
+                None => latencies.push(latency),
+                Some(failure) => failures.push(failure),
+            }
+        }
+        latencies.sort_unstable();
+        failures.sort_by(|a, b| a.at.cmp(&b.at));
+        let failed = failures.len() as u64;
+        failures.truncate(TOLD);
+        Self { took, begun, served: latencies.len() as u64, failed, latency: Latency::of(&latencies), failures }
+    }
+
+    /// Two laps in a row as one.
+    pub fn and(mut self, next: Self) -> Self {
+        self.took += next.took;
+        self.begun += next.begun;
+        self.served += next.served;
+        self.failed += next.failed;
+        // Quantiles of both cannot be had from those of each; the worse of the two is no less than they are.
+        self.latency = Latency {
+            p50: self.latency.p50.max(next.latency.p50),
+            p99: self.latency.p99.max(next.latency.p99),
+            max: self.latency.max.max(next.latency.max),
+        };
+        self.failures.extend(next.failures);
+        self.failures.truncate(TOLD);
+        self
+    }
+
+    /// # Errors
+    /// When a request failed, with the failures; or when fewer began than nine in ten of `rate`, which would prove nothing.
+    pub fn ensure_all_served(&self, rate: u32) -> anyhow::Result<()> {
+        ensure!(self.failed == 0, "of {} requests {} failed:{}", self.begun, self.failed, Told(self));
+        let due = self.took.as_secs_f64() * f64::from(rate);
+        ensure!(self.begun as f64 >= due * 0.9, "the prober did not keep its rate: {self}");
+        ensure!(self.served > 0, "nothing was served: {self}");
+        Ok(())
+    }
+}
+
+impl Latency {
+    /// By the nearest rank.
+    fn of(sorted: &[Duration]) -> Self {
+        let rank = |q: f64| sorted.get(((sorted.len() as f64 * q).ceil() as usize).saturating_sub(1)).copied();
+        let quantile = |q| rank(q).unwrap_or_default();
+        Self { p50: quantile(0.50), p99: quantile(0.99), max: quantile(1.0) }
+    }
+}
+
+impl fmt::Display for Lap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { took, begun, served, failed, latency, .. } = self;
+        let Latency { p50, p99, max } = latency;
+        write!(f, "{begun} requests in {:.1} s, {served} served, {failed} failed; ", took.as_secs_f64())?;
+        write!(f, "p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms", millis(*p50), millis(*p99), millis(*max))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, latency, host, manner, status, reason } = self;
+        write!(f, "{at} {host} {manner:?}, after {:.0} ms: ", millis(*latency))?;
+        match status {
+            Some(status) => write!(f, "{status} {reason}"),
+            None => f.write_str(reason),
+        }
+    }
+}
+
+/// A lap's failures, a line each.
+struct Told<'a>(&'a Lap);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for failure in &self.0.failures {
+            write!(f, "\n    {failure}")?;
+        }
+        let more = self.0.failed.saturating_sub(self.0.failures.len() as u64);
+        if more > 0 {
+            write!(f, "\n    and {more} more")?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn beginning_of(body: &str) -> String {
+    body.chars().take(BODY_CHARS).collect()
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}

@@ -1,0 +1,103 @@
+use std::convert::Infallible;
+
+use anyhow::ensure;
+use http::Response;
+use http_body_util::Full;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::await_condition;
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A server that answers with the host's name, `slow.` after a while and `wrong.` with a status of its own.
+async fn serve() -> anyhow::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answer = service_fn(|request: http::Request<hyper::body::Incoming>| async move {
+                // HTTP/2 names it in the URI.
+                let named = request.headers().get("host").and_then(|host| host.to_str().ok());
+                let host = named.or(request.uri().host()).unwrap_or_default().to_owned();
+                if host.starts_with("slow.") {
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                }
+                let status = if host.starts_with("wrong.") { 503 } else { 200 };
+                let response = Response::builder().status(status).body(Full::new(bytes::Bytes::from(host)));
+                Ok::<_, Infallible>(response.expect("a response"))
+            });
+            tokio::spawn(async move {
+                auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await
+            });
+        }
+    });
+    Ok(address)
+}
+
+fn plan(target: SocketAddr, hosts: &[&str]) -> Plan {
+    let asked = hosts.iter().map(|host| Asked { host: (*host).to_owned(), body: (*host).to_owned() }).collect();
+    Plan { target, rate: 200, asked }
+}
+
+/// Goes on until at least `count` requests have ended, and stops.
+async fn run(plan: Plan, count: u64) -> anyhow::Result<Lap> {
+    let mut load = OpenLoop::start(plan);
+    let mut sum = load.lap();
+    await_condition("enough requests", SOON, async || {
+        sum = sum.clone().and(load.lap());
+        ensure!(sum.served + sum.failed >= count, "{sum}");
+        Ok(())
+    })
+    .await?;
+    Ok(sum.and(load.stop().await))
+}
+
+#[tokio::test]
+async fn every_request_that_begins_is_told_in_one_lap_and_no_other() -> anyhow::Result<()> {
+    let lap = run(plan(serve().await?, &["a.example", "b.example", "c.example"]), 60).await?;
+    assert_eq!(lap.begun, lap.served, "{lap} {:?}", lap.failures);
+    assert!(lap.latency.p50 > Duration::ZERO && lap.latency.p50 <= lap.latency.max);
+    lap.ensure_all_served(1)
+}
+
+#[tokio::test]
+async fn a_wrong_answer_is_a_failure_with_its_status_and_body_whatever_the_client() -> anyhow::Result<()> {
+    let lap = run(plan(serve().await?, &["wrong.example"]), 40).await?;
+    assert_eq!((lap.served, lap.failed), (0, lap.begun));
+    assert!((lap.failures.len() as u64) < lap.failed, "all are counted, the first are told");
+    for manner in MANNERS {
+        assert!(lap.failures.iter().any(|failure| failure.manner == manner), "{manner:?} is not among them");
+    }
+    let error = lap.ensure_all_served(1).unwrap_err().to_string();
+    assert!(error.contains("503 wrong.example") && error.contains("more"), "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_its_time_holds_up_no_other() -> anyhow::Result<()> {
+    let lap = run(plan(serve().await?, &["slow.example"]), 100).await?;
+    assert!(lap.latency.p50 >= Duration::from_millis(300), "{lap}");
+    // One after the other they would be three in a second.
+    lap.ensure_all_served(100)
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_as_the_reason() -> anyhow::Result<()> {
+    let nobody = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+    let lap = run(plan(nobody, &["a.example"]), 8).await?;
+    assert_eq!(lap.served, 0);
+    assert!(lap.failures[0].to_string().contains(&format!("no connection to {nobody}")), "{}", lap.failures[0]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_load_that_slackens_proves_nothing() -> anyhow::Result<()> {
+    let lap = run(plan(serve().await?, &["a.example"]), 20).await?;
+    let error = lap.ensure_all_served(100_000).unwrap_err().to_string();
+    assert!(error.contains("did not keep its rate"), "{error}");
+    Ok(())
+}

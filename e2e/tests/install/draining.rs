@@ -1,0 +1,60 @@
+//! A Kubernetes node is emptied for maintenance.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Api;
+use kube::api::ListParams;
+
+use crate::helm::SETTLES_WITHIN;
+use crate::pods::ALL;
+use crate::prober::{none_fails, schedulable};
+use crate::stage::{SYSTEM, Stage};
+
+pub async fn draining_a_kubernetes_node_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
+    if schedulable(stage).await?.len() < 2 {
+        return Ok("left out: the cluster has one Kubernetes node, and draining wants another".to_owned());
+    }
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.cluster.client(), SYSTEM);
+    let budgets = budgets.list(&ListParams::default()).await?.items.len();
+    ensure!(budgets >= ALL.len(), "there are {budgets} PodDisruptionBudgets for {} kinds of Pods", ALL.len());
+    none_fails(stage, drain(stage)).await
+}
+
+async fn drain(stage: &Stage) -> anyhow::Result<String> {
+    let (node, count) = busiest(stage).await?;
+    let drain = ["drain", &node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=300s"];
+    let drained = stage.kubectl(&drain).await;
+    let settled = match &drained {
+        Ok(_) => settle(stage).await,
+        Err(_) => Ok(()),
+    };
+    // Whatever has become of it: the cluster is not ours alone.
+    stage.kubectl(&["uncordon", &node]).await?;
+    drained?;
+    settled?;
+    Ok(format!("{node}, where {count} Pods of Tenon were"))
+}
+
+/// Waits until every Pod has found another place.
+async fn settle(stage: &Stage) -> anyhow::Result<()> {
+    for component in ALL {
+        let wanted = stage.kubectl(&["get", component.deployment, "--output", "jsonpath={.spec.replicas}"]).await?;
+        component.await_count(stage, wanted.parse()?, SETTLES_WITHIN).await?;
+    }
+    Ok(())
+}
+
+/// The Kubernetes node with the most Pods of Tenon, but for the prober's.
+async fn busiest(stage: &Stage) -> anyhow::Result<(String, usize)> {
+    let prober = stage.prober.get().context("the prober is there")?;
+    let mut counts = BTreeMap::<String, usize>::new();
+    for component in ALL {
+        let pods = component.pods(stage).await?;
+        for node in pods.into_iter().filter_map(|pod| pod.spec?.node_name).filter(|node| *node != prober.node) {
+            *counts.entry(node).or_default() += 1;
+        }
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).context("every Pod of Tenon is where the prober is")
+}

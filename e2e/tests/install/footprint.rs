@@ -1,0 +1,48 @@
+//! What processes take that have nothing to do.
+
+use anyhow::{Context, ensure};
+use kube::ResourceExt;
+
+use crate::metrics::sum;
+use crate::pods::{self, ALL, Component, NODE, OPERATOR, ROUTER};
+use crate::stage::Stage;
+
+const MIB: f64 = 1_048_576.0;
+
+/// What an isolate that runs nothing takes: its heap, its snapshot's share and V8's tables.
+const ISOLATE: f64 = 4.0 * MIB;
+
+/// The most that a process may have resident, isolates apart.
+fn bar(component: Component) -> f64 {
+    match component.name {
+        name if name == OPERATOR.name => 40.0 * MIB,
+        name if name == ROUTER.name => 30.0 * MIB,
+        _ => 60.0 * MIB,
+    }
+}
+
+pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
+    let mut told = Vec::new();
+    let mut over = Vec::new();
+    for component in ALL {
+        for pod in component.pods(stage).await? {
+            let name = pod.name_any();
+            let metrics = pods::metrics(stage, &name).await?;
+            let resident = sum(&metrics, "process_resident_memory_bytes", &[]);
+            ensure!(resident > 0.0, "{name} does not tell its resident memory");
+            let isolates = sum(&metrics, "tenon_isolates", &[]) + sum(&metrics, "tenon_spare_isolates", &[]);
+            let kept = if component.name == NODE.name { format!(", with {isolates} isolates") } else { String::new() };
+            told.push(format!("{name}: {:.1} MiB{kept}", resident / MIB));
+            if resident > bar(component) + isolates * ISOLATE {
+                over.push(format!("{name} has {:.1} MiB resident{kept}", resident / MIB));
+            }
+        }
+    }
+    ensure!(
+        over.is_empty(),
+        "{}; allowed are 40 of an operator, 30 of a router, 60 and its isolates of a node",
+        over.join(", ")
+    );
+    told.first().context("there are no Pods")?;
+    Ok(told.join("\n"))
+}

@@ -1,0 +1,84 @@
+//! Helm, from the command line, as people use it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+use tenon_e2e::Cluster;
+use tokio::process::Command;
+
+use crate::stage::SYSTEM;
+
+/// What Helm itself waits at most.
+const TIMEOUT: &str = "5m";
+
+pub struct Helm {
+    kubeconfig: PathBuf,
+}
+
+/// A release, as `helm list` tells of it.
+#[derive(Debug, Deserialize)]
+pub struct Release {
+    pub name: String,
+    pub namespace: String,
+    /// Its name and version.
+    pub chart: String,
+}
+
+impl Helm {
+    pub fn of(cluster: &Cluster) -> Self {
+        Self { kubeconfig: cluster.kubeconfig().to_owned() }
+    }
+
+    /// Installs or upgrades, and waits until what it made is ready.
+    ///
+    /// # Arguments
+    /// * `values` - files and settings, such as `--set keep=false`.
+    pub async fn upgrade(&self, release: &str, chart: &Path, values: &[String]) -> anyhow::Result<()> {
+        let chart = chart.to_string_lossy();
+        let arguments = ["upgrade", "--install", release, &chart, "--wait", "--timeout", TIMEOUT];
+        let values = values.iter().map(String::as_str);
+        self.run(&arguments.into_iter().chain(values).collect::<Vec<_>>()).await.map(drop)
+    }
+
+    pub async fn rollback(&self, release: &str, revision: u32) -> anyhow::Result<()> {
+        self.run(&["rollback", release, &revision.to_string(), "--wait", "--timeout", TIMEOUT]).await.map(drop)
+    }
+
+    /// What `helm test` and its Pods say. The chart has the Pods' logs printed before they go.
+    pub async fn test(&self, release: &str) -> anyhow::Result<String> {
+        self.run(&["test", release, "--timeout", TIMEOUT]).await
+    }
+
+    pub async fn uninstall(&self, release: &str) -> anyhow::Result<()> {
+        self.run(&["uninstall", release, "--wait", "--timeout", TIMEOUT]).await.map(drop)
+    }
+
+    /// Every release in the cluster.
+    pub async fn releases(&self) -> anyhow::Result<Vec<Release>> {
+        Ok(serde_json::from_str(&self.run(&["list", "--all-namespaces", "--output", "json"]).await?)?)
+    }
+
+    async fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let mut command = Command::new("helm");
+        command.arg("--kubeconfig").arg(&self.kubeconfig).args(["--namespace", SYSTEM]).args(arguments);
+        let output = command.kill_on_drop(true).output().await.context("helm is not there; put it on PATH")?;
+        let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        ensure!(output.status.success(), "helm {}: {}\n{}", arguments.join(" "), complaint.trim(), said.trim());
+        Ok(said.into_owned())
+    }
+}
+
+/// For `upgrade`: a file of values.
+pub fn file(path: &Path) -> String {
+    format!("--values={}", path.display())
+}
+
+/// For `upgrade`: one value.
+pub fn set(name: &str, value: &str) -> String {
+    format!("--set={name}={value}")
+}
+
+/// A step's own patience, for what Helm does not wait for.
+pub const SETTLES_WITHIN: Duration = Duration::from_secs(300);

@@ -1,0 +1,84 @@
+//! From a cluster without Tenon to the first answer.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use tenon_e2e::{PortForward, answering, await_condition, worker};
+use tokio::time::Instant;
+
+use crate::helm::{file, set};
+use crate::leftovers;
+use crate::pods::ROUTER;
+use crate::stage::{Build, SYSTEM, Stage};
+
+/// From the first `helm install` to the first answer, the images being there.
+const BAR: Duration = Duration::from_secs(90);
+
+const HTTP_PORT: u16 = 8080;
+
+/// What an installation of `build` is told: where its images are, and what makes it fit a small cluster.
+pub fn values(stage: &Stage, build: &Build) -> Vec<String> {
+    let image = [set("image.registry", &stage.registry), set("image.tag", &build.tag)];
+    [file(&Stage::file("small.yaml"))].into_iter().chain(image).collect()
+}
+
+pub async fn nothing_of_tenon_is_there_yet(stage: &Stage) -> anyhow::Result<String> {
+    for release in stage.helm.releases().await? {
+        let is_ours = release.chart.starts_with("tenon-");
+        let (name, namespace) = (&release.name, &release.namespace);
+        ensure!(
+            !is_ours,
+            "Tenon is installed here already, as {name}; first: helm uninstall {name} --namespace {namespace}"
+        );
+    }
+    // The chart is to ask for no more than Kubernetes' strictest standard allows.
+    let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM, "labels": labels}});
+    let api: Api<Namespace> = Api::all(stage.cluster.client());
+    api.patch(SYSTEM, &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(namespace)).await?;
+    stage.before.set(leftovers::everything(&stage.cluster).await?)?;
+
+    let version = stage.cluster.client().apiserver_version().await?.git_version;
+    let nodes = Api::<Node>::all(stage.cluster.client()).list(&ListParams::default()).await?;
+    let names: Vec<_> = nodes.iter().map(ResourceExt::name_any).collect();
+    Ok(format!("Kubernetes {version} with {}", names.join(", ")))
+}
+
+pub async fn the_first_worker_answers_within_90_seconds(stage: &Stage) -> anyhow::Result<String> {
+    let build = stage.first();
+    let began = Instant::now();
+    stage.helm.upgrade("tenon-crds", &build.chart("tenon-crds"), &[]).await?;
+    stage.helm.upgrade("tenon", &build.chart("tenon"), &values(stage, build)).await?;
+    let installed = began.elapsed();
+
+    stage.namespace.apply(&worker("first", &answering("hello"))).await?;
+    let host = stage.namespace.host("first");
+    let router = await_condition("a router", BAR, async || {
+        let pods = ROUTER.pods(stage).await?;
+        ensure!(!pods.is_empty(), "there are none");
+        Ok(pods[0].name_any())
+    })
+    .await?;
+    let forward = PortForward::open(&stage.cluster, SYSTEM, &router, HTTP_PORT).await?;
+    let mut connection = forward.connection();
+    await_condition("the first Worker's answer", BAR, async || {
+        let answer = connection.get(&host, "/").await?;
+        ensure!(answer.status == 200 && answer.body == "hello", "{} {}", answer.status, answer.body);
+        Ok(())
+    })
+    .await?;
+    let answered = began.elapsed();
+    ensure!(answered <= BAR, "the first answer took {:.1} s", answered.as_secs_f64());
+    let (answered, installed) = (answered.as_secs_f64(), installed.as_secs_f64());
+    Ok(format!("first answer after {answered:.1} s, of which helm took {installed:.1} s"))
+}
+
+pub async fn helm_test_passes(stage: &Stage) -> anyhow::Result<String> {
+    let said = stage.helm.test("tenon").await?;
+    ensure!(said.contains("Succeeded"), "{said}");
+    Ok(String::new())
+}

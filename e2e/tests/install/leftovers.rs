@@ -1,0 +1,136 @@
+//! What an installation leaves when it is taken away: nothing, but for the CRDs, which it keeps because every Worker goes with them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, DynamicObject, ListParams};
+use kube::discovery::{ApiResource, Discovery, verbs};
+use kube::{Api, ResourceExt};
+use tenon_crds::Worker;
+use tenon_e2e::{Cluster, await_condition};
+
+use crate::helm::set;
+use crate::stage::{SYSTEM, Stage};
+
+/// Kubernetes' garbage collector takes its time, and Pods their grace period.
+const GONE_WITHIN: Duration = Duration::from_secs(120);
+
+/// What comes and goes by itself, or shows something else that is listed.
+const PASSING: [&str; 4] = ["Event", "PodMetrics", "NodeMetrics", "ComponentStatus"];
+
+/// What every namespace has.
+const GIVEN: [(&str, &str); 2] = [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")];
+
+/// An object of any kind, by what people call it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Object {
+    kind: String,
+    group: String,
+    namespace: Option<String>,
+    name: String,
+    is_labelled: bool,
+}
+
+pub async fn uninstalling_leaves_only_the_crds(stage: &Stage) -> anyhow::Result<String> {
+    stage.helm.uninstall("tenon").await?;
+    let left = await_condition("all of Tenon to be gone but its CRDs", GONE_WITHIN, async || {
+        let left = left(stage).await?;
+        let (crds, others): (Vec<_>, Vec<_>) = left.into_iter().partition(Object::is_of_the_crds);
+        ensure!(others.is_empty(), "{}", list(&others));
+        Ok(crds)
+    })
+    .await?;
+    let workers = stage.namespace.api::<Worker>().list(&ListParams::default()).await?.items.len();
+    ensure!(workers > 0, "the Workers of a tenant are gone");
+    Ok(format!("{workers} Workers are still there, and {}", list(&left)))
+}
+
+pub async fn the_crds_go_when_they_are_asked_to(stage: &Stage) -> anyhow::Result<String> {
+    let chart = stage.current.chart("tenon-crds");
+    stage.helm.upgrade("tenon-crds", &chart, &[set("keep", "false")]).await?;
+    stage.helm.uninstall("tenon-crds").await?;
+    await_condition("the CRDs to be gone", GONE_WITHIN, async || {
+        let left: Vec<_> = left(stage).await?.into_iter().collect();
+        ensure!(left.is_empty(), "{}", list(&left));
+        Ok(())
+    })
+    .await?;
+    stage.namespace.delete().await?;
+    Api::<Namespace>::all(stage.cluster.client()).delete(SYSTEM, &DeleteParams::default()).await?;
+    Ok(String::new())
+}
+
+impl Object {
+    /// The CRDs, what the API server makes of them, and what Helm keeps of their release.
+    fn is_of_the_crds(&self) -> bool {
+        match self.kind.as_str() {
+            "CustomResourceDefinition" | "APIService" => self.name.ends_with(".tenon.dev"),
+            "Secret" => self.name.starts_with("sh.helm.release.v1.tenon-crds."),
+            _ => false,
+        }
+    }
+}
+
+/// What of Tenon is in the cluster and was not before: everything in its namespace, everything that is in none, and in other
+/// namespaces what has its label. What tenants have is theirs.
+async fn left(stage: &Stage) -> anyhow::Result<BTreeSet<Object>> {
+    let before = stage.before.get().context("it is known what was there before")?;
+    let mut now = everything(&stage.cluster).await?;
+    now.retain(|object| {
+        let is_looked_at = match object.namespace.as_deref() {
+            None | Some(SYSTEM) => true,
+            Some(namespace) => object.is_labelled && namespace != stage.namespace.name(),
+        };
+        is_looked_at && !before.contains(object)
+    });
+    Ok(now)
+}
+
+/// Every object that the API server can list.
+pub async fn everything(cluster: &Cluster) -> anyhow::Result<BTreeSet<Object>> {
+    let discovery = Discovery::new(cluster.client()).run().await.context("the API server's kinds")?;
+    let listable = discovery.groups().flat_map(|group| group.recommended_resources());
+    let listable = listable.filter(|(kind, able)| able.supports_operation(verbs::LIST) && !is_passing(kind));
+    let lists = stream::iter(listable).map(|(kind, _)| objects(cluster, kind)).buffer_unordered(8);
+    Ok(lists.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
+}
+
+async fn objects(cluster: &Cluster, kind: ApiResource) -> anyhow::Result<Vec<Object>> {
+    let api: Api<DynamicObject> = Api::all_with(cluster.client(), &kind);
+    let listed = match api.list_metadata(&ListParams::default()).await {
+        Ok(listed) => listed.items,
+        // A kind that went since it was discovered.
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+        Err(error) => return Err(error).with_context(|| format!("listing {}", kind.plural)),
+    };
+    let object = |found: kube::core::PartialObjectMeta<DynamicObject>| Object {
+        kind: kind.kind.clone(),
+        group: kind.group.clone(),
+        namespace: found.namespace(),
+        name: found.name_any(),
+        is_labelled: found.labels().get("app.kubernetes.io/part-of").is_some_and(|whole| whole == "tenon"),
+    };
+    let is_given = |object: &Object| GIVEN.contains(&(object.kind.as_str(), object.name.as_str()));
+    Ok(listed.into_iter().map(object).filter(|object| !is_given(object)).collect())
+}
+
+fn is_passing(kind: &ApiResource) -> bool {
+    PASSING.contains(&kind.kind.as_str())
+}
+
+fn list(objects: &[Object]) -> String {
+    objects.iter().map(Object::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Tenon on a real cluster, installed by its charts as anyone would, through all that an operator of clusters does to it.
+//! `make e2e` builds the images, has them loaded, and runs this; `-- WORDS` picks the steps whose names hold one of the words.
+//!
+//! ```text
+//!  this program ── helm, kubectl ──► cluster: tenon-system │ router ◄── 200 requests a second ── prober │ a namespace of ours
+//!       └────────────────── port-forward: laps of the prober, metrics ──────────────────────────────┘
+//! ```
+//!
+//! The steps build upon each other and run in order. It knows a kubeconfig, the images' names and nothing else of the cluster,
+//! so it may be kind's, k3d's, `deploy/cluster`'s or anybody's. What it was told is in `stage.rs`.
+
+mod certificates;
+mod dashboards;
+mod draining;
+mod footprint;
+mod helm;
+mod installing;
+mod leftovers;
+mod metrics;
+mod pods;
+mod prober;
+mod restarting;
+mod running;
+mod scaling;
+mod stage;
+mod upgrading;
+
+use std::process::ExitCode;
+
+use running::{Step, run};
+
+/// Steps by their functions, whose names are the sentences that they prove.
+macro_rules! steps {
+    ($($kind:ident: $($module:ident :: $step:ident),+ ;)+) => {
+        &[$($(Step::$kind(stringify!($step), |stage| Box::pin($module::$step(stage)))),+),+]
+    };
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    // The others rest on the essential ones, which cannot be left out.
+    run(steps! {
+        essential:
+            installing::nothing_of_tenon_is_there_yet,
+            installing::the_first_worker_answers_within_90_seconds;
+        chosen:
+            installing::helm_test_passes,
+            footprint::idle_processes_are_small;
+        essential:
+            prober::the_prober_is_served;
+        chosen:
+            dashboards::a_prometheus_scrapes_every_process,
+            upgrading::an_upgrade_fails_no_request,
+            upgrading::a_rollback_fails_no_request,
+            upgrading::an_upgrade_after_a_rollback_fails_no_request,
+            restarting::restarting_the_routers_fails_no_request,
+            restarting::restarting_the_nodes_fails_no_request,
+            restarting::restarting_the_operators_fails_no_request,
+            certificates::new_certificates_fail_no_request,
+            scaling::more_and_fewer_routers_fail_no_request,
+            scaling::more_and_fewer_nodes_fail_no_request,
+            draining::draining_a_kubernetes_node_fails_no_request,
+            dashboards::every_panel_of_every_dashboard_shows_data;
+        essential:
+            dashboards::the_prometheus_ends,
+            prober::the_prober_ends,
+            leftovers::uninstalling_leaves_only_the_crds,
+            leftovers::the_crds_go_when_they_are_asked_to;
+    })
+}

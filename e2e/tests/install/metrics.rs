@@ -1,0 +1,15 @@
+//! Reads Prometheus' text format, as far as the steps need it.
+
+/// The values of all series of a metric whose labels hold each of `labels`, such as `state="warm"`.
+pub fn values(text: &str, metric: &str, labels: &[&str]) -> Vec<f64> {
+    let series = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+        let (series, value) = line.rsplit_once(' ')?;
+        let (name, of) = series.split_once('{').unwrap_or((series, ""));
+        (name == metric && labels.iter().all(|label| of.contains(label))).then_some(value)
+    });
+    series.filter_map(|value| value.parse().ok()).collect()
+}
+
+pub fn sum(text: &str, metric: &str, labels: &[&str]) -> f64 {
+    values(text, metric, labels).iter().sum()
+}

@@ -1,0 +1,164 @@
+//! A Pod that asks Workers at a steady rate while the installation is worked on.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use bytes::Bytes;
+use http::Method;
+use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use tenon_crds::ConditionStatus;
+use tenon_e2e::open_loop::{Asked, Lap, Plan};
+use tenon_e2e::{PortForward, answering, await_condition, worker};
+use tokio::time::sleep;
+
+use crate::stage::{SYSTEM, Stage};
+
+const RATE: u32 = 200;
+
+/// Enough that every node has some.
+const WORKERS: usize = 8;
+
+/// How long requests go on after an operation, for what shows late.
+const AFTERMATH: Duration = Duration::from_secs(5);
+
+const POD: &str = "prober";
+const PORT: u16 = 8080;
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+
+/// The prober, while it probes.
+pub struct ProberPod {
+    /// The Kubernetes node that it is on, and that must not be drained.
+    pub node: String,
+}
+
+pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
+    let prober = ProberPod::start(stage).await?;
+    let plan = Plan { target: routers(stage).await?, rate: RATE, asked: deploy_workers(stage).await? };
+    let answer = prober.send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
+    ensure!(answer == "it goes on", "{answer}");
+    // A Worker's first request starts it.
+    sleep(AFTERMATH).await;
+    let lap = prober.lap(stage).await?;
+    lap.ensure_all_served(RATE)?;
+    let remark = format!("{lap}\n{WORKERS} Workers, from {} to {}", prober.node, plan.target);
+    stage.prober.set(prober).ok().context("there is one prober")?;
+    Ok(remark)
+}
+
+pub async fn the_prober_ends(stage: &Stage) -> anyhow::Result<String> {
+    let prober = stage.prober.get().context("the prober is there")?;
+    let lap: Lap = serde_json::from_str(&prober.send(stage, Method::DELETE, "/load", String::new()).await?)?;
+    stage.namespace.api::<Pod>().delete(POD, &DeleteParams::default()).await?;
+    lap.ensure_all_served(RATE)?;
+    Ok(lap.to_string())
+}
+
+/// Does what `operation` does, while requests go on of which none may fail.
+///
+/// # Errors
+/// When the operation fails, or a request, with each.
+pub async fn none_fails(
+    stage: &Stage,
+    operation: impl Future<Output = anyhow::Result<String>>,
+) -> anyhow::Result<String> {
+    let prober = stage.prober.get().context("the prober is there")?;
+    prober.lap(stage).await?.ensure_all_served(RATE).context("before it began")?;
+    let outcome = operation.await;
+    // That requests go on for a while is the test, not a wait for something.
+    sleep(AFTERMATH).await;
+    let lap = prober.lap(stage).await?;
+    let served = lap.ensure_all_served(RATE);
+    match (outcome, served) {
+        (Ok(remark), Ok(())) => Ok(format!("{lap}\n{remark}")),
+        (Ok(_), Err(failed)) => Err(failed),
+        (Err(error), Ok(())) => Err(error.context(format!("{lap}"))),
+        (Err(error), Err(failed)) => Err(error.context(failed)),
+    }
+}
+
+impl ProberPod {
+    async fn start(stage: &Stage) -> anyhow::Result<Self> {
+        let node = schedulable(stage).await?.into_iter().next().context("no Kubernetes node takes Pods")?;
+        let image = format!("{}/tenon-prober:{}", stage.registry, stage.current.tag);
+        let pod = json!({
+            "metadata": {"name": POD},
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "automountServiceAccountToken": false,
+                "terminationGracePeriodSeconds": 1,
+                "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+                "containers": [{
+                    "name": POD,
+                    "image": image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}},
+                    "readinessProbe": {"httpGet": {"path": "/readyz", "port": PORT}, "periodSeconds": 1},
+                    "securityContext": {
+                        "allowPrivilegeEscalation": false,
+                        "readOnlyRootFilesystem": true,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
+                }],
+            },
+        });
+        let api = stage.namespace.api::<Pod>();
+        api.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+        await_condition(&format!("the prober ({image})"), STARTS_WITHIN, async || {
+            let status = api.get(POD).await?.status.context("no status yet")?;
+            let ready = status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+            ensure!(ready, "{:?}", status.container_statuses);
+            Ok(())
+        })
+        .await?;
+        Ok(Self { node })
+    }
+
+    async fn lap(&self, stage: &Stage) -> anyhow::Result<Lap> {
+        let told = self.send(stage, Method::POST, "/lap", String::new()).await?;
+        serde_json::from_str(&told).with_context(|| format!("the prober says {told:?}"))
+    }
+
+    async fn send(&self, stage: &Stage, method: Method, path: &str, body: String) -> anyhow::Result<String> {
+        let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
+        let answer = forward.connection().send(method, POD, path, Bytes::from(body)).await?;
+        ensure!(answer.status == 200, "the prober says {} {}", answer.status, answer.body);
+        Ok(answer.body)
+    }
+}
+
+/// Kubernetes nodes that take any Pod.
+pub async fn schedulable(stage: &Stage) -> anyhow::Result<Vec<String>> {
+    let nodes = Api::<Node>::all(stage.cluster.client()).list(&ListParams::default()).await?;
+    let is_open = |node: &&Node| {
+        let Some(spec) = &node.spec else { return true };
+        let repels = |effect: &str| spec.taints.iter().flatten().any(|taint| taint.effect == effect);
+        spec.unschedulable != Some(true) && !repels("NoSchedule") && !repels("NoExecute")
+    };
+    Ok(nodes.items.iter().filter(is_open).map(ResourceExt::name_any).collect())
+}
+
+/// The Service of routers. Its address and not its name: what DNS does when its Pods are drained is not Tenon's.
+async fn routers(stage: &Stage) -> anyhow::Result<SocketAddr> {
+    let api: Api<Service> = Api::namespaced(stage.cluster.client(), SYSTEM);
+    let spec = api.get("tenon-router").await?.spec.context("the routers' Service has a spec")?;
+    let address = spec.cluster_ip.context("the routers' Service has an address")?.parse()?;
+    let port = spec.ports.iter().flatten().find(|port| port.name.as_deref() == Some("http"));
+    let port = port.context("the routers' Service has a port http")?.port;
+    Ok(SocketAddr::new(address, port.try_into()?))
+}
+
+/// Workers, each of which answers with its name.
+async fn deploy_workers(stage: &Stage) -> anyhow::Result<Vec<Asked>> {
+    let names: Vec<_> = (0..WORKERS).map(|i| format!("probed-{i}")).collect();
+    for name in &names {
+        stage.namespace.apply(&worker(name, &answering(name))).await?;
+    }
+    for name in &names {
+        stage.namespace.await_ready(name, ConditionStatus::True).await?;
+    }
+    Ok(names.into_iter().map(|name| Asked { host: stage.namespace.host(&name), body: name }).collect())
+}

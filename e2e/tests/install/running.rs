@@ -1,0 +1,71 @@
+//! Runs the steps in order and tells of each what it took and what it saw.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use tokio::time::{Instant, timeout};
+
+use crate::stage::Stage;
+
+/// A step that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+type Running<'a> = Pin<Box<dyn Future<Output = anyhow::Result<String>> + 'a>>;
+
+/// Something that is done to the installation, and what must hold.
+pub struct Step {
+    name: &'static str,
+    run: fn(&Stage) -> Running<'_>,
+    essential: bool,
+}
+
+impl Step {
+    /// A step without which those after it mean nothing: where it fails, they are not run.
+    pub const fn essential(name: &'static str, run: fn(&Stage) -> Running<'_>) -> Self {
+        Self { name, run, essential: true }
+    }
+
+    /// A step that may be left out, and after whose failure the next may pass.
+    pub const fn chosen(name: &'static str, run: fn(&Stage) -> Running<'_>) -> Self {
+        Self { name, run, essential: false }
+    }
+
+    fn is_wanted(&self, words: &[String]) -> bool {
+        self.essential || words.is_empty() || words.iter().any(|word| self.name.contains(word.as_str()))
+    }
+}
+
+#[tokio::main]
+pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
+    // Cargo's own harnesses have options; this one has words.
+    let words: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let stage = Stage::from_env().await?;
+    let (mut passed, mut failed) = (0, Vec::new());
+    for step in steps.iter().filter(|step| step.is_wanted(&words)) {
+        let began = Instant::now();
+        let outcome = timeout(PATIENCE, (step.run)(&stage)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(anyhow!("it hangs: {PATIENCE:?} are over")));
+        let took = began.elapsed().as_secs_f64();
+        match outcome {
+            Ok(remark) => {
+                passed += 1;
+                println!("ok     {took:6.1} s  {}", step.name);
+                remark.lines().for_each(|line| println!("                 {line}"));
+            }
+            Err(error) => {
+                failed.push(step.name);
+                println!("FAILED {took:6.1} s  {}\n{error:#}\n{}", step.name, stage.circumstances().await);
+                if step.essential {
+                    println!("the steps after it rest on it; the installation is left as it is, to be looked at");
+                    break;
+                }
+            }
+        }
+    }
+    println!("\n{passed} steps passed, {} failed", failed.len());
+    failed.iter().for_each(|name| println!("    {name}"));
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,26 @@
+//! More and fewer of those that serve.
+
+use crate::helm::SETTLES_WITHIN;
+use crate::pods::{Component, NODE, ROUTER};
+use crate::prober::none_fails;
+use crate::stage::Stage;
+
+pub async fn more_and_fewer_routers_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
+    none_fails(stage, up_and_down(stage, ROUTER, ROUTER.deployment)).await
+}
+
+/// By the pool, as an autoscaler does.
+pub async fn more_and_fewer_nodes_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
+    none_fails(stage, up_and_down(stage, NODE, "runtimepool/default")).await
+}
+
+/// Two more, then one less than there were, and as many again.
+async fn up_and_down(stage: &Stage, component: Component, scaled: &str) -> anyhow::Result<String> {
+    let count = component.pods(stage).await?.len();
+    let steps = [count + 2, (count - 1).max(1), count];
+    for count in steps {
+        stage.kubectl(&["scale", scaled, &format!("--replicas={count}")]).await?;
+        component.await_count(stage, count, SETTLES_WITHIN).await?;
+    }
+    Ok(format!("from {count} to {}, {} and {} Pods", steps[0], steps[1], steps[2]))
+}

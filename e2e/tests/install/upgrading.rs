@@ -1,0 +1,45 @@
+//! To another release and back: from the build before where there is one, and otherwise with other values, which leave no
+//! Pod as it was either.
+
+use crate::helm::{SETTLES_WITHIN, file};
+use crate::installing::values;
+use crate::pods::ALL;
+use crate::prober::none_fails;
+use crate::stage::Stage;
+
+pub async fn an_upgrade_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
+    none_fails(stage, replacing_every_pod(stage, upgrade(stage))).await
+}
+
+pub async fn a_rollback_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
+    none_fails(stage, replacing_every_pod(stage, stage.helm.rollback("tenon", 1))).await
+}
+
+pub async fn an_upgrade_after_a_rollback_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
+    none_fails(stage, replacing_every_pod(stage, upgrade(stage))).await
+}
+
+/// To what is tested, as the chart would have it where the loss of a Kubernetes node is an ordinary day.
+async fn upgrade(stage: &Stage) -> anyhow::Result<()> {
+    let build = &stage.current;
+    stage.helm.upgrade("tenon-crds", &build.chart("tenon-crds"), &[]).await?;
+    let chart = build.chart("tenon");
+    let available = file(&chart.join("values-ha.yaml"));
+    let values: Vec<_> = [available].into_iter().chain(values(stage, build)).collect();
+    stage.helm.upgrade("tenon", &chart, &values).await
+}
+
+async fn replacing_every_pod(
+    stage: &Stage,
+    operation: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<String> {
+    let mut before = Vec::new();
+    for component in ALL {
+        before.push((component, component.uids(stage).await?));
+    }
+    operation.await?;
+    for (component, old) in before {
+        component.await_replaced(stage, &old, SETTLES_WITHIN).await?;
+    }
+    Ok("every Pod was replaced".to_owned())
+}

@@ -1,0 +1,174 @@
+//! What the operator may do: all that it needs, or the other tests would fail, and nothing that it does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde::Deserialize;
+use serde_json::json;
+use tenon_crds::{ConditionStatus, RuntimePool, WorkerRevision};
+use tenon_e2e::{Right, Scenario, answering, await_condition, rights, worker};
+
+/// The API server writes its log as it goes.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A line of the API server's log.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    user: User,
+    verb: String,
+    object_ref: Option<ObjectRef>,
+    response_status: Option<ResponseStatus>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    username: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectRef {
+    #[serde(default)]
+    api_group: String,
+    resource: String,
+    subresource: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ResponseStatus {
+    code: u16,
+}
+
+/// Resource, group and verb.
+type Use = (String, String, String);
+
+pub async fn the_operator_uses_every_right_that_the_chart_gives_it(scenario: Scenario) -> anyhow::Result<()> {
+    let log = std::env::var_os("TENON_E2E_AUDIT_LOG").map(PathBuf::from);
+    let log = log.context("TENON_E2E_AUDIT_LOG is not set; the API server of deploy/cluster keeps such a log")?;
+    have_revisions_deleted(&scenario).await?;
+    have_a_pool_read_what_it_refers_to(&scenario).await?;
+    let account = scenario.account().user();
+    await_condition("each right to be used", SOON, async || {
+        let (used, refused) = uses(&std::fs::read_to_string(&log)?, account)?;
+        ensure!(refused.is_empty(), "it was refused {refused:?}");
+        // Those on certificates are used where some are made: tls.rs.
+        let expected: Vec<_> = rights()?.into_iter().filter(|right| !right.is_of_certificates()).collect();
+        let idle = unused(&expected, &used);
+        ensure!(idle.is_empty(), "never used: {}", idle.join("; "));
+        Ok(())
+    })
+    .await
+}
+
+/// With that come Events that are told again.
+async fn have_revisions_deleted(scenario: &Scenario) -> anyhow::Result<()> {
+    let revisions = scenario.namespace.api::<WorkerRevision>();
+    let mut changing = worker("changing", "");
+    changing.spec.revision_history_limit = 1;
+    let mut first = None;
+    for text in ["one", "two", "three", "four"] {
+        changing.spec.source = worker("changing", &answering(text)).spec.source;
+        scenario.namespace.apply(&changing).await?;
+        scenario.namespace.await_ready("changing", ConditionStatus::True).await?;
+        let serving = scenario.namespace.worker("changing").await?.status.and_then(|status| status.latest_revision);
+        first = first.or(serving);
+    }
+    let first = first.context("it has served")?;
+    await_condition("the first revision to be deleted", SOON, async || {
+        ensure!(revisions.get_opt(&first).await?.is_none(), "{first} is still there");
+        Ok(())
+    })
+    .await
+}
+
+async fn have_a_pool_read_what_it_refers_to(scenario: &Scenario) -> anyhow::Result<()> {
+    let name = scenario.namespace.name();
+    let pools: Api<RuntimePool> = Api::all(scenario.cluster.client());
+    let apply = PatchParams::apply("tenon-e2e");
+    let pool = json!({
+        "apiVersion": "tenon.dev/v1alpha1",
+        "kind": "RuntimePool",
+        "metadata": {"name": name},
+        "spec": {"replicas": 0, "egress": {"caCertificates": [
+            {"configMapKeyRef": {"name": name, "key": "ca.crt"}},
+            {"secretKeyRef": {"name": name, "key": "ca.crt"}},
+        ]}},
+    });
+    pools.patch(name, &apply, &Patch::Apply(&pool)).await?;
+    let reason = async |reason: &str| {
+        await_condition(&format!("the pool to be {reason}"), SOON, async || {
+            let status = pools.get(name).await?.status.context("no status yet")?;
+            ensure!(status.conditions.iter().any(|condition| condition.reason == reason), "{:?}", status.conditions);
+            Ok(())
+        })
+        .await
+    };
+    reason("ReferenceMissing").await?;
+    let authority = BTreeMap::from([("ca.crt", "text")]);
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": authority});
+    scenario.system().api::<ConfigMap>().patch(name, &apply, &Patch::Apply(config_map)).await?;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": authority});
+    scenario.system().api::<Secret>().patch(name, &apply, &Patch::Apply(secret)).await?;
+    reason("Serving").await?;
+    // What it has become is applied once more.
+    let change = json!({"spec": {"isolatesPerShard": 7}});
+    pools.patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;
+    await_condition("the pool to be applied again", SOON, async || {
+        let pool = pools.get(name).await?;
+        let seen = pool.status.context("no status yet")?.observed_generation;
+        ensure!(seen == pool.metadata.generation, "it is of generation {seen:?}");
+        Ok(())
+    })
+    .await?;
+    pools.delete(name, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+/// What `user` has done, and what it was not let do.
+fn uses(log: &str, user: &str) -> anyhow::Result<(BTreeSet<Use>, BTreeSet<Use>)> {
+    let (mut used, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    // The last line may be half written.
+    for line in log.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+        let request: Request = serde_json::from_str(line)?;
+        let Some(object) = request.object_ref.filter(|_| request.user.username == user) else { continue };
+        let resource = match object.subresource {
+            Some(subresource) => format!("{}/{subresource}", object.resource),
+            None => object.resource,
+        };
+        let done = (resource.clone(), object.api_group.clone(), request.verb.clone());
+        match request.response_status.map(|status| status.code) {
+            Some(403) => {
+                refused.insert(done);
+            }
+            Some(201) => {
+                // Server-side apply makes what there is not, for which it wants both rights.
+                used.insert((resource, object.api_group, "create".to_owned()));
+                used.insert(done);
+            }
+            // What is not there has been asked for all the same.
+            Some(_) => {
+                used.insert(done);
+            }
+            None => {}
+        }
+    }
+    Ok((used, refused))
+}
+
+fn unused(rights: &[Right], used: &BTreeSet<Use>) -> Vec<String> {
+    let mut idle = Vec::new();
+    for right in rights {
+        for verb in &right.verbs {
+            if !used.contains(&(right.resource.clone(), right.group.clone(), verb.clone())) {
+                idle.push(format!("{verb} of {right}"));
+            }
+        }
+    }
+    idle
+}

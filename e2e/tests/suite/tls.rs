@@ -1,0 +1,136 @@
+//! Certificates that the operator makes: its own platform, in which processes speak TLS only.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
+use kube::api::ListParams;
+use tenon_crds::{ConditionStatus, ServiceBinding};
+use tenon_e2e::{
+    Account, Load, Namespace, Node, Operator, Prober, Router, Scenario, Service, Speaks, Volumes, answering,
+    await_condition, worker,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+const SOON: Duration = Duration::from_secs(15);
+
+/// The first authority is replaced after half a minute, and forgotten when all have heard of that.
+const REPLACED: Duration = Duration::from_secs(90);
+
+/// What a record of TLS begins with that says why there will be no others.
+const ALERT: u8 = 21;
+
+pub async fn certificates_are_made_and_renewed_and_no_request_fails(scenario: Scenario) -> anyhow::Result<()> {
+    // Two operators would write the same status.
+    let mut own = scenario.operator().await;
+    own.take().context("there is an operator")?.terminate().await?;
+
+    let system = Namespace::create(&scenario.cluster, "tenon-tls").await?;
+    let logs = scenario.logs().to_owned();
+    let volumes = Volumes::of(&system, logs.join(system.name()));
+    let speaks = Speaks::Tls(&volumes);
+    let (catalog, inner) = (Service::start(7070).await?, Service::start(8081).await?);
+    let (cluster, door) = (&scenario.cluster, inner.address());
+    let account = Account::create(cluster, &system, &logs).await?;
+    // It has no certificate before it has made one.
+    let operator = Operator::start("operator-tls", account.kubeconfig(), speaks, door, system.name(), &logs).await?;
+    catalog.set_backends(vec![operator.catalog()]);
+    let first = await_secrets(&system, |_| true).await?;
+    volumes.mounted().await?;
+
+    let address = catalog.address();
+    let start_node = async |name: &str| Node::start(name, "tls", speaks, address, door, &system, &logs).await;
+    let node = start_node("tls-a").await?;
+    let router = Router::start("router-tls", speaks, address, &logs).await?;
+    inner.set_backends(vec![router.inner_address()]);
+
+    let mut hello = worker("hello", &answering("hello"));
+    hello.spec.pool = "tls".to_owned();
+    scenario.namespace.apply(&hello).await?;
+    let mut caller = worker("caller", "export default { fetch(request, env) { return env.HELLO.fetch(request) } };");
+    caller.spec.pool = "tls".to_owned();
+    caller.spec.services = vec![ServiceBinding { name: "HELLO".to_owned(), worker: "hello".to_owned() }];
+    scenario.namespace.apply(&caller).await?;
+    scenario.namespace.await_ready("caller", ConditionStatus::True).await?;
+    let hosts = ["hello", "caller"].map(|name| scenario.namespace.host(name));
+    for host in &hosts {
+        let mut connection = router.connection();
+        await_condition("an answer", SOON, async || {
+            let answer = connection.get(host, "/").await?;
+            ensure!(answer.status == 200 && answer.body == "hello", "{} {}", answer.status, answer.body);
+            Ok(())
+        })
+        .await?;
+    }
+    for (who, address) in
+        [("operator", operator.catalog()), ("router", router.inner_address()), ("node", node.shard(0))]
+    {
+        ensure!(is_refused(address).await?, "the {who} lets somebody in who shows nothing");
+    }
+
+    let prober = Prober::start(&router, Load::get(&hosts));
+    prober.serve(100).await?;
+    // All that there was at first is gone: the authority too, and nobody believes it any more.
+    let replaced = |now: &BTreeMap<String, Secret>| {
+        let has = |name: &String, key, text: &[u8]| value(&now[name], key).windows(text.len()).any(|it| it == text);
+        let authority = value(&first["tenon-ca"], "tls.crt");
+        first
+            .iter()
+            .all(|(name, before)| !has(name, "tls.crt", value(before, "tls.crt")) && !has(name, "ca.crt", authority))
+    };
+    await_secrets(&system, replaced).await?;
+    prober.serve(100).await?;
+    // Those who come now meet those who were there before.
+    let another = start_node("tls-b").await?;
+    let ended = node.delete().await?;
+    ensure!(ended.success(), "the node ended with {ended}");
+    prober.serve(100).await?;
+    prober.stop().await?.ensure_no_failure()?;
+    let late = Router::start("router-tls-late", speaks, address, &logs).await?;
+    let answer = late.connection().get(&hosts[1], "/").await?;
+    ensure!(answer.status == 200 && answer.body == "hello", "{} {}", answer.status, answer.body);
+
+    another.delete().await?;
+    operator.terminate().await?;
+    system.delete().await?;
+    let successor = scenario.start_operator().await?;
+    scenario.route_catalog(&[&successor]);
+    *own = Some(successor);
+    Ok(())
+}
+
+/// The Secrets with certificates, once all are there and as they should be.
+async fn await_secrets(
+    system: &Namespace,
+    are_right: impl Fn(&BTreeMap<String, Secret>) -> bool,
+) -> anyhow::Result<BTreeMap<String, Secret>> {
+    await_condition("the certificates", REPLACED, async || {
+        let secrets = system.api::<Secret>().list(&ListParams::default()).await?;
+        let secrets: BTreeMap<_, _> = secrets.into_iter().map(|secret| (secret.name_any(), secret)).collect();
+        let names: Vec<_> = secrets.keys().collect();
+        ensure!(
+            names == ["tenon-ca", "tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"],
+            "there are {names:?}"
+        );
+        ensure!(are_right(&secrets), "they are as they were");
+        Ok(secrets)
+    })
+    .await
+}
+
+fn value<'a>(secret: &'a Secret, key: &str) -> &'a [u8] {
+    secret.data.as_ref().and_then(|data| data.get(key)).map_or(&[], |value| &value.0)
+}
+
+/// Whether somebody who speaks HTTP/2 without TLS gets nothing but an alert.
+async fn is_refused(address: std::net::SocketAddr) -> anyhow::Result<bool> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
+    let mut answer = Vec::new();
+    // A reset is as good an end as any.
+    let _ = tokio::time::timeout(SOON, stream.read_to_end(&mut answer)).await?;
+    Ok(answer.first().is_none_or(|first| *first == ALERT))
+}

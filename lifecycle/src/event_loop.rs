@@ -1,0 +1,182 @@
+//! How busy the event loops of a process are: each is a thread with a runtime of its own, and does one thing at a time.
+//!
+//! ```text
+//!  the runtime itself: wakes ──── busy ──── parks          read when somebody asks
+//!  a task in its turn: due ── lag ──► runs                 four times a second: what waits whoever comes just then
+//! ```
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{CounterVec, Histogram, HistogramOpts, HistogramVec, Opts, Registry};
+use tokio::runtime::{Handle, RuntimeMetrics};
+use tokio::time::{Instant, sleep_until};
+
+use crate::process::advance;
+
+/// Between two looks at the lag.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// A timer comes up to this late on a loop that has nothing to do, which is as fine as timers are.
+const TIMER: Duration = Duration::from_millis(1);
+
+/// Seconds.
+const LAG_BUCKETS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0];
+
+/// What the metrics are called.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// A counter of seconds.
+    pub busy: &'static str,
+    /// A histogram of seconds.
+    pub lag: &'static str,
+    /// The label that names a loop.
+    pub label: &'static str,
+}
+
+/// The event loops of a process.
+#[derive(Clone)]
+pub struct EventLoops {
+    loops: Arc<Mutex<Vec<Loop>>>,
+    lag: HistogramVec,
+}
+
+struct Loop {
+    name: String,
+    metrics: RuntimeMetrics,
+}
+
+impl EventLoops {
+    /// # Errors
+    /// When the registry has metrics of these names already.
+    pub fn register(registry: &Registry, names: Names) -> prometheus::Result<Self> {
+        let busy = Opts::new(names.busy, "Time that the thread has spent on its tasks, and not looking for some.");
+        let busy = CounterVec::new(busy, &[names.label])?;
+        let lag = HistogramOpts::new(names.lag, "How late a task began that was due, looked at four times a second.");
+        let lag = HistogramVec::new(lag.buckets(LAG_BUCKETS.to_vec()), &[names.label])?;
+        let loops = Arc::default();
+        registry.register(Box::new(Busy { busy, loops: Arc::clone(&loops) }))?;
+        registry.register(Box::new(lag.clone()))?;
+        Ok(Self { loops, lag })
+    }
+
+    /// Counts the loop that this is called on from now on. What is returned is to be run on it, for ever: it looks at the
+    /// loop's lag.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn watch(&self, name: &str) -> impl Future<Output = ()> + use<> {
+        let metrics = Handle::current().metrics();
+        // A list that is changed by single calls: a panic leaves no half of one.
+        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        loops.push(Loop { name: name.to_owned(), metrics });
+        look(self.lag.with_label_values(&[name]))
+    }
+}
+
+async fn look(lag: Histogram) {
+    loop {
+        let due = Instant::now() + INTERVAL;
+        sleep_until(due).await;
+        lag.observe(due.elapsed().saturating_sub(TIMER).as_secs_f64());
+    }
+}
+
+/// Shows what runtimes count.
+struct Busy {
+    busy: CounterVec,
+    loops: Arc<Mutex<Vec<Loop>>>,
+}
+
+impl Collector for Busy {
+    fn desc(&self) -> Vec<&Desc> {
+        self.busy.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        for Loop { name, metrics } in &*self.loops.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Each runtime has this one thread.
+            let busy = metrics.worker_total_busy_duration(0).as_secs_f64();
+            advance(&self.busy.with_label_values(&[name.as_str()]), busy);
+        }
+        self.busy.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::{LocalSet, spawn_local, yield_now};
+
+    use super::*;
+
+    const NAMES: Names = Names { busy: "busy_seconds_total", lag: "lag_seconds", label: "loop" };
+
+    fn busy(registry: &Registry) -> f64 {
+        let families = registry.gather();
+        let family = families.iter().find(|family| family.name() == NAMES.busy).expect("it is registered");
+        family.get_metric().iter().map(|metric| metric.get_counter().get_value()).sum()
+    }
+
+    /// Runs on a thread like a shard's.
+    fn run(test: impl AsyncFnOnce(&Registry, &EventLoops)) {
+        let registry = Registry::new();
+        let loops = EventLoops::register(&registry, NAMES).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        LocalSet::new().block_on(&runtime, async {
+            spawn_local(loops.watch("one"));
+            test(&registry, &loops).await;
+        });
+    }
+
+    #[test]
+    fn a_loop_that_waits_is_not_busy_and_one_that_never_waits_is() {
+        run(async |registry, _| {
+            let rest = Duration::from_millis(50);
+            let began = Instant::now();
+            // On a busy machine it may take a few tries until nobody else has the processor.
+            let is_idle = loop {
+                let before = busy(registry);
+                tokio::time::sleep(rest).await;
+                if busy(registry) - before < rest.as_secs_f64() / 10.0 {
+                    break true;
+                }
+                if began.elapsed() > Duration::from_secs(10) {
+                    break false;
+                }
+            };
+            assert!(is_idle);
+            let before = busy(registry);
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(500) {
+                let turn = Instant::now();
+                while turn.elapsed() < Duration::from_millis(2) {
+                    std::hint::spin_loop();
+                }
+                yield_now().await;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let more = busy(registry) - before;
+            assert!((0.4..5.0).contains(&more), "{more}");
+        });
+    }
+
+    #[test]
+    fn who_keeps_the_loop_to_itself_makes_it_lag() {
+        run(async |_, loops| {
+            let lag = loops.lag.with_label_values(&["one"]);
+            // The first look is waited for, and the second kept waiting.
+            while lag.get_sample_count() == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let before = lag.get_sample_sum();
+            std::thread::sleep(INTERVAL + Duration::from_millis(200));
+            while lag.get_sample_count() == 1 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let more = lag.get_sample_sum() - before;
+            assert!((0.15..5.0).contains(&more), "{more}");
+        });
+    }
+}

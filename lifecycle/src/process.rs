@@ -1,0 +1,246 @@
+//! What a process uses of its machine, and each of its threads of its processors: read from the kernel when somebody asks.
+//!
+//! The `process_` names are those that Prometheus' own clients have agreed upon, so dashboards that others have made work.
+//! Threads are told apart by their names: of those that share one the sum is told.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{Counter, CounterVec, Gauge, Opts, Registry};
+
+/// Ticks of a second in which the kernel tells CPU time (`USER_HZ`): the same on every architecture that we build for.
+const TICKS: f64 = 100.0;
+
+/// Adds the metrics of the calling process, which is called `name`.
+///
+/// # Errors
+/// When the registry has them already.
+pub fn register(registry: &Registry, name: &str) -> prometheus::Result<()> {
+    let build = Opts::new("tenon_build_info", "1, by what is running and its version.");
+    let build = Gauge::with_opts(build.const_label("process", name).const_label("version", env!("CARGO_PKG_VERSION")))?;
+    build.set(1.0);
+    registry.register(Box::new(build))?;
+    registry.register(Box::new(Process::new()?))
+}
+
+struct Process {
+    cpu: Counter,
+    resident: Gauge,
+    virtual_: Gauge,
+    started: Gauge,
+    threads: Gauge,
+    open: Gauge,
+    most: Gauge,
+    by_thread: CounterVec,
+    /// CPU time of each thread when it was last looked at, in ticks.
+    seen: Mutex<HashMap<Thread, u64>>,
+}
+
+/// A thread's number is given again when it has ended; not so with the time of its start.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Thread {
+    number: u64,
+    started: u64,
+}
+
+impl Process {
+    fn new() -> prometheus::Result<Self> {
+        Ok(Self {
+            cpu: Counter::new("process_cpu_seconds_total", "CPU time, of user and system.")?,
+            resident: Gauge::new("process_resident_memory_bytes", "Memory that is resident.")?,
+            virtual_: Gauge::new("process_virtual_memory_bytes", "Addresses that are in use.")?,
+            started: Gauge::new("process_start_time_seconds", "When the process began, in Unix time.")?,
+            threads: Gauge::new("process_threads", "Threads.")?,
+            open: Gauge::new("process_open_fds", "File descriptors that are open.")?,
+            most: Gauge::new("process_max_fds", "File descriptors that may be open.")?,
+            by_thread: CounterVec::new(
+                Opts::new("tenon_thread_cpu_seconds_total", "CPU time of the threads of that name."),
+                &["thread"],
+            )?,
+            seen: Mutex::default(),
+        })
+    }
+
+    fn families(&self) -> [&dyn Collector; 8] {
+        let Self { cpu, resident, virtual_, started, threads, open, most, by_thread, .. } = self;
+        [cpu, resident, virtual_, started, threads, open, most, by_thread]
+    }
+
+    /// What cannot be read stays as it was.
+    fn look(&self) {
+        if let Some(stat) = Stat::read("/proc/self/stat") {
+            advance(&self.cpu, stat.cpu as f64 / TICKS);
+            self.threads.set(stat.threads as f64);
+            if let Some(booted) = booted() {
+                self.started.set(booted + stat.started as f64 / TICKS);
+            }
+        }
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        field::<u64>(&status, "VmRSS:").into_iter().for_each(|kib| self.resident.set((kib * 1024) as f64));
+        field::<u64>(&status, "VmSize:").into_iter().for_each(|kib| self.virtual_.set((kib * 1024) as f64));
+        if let Ok(open) = fs::read_dir("/proc/self/fd") {
+            self.open.set(open.count() as f64);
+        }
+        let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        field::<f64>(&limits, "Max open files").into_iter().for_each(|most| self.most.set(most));
+        self.look_at_threads();
+    }
+
+    fn look_at_threads(&self) {
+        // Numbers that are changed by single calls: a panic leaves no half of one.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut there = HashSet::new();
+        for task in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+            // It may have ended since it was listed.
+            let Some(stat) = Stat::read(&format!("{}/stat", task.path().display())) else { continue };
+            let thread = Thread { number: stat.number, started: stat.started };
+            let before = seen.insert(thread, stat.cpu).unwrap_or(0);
+            let more = stat.cpu.saturating_sub(before);
+            self.by_thread.with_label_values(&[stat.name.as_str()]).inc_by(more as f64 / TICKS);
+            there.insert(thread);
+        }
+        seen.retain(|thread, _| there.contains(thread));
+    }
+}
+
+impl Collector for Process {
+    fn desc(&self) -> Vec<&Desc> {
+        self.families().into_iter().flat_map(Collector::desc).collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.look();
+        self.families().into_iter().flat_map(Collector::collect).collect()
+    }
+}
+
+/// Has a counter tell what somebody else counts.
+pub(crate) fn advance(counter: &Counter, to: f64) {
+    let more = to - counter.get();
+    if more > 0.0 {
+        counter.inc_by(more);
+    }
+}
+
+/// What of `/proc/…/stat` is of interest; see proc_pid_stat(5).
+#[derive(Debug, PartialEq)]
+struct Stat {
+    number: u64,
+    name: String,
+    /// In ticks.
+    cpu: u64,
+    threads: u64,
+    /// In ticks since the machine was started.
+    started: u64,
+}
+
+impl Stat {
+    fn read(path: &str) -> Option<Self> {
+        fs::read_to_string(path).ok()?.parse().ok()
+    }
+}
+
+/// It is not what the manual says.
+#[derive(Debug)]
+struct Unreadable;
+
+impl FromStr for Stat {
+    type Err = Unreadable;
+
+    fn from_str(line: &str) -> Result<Self, Unreadable> {
+        let parse = || {
+            // A name may have parentheses and spaces of its own.
+            let (number, rest) = line.split_once(" (")?;
+            let (name, rest) = rest.rsplit_once(") ")?;
+            let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+            // The manual counts from 1, and the state is its third.
+            let field = |nth: usize| fields.get(nth - 3)?.parse::<u64>().ok();
+            Some(Self {
+                number: number.parse().ok()?,
+                name: name.to_owned(),
+                cpu: field(14)? + field(15)?,
+                threads: field(20)?,
+                started: field(22)?,
+            })
+        };
+        parse().ok_or(Unreadable)
+    }
+}
+
+/// When the machine was started, in Unix time.
+fn booted() -> Option<f64> {
+    field(&fs::read_to_string("/proc/stat").ok()?, "btime")
+}
+
+/// The first word after `name` at the beginning of a line.
+fn field<T: FromStr>(lines: &str, name: &str) -> Option<T> {
+    let line = lines.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn value(registry: &Registry, family: &str, label: Option<&str>) -> f64 {
+        let families = registry.gather();
+        let family = families.iter().find(|found| found.name() == family).expect("a family of the process");
+        let is_it = |metric: &&prometheus::proto::Metric| {
+            label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
+        };
+        let metric = family.get_metric().iter().find(is_it).expect("a metric of that label");
+        metric.get_counter().get_value() + metric.get_gauge().get_value()
+    }
+
+    #[test]
+    fn a_thread_with_a_wild_name_is_read_all_the_same() {
+        let line = "42 (a) b (c) S 1 1 1 0 -1 4 0 0 0 0 7 5 0 0 20 0 3 0 1234 0 0";
+        let stat = Stat { number: 42, name: "a) b (c".to_owned(), cpu: 12, threads: 3, started: 1234 };
+        assert_eq!(line.parse::<Stat>().unwrap(), stat);
+        assert!("42 (short) S 1".parse::<Stat>().is_err());
+    }
+
+    #[test]
+    fn a_process_tells_what_it_uses() {
+        let registry = Registry::new();
+        register(&registry, "tenon-test").unwrap();
+        let value = |family| value(&registry, family, None);
+        assert!(value("process_resident_memory_bytes") > 1e6);
+        assert!(value("process_virtual_memory_bytes") >= value("process_resident_memory_bytes"));
+        assert!(value("process_open_fds") >= 3.0 && value("process_max_fds") >= value("process_open_fds"));
+        assert!(value("process_threads") >= 1.0);
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        // A container's clock of starts may be a little off the machine's.
+        assert!((value("process_start_time_seconds") - now).abs() < 3600.0);
+        assert_eq!(value("tenon_build_info"), 1.0);
+    }
+
+    #[test]
+    fn a_busy_thread_is_told_by_its_name() {
+        let registry = Registry::new();
+        register(&registry, "tenon-test").unwrap();
+        let (burnt_tx, burnt_rx) = mpsc::channel();
+        let (end_tx, end_rx) = mpsc::channel::<()>();
+        let burner = std::thread::Builder::new().name("burner".to_owned()).spawn(move || {
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(200) {
+                std::hint::spin_loop();
+            }
+            burnt_tx.send(()).unwrap();
+            let _ = end_rx.recv();
+        });
+        burnt_rx.recv().unwrap();
+        let burnt = value(&registry, "tenon_thread_cpu_seconds_total", Some("burner"));
+        assert!((0.01..1.0).contains(&burnt), "{burnt}");
+        drop(end_tx);
+        burner.unwrap().join().unwrap();
+        assert!(value(&registry, "tenon_thread_cpu_seconds_total", Some("burner")) >= burnt);
+    }
+}

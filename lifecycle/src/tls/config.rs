@@ -1,0 +1,184 @@
+//! How an identity shakes hands: rustls' configurations for either side of a connection.
+//!
+//! TLS 1.3 and HTTP/2 only. Who is at the other side is decided by the role in its certificate, not by its address. The
+//! configurations of one identity end with it, and the sessions that could be resumed by them: nobody comes back by a
+//! session whose certificate would not be taken any more.
+
+use std::sync::{Arc, LazyLock};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::{self, Ticketer, cipher_suite};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
+use rustls::sign::SingleCertAndKey;
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
+};
+
+use super::identity::{AUTHORITIES, Identity, IdentityError};
+use super::role::Role;
+
+const ALPN: &[u8] = b"h2";
+
+/// Servers of which a client remembers sessions. One that is forgotten costs a handshake in full.
+const REMEMBERED: usize = 1024;
+
+/// AES with 128 bits first: on processors of this decade it is the cheapest there is.
+static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
+    let cipher_suites = vec![
+        cipher_suite::TLS13_AES_128_GCM_SHA256,
+        cipher_suite::TLS13_AES_256_GCM_SHA384,
+        cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    ];
+    Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() })
+});
+
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::clone(&PROVIDER)
+}
+
+/// For those who come to a process of this role.
+pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, IdentityError> {
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
+        // What is believed here is nobody's business, and clients have one certificate to show.
+        .clear_root_hint_subjects()
+        .build()
+        .map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(IdentityError::Certificate)?
+        .with_client_cert_verifier(Arc::new(Callers { verifier, role }))
+        .with_cert_resolver(Arc::new(shown(identity)));
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    // Sessions are kept by those who may resume them.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.ticketer = Ticketer::new().map_err(IdentityError::Certificate)?;
+    Ok(config)
+}
+
+/// To reach processes of the role `peer`.
+pub(super) fn client(identity: &Identity, peer: Role) -> Result<ClientConfig, IdentityError> {
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
+        .build()
+        .map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(IdentityError::Certificate)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Called { verifier, name: peer.server_name() }))
+        .with_client_cert_resolver(Arc::new(shown(identity)));
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    // By the server's name only sessions are remembered.
+    config.enable_sni = false;
+    config.resumption = Resumption::in_memory_sessions(REMEMBERED);
+    Ok(config)
+}
+
+/// Whether a certificate, which has been verified, is for this role. It may be for several.
+pub(super) fn is_for(certificate: &CertificateDer<'_>, role: Role) -> bool {
+    let parsed = ParsedCertificate::try_from(certificate);
+    parsed.is_ok_and(|parsed| verify_server_name(&parsed, &role.server_name()).is_ok())
+}
+
+fn shown(identity: &Identity) -> SingleCertAndKey {
+    SingleCertAndKey::from(Arc::clone(&identity.certified))
+}
+
+/// Lets in those of the right role.
+#[derive(Debug)]
+struct Callers {
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// Whose door it is.
+    role: Role,
+}
+
+impl ClientCertVerifier for Callers {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.verifier.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
+        // One that is for several roles may do what any of them may.
+        let mut admitted = Role::ALL.into_iter().filter(|peer| self.role.admits(*peer));
+        if admitted.any(|peer| is_for(end_entity, peer)) {
+            Ok(verified)
+        } else {
+            Err(CertificateError::ApplicationVerificationFailure.into())
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
+
+/// Takes a server for what it is, wherever it was found.
+#[derive(Debug)]
+struct Called {
+    verifier: Arc<WebPkiServerVerifier>,
+    /// What its certificate is to be for.
+    name: ServerName<'static>,
+}
+
+impl ServerCertVerifier for Called {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _address: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.verifier.verify_server_cert(end_entity, intermediates, &self.name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}

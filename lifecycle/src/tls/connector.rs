@@ -1,0 +1,62 @@
+//! How gRPC clients connect: TCP as hyper does it, with TLS on top where there is any.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use tower_service::Service;
+
+use super::{Role, Stream, Tls};
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Connects to processes of one role. For `connect_with_connector` of a gRPC endpoint.
+#[derive(Clone, Debug)]
+pub struct Connector {
+    tcp: HttpConnector,
+    tls: Option<Tls>,
+    peer: Role,
+}
+
+impl Connector {
+    /// # Arguments
+    /// * `tls` - without it connections are plain.
+    /// * `peer` - what is at the other end.
+    /// * `patience` - for TCP's part, of which each address that a name has gets its share.
+    pub fn new(tls: Option<Tls>, peer: Role, patience: Duration) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(patience));
+        // Of both schemes.
+        tcp.enforce_http(false);
+        Self { tcp, tls, peer }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Stream>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.tcp.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let (tls, peer) = (self.tls.clone(), self.peer);
+        let host = uri.host().unwrap_or_default().to_owned();
+        let connecting = self.tcp.call(uri);
+        Box::pin(async move {
+            let stream = connecting.await?.into_inner();
+            let stream = match tls {
+                Some(tls) => tls.connect(peer, &host, stream).await?,
+                None => Stream::Plain(stream),
+            };
+            Ok(TokioIo::new(stream))
+        })
+    }
+}

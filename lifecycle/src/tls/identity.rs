@@ -1,0 +1,226 @@
+//! An identity: a certificate, its key, and the authorities that are believed. Read, and checked whole before it is used.
+//!
+//! Nothing here looks at a file or at the clock.
+
+use std::fmt;
+use std::sync::Arc;
+
+use der::asn1::{AnyRef, GeneralizedTime, UtcTime};
+use der::{Decode as _, Reader, SliceReader, Tag, TagNumber, Tagged as _};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, Error, InconsistentKeys, RootCertStore};
+
+pub use rustls::pki_types::UnixTime;
+
+use super::config::provider;
+use super::role::Role;
+
+/// The keys of a TLS Secret of Kubernetes, and the names of the files that it becomes.
+pub const CERTIFICATE: &str = "tls.crt";
+pub const KEY: &str = "tls.key";
+pub const AUTHORITIES: &str = "ca.crt";
+
+/// What is stored, in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Bundle {
+    /// The certificate, and those between it and its authority if there are any.
+    pub certificate: Vec<u8>,
+    pub key: Vec<u8>,
+    /// Those that peers' certificates may come from.
+    pub authorities: Vec<u8>,
+}
+
+/// From when to when a certificate is good, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    pub not_before: i64,
+    pub not_after: i64,
+}
+
+/// An identity that can be used.
+pub struct Identity {
+    pub(super) certified: Arc<CertifiedKey>,
+    pub(super) roots: Arc<RootCertStore>,
+    validity: Validity,
+    issuer: CertificateDer<'static>,
+    issuer_validity: Validity,
+}
+
+/// Why one cannot.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    #[error("{0} holds no certificate; it is to hold some in PEM")]
+    NoCertificate(&'static str),
+    #[error("{file} holds what is no certificate: {why}")]
+    Malformed { file: &'static str, why: String },
+    #[error("{KEY} holds no private key in PEM: {0}")]
+    NoKey(rustls::pki_types::pem::Error),
+    #[error("{KEY} cannot be used: {0}")]
+    BadKey(Error),
+    #[error("{KEY} is not the key of {CERTIFICATE}; replace both with a pair that belongs together")]
+    KeyMismatch,
+    #[error("{CERTIFICATE} comes from none of the authorities in {AUTHORITIES}; put its authority there")]
+    Untrusted,
+    #[error("{CERTIFICATE} has expired; renew it")]
+    Expired,
+    #[error("{CERTIFICATE} is not valid yet; is this machine's clock right?")]
+    NotValidYet,
+    #[error("{CERTIFICATE} is not for {role}: issue it for the DNS name {}", role.dns_name())]
+    Role { role: Role },
+    #[error(
+        "{CERTIFICATE} may not be used for both sides: issue it with the usages \"server auth\" and \"client auth\""
+    )]
+    Usage,
+    #[error("{CERTIFICATE} cannot be used: {0}")]
+    Certificate(Error),
+}
+
+impl Identity {
+    /// Checks what is stored: that peers who believe the same authorities would take it, for `role` and at this time.
+    ///
+    /// # Errors
+    /// When they would not, with the file and the remedy.
+    pub fn of(bundle: &Bundle, role: Role, now: UnixTime) -> Result<Self, IdentityError> {
+        let chain = certificates(CERTIFICATE, &bundle.certificate)?;
+        let authorities = certificates(AUTHORITIES, &bundle.authorities)?;
+        let key = PrivateKeyDer::from_pem_slice(&bundle.key).map_err(IdentityError::NoKey)?;
+        let (leaf, between) = chain.split_first().ok_or(IdentityError::NoCertificate(CERTIFICATE))?;
+        let validity = validity(CERTIFICATE, leaf)?;
+        let certified = CertifiedKey::from_der(chain.clone(), key, &provider()).map_err(|error| match error {
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => IdentityError::KeyMismatch,
+            other => IdentityError::BadKey(other),
+        })?;
+        let roots = Arc::new(roots(&authorities)?);
+        verify(leaf, between, &roots, now)?;
+        let parsed = ParsedCertificate::try_from(leaf).map_err(IdentityError::Certificate)?;
+        verify_server_name(&parsed, &role.server_name()).map_err(|_| IdentityError::Role { role })?;
+        let issuer = authorities.into_iter().find(|authority| issued(authority, leaf, between, now));
+        let issuer = issuer.ok_or(IdentityError::Untrusted)?;
+        let issuer_validity = self::validity(AUTHORITIES, &issuer)?;
+        Ok(Self { certified: Arc::new(certified), roots, validity, issuer, issuer_validity })
+    }
+
+    /// Of its certificate.
+    pub fn validity(&self) -> Validity {
+        self.validity
+    }
+
+    /// The authority that its certificate comes from, of those that are believed.
+    pub fn issuer(&self) -> &CertificateDer<'static> {
+        &self.issuer
+    }
+
+    pub fn issuer_validity(&self) -> Validity {
+        self.issuer_validity
+    }
+}
+
+/// The certificates in a file.
+///
+/// # Errors
+/// When there is none, or something else.
+pub fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|error| IdentityError::Malformed { file, why: error.to_string() })?;
+    if all.is_empty() { Err(IdentityError::NoCertificate(file)) } else { Ok(all) }
+}
+
+/// # Errors
+/// When it is no certificate.
+pub fn validity(file: &'static str, certificate: &CertificateDer<'_>) -> Result<Validity, IdentityError> {
+    parse_validity(certificate).map_err(|error| IdentityError::Malformed { file, why: error.to_string() })
+}
+
+/// RFC 5280, section 4.1: what rustls looks at, and keeps to itself.
+fn parse_validity(certificate: &[u8]) -> der::Result<Validity> {
+    const VERSION: Tag = Tag::ContextSpecific { constructed: true, number: TagNumber(0) };
+    let whole = AnyRef::from_der(certificate)?;
+    let to_be_signed: AnyRef<'_> = SliceReader::new(whole.value())?.decode()?;
+    let mut fields = SliceReader::new(to_be_signed.value())?;
+    let first: AnyRef<'_> = fields.decode()?;
+    if first.tag() == VERSION {
+        let _serial_number: AnyRef<'_> = fields.decode()?;
+    }
+    let [_signature, _issuer, validity]: [AnyRef<'_>; 3] = [fields.decode()?, fields.decode()?, fields.decode()?];
+    let mut times = SliceReader::new(validity.value())?;
+    Ok(Validity { not_before: time(&mut times)?, not_after: time(&mut times)? })
+}
+
+fn time<'a>(times: &mut impl Reader<'a>) -> der::Result<i64> {
+    let time = AnyRef::decode(times)?;
+    let since_1970 = match time.tag() {
+        Tag::UtcTime => time.decode_as::<UtcTime>()?.to_unix_duration(),
+        _ => time.decode_as::<GeneralizedTime>()?.to_unix_duration(),
+    };
+    Ok(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
+}
+
+fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, IdentityError> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        let malformed = |error: Error| IdentityError::Malformed { file: AUTHORITIES, why: error.to_string() };
+        roots.add(authority.clone()).map_err(malformed)?;
+    }
+    Ok(roots)
+}
+
+/// As either side of a connection would.
+fn verify(
+    leaf: &CertificateDer<'_>,
+    between: &[CertificateDer<'_>],
+    roots: &Arc<RootCertStore>,
+    now: UnixTime,
+) -> Result<(), IdentityError> {
+    let why = |error| match error {
+        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+            IdentityError::Untrusted
+        }
+        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            IdentityError::Expired
+        }
+        Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+            IdentityError::NotValidYet
+        }
+        Error::InvalidCertificate(
+            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. },
+        ) => IdentityError::Usage,
+        other => IdentityError::Certificate(other),
+    };
+    let provider = provider();
+    let parsed = ParsedCertificate::try_from(leaf).map_err(IdentityError::Certificate)?;
+    let algorithms = provider.signature_verification_algorithms.all;
+    verify_server_cert_signed_by_trust_anchor(&parsed, roots, between, now, algorithms).map_err(why)?;
+    let of_clients = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider).build();
+    let of_clients = of_clients.map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
+    of_clients.verify_client_cert(leaf, between, now).map(drop).map_err(why)
+}
+
+fn issued(
+    authority: &CertificateDer<'_>,
+    leaf: &CertificateDer<'_>,
+    between: &[CertificateDer<'_>],
+    now: UnixTime,
+) -> bool {
+    let mut only = RootCertStore::empty();
+    let Ok(parsed) = ParsedCertificate::try_from(leaf) else { return false };
+    let algorithms = provider().signature_verification_algorithms.all;
+    only.add(authority.clone().into_owned()).is_ok()
+        && verify_server_cert_signed_by_trust_anchor(&parsed, &only, between, now, algorithms).is_ok()
+}
+
+/// Without the key.
+impl fmt::Debug for Bundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bundle").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("validity", &self.validity).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+//! What a process counts of its TLS.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use rustls::HandshakeKind;
+
+use super::failure::{HandshakeError, Reason};
+use super::identity::Identity;
+
+/// Between two lines about failed handshakes: whoever can reach a port could have us write as many as they like.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
+
+pub(super) struct Metrics {
+    full: IntCounter,
+    resumed: IntCounter,
+    failures: Vec<IntCounter>,
+    leaf_expiry: IntGauge,
+    authority_expiry: IntGauge,
+    loaded: IntCounter,
+    not_loaded: IntCounter,
+    warnings: Warnings,
+}
+
+/// When the last line was written, and how many there would have been since.
+struct Warnings {
+    epoch: Instant,
+    /// Milliseconds after the epoch from which the next may be.
+    next: AtomicU64,
+    held_back: AtomicU64,
+}
+
+impl Metrics {
+    /// # Errors
+    /// When the registry has them already.
+    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counter = |name, help, label| -> Result<IntCounterVec, prometheus::Error> {
+            let family = IntCounterVec::new(Opts::new(name, help), &[label])?;
+            registry.register(Box::new(family.clone()))?;
+            Ok(family)
+        };
+        let handshakes = counter("tenon_tls_handshakes_total", "TLS handshakes with other processes.", "kind")?;
+        let failures = counter("tenon_tls_handshake_failures_total", "TLS handshakes that came to nothing.", "reason")?;
+        let reads = counter("tenon_tls_reloads_total", "Certificates that were read anew.", "outcome")?;
+        let name = "tenon_certificate_expiry_timestamp_seconds";
+        let help = "When the process's certificate expires, and the authority that it comes from.";
+        let expiry = IntGaugeVec::new(Opts::new(name, help), &["certificate"])?;
+        registry.register(Box::new(expiry.clone()))?;
+        Ok(Self {
+            full: handshakes.with_label_values(&["full"]),
+            resumed: handshakes.with_label_values(&["resumed"]),
+            failures: Reason::ALL.iter().map(|reason| failures.with_label_values(&[reason.as_str()])).collect(),
+            leaf_expiry: expiry.with_label_values(&["leaf"]),
+            authority_expiry: expiry.with_label_values(&["ca"]),
+            loaded: reads.with_label_values(&["ok"]),
+            not_loaded: reads.with_label_values(&["error"]),
+            warnings: Warnings { epoch: Instant::now(), next: AtomicU64::new(0), held_back: AtomicU64::new(0) },
+        })
+    }
+
+    pub(super) fn shook_hands(&self, kind: Option<HandshakeKind>) {
+        if kind == Some(HandshakeKind::Resumed) { &self.resumed } else { &self.full }.inc();
+    }
+
+    pub(super) fn failed(&self, error: &HandshakeError) {
+        let reason = error.reason;
+        // The counters have the order of the enum, which is that of its declaration.
+        self.failures[reason as usize].inc();
+        tracing::debug!(reason = reason.as_str(), %error, "a handshake failed");
+        // Whoever only looks whether there is a port hangs up as well.
+        if reason != Reason::Closed
+            && let Some(more) = self.warnings.next()
+        {
+            tracing::warn!(reason = reason.as_str(), %error, more, "a handshake failed");
+        }
+    }
+
+    pub(super) fn loaded(&self, identity: &Identity) {
+        self.loaded.inc();
+        self.leaf_expiry.set(identity.validity().not_after);
+        self.authority_expiry.set(identity.issuer_validity().not_after);
+    }
+
+    pub(super) fn not_loaded(&self) {
+        self.not_loaded.inc();
+    }
+}
+
+#[cfg(test)]
+impl Metrics {
+    pub(super) fn full(&self) -> u64 {
+        self.full.get()
+    }
+
+    pub(super) fn resumed(&self) -> u64 {
+        self.resumed.get()
+    }
+
+    /// Well, and not.
+    pub(super) fn reads(&self) -> (u64, u64) {
+        (self.loaded.get(), self.not_loaded.get())
+    }
+}
+
+impl Warnings {
+    /// Whether it is time for a line, and then how many were held back before it.
+    fn next(&self) -> Option<u64> {
+        let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let next = self.next.load(Ordering::Relaxed);
+        let later = now.saturating_add(WARNING_INTERVAL.as_millis() as u64);
+        let is_time =
+            now >= next && self.next.compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_time {
+            Some(self.held_back.swap(0, Ordering::Relaxed))
+        } else {
+            self.held_back.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_is_counted_under_its_own_name() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry).unwrap();
+        for reason in Reason::ALL {
+            metrics.failed(&HandshakeError { reason, source: None });
+            assert_eq!(metrics.failures[reason as usize].get(), 1, "{}", reason.as_str());
+        }
+        let families = registry.gather();
+        let failures = families.iter().find(|family| family.name() == "tenon_tls_handshake_failures_total").unwrap();
+        assert_eq!(failures.get_metric().len(), Reason::ALL.len());
+    }
+
+    #[test]
+    fn of_many_failures_at_once_there_is_one_line() {
+        let metrics = Metrics::register(&Registry::new()).unwrap();
+        assert_eq!(metrics.warnings.next(), Some(0));
+        assert_eq!(metrics.warnings.next(), None);
+        assert_eq!(metrics.warnings.held_back.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,179 @@
+//! Who watches the catalog, and how far each is behind it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{Histogram, HistogramOpts, IntGauge, IntGaugeVec, Opts};
+use tenon_proto::catalog::node::State;
+
+use super::{Catalog, Progress};
+
+/// Seconds: from a change of which a watcher hears at once to one that comes with a great many others.
+const BUCKETS: [f64; 10] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
+
+/// All watchers of a catalog.
+#[derive(Clone)]
+pub(super) struct Watchers {
+    positions: Arc<Mutex<Vec<Arc<Position>>>>,
+    delivery: Histogram,
+}
+
+/// The version that a watcher knows of.
+#[derive(Default)]
+struct Position(AtomicU64);
+
+/// One watcher's entry, until it is dropped.
+pub(super) struct Attendance {
+    watchers: Watchers,
+    position: Arc<Position>,
+}
+
+impl Watchers {
+    pub(super) fn new() -> Self {
+        let help = "From a change of the catalog to a watcher's being told, which takes as long as there is no room.";
+        let delivery = HistogramOpts::new("tenon_operator_catalog_delivery_duration_seconds", help);
+        let delivery = Histogram::with_opts(delivery.buckets(BUCKETS.to_vec())).expect("the name is one");
+        Self { positions: Arc::default(), delivery }
+    }
+
+    pub(super) fn enter(&self) -> Attendance {
+        let position = Arc::default();
+        self.with(|positions| positions.push(Arc::clone(&position)));
+        Attendance { watchers: self.clone(), position }
+    }
+
+    /// How many there are, and what the one knows of that knows least.
+    fn look(&self) -> (usize, Option<u64>) {
+        self.with(|positions| {
+            let known = positions.iter().map(|position| position.0.load(Ordering::Relaxed));
+            (positions.len(), known.min())
+        })
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Vec<Arc<Position>>) -> T) -> T {
+        // A list that is changed by single calls: a panic leaves no half of one.
+        f(&mut self.positions.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Attendance {
+    /// The watcher has been told of everything up to this version.
+    ///
+    /// # Arguments
+    /// * `waited` - since the latest change, if this tells of it and not of the whole state.
+    pub(super) fn told(&self, version: u64, waited: Option<Duration>) {
+        self.position.0.store(version, Ordering::Relaxed);
+        waited.into_iter().for_each(|waited| self.watchers.delivery.observe(waited.as_secs_f64()));
+    }
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        self.watchers.with(|positions| positions.retain(|position| !Arc::ptr_eq(position, &self.position)));
+    }
+}
+
+/// What there is to tell of a catalog.
+pub struct CatalogMetrics {
+    catalog: Catalog,
+    version: IntGauge,
+    watchers: IntGauge,
+    lag: IntGauge,
+    nodes: IntGaugeVec,
+}
+
+impl CatalogMetrics {
+    /// # Errors
+    /// Never: the names are names.
+    pub(super) fn of(catalog: Catalog) -> prometheus::Result<Self> {
+        let lag = "Versions of which the slowest watcher has not been told.";
+        let nodes = Opts::new("tenon_operator_nodes", "Nodes in the catalog, by pool and whether they take new work.");
+        Ok(Self {
+            catalog,
+            version: IntGauge::new("tenon_operator_catalog_version", "Changes of the catalog so far.")?,
+            watchers: IntGauge::new("tenon_operator_catalog_watchers", "Routers that watch the catalog here.")?,
+            lag: IntGauge::new("tenon_operator_catalog_lag_versions", lag)?,
+            nodes: IntGaugeVec::new(nodes, &["pool", "state"])?,
+        })
+    }
+
+    fn families(&self) -> [&dyn Collector; 5] {
+        [&self.version, &self.watchers, &self.lag, &self.nodes, &self.catalog.shared.watchers.delivery]
+    }
+
+    fn look(&self) {
+        let Progress { version, .. } = *self.catalog.shared.progress_tx.borrow();
+        let (watchers, least) = self.catalog.shared.watchers.look();
+        self.version.set(version as i64);
+        self.watchers.set(watchers as i64);
+        // Somebody may have been told of a version since this one was looked at.
+        self.lag.set(least.map_or(0, |least| version.saturating_sub(least)) as i64);
+        self.nodes.reset();
+        for node in self.catalog.nodes() {
+            let is_ready = node.state == i32::from(State::Ready);
+            // A pool all of whose nodes drain has none that are ready.
+            self.nodes.with_label_values(&[node.pool.as_str(), "ready"]).add(is_ready.into());
+            self.nodes.with_label_values(&[node.pool.as_str(), "draining"]).add((!is_ready).into());
+        }
+    }
+}
+
+impl Collector for CatalogMetrics {
+    fn desc(&self) -> Vec<&Desc> {
+        self.families().into_iter().flat_map(Collector::desc).collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.look();
+        self.families().into_iter().flat_map(Collector::collect).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::Registry;
+    use tenon_proto::catalog::Node;
+
+    use super::*;
+
+    fn value(registry: &Registry, family: &str, label: Option<&str>) -> f64 {
+        let families = registry.gather();
+        let family = families.iter().find(|found| found.name() == family).expect("one of its families");
+        let is_it = |metric: &&prometheus::proto::Metric| {
+            label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label))
+        };
+        family.get_metric().iter().filter(is_it).map(|metric| metric.get_gauge().get_value()).sum()
+    }
+
+    #[test]
+    fn the_lag_is_that_of_the_slowest_watcher() {
+        let (catalog, registry) = (Catalog::new(), Registry::new());
+        registry.register(Box::new(catalog.metrics().unwrap())).unwrap();
+        let lag = || value(&registry, "tenon_operator_catalog_lag_versions", None);
+        let watchers = || value(&registry, "tenon_operator_catalog_watchers", None);
+        let node = |name: &str, state: State| Node {
+            name: name.into(),
+            pool: "default".into(),
+            state: state.into(),
+            ..Node::default()
+        };
+        catalog.set_node(node("one", State::Ready));
+        catalog.set_node(node("two", State::Ready));
+        catalog.set_node(node("three", State::Draining));
+        assert_eq!((lag(), watchers()), (0.0, 0.0), "nobody is behind where nobody watches");
+
+        let (quick, slow) = (catalog.shared.watchers.enter(), catalog.shared.watchers.enter());
+        quick.told(3, Some(Duration::from_millis(1)));
+        slow.told(1, None);
+        assert_eq!((lag(), watchers()), (2.0, 2.0));
+        drop(slow);
+        assert_eq!((lag(), watchers()), (0.0, 1.0));
+        assert_eq!(value(&registry, "tenon_operator_nodes", Some("ready")), 2.0);
+        assert_eq!(value(&registry, "tenon_operator_nodes", Some("draining")), 1.0);
+        catalog.remove_node("one");
+        assert_eq!(value(&registry, "tenon_operator_nodes", Some("ready")), 1.0);
+    }
+}

@@ -1,0 +1,182 @@
+//! The certificates by which the platform's processes know one another, where nobody else makes them.
+//!
+//! ```text
+//!  Secrets as they are, now ─► plan (pure) ─► keys, certificates ─► Secrets ─► volumes of routers and nodes     (the leader)
+//!                                                                      └─► this process's own identity       (every replica)
+//! ```
+//!
+//! - [`plan`]: every decision.
+//! - [`mint`]: keys and certificates.
+//! - [`secrets`]: how they are stored.
+//! - [`Certificates`]: carries it out.
+//!
+//! An operator takes its own certificate from its Secret at once and not from a volume, for which a Pod that is there before
+//! its Secret would wait a minute.
+
+pub mod mint;
+pub mod plan;
+pub mod secrets;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{Patch, PatchParams};
+use kube::core::PartialObjectMeta;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use tenon_lifecycle::readiness::Handle;
+use tenon_lifecycle::tls::{Bundle, IdentityError, Role, Tls};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::metrics::Metrics;
+use mint::MintError;
+use plan::Terms;
+use secrets::{Place, Secrets};
+
+/// The field manager of what is written here.
+const MANAGER: &str = "tenon-operator-certificates";
+
+/// How soon what failed is tried again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// How long nothing is looked at when nothing is due. A machine's clock may be put forward meanwhile.
+const LONGEST_SLEEP: Duration = Duration::from_secs(600);
+
+/// Makes certificates, and renews them.
+pub struct Certificates {
+    pub client: Client,
+    pub namespace: String,
+    /// The operator's own Deployment, with which the Secrets go. Without one they stay.
+    pub deployment: Option<String>,
+    pub terms: Terms,
+    /// This process's.
+    pub tls: Tls,
+    pub leading_rx: watch::Receiver<bool>,
+    pub metrics: Arc<Metrics>,
+}
+
+/// Why certificates are not as they should be. It will be tried again.
+#[derive(Debug, thiserror::Error)]
+enum CertificateError {
+    #[error("cannot read the Secret {0}: {1}")]
+    Read(&'static str, kube::Error),
+    #[error("cannot write the Secret {0}: {1}")]
+    Write(String, kube::Error),
+    #[error("cannot read the Deployment {0}: {1}")]
+    Owner(String, kube::Error),
+    #[error("there is no Deployment {deployment} in namespace {namespace}; name the operator's own by --deployment")]
+    NoOwner { deployment: String, namespace: String },
+    #[error(transparent)]
+    Mint(#[from] MintError),
+    #[error("the Secret {}: {}", secrets::name(Role::Operator), .0)]
+    Own(#[from] IdentityError),
+}
+
+impl Certificates {
+    /// Goes on for as long as the process lives.
+    ///
+    /// # Arguments
+    /// * `ready` - dropped when this process has a certificate.
+    pub async fn run(mut self, ready: Handle) {
+        let mut changes = self.changes();
+        let mut ready = Some(ready);
+        let mut own = None;
+        loop {
+            let leads = *self.leading_rx.borrow_and_update();
+            let renewed = if leads { self.renew().await } else { Ok(LONGEST_SLEEP) };
+            let pause = renewed.unwrap_or_else(|error| {
+                tracing::warn!(%error, "cannot renew certificates; trying again");
+                RETRY
+            });
+            match self.take_own(&mut own).await {
+                Ok(true) => ready = None,
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "the operator has no new certificate of its own"),
+            }
+            // Until there is one, whoever makes it may be another, whose word may be lost.
+            let pause = if ready.is_some() { pause.min(RETRY) } else { pause };
+            tokio::select! {
+                Some(()) = changes.next() => while let Some(Some(())) = changes.next().now_or_never() {},
+                changed = self.leading_rx.changed() => if changed.is_err() { return },
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// An item whenever one of the Secrets has changed.
+    fn changes(&self) -> impl Stream<Item = ()> + Unpin + use<> {
+        let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(self.client.clone(), &self.namespace);
+        let changes = secrets::names().map(|name| {
+            let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
+            watcher(secrets.clone(), only).default_backoff().map(|_| ()).boxed()
+        });
+        stream::select_all(changes)
+    }
+
+    /// Writes what is to be written; how long until there may be more.
+    async fn renew(&self) -> Result<Duration, CertificateError> {
+        let timer = self.metrics.reconcile("Certificates");
+        let renewed = self.apply().await;
+        timer.ended(renewed.is_ok());
+        renewed
+    }
+
+    async fn apply(&self) -> Result<Duration, CertificateError> {
+        let [operator, router, node] = Role::ALL.map(secrets::name);
+        let stored = Secrets {
+            authority: self.read(secrets::AUTHORITY).await?,
+            roles: [self.read(operator).await?, self.read(router).await?, self.read(node).await?],
+        };
+        let now = Timestamp::now();
+        let plan = plan::plan(&stored.state(now), &self.terms, now);
+        if plan.make_authority || plan.steps.iter().any(|step| *step != plan::Step::Keep) {
+            let place = Place { namespace: self.namespace.clone(), owner: self.owner().await? };
+            for secret in stored.carry_out(&plan, &self.terms, &place, now)? {
+                self.write(&secret).await?;
+            }
+        }
+        let until = Duration::try_from(plan.again.duration_since(now)).unwrap_or_default();
+        Ok(until.min(LONGEST_SLEEP))
+    }
+
+    /// Uses what the operator's own Secret holds, if it is not in use. Whether it is.
+    async fn take_own(&self, own: &mut Option<Bundle>) -> Result<bool, CertificateError> {
+        let Some(secret) = self.read(secrets::name(Role::Operator)).await? else { return Ok(own.is_some()) };
+        let bundle = secrets::bundle(&secret);
+        if own.as_ref() != Some(&bundle) {
+            self.tls.install(&bundle)?;
+            *own = Some(bundle);
+        }
+        Ok(true)
+    }
+
+    async fn read(&self, name: &'static str) -> Result<Option<Secret>, CertificateError> {
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        secrets.get_opt(name).await.map_err(|error| CertificateError::Read(name, error))
+    }
+
+    async fn write(&self, secret: &Secret) -> Result<(), CertificateError> {
+        let (secrets, name) = (Api::<Secret>::namespaced(self.client.clone(), &self.namespace), secret.name_any());
+        let params = PatchParams::apply(MANAGER).force();
+        let written = secrets.patch(&name, &params, &Patch::Apply(secret)).await;
+        written.map_err(|error| CertificateError::Write(name.clone(), error))?;
+        tracing::info!(secret = name, "certificates are written");
+        Ok(())
+    }
+
+    async fn owner(&self) -> Result<Option<OwnerReference>, CertificateError> {
+        let Some(deployment) = &self.deployment else { return Ok(None) };
+        let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
+        let found = deployments.get_opt(deployment).await;
+        let found = found.map_err(|error| CertificateError::Owner(deployment.clone(), error))?;
+        let no_owner =
+            || CertificateError::NoOwner { deployment: deployment.clone(), namespace: self.namespace.clone() };
+        found.ok_or_else(no_owner).map(|found| found.owner_ref(&()))
+    }
+}

@@ -1,0 +1,69 @@
+//! Keys and certificates: made, and signed.
+
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use tenon_lifecycle::tls::Role;
+
+/// A certificate is good from a little before it was made: not all machines have the same time.
+const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_hours(1);
+
+/// A certificate and its key, in PEM.
+#[derive(Clone)]
+pub struct Pair {
+    pub certificate: String,
+    pub key: String,
+}
+
+/// That could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a certificate: {0}")]
+pub struct MintError(#[from] rcgen::Error);
+
+/// An authority, signed by itself.
+pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintError> {
+    let key = KeyPair::generate()?;
+    Ok(Pair { certificate: of_authority(now, lifetime).self_signed(&key)?.pem(), key: key.serialize_pem() })
+}
+
+/// A certificate for processes of this role.
+///
+/// # Arguments
+/// * `authority` - one that was made here: of another the certificate would name the wrong issuer.
+///
+/// # Errors
+/// When the authority's key is none.
+pub fn certificate(authority: &Pair, role: Role, now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintError> {
+    let issuer = Issuer::new(of_authority(now, lifetime), KeyPair::from_pem(&authority.key)?);
+    let mut params = params(role.dns_name(), now, lifetime);
+    params.subject_alt_names = CertificateParams::new([role.dns_name().to_owned()])?.subject_alt_names;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    params.use_authority_key_identifier_extension = true;
+    let key = KeyPair::generate()?;
+    Ok(Pair { certificate: params.signed_by(&key, &issuer)?.pem(), key: key.serialize_pem() })
+}
+
+fn of_authority(now: Timestamp, lifetime: SignedDuration) -> CertificateParams {
+    let mut params = params("Tenon authority", now, lifetime);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+}
+
+fn params(name: &str, now: Timestamp, lifetime: SignedDuration) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    let second = |at: Timestamp| {
+        let since_1970 = std::time::Duration::from_secs(at.as_second().try_into().unwrap_or(0));
+        date_time_ymd(1970, 1, 1) + since_1970
+    };
+    // No large part of a short life.
+    let early = CLOCKS_DIFFER.min(lifetime / 10);
+    params.not_before = second(now.saturating_sub(early).unwrap_or(now));
+    params.not_after = second(now.saturating_add(lifetime).unwrap_or(Timestamp::MAX));
+    params
+}

@@ -1,0 +1,251 @@
+//! Years of certificates, and at each moment every process believed by every other.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use proptest::prelude::*;
+use tenon_lifecycle::tls::identity::UnixTime;
+use tenon_lifecycle::tls::{Bundle, Identity};
+
+use super::*;
+use crate::certificates::secrets::{self, Place, Secrets};
+
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+const YEAR: SignedDuration = SignedDuration::from_hours(24 * 365);
+
+/// What the operator's flags say by default.
+const TERMS: Terms = Terms {
+    authority: SignedDuration::from_hours(24 * 3650),
+    certificate: SignedDuration::from_hours(24 * 90),
+    propagation: SignedDuration::from_mins(10),
+};
+
+fn start() -> Timestamp {
+    "2030-01-01T00:00:00Z".parse().unwrap()
+}
+
+/// An installation, with an operator that looks when it means to.
+struct Installation {
+    now: Timestamp,
+    stored: Secrets,
+    /// Of each role what its processes may have read: what its Secret holds, and what it held until then.
+    read: [VecDeque<(Bundle, Option<Timestamp>)>; Role::ALL.len()],
+    authorities: BTreeSet<Authority>,
+    issued: usize,
+}
+
+impl Installation {
+    fn new() -> Self {
+        let read = [VecDeque::new(), VecDeque::new(), VecDeque::new()];
+        Self { now: start(), stored: Secrets::default(), read, authorities: BTreeSet::new(), issued: 0 }
+    }
+
+    /// What an operator would do now.
+    fn plan(&self) -> Plan {
+        plan(&self.stored.state(self.now), &TERMS, self.now)
+    }
+
+    /// An operator looks, and ends after it has written so many Secrets. When it would look again.
+    fn look(&mut self, ends_after: usize) -> Timestamp {
+        let plan = self.plan();
+        let place = Place { namespace: "tenon-system".to_owned(), owner: None };
+        let written = self.stored.carry_out(&plan, &TERMS, &place, self.now).unwrap();
+        assert!(plan.make_authority || !written.is_empty() || plan.steps == [Step::Keep; 3]);
+        for secret in written.into_iter().take(ends_after) {
+            self.store(secret);
+        }
+        plan.again
+    }
+
+    fn store(&mut self, secret: Secret) {
+        let Some(role) = Role::ALL.into_iter().find(|role| secrets::name(*role) == secret.name_any()) else {
+            self.stored.authority = Some(secret);
+            self.authorities.extend(self.stored.state(self.now).newest.map(|(newest, _)| newest));
+            return;
+        };
+        let read = &mut self.read[role as usize];
+        let bundle = secrets::bundle(&secret);
+        if let Some((before, until)) = read.back_mut() {
+            *until = Some(self.now);
+            self.issued += usize::from(before.certificate != bundle.certificate);
+        }
+        read.push_back((bundle, None));
+        self.stored.roles[role as usize] = Some(secret);
+    }
+
+    /// Whether each process believes each other, whatever of its Secret it has read so far.
+    fn ensure_that_all_believe_one_another(&mut self) {
+        let heard = self.now - TERMS.propagation;
+        for read in &mut self.read {
+            read.retain(|(_, until)| until.is_none_or(|until| until > heard));
+        }
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(self.now.as_second().try_into().unwrap()));
+        let processes =
+            || Role::ALL.into_iter().zip(&self.read).flat_map(|(role, read)| read.iter().map(move |it| (role, &it.0)));
+        for (role, shown) in processes() {
+            for (other, believes) in processes().filter(|(other, _)| *other != role) {
+                let seen = Bundle { authorities: believes.authorities.clone(), ..shown.clone() };
+                let believed = Identity::of(&seen, role, now);
+                assert!(believed.is_ok(), "at {} a {other} does not believe a {role}: {believed:?}", self.now);
+            }
+        }
+    }
+
+    /// Lets time go by, at whose every turn all must believe one another.
+    fn pass(&mut self, until: Timestamp) {
+        // Just before what comes, and just as what was replaced is forgotten.
+        let forgotten: Vec<_> = self.read.iter().flatten().filter_map(|(_, until)| *until).collect();
+        let mut turns: Vec<_> = forgotten.iter().map(|until| *until + TERMS.propagation).chain([until]).collect();
+        turns.retain(|turn| *turn > self.now && *turn <= until);
+        turns.sort_unstable();
+        for turn in turns {
+            self.now = turn;
+            self.ensure_that_all_believe_one_another();
+        }
+    }
+}
+
+#[test]
+fn an_installation_has_all_certificates_at_once() {
+    let mut installation = Installation::new();
+    installation.look(usize::MAX);
+    installation.ensure_that_all_believe_one_another();
+    assert!(installation.read.iter().all(|read| read.len() == 1));
+    // And then nothing to do until the first of them is to be renewed, but for a look at whether all have heard.
+    installation.now += TERMS.propagation;
+    let plan = installation.plan();
+    assert_eq!(plan.steps, [Step::Keep; 3]);
+    let in_days = plan.again.duration_since(start()).as_hours() / 24;
+    assert!((59..=60).contains(&in_days), "{}", plan.again);
+}
+
+#[test]
+fn over_thirty_years_all_believe_one_another() {
+    let mut installation = Installation::new();
+    while installation.now.duration_since(start()) < YEAR * 30 {
+        let again = installation.look(usize::MAX);
+        installation.ensure_that_all_believe_one_another();
+        assert!(again > installation.now);
+        installation.pass(again);
+    }
+    // An authority signs for two thirds of ten years, a certificate is there for two thirds of ninety days.
+    assert_eq!(installation.authorities.len(), 5);
+    assert!((3 * 180..3 * 200).contains(&installation.issued), "{}", installation.issued);
+}
+
+#[test]
+fn a_new_authority_signs_when_all_believe_it_and_an_old_one_is_forgotten_when_it_has_signed_nothing_that_is_about() {
+    let mut installation = Installation::new();
+    installation.look(usize::MAX);
+    installation.now += TERMS.authority;
+    // All but the authority are as if they were new.
+    installation.stored.roles = Default::default();
+    installation.read = Installation::new().read;
+    let old = installation.authorities.first().cloned().unwrap();
+    let steps = |installation: &Installation| installation.plan().steps;
+
+    installation.now = start() + TERMS.authority * 2 / 3 - DAY;
+    installation.look(usize::MAX);
+    installation.now += DAY * 2;
+    assert!(installation.plan().make_authority);
+    assert_eq!(steps(&installation), [Step::Tell; 3]);
+    installation.look(usize::MAX);
+    assert_eq!(installation.plan().believe.len(), 2);
+    installation.now += TERMS.propagation - MINUTE;
+    assert_eq!(steps(&installation), [Step::Keep; 3]);
+    installation.now += MINUTE;
+    assert_eq!(steps(&installation), [Step::Issue; 3]);
+    installation.look(usize::MAX);
+    assert!(installation.plan().believe.contains(&old));
+    installation.now += TERMS.propagation;
+    assert!(!installation.plan().believe.contains(&old));
+    assert_eq!(steps(&installation), [Step::Tell; 3]);
+    installation.look(usize::MAX);
+    assert_eq!(steps(&installation), [Step::Keep; 3]);
+}
+
+#[test]
+fn a_secret_that_is_lost_is_there_again_at_once() {
+    let mut installation = Installation::new();
+    installation.look(usize::MAX);
+    installation.now += DAY;
+    installation.stored.roles[Role::Router as usize] = None;
+    assert_eq!(installation.plan().steps, [Step::Keep, Step::Issue, Step::Keep]);
+    installation.look(usize::MAX);
+    installation.ensure_that_all_believe_one_another();
+}
+
+#[test]
+fn an_authority_that_is_lost_or_replaced_by_somebody_is_followed_without_a_break() {
+    let theirs = crate::certificates::mint::authority(start(), TERMS.authority).unwrap();
+    let theirs = serde_json::json!({
+        "metadata": {"name": secrets::AUTHORITY},
+        "stringData": {},
+        "data": {
+            "tls.crt": k8s_openapi::ByteString(theirs.certificate.clone().into()),
+            "tls.key": k8s_openapi::ByteString(theirs.key.into()),
+            "ca.crt": k8s_openapi::ByteString(theirs.certificate.into()),
+        },
+    });
+    for replaced in [None, Some(serde_json::from_value::<Secret>(theirs).unwrap())] {
+        let mut installation = Installation::new();
+        installation.look(usize::MAX);
+        let lost = installation.authorities.first().cloned().unwrap();
+        installation.now += DAY;
+        installation.stored.authority = replaced;
+        for _ in 0..4 {
+            let again = installation.look(usize::MAX);
+            installation.pass(again.min(installation.now + TERMS.propagation));
+        }
+        let state = installation.stored.state(installation.now);
+        assert_eq!(state.believed.len(), 1);
+        assert!(!state.believed.contains(&lost));
+        assert_eq!(installation.plan().steps, [Step::Keep; 3]);
+    }
+}
+
+#[test]
+fn a_secret_that_does_not_say_when_it_was_written_is_written_again() {
+    let mut installation = Installation::new();
+    installation.look(usize::MAX);
+    let written = |at: &str| [(secrets::WRITTEN.to_owned(), at.to_owned())].into();
+    for at in ["yesterday", "2099-01-01T00:00:00Z"] {
+        installation.stored.roles[0].as_mut().unwrap().metadata.annotations = Some(written(at));
+        assert_eq!(installation.plan().steps[0], Step::Tell, "{at}");
+    }
+}
+
+/// What may happen to an operator: it writes so many Secrets of those it means to, and is late by so many minutes, which may be
+/// a week's.
+fn mishaps() -> impl Strategy<Value = Vec<(usize, i32)>> {
+    let ends = (0_usize..4, 0_i32..20);
+    let late = (Just(usize::MAX), prop_oneof![Just(0), 0_i32..20, 0_i32..7 * 24 * 60]);
+    prop::collection::vec(prop_oneof![ends, late], 60..100)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn however_operators_end_and_stay_away_all_believe_one_another(mishaps in mishaps()) {
+        let mut installation = Installation::new();
+        installation.look(usize::MAX);
+        // Just before the authority is to be renewed.
+        installation.now = start() + TERMS.authority * 2 / 3 - DAY * 61;
+        let state = installation.stored.state(installation.now);
+        prop_assert!(state.newest.is_some());
+        installation.stored.roles = Default::default();
+        installation.read = Installation::new().read;
+        installation.look(usize::MAX);
+        for (ends_after, late) in mishaps {
+            let again = installation.look(ends_after);
+            installation.ensure_that_all_believe_one_another();
+            // One that has ended is followed by another within a minute.
+            let next = if ends_after == usize::MAX { again } else { again.min(installation.now + MINUTE) };
+            installation.pass(next + MINUTE * late);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The Secrets that certificates are kept in: what they say, and what is to be said instead.
+//!
+//! | Secret | `tls.crt`, `tls.key` | `ca.crt` |
+//! | --- | --- | --- |
+//! | `tenon-ca` | the newest authority | all that are believed |
+//! | `tenon-operator-tls`, `tenon-router-tls`, `tenon-runtime-node-tls` | the role's certificate | the same |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt;
+use kube::api::ObjectMeta;
+use tenon_lifecycle::tls::identity::{self, AUTHORITIES, CERTIFICATE, KEY, UnixTime};
+use tenon_lifecycle::tls::{Bundle, Identity, Role};
+
+use super::mint::{self, MintError, Pair};
+use super::plan::{Authority, Issued, Plan, State, Step, Terms};
+
+/// Where the newest authority is.
+pub const AUTHORITY: &str = "tenon-ca";
+
+/// On the Secret of a role: when it was written.
+pub const WRITTEN: &str = "tenon.dev/written";
+
+/// Where a role's certificate is.
+pub const fn name(role: Role) -> &'static str {
+    match role {
+        Role::Operator => "tenon-operator-tls",
+        Role::Router => "tenon-router-tls",
+        Role::RuntimeNode => "tenon-runtime-node-tls",
+    }
+}
+
+/// All of them.
+pub const fn names() -> [&'static str; 4] {
+    [AUTHORITY, name(Role::Operator), name(Role::Router), name(Role::RuntimeNode)]
+}
+
+/// The Secrets there are.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets {
+    pub authority: Option<Secret>,
+    /// In the order of [`Role::ALL`].
+    pub roles: [Option<Secret>; Role::ALL.len()],
+}
+
+/// Whose they are, and where.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub namespace: String,
+    pub owner: Option<OwnerReference>,
+}
+
+impl Secrets {
+    /// What they say. What cannot be read says nothing.
+    pub fn state(&self, now: Timestamp) -> State {
+        let pair = self.authority.as_ref().and_then(|secret| authority(secret, now));
+        let newest = pair.as_ref().and_then(|pair| {
+            let certificate = identity::certificates(CERTIFICATE, pair.certificate.as_bytes()).ok()?.swap_remove(0);
+            let validity = identity::validity(CERTIFICATE, &certificate).ok()?;
+            Some((certificate.to_vec(), validity))
+        });
+        let mut role = Role::ALL.into_iter();
+        let issued = self.roles.each_ref().map(|secret| {
+            let role = role.next().expect("there is a Secret for each role");
+            secret.as_ref().and_then(|secret| issued(secret, role, now))
+        });
+        let mut believed = match (&newest, &self.authority) {
+            (Some(_), Some(secret)) => listed(secret),
+            // Those who are left know whom they believed.
+            _ => issued.iter().flatten().flat_map(|issued| issued.believes.clone()).collect(),
+        };
+        // Whoever put another authority in its place did not mean to have all who serve refused.
+        believed.extend(issued.iter().flatten().map(|issued| issued.by.clone()));
+        State { newest, believed, issued }
+    }
+
+    /// What is to be written, in this order: an authority before what depends on it.
+    ///
+    /// # Errors
+    /// When there is no randomness for keys.
+    pub fn carry_out(
+        &self,
+        plan: &Plan,
+        terms: &Terms,
+        place: &Place,
+        now: Timestamp,
+    ) -> Result<Vec<Secret>, MintError> {
+        let kept = self.authority.as_ref().filter(|_| !plan.make_authority).and_then(|secret| authority(secret, now));
+        let authority = match kept {
+            Some(kept) => kept,
+            None => mint::authority(now, terms.authority)?,
+        };
+        let mut believed = plan.believe.clone();
+        let newest = identity::certificates(CERTIFICATE, authority.certificate.as_bytes()).unwrap_or_default();
+        believed.extend(newest.first().map(|certificate| certificate.to_vec()));
+        let believed_pem: String = believed.iter().map(|der| pem(der)).collect();
+
+        let mut written = Vec::new();
+        let says = self.authority.as_ref().is_some_and(|secret| listed(secret) == believed);
+        if plan.make_authority || !says {
+            let data = data(&authority, &believed_pem);
+            written.push(secret(AUTHORITY, data, self.authority.as_ref(), place, None));
+        }
+        for ((role, stored), step) in Role::ALL.into_iter().zip(&self.roles).zip(plan.steps) {
+            let pair = match (step, stored) {
+                (Step::Keep, _) => continue,
+                (Step::Tell, Some(stored)) => Pair { certificate: text(stored, CERTIFICATE), key: text(stored, KEY) },
+                (Step::Tell | Step::Issue, _) => mint::certificate(&authority, role, now, terms.certificate)?,
+            };
+            written.push(secret(name(role), data(&pair, &believed_pem), stored.as_ref(), place, Some(now)));
+        }
+        Ok(written)
+    }
+}
+
+/// What a process would read.
+pub fn bundle(secret: &Secret) -> Bundle {
+    let [certificate, key, authorities] = [CERTIFICATE, KEY, AUTHORITIES].map(|key| text(secret, key).into_bytes());
+    Bundle { certificate, key, authorities }
+}
+
+/// The authority in a Secret, if what it signs is believed by those who believe it: it is there, whole, and made here.
+fn authority(secret: &Secret, now: Timestamp) -> Option<Pair> {
+    let pair = Pair { certificate: text(secret, CERTIFICATE), key: text(secret, KEY) };
+    let signed = mint::certificate(&pair, Role::Operator, now, SignedDuration::from_hours(1)).ok()?;
+    let bundle = Bundle {
+        certificate: signed.certificate.into(),
+        key: signed.key.into(),
+        authorities: pair.certificate.clone().into(),
+    };
+    Identity::of(&bundle, Role::Operator, unix_time(now)?).is_ok().then_some(pair)
+}
+
+fn unix_time(at: Timestamp) -> Option<UnixTime> {
+    Some(UnixTime::since_unix_epoch(Duration::from_secs(at.as_second().try_into().ok()?)))
+}
+
+fn issued(secret: &Secret, role: Role, now: Timestamp) -> Option<Issued> {
+    let identity = Identity::of(&bundle(secret), role, unix_time(now)?).ok()?;
+    Some(Issued {
+        by: identity.issuer().to_vec(),
+        validity: identity.validity(),
+        believes: listed(secret),
+        written: secret.annotations().get(WRITTEN).and_then(|at| at.parse().ok()),
+    })
+}
+
+fn listed(secret: &Secret) -> BTreeSet<Authority> {
+    let authorities = identity::certificates(AUTHORITIES, text(secret, AUTHORITIES).as_bytes());
+    authorities.unwrap_or_default().iter().map(|der| der.to_vec()).collect()
+}
+
+fn text(secret: &Secret, key: &str) -> String {
+    let bytes = secret.data.as_ref().and_then(|data| data.get(key));
+    bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default()
+}
+
+fn data(pair: &Pair, believed: &str) -> BTreeMap<String, ByteString> {
+    let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
+    [entry(CERTIFICATE, &pair.certificate), entry(KEY, &pair.key), entry(AUTHORITIES, believed)].into()
+}
+
+fn secret(
+    name: &str,
+    data: BTreeMap<String, ByteString>,
+    stored: Option<&Secret>,
+    place: &Place,
+    written: Option<Timestamp>,
+) -> Secret {
+    let labels = [("app.kubernetes.io/managed-by", "tenon"), ("app.kubernetes.io/part-of", "tenon")];
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: Some(place.namespace.clone()),
+        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+        annotations: written.map(|at| [(WRITTEN.to_owned(), at.to_string())].into()),
+        owner_references: place.owner.clone().map(|owner| vec![owner]),
+        // Not over what somebody else has written meanwhile.
+        resource_version: stored.and_then(ResourceExt::resource_version),
+        ..ObjectMeta::default()
+    };
+    // A type cannot be changed.
+    let type_ = stored.map_or_else(|| Some("kubernetes.io/tls".to_owned()), |stored| stored.type_.clone());
+    Secret { metadata, data: Some(data), type_, ..Secret::default() }
+}
+
+fn pem(der: &[u8]) -> String {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.encode(der);
+    let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+}

@@ -1,0 +1,332 @@
+//! `tenon-operator probe`: whether an installation works. It does what a tenant does, and tidies up.
+//!
+//! ```text
+//!  create a Worker ─► watch it until it is ready ─► ask its host at the router until it answers ─► delete it
+//!                                                                      whatever has happened ───┘
+//! ```
+//!
+//! It needs a kubeconfig or a Pod's account that may list, watch, create and delete Workers in one namespace, and the
+//! routers' door for clients. An answer counts when it is the Worker's own: its code returns what nobody else knows.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args as ClapArgs;
+use futures::StreamExt as _;
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use kube::api::{DeleteParams, PostParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::watch_object;
+use kube::{Api, Client};
+use serde_json::json;
+use tenon_crds::{ConditionStatus, Worker};
+use tenon_lifecycle::drain;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+/// Between two questions. A router hears of a Worker a moment after its status is written.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What one question may take: a router that hangs is to be asked again, on another connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// For deleting the Worker, which is done even when the time is over.
+const TIDYING: Duration = Duration::from_secs(5);
+
+/// Far more than the Worker answers.
+const BODY: usize = 16 * 1024;
+
+#[derive(ClapArgs, Clone, Debug)]
+pub struct ProbeArgs {
+    /// The namespace that the Worker is deployed in.
+    #[arg(long, default_value = "default")]
+    worker_namespace: String,
+    /// The RuntimePool that runs it.
+    #[arg(long, default_value = "default")]
+    pool: String,
+    /// The routers' door for clients.
+    #[arg(long, value_name = "http://HOST[:PORT]", default_value = "http://tenon-router")]
+    router: Uri,
+    /// How many seconds the Worker may take until it answers.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    #[error("--router is to be http://HOST[:PORT], not {0}")]
+    Router(Uri),
+    #[error("no cluster: set KUBECONFIG or run in a Pod: {0}")]
+    Cluster(#[source] Box<kube::Error>),
+    #[error("cannot create a Worker in {namespace}: {source}; are the CRDs installed, and is this account allowed to?")]
+    Create { namespace: String, source: Box<kube::Error> },
+    #[error("the Worker {worker} is not ready after {} s; {seen}", .limit.as_secs())]
+    NotReady { worker: String, limit: Duration, seen: String },
+    #[error("the Worker {worker} is ready, but {router} does not answer for {host} after {} s; {seen}", .limit.as_secs())]
+    NoAnswer { worker: String, router: Uri, host: String, limit: Duration, seen: String },
+    #[error("asked to end before there was an answer")]
+    Interrupted,
+    #[error(
+        "the Worker {worker} is still there: {seen}; delete it: kubectl delete worker --namespace {namespace} {worker}"
+    )]
+    Delete { worker: String, namespace: String, seen: String },
+}
+
+/// Deploys a Worker, asks it, deletes it, and tells of each on standard output.
+///
+/// # Errors
+/// With what did not work, and what was seen of it last.
+pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
+    let door = Door::of(&args.router).ok_or_else(|| ProbeError::Router(args.router.clone()))?;
+    let client = Client::try_default().await.map_err(|error| ProbeError::Cluster(Box::new(error)))?;
+    let secret = RandomState::new().build_hasher().finish();
+    let limit = Duration::from_secs(args.timeout);
+    let probe = Probe {
+        workers: Api::namespaced(client, &args.worker_namespace),
+        name: format!("tenon-probe-{secret:016x}"),
+        body: format!("{secret:016x}"),
+        door,
+        begun: Instant::now(),
+        limit,
+        args,
+    };
+    let outcome = tokio::select! {
+        outcome = probe.probe() => outcome,
+        () = drain::termination() => Err(ProbeError::Interrupted),
+    };
+    let deleted = probe.delete().await;
+    // What went wrong first matters more.
+    outcome.and(deleted)
+}
+
+struct Probe {
+    args: ProbeArgs,
+    workers: Api<Worker>,
+    name: String,
+    /// What the Worker answers.
+    body: String,
+    door: Door,
+    begun: Instant,
+    limit: Duration,
+}
+
+impl Probe {
+    async fn probe(&self) -> Result<(), ProbeError> {
+        let worker = worker(&self.name, &self.args.pool, &self.body);
+        let created = timeout_at(self.deadline(), self.workers.create(&PostParams::default(), &worker)).await;
+        let not_ready = |seen| ProbeError::NotReady { worker: self.name.clone(), limit: self.limit, seen };
+        created.map_err(|_| not_ready("the API server does not answer".to_owned()))?.map_err(|source| {
+            ProbeError::Create { namespace: self.args.worker_namespace.clone(), source: Box::new(source) }
+        })?;
+        println!("deployed: Worker {} in {}", self.name, self.args.worker_namespace);
+        let mut seen = "nothing was heard of it".to_owned();
+        let ready = timeout_at(self.deadline(), self.await_ready(&mut seen)).await;
+        let host = ready.map_err(|_| not_ready(seen))?;
+        println!("ready: after {:.1} s", self.begun.elapsed().as_secs_f64());
+        let mut seen = "nothing was heard of it".to_owned();
+        let answered = timeout_at(self.deadline(), self.await_answer(&host, &mut seen)).await;
+        answered.map_err(|_| ProbeError::NoAnswer {
+            worker: self.name.clone(),
+            router: self.args.router.clone(),
+            host: host.clone(),
+            limit: self.limit,
+            seen,
+        })?;
+        println!("answered: http://{host}/ after {:.1} s", self.begun.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    fn deadline(&self) -> Instant {
+        self.begun + self.limit
+    }
+
+    /// The Worker's host, once it is ready.
+    async fn await_ready(&self, seen: &mut String) -> String {
+        let mut states = pin!(watch_object(self.workers.clone(), &self.name).default_backoff());
+        loop {
+            match states.next().await {
+                Some(Ok(Some(worker))) => match readiness(&worker) {
+                    Ok(host) => return host,
+                    Err(state) => *seen = state,
+                },
+                Some(Ok(None)) => "it is gone".clone_into(seen),
+                Some(Err(error)) => *seen = format!("it cannot be watched: {error}"),
+                // A watch goes on for ever.
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    async fn await_answer(&self, host: &str, seen: &mut String) {
+        loop {
+            *seen = match timeout(PATIENCE, self.door.ask(host)).await {
+                Ok(Ok((StatusCode::OK, body))) if body == self.body => return,
+                Ok(Ok((status, body))) => format!("it answered {status} with {body:?}"),
+                Ok(Err(error)) => format!("it cannot be asked: {error}"),
+                Err(_) => format!("it said nothing within {} s", PATIENCE.as_secs()),
+            };
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn delete(&self) -> Result<(), ProbeError> {
+        let deleted = timeout(TIDYING, self.workers.delete(&self.name, &DeleteParams::background())).await;
+        let seen = match deleted {
+            Ok(Ok(_)) => {
+                println!("deleted: Worker {}", self.name);
+                return Ok(());
+            }
+            // It has never been there.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the API server does not answer".to_owned(),
+        };
+        let (worker, namespace) = (self.name.clone(), self.args.worker_namespace.clone());
+        Err(ProbeError::Delete { worker, namespace, seen })
+    }
+}
+
+fn worker(name: &str, pool: &str, body: &str) -> Worker {
+    let code = format!("export default {{ fetch: () => new Response({body:?}) }};\n");
+    let object = json!({
+        "apiVersion": "tenon.dev/v1alpha1",
+        "kind": "Worker",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "tenon-probe"}},
+        "spec": {"source": {"modules": {"worker.js": code}}, "pool": pool},
+    });
+    serde_json::from_value(object).expect("it is a Worker")
+}
+
+/// The host that a Worker answers to, or in which state it is instead.
+fn readiness(worker: &Worker) -> Result<String, String> {
+    let Some(status) = &worker.status else {
+        return Err("no operator has looked at it: is there one, and does it lead?".to_owned());
+    };
+    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+    match ready {
+        Some(ready) if ready.status == ConditionStatus::True => {
+            let host = status.url.as_ref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
+            host.ok_or_else(|| format!("its URL is {:?}", status.url))
+        }
+        Some(ready) => Err(format!("it is not ready: {}: {}", ready.reason, ready.message)),
+        None => Err("it has no condition Ready".to_owned()),
+    }
+}
+
+/// Where clients come.
+struct Door {
+    host: String,
+    port: u16,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum AskError {
+    #[error("no connection: {0}")]
+    Connect(#[from] std::io::Error),
+    #[error("{0}")]
+    Http(#[from] hyper::Error),
+    #[error("no request for this host: {0}")]
+    Host(#[from] http::Error),
+    #[error("the answer broke off: {0}")]
+    Body(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Door {
+    fn of(router: &Uri) -> Option<Self> {
+        let is_bare = router.path_and_query().is_none_or(|path| path == "/");
+        let host = router.host().filter(|_| is_bare && router.scheme_str() == Some("http"))?;
+        // Brackets belong to URLs, and not to addresses.
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Some(Self { host, port: router.port_u16().unwrap_or(80) })
+    }
+
+    /// What `GET /` of a Worker's host is answered with.
+    async fn ask(&self, host: &str) -> Result<(StatusCode, String), AskError> {
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        // Its end shows in the sender.
+        tokio::spawn(connection);
+        let request = Request::get("/").header(header::HOST, host).body(Empty::<Bytes>::new())?;
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), BODY).collect().await.map_err(AskError::Body)?.to_bytes();
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn door(router: &str) -> Option<(String, u16)> {
+        Door::of(&router.parse().unwrap()).map(|door| (door.host, door.port))
+    }
+
+    #[test]
+    fn a_door_is_a_plain_host_with_or_without_a_port() {
+        assert_eq!(door("http://tenon-router"), Some(("tenon-router".to_owned(), 80)));
+        assert_eq!(door("http://[::1]:8080/"), Some(("::1".to_owned(), 8080)));
+        for bad in ["https://tenon-router", "http://tenon-router/path", "tenon-router:80", "/"] {
+            assert_eq!(door(bad), None, "{bad}");
+        }
+    }
+
+    fn with_status(status: serde_json::Value) -> Worker {
+        let mut worker = worker("probe", "default", "body");
+        worker.status = serde_json::from_value(status).unwrap();
+        worker
+    }
+
+    fn ready(status: &str, reason: &str, message: &str) -> serde_json::Value {
+        let since = "2026-01-01T00:00:00Z";
+        json!([{"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}])
+    }
+
+    #[test]
+    fn a_ready_worker_answers_to_the_host_of_its_url() {
+        let url = "http://probe.default.tenon.localhost/";
+        let worker = with_status(json!({"url": url, "conditions": ready("True", "Serving", "")}));
+        assert_eq!(readiness(&worker).unwrap(), "probe.default.tenon.localhost");
+    }
+
+    #[test]
+    fn one_that_is_not_ready_says_why() {
+        let none = readiness(&with_status(json!(null))).unwrap_err();
+        assert!(none.contains("no operator has looked at it"), "{none}");
+        let conditions = ready("False", "RouteConflict", "it is another's");
+        let why = readiness(&with_status(json!({"conditions": conditions}))).unwrap_err();
+        assert_eq!(why, "it is not ready: RouteConflict: it is another's");
+    }
+
+    #[test]
+    fn the_worker_returns_the_body_that_is_waited_for() {
+        let modules = worker("probe", "fast", "00ff").spec.source.modules.unwrap();
+        assert!(modules["worker.js"].contains(r#"new Response("00ff")"#), "{modules:?}");
+    }
+
+    #[tokio::test]
+    async fn the_router_is_asked_for_the_workers_host() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 1024];
+            let read = stream.read(&mut head).await.unwrap();
+            stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone").await.unwrap();
+            String::from_utf8(head[..read].to_vec()).unwrap()
+        });
+        let answer = Door { host: "127.0.0.1".to_owned(), port }.ask("probe.default.example.com").await.unwrap();
+        assert_eq!(answer, (StatusCode::NOT_FOUND, "none".to_owned()));
+        let asked = served.await.unwrap();
+        assert!(asked.starts_with("GET / HTTP/1.1\r\nhost: probe.default.example.com\r\n"), "{asked}");
+    }
+}

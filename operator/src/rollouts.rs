@@ -1,0 +1,156 @@
+//! How Workers come along: how many are ready, and how long each took from a changed spec to that. Pure.
+//!
+//! ```text
+//!  a new generation ─► Pending ─┬─ Ready=True on it ──► Ready: the time since is told, once
+//!                               └─ Ready=False on it ─► Failing: from now on it is its author's time
+//! ```
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tenon_crds::{ConditionStatus, Worker};
+use tenon_proto::id::WorkerId;
+
+/// What the status of a Worker says of its newest spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing yet.
+    Pending,
+    Ready,
+    /// Why it cannot be deployed.
+    Failing,
+}
+
+impl Stage {
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Ready, Self::Failing];
+
+    /// As metrics tell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Ready => "ready",
+            Self::Failing => "failing",
+        }
+    }
+
+    fn of(worker: &Worker) -> Self {
+        let conditions = worker.status.iter().flat_map(|status| &status.conditions);
+        let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
+        match ready.filter(|ready| ready.observed_generation == worker.metadata.generation) {
+            None => Self::Pending,
+            Some(ready) if ready.status == ConditionStatus::True => Self::Ready,
+            Some(_) => Self::Failing,
+        }
+    }
+}
+
+/// What has been seen of every Worker.
+#[derive(Default)]
+pub struct Rollouts {
+    seen: HashMap<WorkerId, Seen>,
+    counts: [usize; Stage::ALL.len()],
+}
+
+struct Seen {
+    stage: Stage,
+    generation: Option<i64>,
+    /// Since when it is not ready, while that is ours to change.
+    since: Option<Instant>,
+}
+
+impl Rollouts {
+    /// A Worker is as it is told here. How long it took to be ready, if it has become that.
+    pub fn see(&mut self, id: &WorkerId, worker: &Worker, now: Instant) -> Option<Duration> {
+        let (stage, generation) = (Stage::of(worker), worker.metadata.generation);
+        let before = self.seen.remove(id).inspect(|before| self.counts[before.stage as usize] -= 1);
+        let goes_on = before.filter(|before| before.generation == generation && before.stage == Stage::Pending);
+        let since = goes_on.map_or(Some(now), |before| before.since);
+        self.counts[stage as usize] += 1;
+        self.seen.insert(id.clone(), Seen { stage, generation, since: since.filter(|_| stage == Stage::Pending) });
+        // One that was never seen to be pending has been ready all along.
+        since.filter(|since| stage == Stage::Ready && *since < now).map(|since| now - since)
+    }
+
+    /// It is gone.
+    pub fn forget(&mut self, id: &WorkerId) {
+        if let Some(before) = self.seen.remove(id) {
+            self.counts[before.stage as usize] -= 1;
+        }
+    }
+
+    /// How many Workers are at which stage.
+    pub fn counts(&self) -> impl Iterator<Item = (Stage, usize)> {
+        Stage::ALL.into_iter().map(|stage| (stage, self.counts[stage as usize]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn worker(generation: i64, ready: Option<(bool, i64)>) -> Worker {
+        let condition = ready.map(|(ready, observed)| {
+            json!({
+                "type": "Ready",
+                "status": if ready { "True" } else { "False" },
+                "reason": "Serving",
+                "message": "",
+                "lastTransitionTime": "2024-01-01T00:00:00Z",
+                "observedGeneration": observed,
+            })
+        });
+        let conditions: Vec<_> = condition.into_iter().collect();
+        serde_json::from_value(json!({
+            "apiVersion": "tenon.dev/v1alpha1",
+            "kind": "Worker",
+            "metadata": {"name": "cart", "namespace": "shop", "generation": generation},
+            "spec": {"source": {"modules": {"a.js": ""}}},
+            "status": {"conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    fn counts(rollouts: &Rollouts) -> [usize; 3] {
+        let mut counts = rollouts.counts().map(|(_, count)| count);
+        [(); 3].map(|()| counts.next().unwrap())
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn each_spec_is_timed_from_when_it_was_seen_to_when_it_is_ready() {
+        let (mut rollouts, id, now) = (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
+        let mut see = |worker: Worker, at| rollouts.see(&id, &worker, now + SECOND * at);
+        assert_eq!(see(worker(1, None), 0), None);
+        assert_eq!(see(worker(1, None), 1), None);
+        assert_eq!(see(worker(1, Some((true, 1))), 2), Some(SECOND * 2));
+        assert_eq!(see(worker(1, Some((true, 1))), 3), None, "told once");
+        assert_eq!(see(worker(2, Some((true, 1))), 10), None, "what is ready is not the newest");
+        assert_eq!(see(worker(3, Some((true, 1))), 11), None);
+        assert_eq!(see(worker(3, Some((true, 3))), 14), Some(SECOND * 3));
+    }
+
+    #[test]
+    fn what_its_author_has_to_mend_is_not_timed() {
+        let (mut rollouts, id, now) = (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
+        let mut see = |worker: Worker, at| rollouts.see(&id, &worker, now + SECOND * at);
+        assert_eq!(see(worker(1, None), 0), None);
+        assert_eq!(see(worker(1, Some((false, 1))), 1), None);
+        assert_eq!(see(worker(1, Some((true, 1))), 100), None);
+        assert_eq!(see(worker(2, Some((true, 1))), 101), None);
+        assert_eq!(see(worker(2, Some((true, 2))), 102), Some(SECOND));
+    }
+
+    #[test]
+    fn one_that_was_ready_before_anybody_looked_is_counted_and_not_timed() {
+        let (mut rollouts, id, now) = (Rollouts::default(), WorkerId::new("shop", "cart"), Instant::now());
+        assert_eq!(rollouts.see(&id, &worker(1, Some((true, 1))), now), None);
+        assert_eq!(counts(&rollouts), [0, 1, 0]);
+        assert_eq!(rollouts.see(&id, &worker(2, Some((false, 2))), now), None);
+        assert_eq!(counts(&rollouts), [0, 0, 1]);
+        rollouts.forget(&id);
+        assert_eq!(counts(&rollouts), [0, 0, 0]);
+    }
+}

@@ -1,0 +1,131 @@
+//! How evenly the ring deals Workers out: told of the table that is current, and computed when somebody asks and nodes have
+//! changed since. Neither the threads that serve nor the catalog's have anything to do with it.
+
+use std::sync::{Mutex, PoisonError};
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{GaugeVec, IntGaugeVec, Opts};
+
+use crate::table::{Published, Table};
+
+/// Slots of a pool whose shares are told one by one. Of a larger one they would be as many series as there are shards, and
+/// that of every router.
+const TOLD: usize = 1024;
+
+pub(crate) struct Shares {
+    published: Published,
+    share: GaugeVec,
+    most: GaugeVec,
+    slots: IntGaugeVec,
+    /// The nodes that were told of last, by their version.
+    told: Mutex<Option<u64>>,
+}
+
+impl Shares {
+    /// # Errors
+    /// Never: the names are names.
+    pub(crate) fn new(published: Published) -> prometheus::Result<Self> {
+        let share = Opts::new("tenon_router_ring_share", "Share of all Workers that are pinned to a shard, expected.");
+        let most = Opts::new("tenon_router_ring_imbalance", "The largest of these shares over the mean.");
+        let slots = Opts::new("tenon_router_ring_slots", "Shards that take Workers of a pool.");
+        Ok(Self {
+            published,
+            share: GaugeVec::new(share, &["pool", "node", "shard"])?,
+            most: GaugeVec::new(most, &["pool"])?,
+            slots: IntGaugeVec::new(slots, &["pool"])?,
+            told: Mutex::default(),
+        })
+    }
+
+    fn look(&self) {
+        let table = self.published.load();
+        let version = Some(table.nodes_version());
+        // A number: a panic leaves no half of one.
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != version {
+            self.tell(&table);
+            *told = version;
+        }
+    }
+
+    fn tell(&self, table: &Table) {
+        self.share.reset();
+        self.most.reset();
+        self.slots.reset();
+        for (name, pool) in table.pools() {
+            let shares = pool.ring.shares();
+            let most = shares.iter().copied().fold(0.0, f64::max) * shares.len() as f64;
+            self.most.with_label_values(&[&**name]).set(most);
+            self.slots.with_label_values(&[&**name]).set(shares.len() as i64);
+            if shares.len() <= TOLD {
+                for (shard, share) in pool.shards.iter().zip(shares) {
+                    let id = shard.id.to_string();
+                    self.share.with_label_values(&[&**name, &*shard.node, &id]).set(share);
+                }
+            }
+        }
+    }
+}
+
+impl Collector for Shares {
+    fn desc(&self) -> Vec<&Desc> {
+        [self.share.desc(), self.most.desc(), self.slots.desc()].concat()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.look();
+        [self.share.collect(), self.most.collect(), self.slots.collect()].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arc_swap::ArcSwap;
+    use tenon_proto::catalog::{Node, WatchResponse, node::State};
+
+    use super::*;
+
+    fn node(name: &str, shards: u32) -> Node {
+        let state = State::Ready.into();
+        let address = "127.0.0.1".into();
+        Node { name: name.into(), pool: "default".into(), address, shard_ports: (0..shards).collect(), state }
+    }
+
+    fn values(shares: &Shares, family: &str) -> Vec<f64> {
+        let families = shares.collect();
+        let family = families.iter().find(|found| found.name() == family).expect("one of its families");
+        family.get_metric().iter().map(|metric| metric.get_gauge().get_value()).collect()
+    }
+
+    #[test]
+    fn the_shares_are_those_of_the_nodes_that_there_are() {
+        let published = Arc::new(ArcSwap::from_pointee(Table::default()));
+        let shares = Shares::new(published.clone()).unwrap();
+        assert!(values(&shares, "tenon_router_ring_share").is_empty());
+
+        let mut table = Table::default();
+        table.apply(WatchResponse { nodes: vec![node("one", 2), node("two", 2)], ..Default::default() });
+        published.store(Arc::new(table.clone()));
+        let told = values(&shares, "tenon_router_ring_share");
+        assert_eq!(told.len(), 4);
+        assert!((told.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{told:?}");
+        assert_eq!(values(&shares, "tenon_router_ring_slots"), [4.0]);
+        assert!((1.0..2.0).contains(&values(&shares, "tenon_router_ring_imbalance")[0]));
+
+        table.apply(WatchResponse { removed_nodes: vec!["one".into(), "two".into()], ..Default::default() });
+        published.store(Arc::new(table));
+        assert!(values(&shares, "tenon_router_ring_slots").is_empty());
+    }
+
+    #[test]
+    fn a_pool_with_a_great_many_shards_is_told_as_a_whole() {
+        let mut table = Table::default();
+        table.apply(WatchResponse { nodes: vec![node("large", 1 + TOLD as u32)], ..Default::default() });
+        let shares = Shares::new(Arc::new(ArcSwap::from_pointee(table))).unwrap();
+        assert!(values(&shares, "tenon_router_ring_share").is_empty());
+        assert_eq!(values(&shares, "tenon_router_ring_imbalance").len(), 1);
+    }
+}

@@ -1,0 +1,85 @@
+//! Certificates, and doors that ask for them: TLS in front of a catalog or a node that has none itself.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use prometheus::Registry;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+};
+use tenon_lifecycle::tls::{Bundle, Role, Tls};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// For a process that believes this authority, and those others.
+    pub(crate) fn bundle(&self, role: Role, others: &[&Self]) -> Bundle {
+        let mut params = CertificateParams::new([role.dns_name().to_owned()]).unwrap();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        let authorities: String = [self].iter().chain(others).map(|authority| authority.0.pem()).collect();
+        Bundle {
+            certificate: certificate.pem().into(),
+            key: key.serialize_pem().into(),
+            authorities: authorities.into(),
+        }
+    }
+
+    pub(crate) fn tls(&self, role: Role) -> Tls {
+        let tls = Tls::to_come(role, &Registry::new()).unwrap();
+        tls.install(&self.bundle(role, &[])).unwrap();
+        tls
+    }
+}
+
+/// Lets those through to an address who may come. It is closed when it is dropped.
+pub(crate) struct Door {
+    pub(crate) addr: SocketAddr,
+    cut_tx: watch::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Door {
+    pub(crate) async fn before(behind: SocketAddr, tls: Tls) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let (cut_tx, cut_rx) = watch::channel(());
+        let task = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let (tls, mut cut_rx) = (tls.clone(), cut_rx.clone());
+                tokio::spawn(async move {
+                    let Ok(mut near) = tls.accept(stream).await else { return };
+                    let mut far = TcpStream::connect(behind).await.unwrap();
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut near, &mut far) => {}
+                        _ = cut_rx.changed() => {}
+                    }
+                });
+            }
+        });
+        Self { addr, cut_tx, task }
+    }
+
+    /// Breaks all connections, so that hands are shaken again.
+    pub(crate) fn cut(&self) {
+        self.cut_tx.send_replace(());
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,123 @@
+//! Certificates at each of a router's ways to other processes.
+
+use futures::stream;
+use tenon_lifecycle::tls::{Role, Tls};
+use tenon_proto::catalog::{self, WatchResponse};
+
+use crate::harness::{Authority, Behaviour, Catalog, Door, Inner, Node, Options, Scenario, eventually, head, worker};
+
+/// A router of whose catalog and nodes each is behind a door.
+struct Guarded {
+    scenario: Scenario,
+    _catalog: Door,
+    nodes: Vec<(Node, Door)>,
+}
+
+impl Guarded {
+    /// # Arguments
+    /// * `others` - whom the router believes beside its own authority.
+    /// * `nodes` - what each shows.
+    async fn with(authority: &Authority, others: &[&Authority], nodes: &[Tls]) -> Self {
+        let catalog = Catalog::start().await;
+        let door = Door::before(catalog.addr(), authority.tls(Role::Operator)).await;
+        let mut guarded = Vec::new();
+        for (i, tls) in nodes.iter().enumerate() {
+            let node = Node::start(&format!("n{i}"), Behaviour::Echo);
+            let door = Door::before(node.addr(), tls.clone()).await;
+            guarded.push((node, door));
+        }
+        let entry =
+            |(node, door): &(Node, Door)| catalog::Node { shard_ports: vec![door.addr.port().into()], ..node.entry() };
+        catalog.change(WatchResponse {
+            workers: vec![worker("shop/cart", "shop")],
+            nodes: guarded.iter().map(entry).collect(),
+            ..Default::default()
+        });
+        let router = authority.tls(Role::Router);
+        router.install(&authority.bundle(Role::Router, others)).unwrap();
+        let options = Options { tls: Some(router), ..Options::default() };
+        let scenario = Scenario::start(door.addr, catalog, options);
+        eventually("readiness", || scenario.readiness.is_ready()).await;
+        Self { scenario, _catalog: door, nodes: guarded }
+    }
+
+    /// Which of the nodes the Worker is pinned to.
+    fn pinned(&self) -> usize {
+        let pin = self.scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
+        self.nodes.iter().position(|(node, _)| node.name() == &*pin.node).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_request_goes_from_an_operators_catalog_to_a_nodes_shard() {
+    let authority = Authority::new();
+    let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
+    let answer = guarded.scenario.client().await.post("/", "x").await;
+    assert_eq!((answer.header("told-node"), &answer.body[..]), ("n0", &b"x"[..]));
+}
+
+#[tokio::test]
+async fn nodes_and_operators_come_by_the_inner_door_and_nobody_else() {
+    let authority = Authority::new();
+    let guarded = Guarded::with(&authority, &[], &[authority.tls(Role::RuntimeNode)]).await;
+    let addr = guarded.scenario.router().inner_addr();
+    for role in [Role::RuntimeNode, Role::Operator] {
+        let caller = Inner::showing(Some(authority.tls(role)), addr);
+        let answer = caller.call(head("shop/cart"), stream::empty()).await;
+        assert_eq!(answer.unwrap().status, 200, "{role}");
+    }
+    let strangers = [Some(authority.tls(Role::Router)), Some(Authority::new().tls(Role::RuntimeNode)), None];
+    for stranger in strangers {
+        let caller = Inner::showing(stranger, addr);
+        assert!(caller.call(head("shop/cart"), stream::empty()).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_node_gets_no_request_and_what_refuses_the_router_has_begun_none() {
+    let (authority, stranger, wary) = (Authority::new(), Authority::new(), Authority::new());
+    let node = || authority.tls(Role::RuntimeNode);
+    // Which of the two the Worker is pinned to does not depend on what they show.
+    let pinned = Guarded::with(&authority, &[], &[node(), node()]).await.pinned();
+    // Of another role, believed by nobody, and believing nobody but its own.
+    for bad in [authority.tls(Role::Operator), stranger.tls(Role::RuntimeNode), wary.tls(Role::RuntimeNode)] {
+        let mut nodes = [node(), node()];
+        nodes[pinned] = bad;
+        let guarded = Guarded::with(&authority, &[&wary], &nodes).await;
+        assert_eq!(guarded.pinned(), pinned);
+        let mut client = guarded.scenario.client().await;
+        for _ in 0..5 {
+            let answer = client.post("/", "x").await;
+            assert_eq!(answer.header("told-node"), guarded.nodes[1 - pinned].0.name());
+        }
+        assert_eq!(guarded.scenario.metric("tenon_router_ejections_total", None), 1.0);
+        assert_eq!(guarded.nodes[pinned].0.invocations(), 0);
+    }
+}
+
+#[tokio::test]
+async fn while_an_authority_is_replaced_every_request_is_answered() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let nodes = [old.tls(Role::RuntimeNode), old.tls(Role::RuntimeNode)];
+    let guarded = Guarded::with(&old, &[], &nodes).await;
+    let router = guarded.scenario.tls().clone();
+    let mut client = guarded.scenario.client().await;
+    // Each step reaches one process after the other.
+    let steps = [
+        [old.bundle(Role::Router, &[&new]), old.bundle(Role::RuntimeNode, &[&new])],
+        [new.bundle(Role::Router, &[&old]), new.bundle(Role::RuntimeNode, &[&old])],
+        [new.bundle(Role::Router, &[]), new.bundle(Role::RuntimeNode, &[])],
+    ];
+    for [of_router, of_node] in &steps {
+        for (process, bundle) in [(&nodes[0], of_node), (&router, of_router), (&nodes[1], of_node)] {
+            process.install(bundle).unwrap();
+            for (_, door) in &guarded.nodes {
+                door.cut();
+            }
+            for _ in 0..5 {
+                assert_eq!(client.get("/").await.status, 200);
+            }
+        }
+    }
+    assert_eq!(guarded.scenario.metric("tenon_router_ejections_total", None), 0.0);
+}

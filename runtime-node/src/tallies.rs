@@ -1,0 +1,393 @@
+//! What each Worker does, counted by the shard that runs it and told to whoever asks for metrics.
+//!
+//! ```text
+//!  shard thread: a start ─► open ─► Tally ◄── invocations, CPU time, memory: plain stores
+//!                                    │                              gone for LINGER: dropped
+//!  admin thread: a scrape ─► Book ───┘ reads
+//! ```
+//!
+//! A node serves thousands of Workers in a day, and nobody could keep some twenty series of each for good. So a revision has
+//! a tally while it has an isolate, and for some minutes after: one whose isolates are stopped at every request would
+//! otherwise be gone before anybody has looked. A shard has a bounded number of them; who finds no place is counted with
+//! the shard alone.
+//!
+//! Counting is a store to memory that no other thread writes. The lock is for the list, which changes with starts.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use rustc_hash::FxHashMap;
+use tenon_proto::failure::FailureCode;
+use tenon_proto::id::{RevisionDigest, ShardId};
+use tenon_proto::revision::Revision;
+
+/// Tallies of a shard: more than it has isolates unless it is told to have a great many. Each is a KiB here and some
+/// twenty-five series there.
+const MOST: usize = 500;
+
+/// How long a tally is there after its last isolate: several looks of whoever collects metrics.
+const LINGER: Duration = Duration::from_secs(300);
+
+/// Seconds. Fewer than a shard's, as each is a series of every Worker.
+const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0];
+
+/// How an invocation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Answered,
+    /// Its caller has gone.
+    Cancelled,
+    Failed(FailureCode),
+}
+
+impl End {
+    const COUNT: usize = 2 + FailureCode::ALL.len();
+
+    /// Those that are told although there has been none: a limit that is hit for the first time is one more.
+    const ALWAYS: [Self; 4] = [
+        Self::Answered,
+        Self::Failed(FailureCode::CpuLimitExceeded),
+        Self::Failed(FailureCode::WallLimitExceeded),
+        Self::Failed(FailureCode::MemoryLimitExceeded),
+    ];
+
+    fn all() -> impl Iterator<Item = Self> {
+        [Self::Answered, Self::Cancelled].into_iter().chain(FailureCode::ALL.iter().copied().map(Self::Failed))
+    }
+
+    /// In the order of [`Self::all`].
+    fn index(self) -> usize {
+        match self {
+            Self::Answered => 0,
+            Self::Cancelled => 1,
+            Self::Failed(code) => 2 + code as usize,
+        }
+    }
+
+    /// As metrics tell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "ok",
+            Self::Cancelled => "cancelled",
+            Self::Failed(code) => code.as_str(),
+        }
+    }
+}
+
+/// What a cold start spends its time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartPhase {
+    /// Its code comes from the catalog, or from memory, beyond the time in which an isolate is made meanwhile.
+    Fetch,
+    /// An isolate is made, where none was spare.
+    Isolate,
+    /// The modules are compiled and evaluated, and others have their turns before.
+    Evaluate,
+}
+
+impl StartPhase {
+    pub const ALL: [Self; 3] = [Self::Fetch, Self::Isolate, Self::Evaluate];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::Isolate => "isolate",
+            Self::Evaluate => "evaluate",
+        }
+    }
+}
+
+/// How long each [`StartPhase`] of a start took, in their order.
+pub type Phases = [Duration; StartPhase::ALL.len()];
+
+/// A number that one thread writes and others read.
+#[derive(Default)]
+struct Count(AtomicU64);
+
+impl Count {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, to: u64) {
+        self.0.store(to, Ordering::Relaxed);
+    }
+
+    fn add(&self, more: u64) {
+        self.set(self.get().wrapping_add(more));
+    }
+
+    fn add_time(&self, more: Duration) {
+        self.add(more.as_nanos() as u64);
+    }
+
+    fn seconds(&self) -> f64 {
+        self.get() as f64 / 1e9
+    }
+}
+
+/// One revision's on one shard. On cache lines of its own: what lies beside it may be another thread's.
+#[repr(align(64))]
+struct Tally {
+    labels: [(&'static str, String); 4],
+    /// By [`End::index`].
+    ended: [Count; End::COUNT],
+    /// Invocations by the first of [`BUCKETS`] that they are within, and those that are in none.
+    took: [Count; BUCKETS.len() + 1],
+    took_in_all: Count,
+    cpu: Count,
+    memory: Count,
+    starts: Count,
+    /// Of the latest start.
+    phases: [Count; StartPhase::ALL.len()],
+    is_warm: AtomicBool,
+}
+
+impl Tally {
+    fn new(revision: &Revision, shard: ShardId) -> Self {
+        let worker = &revision.worker;
+        let labels = [
+            ("namespace", worker.namespace().to_owned()),
+            ("revision", revision.name.clone()),
+            ("shard", shard.to_string()),
+            ("worker", worker.name().to_owned()),
+        ];
+        Self {
+            labels,
+            ended: [const { Count(AtomicU64::new(0)) }; End::COUNT],
+            took: Default::default(),
+            took_in_all: Count::default(),
+            cpu: Count::default(),
+            memory: Count::default(),
+            starts: Count::default(),
+            phases: Default::default(),
+            is_warm: AtomicBool::new(false),
+        }
+    }
+
+    fn labels(&self, more: Option<(&str, &str)>) -> Vec<LabelPair> {
+        let own = self.labels.iter().map(|(name, value)| (*name, value.as_str()));
+        let pair = |(name, value): (&str, &str)| {
+            let mut pair = LabelPair::default();
+            pair.set_name(name.to_owned());
+            pair.set_value(value.to_owned());
+            pair
+        };
+        more.into_iter().chain(own).map(pair).collect()
+    }
+
+    fn counter(&self, more: Option<(&str, &str)>, value: f64) -> Metric {
+        let mut counter = Counter::default();
+        counter.set_value(value);
+        let mut metric = Metric::from_label(self.labels(more));
+        metric.set_counter(counter);
+        metric
+    }
+
+    fn gauge(&self, more: Option<(&str, &str)>, value: f64) -> Metric {
+        let mut gauge = Gauge::default();
+        gauge.set_value(value);
+        let mut metric = Metric::from_label(self.labels(more));
+        metric.set_gauge(gauge);
+        metric
+    }
+
+    fn invocations(&self) -> impl Iterator<Item = Metric> {
+        End::all().filter_map(|end| {
+            let count = self.ended[end.index()].get();
+            let is_told = count > 0 || End::ALWAYS.contains(&end);
+            is_told.then(|| self.counter(Some(("code", end.as_str())), count as f64))
+        })
+    }
+
+    fn duration(&self) -> Metric {
+        let mut count = 0;
+        let buckets = BUCKETS.iter().zip(&self.took).map(|(bound, took)| {
+            count += took.get();
+            let mut bucket = Bucket::default();
+            bucket.set_upper_bound(*bound);
+            bucket.set_cumulative_count(count);
+            bucket
+        });
+        let mut histogram = Histogram::default();
+        histogram.set_bucket(buckets.collect());
+        histogram.set_sample_count(count + self.took[BUCKETS.len()].get());
+        histogram.set_sample_sum(self.took_in_all.seconds());
+        let mut metric = Metric::from_label(self.labels(None));
+        metric.set_histogram(histogram);
+        metric
+    }
+
+    fn phases(&self) -> impl Iterator<Item = Metric> {
+        let phases = StartPhase::ALL.into_iter().zip(&self.phases);
+        phases.map(|(phase, took)| self.gauge(Some(("phase", phase.as_str())), took.seconds()))
+    }
+}
+
+/// The tallies of all shards, for whoever asks for metrics.
+#[derive(Clone)]
+pub struct Book {
+    tallies: Arc<Mutex<Vec<Arc<Tally>>>>,
+    descriptions: Arc<[Desc; 6]>,
+}
+
+impl Book {
+    /// # Errors
+    /// Never: the names are names.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let describe = |name: &str, help: &str| {
+            let labels = ["namespace", "worker", "revision", "shard"].map(str::to_owned).to_vec();
+            Desc::new(name.to_owned(), help.to_owned(), labels, Default::default())
+        };
+        let descriptions = [
+            describe("tenon_worker_invocations_total", "A Worker's invocations by how they ended.")?,
+            describe("tenon_worker_invocation_duration_seconds", "Time from a request to its response's head.")?,
+            describe("tenon_worker_cpu_seconds_total", "CPU time of a Worker's turns.")?,
+            describe("tenon_worker_memory_bytes", "Heap and buffers of a Worker's warm isolate.")?,
+            describe("tenon_worker_cold_starts_total", "Starts of a Worker's isolates.")?,
+            describe("tenon_worker_cold_start_seconds", "How long the latest start took, by its phases.")?,
+        ];
+        Ok(Self { tallies: Arc::default(), descriptions: Arc::new(descriptions) })
+    }
+
+    /// One shard's.
+    pub fn shard(&self, shard: ShardId) -> Tallies {
+        Tallies { shard, entries: RefCell::default(), book: self.clone() }
+    }
+
+    fn tallies(&self) -> MutexGuard<'_, Vec<Arc<Tally>>> {
+        // A list that is changed by single calls: a panic leaves no half of one.
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Collector for Book {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descriptions.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        // Shards that start something meanwhile do not wait for the rest.
+        let tallies = self.tallies().clone();
+        let all = || tallies.iter();
+        let warm = || all().filter(|tally| tally.is_warm.load(Ordering::Relaxed));
+        let metrics: [(MetricType, Vec<Metric>); 6] = [
+            (MetricType::COUNTER, all().flat_map(|tally| tally.invocations()).collect()),
+            (MetricType::HISTOGRAM, all().map(|tally| tally.duration()).collect()),
+            (MetricType::COUNTER, all().map(|tally| tally.counter(None, tally.cpu.seconds())).collect()),
+            (MetricType::GAUGE, warm().map(|tally| tally.gauge(None, tally.memory.get() as f64)).collect()),
+            (MetricType::COUNTER, all().map(|tally| tally.counter(None, tally.starts.get() as f64)).collect()),
+            (MetricType::GAUGE, warm().flat_map(|tally| tally.phases()).collect()),
+        ];
+        let family = |(description, (kind, metrics)): (&Desc, (MetricType, Vec<Metric>))| {
+            let mut family = MetricFamily::default();
+            family.set_name(description.fq_name.clone());
+            family.set_help(description.help.clone());
+            family.set_field_type(kind);
+            family.set_metric(metrics);
+            family
+        };
+        self.descriptions.iter().zip(metrics).map(family).collect()
+    }
+}
+
+/// One shard's tallies. Belongs to its thread.
+pub struct Tallies {
+    shard: ShardId,
+    entries: RefCell<FxHashMap<RevisionDigest, Entry>>,
+    book: Book,
+}
+
+struct Entry {
+    tally: Arc<Tally>,
+    /// Since when it has no isolate.
+    gone: Option<Instant>,
+}
+
+impl Tallies {
+    /// An isolate of the revision is being started: it has a tally from now on, if there is a place for one.
+    pub fn open(&self, digest: RevisionDigest, revision: &Revision) {
+        let mut entries = self.entries.borrow_mut();
+        if let Some(entry) = entries.get_mut(&digest) {
+            entry.gone = None;
+            return;
+        }
+        if entries.len() >= MOST {
+            let gone = entries.iter().filter_map(|(digest, entry)| Some((entry.gone?, *digest)));
+            let Some((_, longest)) = gone.min_by_key(|(since, _)| *since) else { return };
+            entries.remove(&longest).into_iter().for_each(|entry| self.close(&entry));
+        }
+        let tally = Arc::new(Tally::new(revision, self.shard));
+        self.book.tallies().push(Arc::clone(&tally));
+        entries.insert(digest, Entry { tally, gone: None });
+    }
+
+    /// That start has succeeded.
+    pub fn started(&self, digest: &RevisionDigest, phases: &Phases) {
+        self.with(digest, |tally| {
+            tally.starts.add(1);
+            for (phase, took) in tally.phases.iter().zip(phases) {
+                phase.set(took.as_nanos() as u64);
+            }
+            tally.is_warm.store(true, Ordering::Relaxed);
+        });
+    }
+
+    /// An invocation has ended.
+    pub fn ended(&self, digest: &RevisionDigest, end: End, took: Duration) {
+        self.with(digest, |tally| {
+            tally.ended[end.index()].add(1);
+            let seconds = took.as_secs_f64();
+            let bucket = BUCKETS.iter().position(|bound| seconds <= *bound).unwrap_or(BUCKETS.len());
+            tally.took[bucket].add(1);
+            tally.took_in_all.add_time(took);
+        });
+    }
+
+    /// Its isolate has used so much more CPU time.
+    pub fn used(&self, digest: &RevisionDigest, cpu: Duration) {
+        self.with(digest, |tally| tally.cpu.add_time(cpu));
+    }
+
+    /// Its isolate has so many bytes of memory now.
+    pub fn weighs(&self, digest: &RevisionDigest, bytes: usize) {
+        self.with(digest, |tally| tally.memory.set(bytes as u64));
+    }
+
+    /// Closes those that have had no isolate for long.
+    ///
+    /// # Arguments
+    /// * `has_isolate` - whether the revision has one, or one is being started.
+    pub fn review(&self, has_isolate: impl Fn(&RevisionDigest) -> bool, now: Instant) {
+        let mut entries = self.entries.borrow_mut();
+        for (digest, entry) in entries.iter_mut() {
+            if has_isolate(digest) {
+                entry.gone = None;
+            } else {
+                entry.gone.get_or_insert(now);
+                entry.tally.is_warm.store(false, Ordering::Relaxed);
+            }
+        }
+        let is_over = |entry: &Entry| entry.gone.is_some_and(|since| now.saturating_duration_since(since) >= LINGER);
+        for (_, entry) in entries.extract_if(|_, entry| is_over(entry)) {
+            self.close(&entry);
+        }
+    }
+
+    fn with(&self, digest: &RevisionDigest, count: impl FnOnce(&Tally)) {
+        if let Some(entry) = self.entries.borrow().get(digest) {
+            count(&entry.tally);
+        }
+    }
+
+    fn close(&self, entry: &Entry) {
+        self.book.tallies().retain(|tally| !Arc::ptr_eq(tally, &entry.tally));
+    }
+}
+
+#[cfg(test)]
+mod tests;
