@@ -234,13 +234,7 @@ impl Expiry<Key, Variants> for Freshness {
         kept.iter().map(|entry| entry.policy.time_to_live(now)).max()
     }
 
-    fn expire_after_update(
-        &self,
-        key: &Key,
-        kept: &Variants,
-        now: Instant,
-        _: Option<Duration>,
-    ) -> Option<Duration> {
+    fn expire_after_update(&self, key: &Key, kept: &Variants, now: Instant, _: Option<Duration>) -> Option<Duration> {
         self.expire_after_create(key, kept, now)
     }
 }
