@@ -22,3 +22,14 @@ kubernetes_stamp() {
     minor=${version#v1.}
     echo "-X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*} -X $package.gitTreeState=clean"
 }
+
+# make_image FOLDER BINARY [FILE…]: into the folder's images, called after the binary.
+make_image() {
+    local folder=$1 name=${2##*/} maker
+    shift
+    maker=$(mktemp -d)
+    compile go "$maker/" "" ./image
+    mkdir -p "$folder/images"
+    "$maker/image" "$folder/images/$name.tar" "cluster.tenon.dev/$name:1" "$@"
+    rm -r "$maker"
+}

@@ -17,11 +17,8 @@ build_into() {
         "$containerd"/cmd/{containerd,containerd-shim-runc-v2,ctr}
     compile go "$1/cni/" "" "$cni"/{main/ptp,main/loopback,ipam/host-local,meta/portmap}
 
-    compile go "$1/made/" "" ./image ./coredns ./pause
-    mkdir "$1/images"
-    for name in coredns pause; do
-        "$1/made/image" "$1/images/$name.tar" "cluster.tenon.dev/$name:1" "$1/made/$name"
-    done
-    mv "$1/made/image" "$bin/"
+    compile go "$1/made/" "" ./coredns ./pause
+    make_image "$1" "$1/made/coredns"
+    make_image "$1" "$1/made/pause"
     rm -r "$1/made"
 }

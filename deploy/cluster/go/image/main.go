@@ -1,9 +1,9 @@
-// Command image makes a container image of one static binary, as an OCI archive:
+// Command image makes a container image of one binary, as an OCI archive:
 //
-//	image ARCHIVE REFERENCE BINARY
+//	image ARCHIVE REFERENCE BINARY [FILE…]
 //
-// The binary lies at the image's root under its own name and is its entrypoint; /tmp is there for volumes to be mounted
-// on. The same binary gives the same archive, byte for byte.
+// The binary lies in the image's /usr/bin and is its entrypoint. Files, such as the libraries that it needs, lie where they
+// lie here. /tmp is there for volumes to be mounted on. The same files give the same archive, byte for byte.
 package main
 
 import (
@@ -13,33 +13,41 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 )
 
 const mediaType = "application/vnd.oci.image."
 
 func main() {
 	log.SetFlags(0)
-	if len(os.Args) != 4 {
-		log.Fatal("usage: image ARCHIVE REFERENCE BINARY")
+	if len(os.Args) < 4 {
+		log.Fatal("usage: image ARCHIVE REFERENCE BINARY [FILE…]")
 	}
-	if err := write(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := write(os.Args[1], os.Args[2], os.Args[3], os.Args[4:]); err != nil {
 		log.Fatalf("image: %v", err)
 	}
 }
 
-func write(archive, reference, binary string) error {
-	name := filepath.Base(binary)
-	content, err := os.ReadFile(binary)
-	if err != nil {
-		return err
+func write(archive, reference, binary string, files []string) error {
+	entrypoint := "/usr/bin/" + filepath.Base(binary)
+	from := map[string]string{entrypoint: binary}
+	for _, file := range files {
+		from[file] = file
 	}
-	layer, err := pack([]entry{
-		{tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil},
-		{tar.Header{Name: name, Mode: 0o755}, content},
-	})
+	contents := []entry{{tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil}}
+	for _, place := range slices.Sorted(maps.Keys(from)) {
+		content, err := os.ReadFile(from[place])
+		if err != nil {
+			return err
+		}
+		contents = append(contents, entry{tar.Header{Name: strings.TrimPrefix(place, "/"), Mode: 0o755}, content})
+	}
+	layer, err := pack(contents)
 	if err != nil {
 		return err
 	}
@@ -54,7 +62,7 @@ func write(archive, reference, binary string) error {
 	config := put("config.v1+json", encode(map[string]any{
 		"architecture": runtime.GOARCH,
 		"os":           "linux",
-		"config":       map[string]any{"Entrypoint": []string{"/" + name}, "User": "65532:65532", "WorkingDir": "/"},
+		"config":       map[string]any{"Entrypoint": []string{entrypoint}, "User": "65532:65532", "WorkingDir": "/"},
 		"rootfs":       map[string]any{"type": "layers", "diff_ids": []string{layerBlob.Digest}},
 	}))
 	manifest := put("manifest.v1+json", encode(map[string]any{
