@@ -14,7 +14,8 @@ pub(super) fn dashboard() -> Dashboard {
         .row("Reconciles", reconciles())
         .row("Catalog", catalog())
         .row("Schedules and what nodes report", schedules())
-        .row("Certificates and the API server", edges())
+        .row("Certificates of all processes", certificates())
+        .row("The API server", edges())
         .row("Process", process("operator"))
 }
 
@@ -162,7 +163,7 @@ fn schedules() -> [Panel; 4] {
     ]
 }
 
-fn edges() -> [Panel; 3] {
+fn certificates() -> [Panel; 4] {
     [
         Panel::lines(
             "Certificates end in",
@@ -172,18 +173,56 @@ fn edges() -> [Panel; 3] {
                 "min by (component, certificate) (tenon_certificate_expiry_timestamp_seconds{namespace=~\"$installation\"}) - time()",
                 "{{component}} {{certificate}}",
             )],
-        ),
+        )
+        .wide(6),
+        Panel::lines(
+            "Certificates read anew",
+            Unit::PerSecond,
+            "By how that went: after a bad change a process goes on with what it has.",
+            &[(
+                "sum by (component, outcome) (rate(tenon_tls_reloads_total{namespace=~\"$installation\"}[$__rate_interval]))",
+                "{{component}} {{outcome}}",
+            )],
+        )
+        .wide(6),
+        Panel::lines(
+            "Handshakes",
+            Unit::PerSecond,
+            "Connections between processes that began, in full or resumed from an earlier one.",
+            &[(
+                "sum by (component, kind) (rate(tenon_tls_handshakes_total{namespace=~\"$installation\"}[$__rate_interval]))",
+                "{{component}} {{kind}}",
+            )],
+        )
+        .wide(6),
+        Panel::lines(
+            "Handshakes that failed",
+            Unit::PerSecond,
+            "By why: who has no certificate, one of another authority, or one for another role is refused.",
+            &[(
+                "sum by (component, reason) (rate(tenon_tls_handshake_failures_total{namespace=~\"$installation\"}[$__rate_interval]))",
+                "{{component}} {{reason}}",
+            )],
+        )
+        .wide(6),
+    ]
+}
+
+fn edges() -> [Panel; 2] {
+    [
         Panel::lines(
             "Watches that broke",
             Unit::PerSecond,
             "Watches of the API server, by kind. They go on by themselves.",
             &[("sum by (kind) (rate(tenon_operator_watch_interruptions_total{@}[$__rate_interval]))", "{{kind}}")],
-        ),
+        )
+        .wide(12),
         Panel::lines(
             "Malformed objects",
             Unit::Count,
             "Stored objects that are skipped because they do not fit their schema.",
             &[("max by (kind) (tenon_operator_malformed_objects{@})", "{{kind}}")],
-        ),
+        )
+        .wide(12),
     ]
 }
