@@ -5,8 +5,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 
-# Where the crates' tests need processes of ours, these binaries are built first. No package is named alone: it would be built
-# with other features of what it depends on, and most of that a second time.
+# Where the crates' tests need processes of ours, these binaries are built first.
 BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 # Of `make cluster`.
 NODES := 3
@@ -21,7 +20,7 @@ help: ## List the commands
 
 .PHONY: run
 run: tools ## Serve examples/hello on http://localhost:8080
-	cargo run --bin tenon -- dev examples/hello
+	cargo run --package tenon -- dev examples/hello
 
 .PHONY: test
 test: test-unit test-charts test-rules fuzz test-e2e ## Run every test: units, charts, hostile bytes, and a real Kubernetes control plane
@@ -84,11 +83,11 @@ deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
 
 .PHONY: crds
 crds: tools ## Generate the CRDs' YAML from the Rust types
-	cargo run --quiet --bin crdgen -- $(CRD_DIR)
+	cargo run --quiet --package tenon-crds --bin crdgen -- $(CRD_DIR)
 
 .PHONY: dashboards
 dashboards: tools ## Generate the Grafana dashboards from their queries
-	cargo run --quiet --bin tenon-dashboards -- generate charts/tenon/dashboards
+	cargo run --quiet --package tenon-dashboards -- generate charts/tenon/dashboards
 
 .PHONY: charts
 charts: tools ## Write what of the charts is made from the rest: tables of values and of rights
