@@ -154,26 +154,23 @@
 
       #connect() {
         this.#timer = 0;
-        PromisePrototypeThen(this.#stream(), undefined, (error) => {
+        // Whether there is a request: a URL with credentials cannot be one's.
+        const attempt = { __proto__: null, asks: false };
+        PromisePrototypeThen(this.#stream(attempt), undefined, (error) => {
           // Nothing will be different the next time.
           const stage = error?.cause?.stage;
-          if (stage === "policy" || stage === "limit" || stage === "request") this.#fail();
+          if (!attempt.asks || stage === "policy" || stage === "limit" || stage === "request") this.#fail();
           else this.#again();
         });
       }
 
       // Reads the events of one connection. Returns a promise of its end.
-      async #stream() {
+      async #stream(attempt) {
         const signal = (this.#signal = newSignal());
         const headers = { __proto__: null, accept: "text/event-stream", "cache-control": "no-cache" };
         if (this.#lastEventId !== "") headers["last-event-id"] = octets(this.#lastEventId);
-        let request;
-        try {
-          request = internal.requestRecord(this.#url, { __proto__: null, headers, signal, cache: "no-store" });
-        } catch {
-          // Its URL has credentials, and will have them the next time.
-          return this.#fail();
-        }
+        const request = internal.requestRecord(this.#url, { __proto__: null, headers, signal, cache: "no-store" });
+        attempt.asks = true;
         const { status, list, url, body } = await internal.fetch().receive(request);
         const type = internal.headers.lookup(list, "content-type");
         if (this.#state === CLOSED) return;

@@ -143,11 +143,13 @@ async fn a_signal_that_lives_on_keeps_nothing_of_fetches_that_are_over(shard: Rc
         };
         const uses = [(r) => r.text(), (r) => r.body.cancel(), (r) => new Response(r.body).text()];
         for (let i = 0; i < 60; i++) await post(uses[i % 3]);
-        let left, garbage = [];
+        let left;
+        // Some of it lives for long enough that all of the heap is looked through now and then.
+        const garbage = [];
         for (let i = 0; i < 2000; i++) {
           left = streams.filter((stream) => stream.deref() !== undefined).length;
           if (left === 0) break;
-          garbage = Array.from({ length: 4000 }, () => [{}]);
+          garbage[i % 50] = Array.from({ length: 4000 }, () => [{}]);
           // Those who depend on a signal are looked through when there are more of them.
           new Request(origin, { signal });
           await scheduler.wait(0);

@@ -155,7 +155,7 @@ async fn a_cache_adds_what_origins_answer_all_or_nothing(shard: Rc<Shard>) {
     })
     .await;
     let body = "const cache = caches.default;
-        const speaking = (language, path) => new Request(origin + path, { headers: { 'accept-language': language } });
+        const speaking = (language, path) => new Request(`${origin}/${path}`, { headers: { 'accept-language': language } });
         const text = async (request) => (await cache.match(request))?.text();
         const some = await cache.addAll([speaking('de', 'a'), speaking('de', 'gone')]).catch((e) => e.name);
         const none = await text(speaking('de', 'a'));
