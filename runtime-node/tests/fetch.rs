@@ -26,6 +26,7 @@ use hickory_resolver::Hosts;
 use tenon_runtime_node::egress::{Client, Policy, Settings};
 use tenon_runtime_node::engine::{Engine, FetchResponse};
 use tenon_runtime_node::metrics::EgressMetrics;
+use tenon_runtime_node::response_cache::ResponseCache;
 
 /// A test: a name and an async function of a fresh shard.
 macro_rules! fetching {
@@ -47,7 +48,8 @@ fn reaching(engine: Engine) -> Engine {
     hosts.read_hosts_conf(&b"127.0.0.1 origin.test\n10.96.0.1 inside.test"[..]).unwrap();
     let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
     let settings = Settings::isolated(policy, Vec::new(), hosts);
-    engine.with_egress(Client::new(&settings, EgressMetrics::default()))
+    let client = Client::new(&settings, EgressMetrics::default());
+    engine.with_egress(client).with_responses(ResponseCache::new(1 << 20))
 }
 
 /// All of a response as text.

@@ -151,7 +151,7 @@ async fn a_signal_that_lives_on_keeps_nothing_of_fetches_that_are_over(shard: Rc
           if (left === 0) break;
           garbage[i % 50] = Array.from({ length: 4000 }, () => [{}]);
           // Those who depend on a signal are looked through when there are more of them.
-          new Request(origin, { signal });
+          AbortSignal.any([signal]);
           await scheduler.wait(0);
         }
         return Response.json(left)";

@@ -156,7 +156,7 @@ check("their attributes cannot be set", () => {
   throws("TypeError", () => Object.getOwnPropertyDescriptor(Blob.prototype, "size").get.call({}));
   throws("TypeError", () => Object.getOwnPropertyDescriptor(File.prototype, "name").get.call(new Blob()));
   equal([String(file), String(new Blob()), Blob.length, File.length], ["[object File]", "[object Blob]", 0, 2]);
-  equal(Object.keys(Blob.prototype), ["size", "type", "slice", "stream", "text", "arrayBuffer", "bytes"]);
+  equal(Object.keys(Blob.prototype), ["size", "type", "slice", "stream", "textStream", "text", "arrayBuffer", "bytes"]);
 });
 
 about("Blob");

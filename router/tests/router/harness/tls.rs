@@ -59,6 +59,8 @@ impl Door {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let (tls, mut cut_rx) = (tls.clone(), cut_rx.clone());
+                // Of what was cut before it came it is none.
+                cut_rx.mark_unchanged();
                 tokio::spawn(async move {
                     let Ok(mut near) = tls.accept(stream).await else { return };
                     let mut far = TcpStream::connect(behind).await.unwrap();
