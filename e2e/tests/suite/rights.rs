@@ -24,6 +24,15 @@ struct Request {
     verb: String,
     object_ref: Option<ObjectRef>,
     response_status: Option<ResponseStatus>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+impl Request {
+    /// Whether its right was missing. Where a namespace is being deleted nobody may make anything.
+    fn is_forbidden(&self) -> bool {
+        self.annotations.get("authorization.k8s.io/decision").is_some_and(|decision| decision == "forbid")
+    }
 }
 
 #[derive(Deserialize)]
@@ -136,6 +145,7 @@ fn uses(log: &str, user: &str) -> anyhow::Result<(BTreeSet<Use>, BTreeSet<Use>)>
     // The last line may be half written.
     for line in log.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
         let request: Request = serde_json::from_str(line)?;
+        let is_forbidden = request.is_forbidden();
         let Some(object) = request.object_ref.filter(|_| request.user.username == user) else { continue };
         let resource = match object.subresource {
             Some(subresource) => format!("{}/{subresource}", object.resource),
@@ -143,7 +153,7 @@ fn uses(log: &str, user: &str) -> anyhow::Result<(BTreeSet<Use>, BTreeSet<Use>)>
         };
         let done = (resource.clone(), object.api_group.clone(), request.verb.clone());
         match request.response_status.map(|status| status.code) {
-            Some(403) => {
+            Some(_) if is_forbidden => {
                 refused.insert(done);
             }
             Some(201) => {
