@@ -377,6 +377,21 @@ impl Panel {
         Self { options: Some(options), ..panel }.drawn(0, "none")
     }
 
+    /// Lines over time: quantiles of a histogram, of all its series together.
+    ///
+    /// # Arguments
+    /// * `histogram` - its name, without `_bucket`.
+    /// * `quantiles` - between 0 and 1.
+    pub fn quantiles(title: &str, unit: Unit, description: &str, histogram: &str, quantiles: &[f64]) -> Self {
+        let line = |quantile: &f64| {
+            let rate = format!("rate({histogram}_bucket{{@}}[$__rate_interval])");
+            (format!("histogram_quantile({quantile}, sum by (le) ({rate}))"), format!("p{}", quantile * 100.0))
+        };
+        let lines: Vec<_> = quantiles.iter().map(line).collect();
+        let queries: Vec<_> = lines.iter().map(|(query, legend)| (query.as_str(), legend.as_str())).collect();
+        Self::lines(title, unit, description, &queries)
+    }
+
     /// Areas over time, one on the other.
     pub fn areas(title: &str, unit: Unit, description: &str, queries: &[(&str, &str)]) -> Self {
         Self::lines(title, unit, description, queries).drawn(30, "normal")

@@ -21,20 +21,12 @@ pub(super) fn dashboard() -> Dashboard {
 
 fn workers() -> [Panel; 3] {
     [
-        Panel::lines(
+        Panel::quantiles(
             "Apply to ready",
             Unit::Seconds,
             "From when a spec was seen to when its status said that it is ready, by quantile. The promise is one second.",
-            &[
-                (
-                    "histogram_quantile(0.5, sum by (le) (rate(tenon_operator_worker_ready_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p50",
-                ),
-                (
-                    "histogram_quantile(0.99, sum by (le) (rate(tenon_operator_worker_ready_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p99",
-                ),
-            ],
+            "tenon_operator_worker_ready_duration_seconds",
+            &[0.5, 0.99],
         ),
         Panel::lines(
             "Specs that became ready",

@@ -81,28 +81,12 @@ fn traffic() -> [Panel; 3] {
                 "{{code}}",
             )],
         ),
-        Panel::lines(
+        Panel::quantiles(
             "Latency",
             Unit::Seconds,
             "From a request's head to the head of its answer, as routers see it, by quantile.",
-            &[
-                (
-                    "histogram_quantile(0.5, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p50",
-                ),
-                (
-                    "histogram_quantile(0.9, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p90",
-                ),
-                (
-                    "histogram_quantile(0.99, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p99",
-                ),
-                (
-                    "histogram_quantile(0.999, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p99.9",
-                ),
-            ],
+            "tenon_router_request_duration_seconds",
+            &[0.5, 0.9, 0.99, 0.999],
         ),
     ]
 }
@@ -163,20 +147,12 @@ fn cold_starts() -> [Panel; 3] {
                 "{{phase}}",
             )],
         ),
-        Panel::lines(
+        Panel::quantiles(
             "Time of a cold start",
             Unit::Seconds,
             "By quantile.",
-            &[
-                (
-                    "histogram_quantile(0.5, sum by (le) (rate(tenon_cold_start_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p50",
-                ),
-                (
-                    "histogram_quantile(0.99, sum by (le) (rate(tenon_cold_start_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p99",
-                ),
-            ],
+            "tenon_cold_start_duration_seconds",
+            &[0.5, 0.99],
         ),
     ]
 }

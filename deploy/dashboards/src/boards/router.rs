@@ -27,28 +27,21 @@ fn traffic() -> [Panel; 4] {
             &[("sum by (code) (rate(tenon_router_requests_total{@}[$__rate_interval])) > 0", "{{code}}")],
         )
         .wide(6),
-        Panel::lines(
+        Panel::quantiles(
             "Latency",
             Unit::Seconds,
             "From a request's head to the head of its answer, by quantile.",
-            &[
-                (
-                    "histogram_quantile(0.5, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p50",
-                ),
-                (
-                    "histogram_quantile(0.9, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p90",
-                ),
-                (
-                    "histogram_quantile(0.99, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p99",
-                ),
-            ],
+            "tenon_router_request_duration_seconds",
+            &[0.5, 0.9, 0.99],
         )
         .wide(6),
-        Panel::lines("WebSockets", Unit::Count, "That are open or asked for.", &[("tenon_router_tunnels{@}", "{{pod}}")])
-            .wide(6),
+        Panel::lines(
+            "WebSockets",
+            Unit::Count,
+            "That are open or asked for.",
+            &[("tenon_router_tunnels{@}", "{{pod}}")],
+        )
+        .wide(6),
         Panel::lines(
             "Bytes of WebSockets",
             Unit::BytesPerSecond,

@@ -71,24 +71,12 @@ fn traffic() -> [Panel; 3] {
             "By how they ended.",
             &[("sum by (code) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))", "{{code}}")],
         ),
-        Panel::lines(
+        Panel::quantiles(
             "Latency",
             Unit::Seconds,
             "From a request to the head of its response on the node, cold starts and waits included, by quantile.",
-            &[
-                (
-                    "histogram_quantile(0.5, sum by (le) (rate(tenon_worker_invocation_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p50",
-                ),
-                (
-                    "histogram_quantile(0.9, sum by (le) (rate(tenon_worker_invocation_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p90",
-                ),
-                (
-                    "histogram_quantile(0.99, sum by (le) (rate(tenon_worker_invocation_duration_seconds_bucket{@}[$__rate_interval])))",
-                    "p99",
-                ),
-            ],
+            "tenon_worker_invocation_duration_seconds",
+            &[0.5, 0.9, 0.99],
         ),
         Panel::areas(
             "Revisions",
