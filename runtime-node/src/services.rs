@@ -26,7 +26,9 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{InvokeHead, asks_for_websocket};
+use tokio::task::spawn_local;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::engine::{Answered, Body, Broken, Call, FetchResponse, ResponseBody, Services};
 use crate::shard::{Permits, Shard};
@@ -61,10 +63,15 @@ impl Services for Calls {
         let called = async move {
             head(&call).check_depth()?;
             let call = match (shard, call.digest) {
-                (Some(shard), Some(digest)) if shard.is_warm(&digest) => match here(&shard, digest, call).await {
-                    Here::Done(outcome) => return outcome,
-                    Here::Refused(call) => call,
-                },
+                (Some(shard), Some(digest)) if shard.is_warm(&digest) => {
+                    // A task of its own, as a client's request has. The caller's isolate polls its operations only while it
+                    // does not itself wait for a turn, which would never come if one of them had been given it.
+                    match AbortOnDropHandle::new(spawn_local(here(shard, digest, call))).await {
+                        Ok(Here::Done(outcome)) => return outcome,
+                        Ok(Here::Refused(call)) => call,
+                        Err(_) => return Err(panicked()),
+                    }
+                }
                 _ => call,
             };
             match router {
@@ -92,7 +99,7 @@ enum Here {
     Refused(Call),
 }
 
-async fn here(shard: &Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here {
+async fn here(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here {
     let is_tunnel =
         asks_for_websocket(&call.request.method, &call.request.headers) && matches!(call.request.body, Body::Stream(_));
     let admitted = shard.admit(call.callee.as_str(), digest, Instant::now() + PATIENCE).await;
@@ -155,6 +162,10 @@ fn answered(response: FetchResponse, permits: Permits) -> Answered {
         }
     };
     Answered { status, headers, body }
+}
+
+fn panicked() -> Failure {
+    Failure::new(FailureCode::Internal, Phase::Handler, "the platform failed to call the Worker")
 }
 
 fn no_router(call: &Call) -> Failure {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::join_all;
 use futures::stream;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, Scheduled, Service};
@@ -18,6 +19,7 @@ trials! {
     bodies_stream_through_a_call_both_ways,
     a_worker_has_its_own_limits_when_it_is_called,
     a_worker_that_is_full_is_asked_of_a_router,
+    busy_workers_that_call_one_another_all_get_their_turns,
     workers_that_call_one_another_in_a_loop_are_stopped,
     a_router_that_is_not_there_is_told_to_the_caller,
     a_schedule_is_handled_and_answered_without_a_body,
@@ -141,6 +143,23 @@ async fn a_worker_that_is_full_is_asked_of_a_router(name: &'static str) {
     assert!(answer.text().contains("overloaded: "), "the router's answer: {}", answer.text());
     assert_eq!(router.calls().len(), 1);
     assert_eq!(upload.end().await.unwrap().text(), "done");
+}
+
+async fn busy_workers_that_call_one_another_all_get_their_turns(name: &'static str) {
+    let stand = Stand::start(name).await;
+    // Long enough that others are let through before it.
+    const SPINS: &str = "for (let i = 0; i < 2_000_000; i++);";
+    let other = stand.handler("other", &format!("{SPINS} return new Response('done')"));
+    let calls = "const answer = await env.OTHER.fetch('http://other.test/');";
+    let caller = stand.caller("caller", &format!("{SPINS} {calls} {SPINS} return answer"), "other");
+    stand.client().get(&other).await.unwrap();
+    let services = [&other];
+    let calls = join_all((0..20).map(|_| call(&stand, &caller, &services)));
+    let requests = join_all((0..20).map(|_| stand.client().get(&other)));
+    let (called, answered) = tokio::join!(calls, requests);
+    for answer in called.into_iter().chain(answered) {
+        assert_eq!(answer.unwrap().text(), "done");
+    }
 }
 
 async fn workers_that_call_one_another_in_a_loop_are_stopped(name: &'static str) {
