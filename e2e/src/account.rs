@@ -118,7 +118,8 @@ impl Account {
 
         let mut config: serde_yaml::Value = serde_yaml::from_slice(&std::fs::read(cluster.kubeconfig())?)?;
         config["users"][0]["user"] = serde_yaml::to_value(json!({"token": token}))?;
-        let kubeconfig = folder.join("operator.kubeconfig");
+        // An account of another namespace may come after it.
+        let kubeconfig = folder.join(format!("{}.kubeconfig", namespace.name()));
         std::fs::write(&kubeconfig, serde_yaml::to_string(&config)?)?;
         Ok(Self { user: format!("system:serviceaccount:{}:{NAME}", namespace.name()), kubeconfig })
     }
