@@ -23,13 +23,12 @@ kubernetes_stamp() {
     echo "-X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*} -X $package.gitTreeState=clean"
 }
 
-# make_image FOLDER BINARY [FILE…]: into the folder's images, called after the binary.
+# make_image FOLDER BINARY: into the folder's images, called after the binary.
 make_image() {
-    local folder=$1 name=${2##*/} maker
-    shift
+    local name=${2##*/} maker
     maker=$(mktemp -d)
     compile go "$maker/" "" ./image
-    mkdir -p "$folder/images"
-    "$maker/image" "$folder/images/$name.tar" "cluster.tenon.dev/$name:1" "$@"
+    mkdir -p "$1/images"
+    "$maker/image" "$1/images/$name.tar" "cluster.tenon.dev/$name:1" "$2"
     rm -r "$maker"
 }

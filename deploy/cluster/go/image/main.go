@@ -1,9 +1,9 @@
 // Command image makes a container image of one binary, as an OCI archive:
 //
-//	image ARCHIVE REFERENCE BINARY [FILE…]
+//	image ARCHIVE REFERENCE BINARY
 //
-// The binary lies in the image's /usr/bin and is its entrypoint. Files, such as the libraries that it needs, lie where they
-// lie here. /tmp is there for volumes to be mounted on. The same files give the same archive, byte for byte.
+// The binary lies in the image's /usr/bin and is its entrypoint. /tmp is there for volumes to be mounted on. The same binary
+// gives the same archive, byte for byte.
 package main
 
 import (
@@ -13,41 +13,33 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
 )
 
 const mediaType = "application/vnd.oci.image."
 
 func main() {
 	log.SetFlags(0)
-	if len(os.Args) < 4 {
-		log.Fatal("usage: image ARCHIVE REFERENCE BINARY [FILE…]")
+	if len(os.Args) != 4 {
+		log.Fatal("usage: image ARCHIVE REFERENCE BINARY")
 	}
-	if err := write(os.Args[1], os.Args[2], os.Args[3], os.Args[4:]); err != nil {
+	if err := write(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		log.Fatalf("image: %v", err)
 	}
 }
 
-func write(archive, reference, binary string, files []string) error {
+func write(archive, reference, binary string) error {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
 	entrypoint := "/usr/bin/" + filepath.Base(binary)
-	from := map[string]string{entrypoint: binary}
-	for _, file := range files {
-		from[file] = file
-	}
-	contents := []entry{{tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil}}
-	for _, place := range slices.Sorted(maps.Keys(from)) {
-		content, err := os.ReadFile(from[place])
-		if err != nil {
-			return err
-		}
-		contents = append(contents, entry{tar.Header{Name: strings.TrimPrefix(place, "/"), Mode: 0o755}, content})
-	}
-	layer, err := pack(contents)
+	layer, err := pack([]entry{
+		{tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil},
+		{tar.Header{Name: entrypoint[1:], Mode: 0o755}, content},
+	})
 	if err != nil {
 		return err
 	}
