@@ -102,6 +102,8 @@ impl Watches {
         ]);
         let mut unsynced =
             HashSet::from(["Worker", "WorkerRevision", "RuntimePool", "ConfigMap", "Secret", "EndpointSlice"]);
+        // Nothing is wrong with any kind until something is, which is not the same as not knowing.
+        unsynced.iter().for_each(|kind| self.metrics.malformed.with_label_values(&[*kind]).set(0));
         let mut ready = Some(ready);
         let mut published = Published::default();
         let mut rollouts = Rollouts::default();

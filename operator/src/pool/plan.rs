@@ -84,7 +84,11 @@ pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referr
         "ownerReferences": owner(pool),
     });
     let ports: Vec<_> = (0..pool.spec.shards_per_node)
-        .map(|i| json!({"name": format!("shard-{i}"), "port": FIRST_SHARD_PORT + i, "protocol": "TCP"}))
+        .map(|i| {
+            let name = format!("shard-{i}");
+            // By name: a Pod from before there were so many shards has no such port, and its endpoint says so.
+            json!({"name": name, "port": FIRST_SHARD_PORT + i, "targetPort": name, "protocol": "TCP"})
+        })
         .collect();
     let service = json!({
         "metadata": metadata,

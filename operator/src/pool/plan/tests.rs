@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tenon_crds::ConditionStatus;
 
 use super::*;
@@ -45,6 +46,17 @@ fn the_service_is_headless_and_has_a_port_for_each_shard() {
     assert_eq!(service.cluster_ip.as_deref(), Some("None"));
     let ports: Vec<_> = service.ports.unwrap().into_iter().map(|p| (p.name.unwrap(), p.port)).collect();
     assert_eq!(ports, [("shard-0".to_owned(), 7100), ("shard-1".to_owned(), 7101)]);
+}
+
+#[test]
+fn a_pod_is_found_by_the_shards_that_it_has_and_not_by_those_that_others_will_have() {
+    let service = planned().service.spec.unwrap();
+    let named = service.ports.unwrap().into_iter().map(|port| (port.target_port.unwrap(), port.name.unwrap()));
+    let of_pod: Vec<_> = node(&pool()).ports.unwrap().into_iter().filter_map(|port| port.name).collect();
+    for (target, name) in named {
+        assert_eq!(target, IntOrString::String(name.clone()));
+        assert!(of_pod.contains(&name), "{of_pod:?}");
+    }
 }
 
 #[test]
