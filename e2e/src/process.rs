@@ -102,6 +102,6 @@ fn binary_path(binary: &str) -> anyhow::Result<PathBuf> {
         }
     };
     let path = folder.join(binary);
-    ensure!(path.is_file(), "{} is not there; `make test-e2e` builds it", path.display());
+    ensure!(path.is_file(), "{} is not there; `make test-e2e` and `make e2e` build it", path.display());
     Ok(path)
 }

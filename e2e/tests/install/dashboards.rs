@@ -1,17 +1,32 @@
 //! A real Prometheus sees what the dashboards show.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use tenon_e2e::{PortForward, await_condition};
+use kube::ResourceExt as _;
+use serde_json::json;
+use serde_yaml::Value;
+use tenon_crds::Schedule;
+use tenon_e2e::{PortForward, Process, await_condition, worker};
 use tokio::process::Command;
 
-use crate::stage::{ROOT, Stage};
+use crate::installing::HTTP_PORT;
+use crate::pods::ROUTER;
+use crate::stage::{ROOT, SYSTEM, Stage};
 
 const POD: &str = "prometheus";
 const PORT: u16 = 9090;
+
+/// A node tells of a second failure, which follows a pause, on whichever of the shards it comes.
+const FAILS_WITHIN: Duration = Duration::from_secs(60);
+
+/// The schedule's time comes within one minute.
+const SHOWN_WITHIN: Duration = Duration::from_secs(120);
+
+/// Of the dashboards, in the repository.
+const PICTURES: &str = "target/e2e/dashboards";
 
 /// With the time to pull its image.
 const STARTS_WITHIN: Duration = Duration::from_secs(180);
@@ -19,6 +34,7 @@ const STARTS_WITHIN: Duration = Duration::from_secs(180);
 /// A Prometheus begins to scrape, so that it has seen all that is done from here on.
 pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result<String> {
     let node = &stage.prober.get().context("the prober is there")?.node;
+    stage.namespace.apply_config_map(POD, &[("prometheus.yml", &configuration()?)]).await?;
     let manifest = std::fs::read_to_string(Stage::file("prometheus.yaml"))?;
     let manifest = manifest.replace("NAMESPACE", stage.namespace.name()).replace("NODE", node);
     let manifest = manifest.replace("IMAGE", &stage.prometheus);
@@ -44,12 +60,53 @@ pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result
     Ok(stage.prometheus.clone())
 }
 
+/// What people are told to scrape by, faster and where Tenon is only.
+fn configuration() -> anyhow::Result<String> {
+    let told = std::fs::read_to_string(Path::new(ROOT).join("deploy/dashboards/scrape.yaml"))?;
+    let mut configuration: Value = serde_yaml::from_str(&told)?;
+    configuration["global"] = serde_yaml::to_value(json!({"scrape_interval": "5s"}))?;
+    let discovery = &mut configuration["scrape_configs"][0]["kubernetes_sd_configs"][0];
+    discovery["namespaces"] = serde_yaml::to_value(json!({"names": [SYSTEM]}))?;
+    Ok(serde_yaml::to_string(&configuration)?)
+}
+
 pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow::Result<String> {
+    have_everything_happen(stage).await?;
     let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--package", "tenon-dashboards", "--", "check"]);
-    command.args(["--prometheus", &format!("http://{}", forward.address()), "--interval", "60"]);
-    let output = command.current_dir(ROOT).kill_on_drop(true).output().await?;
+    let prometheus = format!("http://{}", forward.address());
+    let look = ["--prometheus", &prometheus, "--set", "worker=probed-0"];
+    let said = await_condition("data in every panel", SHOWN_WITHIN, async || {
+        tool(&[["check"].as_slice(), &look].concat()).await
+    })
+    .await;
+    // Where a panel is empty, the pictures tell as much.
+    tool(&[["draw", "--out", PICTURES].as_slice(), &look].concat()).await?;
+    Ok(format!("{}\npictures are in {PICTURES}", said?))
+}
+
+/// What an installation on which all goes well does not have: a Worker's schedule, and one that cannot start.
+async fn have_everything_happen(stage: &Stage) -> anyhow::Result<()> {
+    let mut ticking = worker("ticking", "export default { scheduled() {}, fetch() { return new Response('tick') } }");
+    ticking.spec.schedules = vec![Schedule { cron: "* * * * *".to_owned(), time_zone: "UTC".to_owned() }];
+    stage.namespace.apply(&ticking).await?;
+    stage.namespace.apply(&worker("broken", "throw new Error('broken'); export default { fetch() {} }")).await?;
+    let broken = stage.namespace.host("broken");
+    let router = ROUTER.pods(stage).await?.first().context("there is a router")?.name_any();
+    let forward = PortForward::open(&stage.cluster, SYSTEM, &router, HTTP_PORT).await?;
+    let mut connection = forward.connection();
+    await_condition("a crash loop", FAILS_WITHIN, async || {
+        let answer = connection.get(&broken, "/").await?;
+        let status = stage.namespace.worker("broken").await?.status.context("no status yet")?;
+        ensure!(!status.crash_loops.is_empty(), "{} {}", answer.status, answer.body);
+        Ok(())
+    })
+    .await
+}
+
+/// What `tenon-dashboards` says.
+async fn tool(arguments: &[&str]) -> anyhow::Result<String> {
+    let mut command = Command::new(Process::binary("tenon-dashboards")?);
+    let output = command.args(arguments).current_dir(ROOT).kill_on_drop(true).output().await?;
     let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success(), "{}\n{}", said.trim(), complaint.trim());
     Ok(said.trim().to_owned())

@@ -18,7 +18,7 @@ use crate::stage::{Build, SYSTEM, Stage};
 /// From the first `helm install` to the first answer, the images being there.
 const BAR: Duration = Duration::from_secs(90);
 
-const HTTP_PORT: u16 = 8080;
+pub const HTTP_PORT: u16 = 8080;
 
 /// What an installation of `build` is told: where its images are, and what makes it fit a small cluster.
 pub fn values(stage: &Stage, build: &Build) -> Vec<String> {
