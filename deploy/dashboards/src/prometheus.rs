@@ -5,15 +5,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Uri;
 use http_body_util::{BodyExt as _, Empty};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// For one question.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A time to look at, in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,40 +90,35 @@ pub trait Ask {
     }
 }
 
-/// Asks at a URL: plain HTTP, a connection for each question.
+/// Asks at a URL, by plain HTTP.
 #[derive(Clone, Debug)]
 pub struct Http {
-    host: String,
-    port: u16,
-    path: String,
+    client: Client<HttpConnector, Empty<Bytes>>,
+    url: String,
 }
 
 impl Http {
     /// # Errors
     /// When the URL is not `http://HOST[:PORT][/PATH]`.
     pub fn at(url: &Uri) -> Result<Self, AskError> {
-        let host = url.host().filter(|_| url.scheme_str() == Some("http"));
-        let host = host.ok_or_else(|| AskError::Unreachable(format!("{url} is not http://HOST[:PORT][/PATH]")))?;
-        let path = url.path().trim_end_matches('/').to_owned();
-        Ok(Self { host: host.trim_matches(['[', ']']).to_owned(), port: url.port_u16().unwrap_or(80), path })
+        if url.host().is_none() || url.scheme_str() != Some("http") {
+            return Err(AskError::Unreachable(format!("{url} is not http://HOST[:PORT][/PATH]")));
+        }
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Ok(Self { client, url: url.to_string().trim_end_matches('/').to_owned() })
     }
 }
 
 impl Ask for Http {
     async fn get(&self, path: &str) -> Result<String, AskError> {
-        let unreachable = |error: &dyn std::fmt::Display| {
-            AskError::Unreachable(format!("http://{}:{}{}: {error}", self.host, self.port, self.path))
+        let unreachable = |error: &dyn std::fmt::Display| AskError::Unreachable(format!("{}: {error}", self.url));
+        let url: Uri = format!("{}{path}", self.url).parse().map_err(|error| unreachable(&error))?;
+        let answer = async {
+            let response = self.client.get(url).await.map_err(|error| unreachable(&error))?;
+            response.into_body().collect().await.map_err(|error| unreachable(&error))
         };
-        let stream = TcpStream::connect((&*self.host, self.port)).await.map_err(|error| unreachable(&error))?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| unreachable(&error))?;
-        let connection = tokio::spawn(connection);
-        let request = http::Request::get(format!("{}{path}", self.path)).header(http::header::HOST, &self.host);
-        let request = request.body(Empty::<Bytes>::new()).map_err(|error| unreachable(&error))?;
-        let response = sender.send_request(request).await.map_err(|error| unreachable(&error))?;
-        let body = response.into_body().collect().await.map_err(|error| unreachable(&error))?.to_bytes();
-        connection.abort();
-        Ok(String::from_utf8_lossy(&body).into_owned())
+        let answer = timeout(PATIENCE, answer).await.map_err(|_| unreachable(&"no answer within half a minute"))??;
+        Ok(String::from_utf8_lossy(&answer.to_bytes()).into_owned())
     }
 }
 
