@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::invocation::{Event, Invocation, InvocationId, Outcome};
 use super::isolate::Isolate;
-use super::realm::Hooks;
+use super::realm::{Hooks, Realm};
 use super::sockets::Opening;
 use super::streams::Streams;
 use super::string::{from_name, from_octets};
@@ -58,8 +58,22 @@ async fn attend(
     let cpu = Duration::from_millis(isolate.state.revision.limits.cpu_ms.into());
     let mut invocation = Invocation::new(event, request_id, cpu, report::LOG_BUDGET);
     furnish(&mut invocation);
+    invoke(&isolate, pass, realm, invocation, call).await
+}
+
+/// Begins an invocation, runs its first turn, and waits for its outcome.
+///
+/// # Arguments
+/// * `realm` - which it has for itself, if it has one.
+pub(super) async fn invoke(
+    isolate: &Rc<Isolate>,
+    pass: Pass,
+    realm: Option<Rc<Realm>>,
+    invocation: Invocation,
+    call: impl FnOnce(&mut v8::PinScope<'_, '_>, &Hooks, InvocationId) -> Option<()>,
+) -> Outcome {
     let id = isolate.state.begin_in(realm, invocation);
-    let answer = Answer::of(&isolate, id);
+    let answer = Answer::of(isolate, id);
     match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id)) {
         Ok(()) | Err(Stop::Limit) => {}
         Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
@@ -107,7 +121,7 @@ fn call(
 
 /// The wait for an invocation's outcome, until its wall limit. Dropping it cancels the invocation, of which the Worker
 /// hears if it has asked to.
-pub(super) struct Answer {
+struct Answer {
     isolate: Rc<Isolate>,
     id: InvocationId,
     /// Made when the outcome is not there at once.
@@ -116,7 +130,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn of(isolate: &Rc<Isolate>, id: InvocationId) -> Self {
+    fn of(isolate: &Rc<Isolate>, id: InvocationId) -> Self {
         Self { isolate: Rc::clone(isolate), id, wall: None, taken: false }
     }
 

@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::bytecode::{Bytecode, BytecodeLookup};
-use super::fetch::{Answer, deliver, deliver_scheduled};
+use super::fetch::{deliver, deliver_scheduled, invoke};
 use super::heap::HeapGuard;
 use super::invocation::{Event, Invocation, InvocationId};
 use super::modules::Modules;
@@ -201,17 +201,11 @@ impl Isolate {
 
     /// Evaluates the modules in a realm.
     async fn evaluate(self: &Rc<Self>, realm: &Rc<Realm>) -> Result<(), Failure> {
-        let state = &self.state;
-        let cpu = Duration::from_millis(state.revision.limits.startup_ms.into());
+        let cpu = Duration::from_millis(self.state.revision.limits.startup_ms.into());
         let invocation = Invocation::new(Event::Start, String::new(), cpu, report::LOG_BUDGET);
         let pass = self.queue().await;
-        let id = state.begin_in(self.resets().then(|| Rc::clone(realm)), invocation);
-        let answer = Answer::of(self, id);
-        if let Err(Stop::Threw(exception)) = self.turn(&pass, Some(id), |scope, hooks| evaluate(scope, hooks, id)) {
-            state.threw(id, &exception);
-        }
-        drop(pass);
-        answer.await.map(drop)
+        let realm = self.resets().then(|| Rc::clone(realm));
+        invoke(self, pass, realm, invocation, evaluate).await.map(drop)
     }
 
     /// The realm that an invocation is to have for itself, if the Worker resets, and the right to its first turn. The

@@ -243,12 +243,14 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
+    use futures::FutureExt as _;
     use tenon_proto::egress::Egress;
     use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
     use tenon_proto::revision::{Limits, Revision, StatePolicy};
     use tokio::task::LocalSet;
 
     use super::*;
+    use crate::engine::fetch::invoke;
     use crate::engine::invocation::Invocation;
     use crate::engine::{Engine, Watchdog};
 
@@ -303,6 +305,19 @@ mod tests {
             assert_eq!(isolate.condemned(), Some(FailureCode::Internal));
             assert_eq!([one, other].map(|id| code(isolate, id)), [Some(FailureCode::Internal); 2]);
             assert_eq!(isolate.turn(&pass, Some(other), |_, _| Some(())), Err(Stop::NotBegun));
+        });
+    }
+
+    #[test]
+    fn an_invocation_that_begins_when_its_isolate_has_been_sealed_fails_at_once() {
+        with_isolate(async |isolate, _| {
+            isolate.seal(FailureCode::MemoryLimitExceeded);
+            for event in [Event::Start, Event::Fetch] {
+                let invocation = Invocation::new(event, String::new(), LIMIT, 0);
+                let outcome = invoke(isolate, isolate.queue().await, None, invocation, |_, _, _| unreachable!());
+                let code = outcome.now_or_never().map(|outcome| outcome.unwrap_err().code);
+                assert_eq!(code, Some(FailureCode::MemoryLimitExceeded), "{event:?}");
+            }
         });
     }
 
