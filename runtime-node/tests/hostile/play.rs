@@ -22,7 +22,7 @@ const NEIGHBOUR: &str = "
 
 /// How often a script is played whose neighbour waits too long. Whatever else a machine does only adds to that: the
 /// shortest of some waits is what the script can bring about.
-const TRIES: usize = 3;
+const TRIES: usize = 10;
 
 /// How often the neighbour is asked while nobody else is there.
 const ALONE: usize = 50;
