@@ -14,6 +14,7 @@ use tokio::process::Command;
 
 use crate::installing::HTTP_PORT;
 use crate::pods::ROUTER;
+use crate::prober::probed;
 use crate::stage::{ROOT, SYSTEM, Stage};
 
 const POD: &str = "prometheus";
@@ -74,7 +75,8 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
     have_everything_happen(stage).await?;
     let forward = PortForward::open(&stage.cluster, stage.namespace.name(), POD, PORT).await?;
     let prometheus = format!("http://{}", forward.address());
-    let look = ["--prometheus", &prometheus, "--set", "worker=probed-0"];
+    let worker = format!("worker={}", probed(0));
+    let look = ["--prometheus", &prometheus, "--set", &worker];
     let said = await_condition("data in every panel", SHOWN_WITHIN, async || {
         tool(&[["check"].as_slice(), &look].concat()).await
     })

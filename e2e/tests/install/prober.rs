@@ -151,9 +151,14 @@ async fn routers(stage: &Stage) -> anyhow::Result<SocketAddr> {
     Ok(SocketAddr::new(address, port.try_into()?))
 }
 
+/// The name of a Worker that is asked.
+pub fn probed(i: usize) -> String {
+    format!("probed-{i}")
+}
+
 /// Workers, each of which answers with its name.
 async fn deploy_workers(stage: &Stage) -> anyhow::Result<Vec<Asked>> {
-    let names: Vec<_> = (0..WORKERS).map(|i| format!("probed-{i}")).collect();
+    let names: Vec<_> = (0..WORKERS).map(probed).collect();
     for name in &names {
         stage.namespace.apply(&worker(name, &answering(name))).await?;
     }
