@@ -1,20 +1,26 @@
-//! The processes' certificates are made anew while they talk to each other.
+//! The processes' certificates are made anew, and come from elsewhere, while they talk to each other.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
+use serde_json::json;
 use tenon_e2e::await_condition;
 
+use crate::helm::set;
 use crate::metrics::values;
 use crate::pods::{self, ALL};
 use crate::prober::none_fails;
 use crate::stage::{SYSTEM, Stage};
+use crate::upgrading::{replacing_every_pod, upgrade};
 
 const SECRETS: [&str; 3] = ["tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"];
+
+/// The values that name others, in the same order.
+const VALUES: [&str; 3] = ["operator", "router", "runtimeNode"];
 
 const MADE_WITHIN: Duration = Duration::from_secs(30);
 
@@ -26,6 +32,38 @@ type Expiries = BTreeMap<String, f64>;
 
 pub async fn new_certificates_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
     none_fails(stage, replace(stage)).await
+}
+
+pub async fn secrets_of_ones_own_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
+    none_fails(stage, there_and_back(stage)).await
+}
+
+/// From what the operator makes to Secrets of one's own, of the same authority, and back.
+async fn there_and_back(stage: &Stage) -> anyhow::Result<String> {
+    let secrets: Api<Secret> = Api::namespaced(stage.cluster.client(), SYSTEM);
+    let own = SECRETS.map(|name| format!("own-{name}"));
+    let mut values = vec![set("certificates.mode", "existingSecret")];
+    for ((name, own), value) in SECRETS.into_iter().zip(&own).zip(VALUES) {
+        let data = secrets.get(name).await?.data;
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": own}, "type": "kubernetes.io/tls", "data": data,
+        });
+        secrets.patch(own, &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(secret)).await?;
+        values.push(set(&format!("certificates.existingSecret.{value}"), own));
+    }
+    replacing_every_pod(stage, upgrade(stage, &values)).await?;
+    for (component, own) in ALL.into_iter().zip(&own) {
+        for pod in component.pods(stage).await? {
+            let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref()).into_iter().flatten();
+            let mut mounted = volumes.filter_map(|volume| volume.secret.as_ref()?.secret_name.as_ref());
+            ensure!(mounted.any(|secret| secret == own), "{} does not have {own}", pod.name_any());
+        }
+    }
+    replacing_every_pod(stage, upgrade(stage, &[])).await?;
+    for own in own {
+        secrets.delete(&own, &DeleteParams::default()).await?;
+    }
+    Ok("from what the operator makes to Secrets of one's own, and back; every Pod was replaced twice".to_owned())
 }
 
 async fn replace(stage: &Stage) -> anyhow::Result<String> {

@@ -56,6 +56,7 @@ fn main() -> anyhow::Result<ExitCode> {
             restarting::restarting_the_nodes_fails_no_request,
             restarting::restarting_the_operators_fails_no_request,
             certificates::new_certificates_fail_no_request,
+            certificates::secrets_of_ones_own_fail_no_request,
             scaling::more_and_fewer_routers_fail_no_request,
             scaling::more_and_fewer_nodes_fail_no_request,
             draining::draining_a_kubernetes_node_fails_no_request,

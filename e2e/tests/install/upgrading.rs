@@ -8,7 +8,7 @@ use crate::prober::none_fails;
 use crate::stage::Stage;
 
 pub async fn an_upgrade_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, replacing_every_pod(stage, upgrade(stage))).await
+    none_fails(stage, replacing_every_pod(stage, upgrade(stage, &[]))).await
 }
 
 pub async fn a_rollback_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
@@ -16,20 +16,23 @@ pub async fn a_rollback_fails_no_request(stage: &Stage) -> anyhow::Result<String
 }
 
 pub async fn an_upgrade_after_a_rollback_fails_no_request(stage: &Stage) -> anyhow::Result<String> {
-    none_fails(stage, replacing_every_pod(stage, upgrade(stage))).await
+    none_fails(stage, replacing_every_pod(stage, upgrade(stage, &[]))).await
 }
 
 /// To what is tested, as the chart would have it where the loss of a Kubernetes node is an ordinary day.
-async fn upgrade(stage: &Stage) -> anyhow::Result<()> {
+///
+/// # Arguments
+/// * `more` - values beside those.
+pub async fn upgrade(stage: &Stage, more: &[String]) -> anyhow::Result<()> {
     let build = &stage.current;
     stage.helm.upgrade("tenon-crds", &build.chart("tenon-crds"), &[]).await?;
     let chart = build.chart("tenon");
     let available = file(&chart.join("values-ha.yaml"));
-    let values: Vec<_> = [available].into_iter().chain(values(stage, build)).collect();
+    let values: Vec<_> = [available].into_iter().chain(values(stage, build)).chain(more.iter().cloned()).collect();
     stage.helm.upgrade("tenon", &chart, &values).await
 }
 
-async fn replacing_every_pod(
+pub async fn replacing_every_pod(
     stage: &Stage,
     operation: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<String> {
