@@ -91,13 +91,15 @@ impl Watches {
         let client = &self.client;
         let of_pools = watcher::Config::default().labels(POOL_LABEL);
         let any = watcher::Config::default;
+        // Where Helm keeps what it has installed, up to a megabyte each time. They are no Worker's, and would all be held here.
+        let not_helms = watcher::Config::default().fields("type!=helm.sh/release.v1");
         let slices = Api::namespaced(client.clone(), &self.namespace);
         let mut seen = stream::select_all([
             watch(Api::all(client.clone()), "Worker", any(), Change::Worker, &self.metrics),
             watch(Api::all(client.clone()), "WorkerRevision", any(), Change::Revision, &self.metrics),
             watch(Api::all(client.clone()), "RuntimePool", any(), Change::Pool, &self.metrics),
             watch(Api::all(client.clone()), "ConfigMap", any(), Change::ConfigMap, &self.metrics),
-            watch(Api::all(client.clone()), "Secret", any(), Change::Secret, &self.metrics),
+            watch(Api::all(client.clone()), "Secret", not_helms, Change::Secret, &self.metrics),
             watch(slices, "EndpointSlice", of_pools, Change::Slice, &self.metrics),
         ]);
         let mut unsynced =
