@@ -90,14 +90,17 @@ impl Certificates {
         loop {
             let leads = *self.leading_rx.borrow_and_update();
             let renewed = if leads { self.renew().await } else { Ok(LONGEST_SLEEP) };
-            let pause = renewed.unwrap_or_else(|error| {
+            let mut pause = renewed.unwrap_or_else(|error| {
                 tracing::warn!(%error, "cannot renew certificates; trying again");
                 RETRY
             });
             match self.take_own(&mut own).await {
                 Ok(true) => ready = None,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "the operator has no new certificate of its own"),
+                Err(error) => {
+                    tracing::warn!(%error, "the operator has no new certificate of its own; trying again");
+                    pause = pause.min(RETRY);
+                }
             }
             // Until there is one, whoever makes it may be another, whose word may be lost.
             let pause = if ready.is_some() { pause.min(RETRY) } else { pause };
