@@ -11,6 +11,7 @@
 use std::io::{IsTerminal as _, Write};
 use std::str::FromStr;
 
+use clap::ValueEnum as _;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, Registry};
@@ -31,6 +32,14 @@ pub struct LogArgs {
     /// Which events are logged: "info", or directives such as "warn,tenon_router=debug".
     #[arg(long, env = "TENON_LOG_LEVEL", default_value = "info")]
     pub log_level: LogLevel,
+}
+
+impl LogArgs {
+    /// The arguments by which another process is told to log as this one does.
+    pub fn arguments(&self) -> Vec<String> {
+        let format = self.log_format.to_possible_value().expect("every format can be asked for");
+        vec![format!("--log-format={}", format.get_name()), format!("--log-level={}", self.log_level.0)]
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -132,6 +141,14 @@ mod tests {
     fn a_process_logs_json_at_info_unless_told_otherwise() {
         let args = Args::parse_from(["process"]).log;
         assert_eq!((args.log_format, args.log_level), (LogFormat::Json, LogLevel("info".into())));
+    }
+
+    #[test]
+    fn another_process_is_told_to_log_in_the_same_way() {
+        let line = ["process", "--log-level", "warn,tenon_router=debug", "--log-format", "pretty"];
+        let args = Args::parse_from(line).log;
+        let other = Args::parse_from(["process".to_owned()].into_iter().chain(args.arguments())).log;
+        assert_eq!((other.log_format, other.log_level), (args.log_format, args.log_level));
     }
 
     #[test]

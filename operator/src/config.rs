@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use clap::Args as ClapArgs;
 use http::Uri;
 use jiff::SignedDuration;
+use tenon_lifecycle::log::LogArgs;
 use tenon_lifecycle::tls::{self, TlsArgs, WrongScheme};
 
 use crate::certificates::plan::Terms;
@@ -106,9 +107,12 @@ pub struct Config {
 }
 
 impl OperatorArgs {
+    /// # Arguments
+    /// * `log` - how this process logs, as nodes are to.
+    ///
     /// # Errors
     /// When something of it cannot work.
-    pub fn check(&self) -> Result<Config, ConfigError> {
+    pub fn check(&self, log: &LogArgs) -> Result<Config, ConfigError> {
         let uses_tls = self.tls.tls_dir.is_some() || self.certificates.self_signed;
         let url = |flag, url: &Option<Uri>, authority: &str| {
             let default =
@@ -133,6 +137,7 @@ impl OperatorArgs {
             catalog: text(&catalog),
             router: text(&router),
             tls_secret,
+            log: log.arguments(),
         };
         Ok(Config { router, nodes, terms: self.certificates.terms()? })
     }
@@ -193,10 +198,13 @@ mod tests {
     struct Command {
         #[command(flatten)]
         args: OperatorArgs,
+        #[command(flatten)]
+        log: LogArgs,
     }
 
     fn config(line: &[&str]) -> Result<Config, ConfigError> {
-        Command::try_parse_from(["operator"].iter().chain(line)).unwrap().args.check()
+        let Command { args, log } = Command::try_parse_from(["operator"].iter().chain(line)).unwrap();
+        args.check(&log)
     }
 
     #[test]
@@ -212,6 +220,12 @@ mod tests {
         }
         let named = config(&["--self-signed", "--node-tls-secret", "mine"]).unwrap();
         assert_eq!(named.nodes.tls_secret.as_deref(), Some("mine"));
+    }
+
+    #[test]
+    fn nodes_log_as_the_operator_does() {
+        let Config { nodes, .. } = config(&["--log-level", "warn,tenon=debug", "--log-format", "pretty"]).unwrap();
+        assert_eq!(nodes.log, ["--log-format=pretty", "--log-level=warn,tenon=debug"]);
     }
 
     #[test]

@@ -66,8 +66,8 @@ async fn operate() -> anyhow::Result<()> {
     if let Some(Command::Probe(args)) = command {
         return Ok(probe::run(args).await?);
     }
+    let Config { router, nodes: settings, terms } = args.check(&log)?;
     let log = log::init(&log);
-    let Config { router, nodes: settings, terms } = args.check()?;
     let registry = Registry::new();
     log.register(&registry)?;
     process::register(&registry, "tenon-operator")?;

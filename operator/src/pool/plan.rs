@@ -60,6 +60,8 @@ pub struct Settings {
     pub catalog: String,
     /// URL of the routers' inner door, as nodes reach it.
     pub router: String,
+    /// How they log, as arguments.
+    pub log: Vec<String>,
 }
 
 /// The objects of one pool.
@@ -149,6 +151,7 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
     let env: Vec<_> = [name].into_iter().chain(credentials(&spec.egress)).collect();
     // Compiled code outlives the container, and so a crash; it ends with the Pod.
     let cache = (
+    .chain(settings.log.iter().cloned())
         json!({"name": "cache", "emptyDir": {"sizeLimit": CACHE_SIZE_LIMIT}}),
         json!({"name": "cache", "mountPath": CACHE_MOUNT}),
     );

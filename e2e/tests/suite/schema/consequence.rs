@@ -122,6 +122,7 @@ impl Kind for RuntimePool {
             tls_secret: Some("tenon-runtime-node-tls".to_owned()),
             catalog: "https://operator:7070".to_owned(),
             router: "https://router:8081".to_owned(),
+            log: vec!["--log-format=json".to_owned()],
         };
         let children = children(&self, namespace, &settings, None);
         Ok(vec![

@@ -28,6 +28,7 @@ fn settings() -> Settings {
         tls_secret: None,
         catalog: "http://operator:7070".to_owned(),
         router: "http://router:8081".to_owned(),
+        log: vec!["--log-level=warn".to_owned()],
     }
 }
 
