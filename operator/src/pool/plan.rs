@@ -290,10 +290,15 @@ pub fn status(
     let counts = deployment.and_then(|deployment| deployment.status.clone()).unwrap_or_default();
     let ready = counts.ready_replicas.unwrap_or(0);
     let ready_of = format!("{ready} of {} nodes are ready", pool.spec.replicas);
-    let (holds, reason, message) = match missing {
-        Some(missing) => (false, "ReferenceMissing", missing.to_string()),
-        None if ready >= pool.spec.replicas => (true, "Serving", ready_of),
-        None => (false, "Progressing", ready_of),
+    let (holds, reason, message) = match (missing, deployment) {
+        (Some(missing), _) => (false, "ReferenceMissing", missing.to_string()),
+        (None, Some(deployment)) if is_rolled_out(deployment) && ready >= pool.spec.replicas => {
+            (true, "Serving", ready_of)
+        }
+        (None, deployment) => match deployment.and_then(stalled) {
+            Some(why) => (false, "Stalled", format!("{ready_of}; {why}")),
+            None => (false, "Progressing", ready_of),
+        },
     };
     let labels: Vec<_> = selector(pool).iter().map(|(key, value)| format!("{key}={value}")).collect();
     RuntimePoolStatus {
@@ -307,3 +312,21 @@ pub fn status(
 
 #[cfg(test)]
 mod tests;
+/// Whether all of its Pods are as it says now: while those of before go on, they are ready, and say nothing of the new.
+fn is_rolled_out(deployment: &Deployment) -> bool {
+    let Some(counts) = &deployment.status else { return false };
+    let (updated, wanted) = (counts.updated_replicas.unwrap_or(0), deployment.spec.replicas.unwrap_or(1));
+    counts.observed_generation >= deployment.metadata.generation
+        && updated >= wanted
+        && counts.replicas.unwrap_or(0) <= updated
+}
+
+/// Why Kubernetes has given up waiting for it, if it has. It goes on trying.
+fn stalled(deployment: &Deployment) -> Option<&str> {
+    let conditions = deployment.status.as_ref()?.conditions.as_ref()?;
+    let is_stalled = |condition: &&DeploymentCondition| {
+        condition.type_.as_deref() == Some("Progressing") && condition.status.as_deref() == Some("False")
+    };
+    conditions.iter().find(is_stalled).map(|condition| condition.message.as_deref().unwrap_or("it does not get on"))
+}
+

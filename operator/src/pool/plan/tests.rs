@@ -197,11 +197,47 @@ fn everything_goes_with_its_pool() {
     }
 }
 
-#[test]
-fn a_pool_is_ready_when_all_its_nodes_are() {
-    let at = Timestamp::from_second(1).unwrap();
+/// What becomes of the condition where Kubernetes says so of the pool's Deployment.
+fn ready(status_of_deployment: serde_json::Value) -> (ConditionStatus, String, String) {
     let mut deployment = planned().deployment;
-    assert_eq!(status(&pool(), Some(&deployment), None, at).conditions[0].status, ConditionStatus::False);
-    deployment.status = Some(serde_json::from_value(json!({"replicas": 3, "readyReplicas": 3})).unwrap());
-    assert_eq!(status(&pool(), Some(&deployment), None, at).conditions[0].status, ConditionStatus::True);
+    deployment.metadata.generation = Some(2);
+    deployment.status = Some(serde_json::from_value(status_of_deployment).unwrap());
+    let at = Timestamp::from_second(1).unwrap();
+    let condition = status(&pool(), Some(&deployment), None, at).conditions.swap_remove(0);
+    (condition.status, condition.reason, condition.message)
+}
+
+#[test]
+fn a_pool_is_ready_when_all_its_nodes_are_and_none_is_an_old_one() {
+    let (holds, reason, message) =
+        ready(json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}));
+    assert_eq!((holds, reason.as_str()), (ConditionStatus::True, "Serving"));
+    assert_eq!(message, "3 of 3 nodes are ready");
+
+    for not_yet in [
+        json!({}),
+        json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2}),
+        // Kubernetes has not seen what it is to be by now.
+        json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}),
+        // Those that are ready are of before.
+        json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3}),
+        json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 3, "readyReplicas": 4}),
+    ] {
+        let (holds, reason, _) = ready(not_yet.clone());
+        assert_eq!((holds, reason.as_str()), (ConditionStatus::False, "Progressing"), "{not_yet}");
+    }
+}
+
+#[test]
+fn a_pool_whose_new_nodes_do_not_come_says_what_kubernetes_says() {
+    let why = "ReplicaSet \"tenon-pool-default-5d\" has timed out progressing.";
+    let (holds, reason, message) = ready(json!({
+        "observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3,
+        "conditions": [
+            {"type": "Available", "status": "False", "message": "another"},
+            {"type": "Progressing", "status": "False", "message": why},
+        ],
+    }));
+    assert_eq!((holds, reason.as_str()), (ConditionStatus::False, "Stalled"));
+    assert_eq!(message, format!("3 of 3 nodes are ready; {why}"));
 }
