@@ -102,7 +102,12 @@ pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referr
     });
     let budget = json!({
         "metadata": metadata,
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector}},
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": selector},
+            // A Pod that serves nobody is not to keep a Kubernetes node from being drained.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
     });
     let deployment = json!({
         "metadata": metadata,
