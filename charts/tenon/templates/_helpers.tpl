@@ -47,6 +47,17 @@ tenon-{{ index . 1 }}-tls
 {{- end -}}
 {{- end }}
 
+{{/* A lifetime that the operator takes, which operator/src/config.rs tells: (list $ "authorityLifetime"). */}}
+{{- define "tenon.lifetime" -}}
+{{- $lifetime := index (index . 0).Values.certificates.selfSigned (index . 1) -}}
+{{- $unit := regexFind ".$" $lifetime -}}
+{{- $seconds := trimSuffix $unit $lifetime | int64 | mul (get (dict "s" 1 "m" 60 "h" 3600 "d" 86400) $unit) -}}
+{{- if or (lt $seconds 5400) (gt $seconds 3155760000) -}}
+{{- fail (printf "certificates.selfSigned.%s is %s, and must be at least 90m and at most 36525d" (index . 1) $lifetime) -}}
+{{- end -}}
+{{- $lifetime -}}
+{{- end }}
+
 {{/* Of a Pod's spec, what is alike: (list $ "router" .Values.router). */}}
 {{- define "tenon.pod" -}}
 {{- $ := index . 0 -}}
