@@ -150,6 +150,17 @@ func TestWhoScalesTheRoutersIsSaidOnce(t *testing.T) {
 {apiVersion: apps/v1, kind: Deployment, name: tenon-router}`)
 }
 
+func TestAPoolThatIsScaledByOthersSaysNoNumber(t *testing.T) {
+	pool := render(t, `runtimePool: {replicas: null}`).find(t, "RuntimePool/default")
+	if replicas := pool.at("spec", "replicas"); replicas != nil {
+		t.Errorf("the autoscaler's number is overwritten by %v at each upgrade", replicas)
+	}
+	pool = render(t, `runtimePool: {replicas: 0}`).find(t, "RuntimePool/default")
+	if is := fmt.Sprint(pool.at("spec", "replicas")); is != "0" {
+		t.Errorf("a pool of no nodes has %s", is)
+	}
+}
+
 func TestPodsAreSpreadAsFarAsPossible(t *testing.T) {
 	all := render(t, ``)
 	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
