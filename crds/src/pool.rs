@@ -57,6 +57,12 @@ pub struct RuntimePoolSpec {
     #[schemars(range(min = 1, max = 10_000))]
     pub isolates_per_shard: i32,
 
+    /// How many seconds invocations that have begun may go on when a node is to end: the longest `limits.wallMs` of its
+    /// Workers.
+    #[serde(default = "default_drain_grace_seconds")]
+    #[schemars(range(min = 0, max = 3_600))]
+    pub drain_grace_seconds: i32,
+
     /// What a node's container asks for and may use.
     #[serde(default)]
     pub resources: ResourceSettings,
@@ -186,4 +192,8 @@ fn default_shards_per_node() -> i32 {
 
 fn default_isolates_per_shard() -> i32 {
     200
+}
+
+fn default_drain_grace_seconds() -> i32 {
+    30
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::core::v1::{Service, TopologySpreadConstraint};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -24,8 +24,8 @@ const ADMIN_PORT: i32 = 9090;
 
 /// How long a Pod keeps serving after it was told to end, in seconds: until every router has heard.
 const PRE_STOP_SECONDS: i64 = 5;
-/// How long its invocations may go on after that.
-const DRAIN_GRACE_SECONDS: i64 = 30;
+/// How long a node takes to end after that and after the grace of its pool, in seconds.
+const END_SECONDS: i64 = 5;
 
 /// Where a Pod's volume for compiled code is.
 const CACHE_MOUNT: &str = "/var/cache/tenon";
@@ -145,18 +145,18 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
         format!("--shards={}", spec.shards_per_node),
         format!("--shard-port={FIRST_SHARD_PORT}"),
         format!("--isolates-per-shard={}", spec.isolates_per_shard),
-        format!("--drain-grace={DRAIN_GRACE_SECONDS}s"),
+        format!("--drain-grace={}s", spec.drain_grace_seconds),
         format!("--code-cache-dir={CODE_CACHE_DIR}"),
     ]
     .into_iter()
     .chain(settings.tls_secret.as_ref().map(|_| format!("--tls-dir={TLS_MOUNT}")))
     .chain(egress_args(&spec.egress))
+    .chain(settings.log.iter().cloned())
     .collect();
     let name = json!({"name": "TENON_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
     let env: Vec<_> = [name].into_iter().chain(credentials(&spec.egress)).collect();
     // Compiled code outlives the container, and so a crash; it ends with the Pod.
     let cache = (
-    .chain(settings.log.iter().cloned())
         json!({"name": "cache", "emptyDir": {"sizeLimit": CACHE_SIZE_LIMIT}}),
         json!({"name": "cache", "mountPath": CACHE_MOUNT}),
     );
@@ -181,7 +181,7 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
         "nodeSelector": spec.node_selector,
         "tolerations": spec.tolerations,
         "topologySpreadConstraints": spread(pool, selector),
-        "terminationGracePeriodSeconds": PRE_STOP_SECONDS + DRAIN_GRACE_SECONDS + 5,
+        "terminationGracePeriodSeconds": PRE_STOP_SECONDS + i64::from(spec.drain_grace_seconds) + END_SECONDS,
         "securityContext": {
             "runAsNonRoot": true,
             "runAsUser": 65532,
@@ -315,8 +315,6 @@ pub fn status(
     }
 }
 
-#[cfg(test)]
-mod tests;
 /// Whether all of its Pods are as it says now: while those of before go on, they are ready, and say nothing of the new.
 fn is_rolled_out(deployment: &Deployment) -> bool {
     let Some(counts) = &deployment.status else { return false };
@@ -335,3 +333,5 @@ fn stalled(deployment: &Deployment) -> Option<&str> {
     conditions.iter().find(is_stalled).map(|condition| condition.message.as_deref().unwrap_or("it does not get on"))
 }
 
+#[cfg(test)]
+mod tests;

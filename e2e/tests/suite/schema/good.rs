@@ -90,6 +90,7 @@ pub fn pool() -> Value {
         "replicas": 3,
         "shardsPerNode": 2,
         "isolatesPerShard": 100,
+        "drainGraceSeconds": 900,
         "resources": {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "2Gi", "cpu": 3}},
         "limits": {"default": {"cpuMs": 50, "memoryMiB": 64}, "max": {"cpuMs": 50, "memoryMiB": 64}},
         "egress": {

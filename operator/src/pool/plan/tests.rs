@@ -130,6 +130,20 @@ fn compiled_code_is_kept_where_a_read_only_root_lets_it() {
 }
 
 #[test]
+fn nodes_log_as_their_operator_does() {
+    assert!(node(&pool()).args.unwrap().iter().any(|arg| arg == "--log-level=warn"));
+}
+
+#[test]
+fn a_pod_is_not_killed_before_its_invocations_have_had_their_grace() {
+    let mut pool = pool();
+    pool.spec.drain_grace_seconds = 900;
+    assert!(node(&pool).args.unwrap().iter().any(|arg| arg == "--drain-grace=900s"));
+    let pod = children(&pool, "tenon-system", &settings(), None).deployment.spec.template.spec.unwrap();
+    assert!(pod.termination_grace_period_seconds > Some(900 + PRE_STOP_SECONDS));
+}
+
+#[test]
 fn nodes_are_told_which_networks_are_open() {
     let mut pool = pool();
     pool.spec.egress.allow_cidrs = vec!["10.1.0.0/16".to_owned(), "fd00:1::/32".to_owned()];
