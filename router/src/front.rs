@@ -18,7 +18,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -131,10 +130,8 @@ pub(crate) async fn run(
     stage_tx.send_replace(Stage::Leaving);
     front.accept_until(&doors, tokio::time::sleep(linger)).await;
     // Whoever has been let in by the kernel is served: closing the listener would reset them.
-    while let Some(Ok((door, stream, peer))) = doors.accept().now_or_never() {
-        front.admit(door, stream, peer);
-    }
-    drop(doors);
+    front.admit_all(Door::Clients, doors.clients);
+    front.admit_all(Door::Inner, doors.inner);
     stage_tx.send_replace(Stage::Closing);
     drop(front);
     // Every connection holds a receiver, and every tunnel a place.
@@ -170,6 +167,28 @@ impl Front {
                 }
             }
         }
+    }
+
+    /// Takes all who are there. The kernel itself is asked, and not what the event loop has heard from it so far.
+    fn admit_all(&self, door: Door, listener: TcpListener) {
+        let accept = |listener: &std::net::TcpListener| {
+            let (stream, peer) = listener.accept()?;
+            stream.set_nonblocking(true)?;
+            io::Result::Ok((TcpStream::from_std(stream)?, peer))
+        };
+        let error = match listener.into_std() {
+            Ok(listener) => loop {
+                match accept(&listener) {
+                    Ok((stream, peer)) => self.admit(door, stream, peer),
+                    // It has left again.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    Err(error) => break error,
+                }
+            },
+            Err(error) => error,
+        };
+        tracing::warn!(%error, "cannot accept the last connections");
     }
 
     fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
