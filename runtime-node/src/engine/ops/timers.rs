@@ -49,8 +49,10 @@ pub(super) fn start(
 
 fn wait(state: &Rc<State>, operation: OperationId, timer: Timer) -> LocalBoxFuture<'static, Settle> {
     let state = Rc::downgrade(state);
+    // From now on, and not from the end of the turn, when it is first polled.
+    let due = tokio::time::sleep(timer.delay);
     async move {
-        tokio::time::sleep(timer.delay).await;
+        due.await;
         let fire: Settle = Box::new(move |scope| {
             let callback = v8::Local::new(scope, &timer.callback);
             if timer.repeat
