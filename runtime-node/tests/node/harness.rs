@@ -45,7 +45,8 @@ pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Trial {
     Trial::test(name, move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // A test that ends waits for its node, which says farewell to the test's connection: another thread answers.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let test = async { tokio::time::timeout(PATIENCE, test(name)).await };
         runtime.block_on(test).map_err(|_| "it never came to an end".into())
     })
