@@ -1,5 +1,6 @@
 // A flood of passwords to hash, each of which alone would be granted.
 // expect: cpu_limit_exceeded
+// limits: wall_ms=20000
 // requests: 3
 const { subtle } = crypto;
 export default {

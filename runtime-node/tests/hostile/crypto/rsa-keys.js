@@ -1,5 +1,6 @@
 // A flood of the largest keys that are generated.
 // expect: cpu_limit_exceeded
+// limits: wall_ms=20000
 // requests: 2
 const { subtle } = crypto;
 const algorithm = { name: 'RSA-PSS', modulusLength: 4096, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' };
