@@ -1,7 +1,6 @@
 //! The control plane, as its administrator sees it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, ValidationRule};
@@ -12,7 +11,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::await_condition;
+use crate::{SOON, await_condition};
 
 /// The repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -52,7 +51,7 @@ impl Cluster {
         for crd in crds()? {
             let name = crd.name_any();
             api.patch(&name, &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(&crd)).await?;
-            await_condition(&format!("CRD {name} to be established"), Duration::from_secs(10), async || {
+            await_condition(&format!("CRD {name} to be established"), SOON, async || {
                 let conditions = api.get(&name).await?.status.and_then(|status| status.conditions).unwrap_or_default();
                 ensure!(conditions.iter().any(|c| c.type_ == "Established" && c.status == "True"), "{conditions:?}");
                 Ok(())

@@ -5,6 +5,10 @@ use std::time::Duration;
 use anyhow::bail;
 use tokio::time::{Instant, sleep, timeout};
 
+/// How long is waited for what should come at once: far longer than that takes on any machine, as what is to be fast is
+/// measured where it is promised.
+pub const SOON: Duration = Duration::from_secs(60);
+
 /// Between two looks: short against what is measured, long against what a look costs.
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -33,7 +33,7 @@ mod web_socket;
 
 pub use account::{Account, Right, rights};
 pub use cluster::Cluster;
-pub use condition::await_condition;
+pub use condition::{SOON, await_condition};
 pub use http_client::{Answer, Connection};
 pub use namespace::{Namespace, answering, worker};
 pub use node::Node;

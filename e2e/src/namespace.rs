@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
 use k8s_openapi::NamespaceResourceScope;
@@ -12,13 +12,10 @@ use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 use tenon_crds::{Condition, ConditionStatus, Worker, WorkerSpec};
 
-use crate::{Cluster, await_condition};
+use crate::{Cluster, SOON, await_condition};
 
 /// The platform's default.
 const DOMAIN: &str = "tenon.localhost";
-
-/// Far more than the platform needs: what is to be fast is measured where it is promised.
-const SETTLES_WITHIN: Duration = Duration::from_secs(15);
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
@@ -95,7 +92,7 @@ impl Namespace {
 
     /// Waits until the Worker's newest generation is `Ready` as said; the condition then.
     pub async fn await_ready(&self, name: &str, expected: ConditionStatus) -> anyhow::Result<Condition> {
-        await_condition(&format!("Worker {name} to be Ready={expected:?}"), SETTLES_WITHIN, async || {
+        await_condition(&format!("Worker {name} to be Ready={expected:?}"), SOON, async || {
             let worker = self.worker(name).await?;
             let status = worker.status.context("no status yet")?;
             let ready =
@@ -117,7 +114,10 @@ impl Namespace {
 /// A Worker of one module.
 pub fn worker(name: &str, source: &str) -> Worker {
     let modules = [("worker.js".to_owned(), source.to_owned())];
-    Worker::new(name, WorkerSpec::with_modules(modules))
+    let mut worker = Worker::new(name, WorkerSpec::with_modules(modules));
+    // These are builds for tests, on machines that have other things to do.
+    worker.spec.limits.cpu_ms = Some(1_000);
+    worker
 }
 
 /// Source of a Worker that answers everything with `text`.

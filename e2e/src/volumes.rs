@@ -35,9 +35,9 @@ pub struct Volumes {
 const OPERATOR: [&str; 4] = [
     "--self-signed",
     "--authority-lifetime=50s",
-    "--certificate-lifetime=40s",
+    "--certificate-lifetime=46s",
     // Processes look at their files every two seconds.
-    "--certificate-propagation=4s",
+    "--certificate-propagation=5s",
 ];
 
 /// Whose certificates come by a volume. The operator takes its own from its Secret.

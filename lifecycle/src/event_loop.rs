@@ -170,9 +170,9 @@ mod tests {
             while lag.get_sample_count() == 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            let before = lag.get_sample_sum();
+            let (seen, before) = (lag.get_sample_count(), lag.get_sample_sum());
             std::thread::sleep(INTERVAL + Duration::from_millis(200));
-            while lag.get_sample_count() == 1 {
+            while lag.get_sample_count() == seen {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             let more = lag.get_sample_sum() - before;

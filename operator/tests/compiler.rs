@@ -1,7 +1,6 @@
 //! The process that compiles, as the operator runs it.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tenon_operator::compile::Outcome;
@@ -57,12 +56,12 @@ async fn slow_modules_of_one_tenant_keep_no_other_waiting() {
         })
         .collect();
     tokio::task::yield_now().await;
-    let begun = Instant::now();
     for _ in 0..3 {
         assert!(outcome(&compiler, "shop", &good).await.is_ok());
     }
-    // One of twenty takes seconds.
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    // Who came first and has twenty is not through with them.
+    let ended = slow.iter().filter(|slow| slow.is_finished()).count();
+    assert!(ended < 10, "{ended} of the slow ones came first");
     // Who gives up has the process ended.
     slow.iter().for_each(tokio::task::JoinHandle::abort);
     for slow in slow {

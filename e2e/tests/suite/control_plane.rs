@@ -6,16 +6,14 @@ use anyhow::{Context, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ListParams;
 use tenon_crds::ConditionStatus;
-use tenon_e2e::{Load, Prober, Scenario, answering, await_condition, worker};
+use tenon_e2e::{Load, Prober, SOON, Scenario, answering, await_condition, worker};
 use tokio::time::sleep;
 
-const SOON: Duration = Duration::from_secs(10);
-
 /// A dead leader is respected for 15 s; then a standby has a try each 2 s.
-const SUCCESSION: Duration = Duration::from_secs(30);
+const SUCCESSION: Duration = Duration::from_secs(60);
 
 /// Watches and the election try again at least every 5 s.
-const RETURN: Duration = Duration::from_secs(15);
+const RETURN: Duration = Duration::from_secs(60);
 
 /// Longer than any watch, Lease renewal or connection goes unnoticed.
 const OUTAGE: Duration = Duration::from_secs(60);

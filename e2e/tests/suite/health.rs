@@ -6,10 +6,9 @@ use anyhow::{Context, ensure};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
 use tenon_crds::{Condition, ConditionStatus, WorkerStatus};
-use tenon_e2e::{Namespace, Scenario, answering, await_condition, worker};
+use tenon_e2e::{Namespace, SOON, Scenario, answering, await_condition, worker};
 
 /// For what is not promised to be quick.
-const SOON: Duration = Duration::from_secs(10);
 
 /// A second failure follows the pause after the first, here on any shard of two nodes; then the node tells at once.
 const NOTICED: Duration = Duration::from_secs(30);

@@ -1,10 +1,8 @@
 //! What a person does and sees.
 
-use std::time::Duration;
-
 use anyhow::{Context, ensure};
 use tenon_crds::ConditionStatus;
-use tenon_e2e::{Scenario, await_condition, worker};
+use tenon_e2e::{SOON, Scenario, await_condition, worker};
 
 pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: Scenario) -> anyhow::Result<()> {
     let namespace = scenario.namespace.name();
@@ -15,7 +13,7 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: 
     kubectl(&["apply", "-f", "examples/hello/worker.yaml"]).await?;
     let host = scenario.namespace.host("hello");
     let answer = format!("Hello from {host}\n");
-    scenario.await_answer(&host, &answer, Duration::from_secs(10)).await?;
+    scenario.await_answer(&host, &answer, SOON).await?;
     scenario.namespace.await_ready("hello", ConditionStatus::True).await?;
 
     let table = kubectl(&["get", "workers"]).await?;
@@ -31,7 +29,7 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: 
         ensure!(described.contains(expected), "no condition {expected}:\n{described}");
     }
     // Events are recorded after the status.
-    await_condition("the Events to be described", Duration::from_secs(5), async || {
+    await_condition("the Events to be described", SOON, async || {
         let described = kubectl(&["describe", "worker", "hello"]).await?;
         let (_, events) = described.rsplit_once("Events:").context("nothing about Events")?;
         ensure!(events.contains("RevisionCreated") && events.contains("Serving"), "{described}");
@@ -48,14 +46,14 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: 
 
     kubectl(&["delete", "worker", "hello"]).await?;
     let mut connection = scenario.router.connection();
-    await_condition("the route to be gone", Duration::from_secs(1), async || {
+    await_condition("the route to be gone", SOON, async || {
         let answer = connection.get(&host, "/").await?;
         ensure!(answer.status == 404, "{} {}", answer.status, answer.body);
         Ok(())
     })
     .await?;
     // The garbage collector takes what the Worker owned.
-    await_condition("its revisions to be gone", Duration::from_secs(30), async || {
+    await_condition("its revisions to be gone", SOON, async || {
         let left = kubectl(&["get", "workerrevisions", "--selector", "tenon.dev/worker=hello", "-o", "name"]).await?;
         ensure!(left.is_empty(), "{left}");
         Ok(())

@@ -1,16 +1,13 @@
 //! Objects that do not fit their schema, though they are stored: those of another version, or of before a rule.
 
-use std::time::Duration;
-
 use anyhow::{Context, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::json;
-use tenon_e2e::{Scenario, answering, await_condition, worker};
+use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
 const CRD: &str = "workers.tenon.dev";
-const SOON: Duration = Duration::from_secs(10);
 
 /// Exclusive, because for a moment the API server takes any object for a Worker.
 pub async fn a_malformed_stored_object_does_not_stop_the_others(scenario: Scenario) -> anyhow::Result<()> {

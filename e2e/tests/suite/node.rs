@@ -1,14 +1,11 @@
 //! Nodes that go away under load.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use tenon_crds::{ConditionStatus, Worker};
-use tenon_e2e::{Load, Node, Outcome, Probe, Prober, Scenario, await_condition, worker};
+use tenon_e2e::{Load, Node, Outcome, Probe, Prober, SOON, Scenario, await_condition, worker};
 use tokio::time::Instant;
-
-const SOON: Duration = Duration::from_secs(15);
 
 /// So many that two nodes have some of them each: one has none once in 30,000 runs.
 const WORKERS: usize = 16;

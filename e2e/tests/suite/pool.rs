@@ -14,9 +14,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tenon_crds::{ConditionStatus, RuntimePool};
-use tenon_e2e::{Scenario, answering, await_condition, worker};
-
-const SOON: Duration = Duration::from_secs(30);
+use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
 /// Kubernetes' garbage collector looks for new kinds every half minute, and this one may be that new.
 const COLLECTED: Duration = Duration::from_secs(90);

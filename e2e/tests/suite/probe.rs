@@ -25,14 +25,14 @@ pub async fn a_probe_deploys_a_worker_asks_it_and_leaves_nothing(scenario: Scena
 pub async fn a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing(scenario: Scenario) -> anyhow::Result<()> {
     // The catalog is no door for clients.
     let wrong = format!("http://{}", scenario.catalog());
-    let output = probe(&scenario, &["--router", &wrong, "--timeout", "3"]).await?;
+    let output = probe(&scenario, &["--router", &wrong, "--timeout", "10"]).await?;
     let complaint = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success(), "it is content with {wrong}");
     ensure!(complaint.contains("is ready, but") && complaint.contains(&wrong), "{complaint}");
     ensure_nothing_is_left(&scenario).await?;
 
     let router = format!("http://{}", scenario.router.address());
-    let output = probe(&scenario, &["--router", &router, "--timeout", "2", "--pool", "no-pool"]).await?;
+    let output = probe(&scenario, &["--router", &router, "--timeout", "10", "--pool", "no-pool"]).await?;
     let complaint = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success() && complaint.contains("it answered 503"), "{complaint}");
     ensure_nothing_is_left(&scenario).await

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -11,10 +10,9 @@ use kube::{Api, ResourceExt as _};
 use serde::Deserialize;
 use serde_json::json;
 use tenon_crds::{ConditionStatus, RuntimePool, WorkerRevision};
-use tenon_e2e::{Right, Scenario, answering, await_condition, rights, worker};
+use tenon_e2e::{Right, SOON, Scenario, answering, await_condition, rights, worker};
 
 /// The API server writes its log as it goes.
-const SOON: Duration = Duration::from_secs(60);
 
 /// A line of the API server's log.
 #[derive(Deserialize)]

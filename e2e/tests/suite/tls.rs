@@ -9,13 +9,11 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 use tenon_crds::{ConditionStatus, ServiceBinding};
 use tenon_e2e::{
-    Account, Load, Namespace, Node, Operator, Prober, Router, Scenario, Service, Speaks, Volumes, answering,
+    Account, Load, Namespace, Node, Operator, Prober, Router, SOON, Scenario, Service, Speaks, Volumes, answering,
     await_condition, worker,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-
-const SOON: Duration = Duration::from_secs(15);
 
 /// The first authority is replaced after half a minute, and forgotten when all have heard of that.
 const REPLACED: Duration = Duration::from_secs(90);

@@ -5,10 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use tenon_crds::{ConditionStatus, Worker, WorkerSpec};
-use tenon_e2e::{Scenario, await_condition};
+use tenon_e2e::{SOON, Scenario, await_condition};
 
 /// For what is not promised to be quick.
-const SOON: Duration = Duration::from_secs(10);
 
 /// A second failure follows the pause after the first, here on any shard of two nodes; then the node tells at once.
 const NOTICED: Duration = Duration::from_secs(30);

@@ -1,15 +1,11 @@
 //! WebSockets, from a client through the router to a Worker.
 
-use std::time::Duration;
-
 use anyhow::{Context, bail, ensure};
 use http::Version;
 use serde_json::json;
 use tenon_crds::Worker;
-use tenon_e2e::{Closed, Scenario, WebSocket, await_condition, worker};
+use tenon_e2e::{Closed, SOON, Scenario, WebSocket, await_condition, worker};
 use tokio_tungstenite::tungstenite::Message;
-
-const SOON: Duration = Duration::from_secs(15);
 
 const VERSIONS: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
@@ -103,10 +99,7 @@ pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow
 }
 
 pub async fn a_web_socket_that_is_read_slowly_loses_nothing(scenario: Scenario) -> anyhow::Result<()> {
-    let mut slow = echo("slow", "only", None);
-    // It says 16 MiB in one turn.
-    slow.spec.limits.cpu_ms = Some(1000);
-    scenario.namespace.apply(&slow).await?;
+    scenario.namespace.apply(&echo("slow", "only", None)).await?;
     let host = scenario.namespace.host("slow");
     scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
     for version in VERSIONS {

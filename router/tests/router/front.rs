@@ -87,7 +87,7 @@ async fn many_requests_at_once_share_the_connections_to_the_node() {
 #[tokio::test]
 async fn a_drain_loses_no_request() {
     let node = Node::start("n1", Behaviour::Echo);
-    let options = Options { linger: Duration::from_millis(300), ..Default::default() };
+    let options = Options { linger: Duration::from_secs(3), ..Default::default() };
     let mut scenario = Scenario::with_options(&[&node], options).await;
     let (addr, served, leaving) = (scenario.addr(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     // Half of them keep their connection for as long as they may, and half open new ones.

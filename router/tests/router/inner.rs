@@ -117,7 +117,8 @@ async fn a_loop_ends_here_and_is_named() {
 #[tokio::test]
 async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_lost() {
     let mut node = Node::start("n1", Behaviour::Echo);
-    let scenario = Scenario::with(&[&node, &Node::start("n2", Behaviour::Echo)]).await;
+    let other_node = Node::start("n2", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node, &other_node]).await;
     let caller = Inner::of(scenario.router().inner_addr());
     let scheduled = Some(Scheduled { cron: "*/5 * * * *".into(), time_ms: 1_700_000_000_000 });
     let event = || InvokeHead { worker: "shop/cart".into(), scheduled: scheduled.clone(), ..InvokeHead::default() };

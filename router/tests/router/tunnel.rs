@@ -360,7 +360,7 @@ async fn a_client_that_does_not_read_stops_its_node_and_nobody_else() {
 #[tokio::test]
 async fn a_router_that_leaves_closes_its_tunnels_when_their_grace_is_over() {
     let node = Node::start("n1", Behaviour::Tunnel);
-    let options = Options { tunnel_grace: Duration::from_millis(300), ..Options::default() };
+    let options = Options { tunnel_grace: Duration::from_secs(3), ..Options::default() };
     let mut scenario = Scenario::with_options(&[&node], options).await;
     let mut sockets = both(scenario.addr()).await;
     let drained = tokio::spawn(scenario.signal().drain());

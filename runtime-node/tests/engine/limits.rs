@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tenon_proto::failure::{FailureCode, Phase};
 
-use crate::harness::{Loaded, Shard, Text as _, trials};
+use crate::harness::{Loaded, Shard, Text as _, await_condition, trials};
 
 trials! {
     a_loop_ends_at_the_cpu_limit_wherever_it_is,
@@ -246,7 +246,7 @@ async fn responses_that_nobody_takes_are_counted_with_their_headers(shard: Rc<Sh
 
 async fn an_idle_isolate_gives_back_its_garbage_now_and_then(shard: Rc<Shard>) {
     let worker = shard.handler(
-        "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 20));
+        "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 500));
          globalThis.kept = new Array(1e5).fill(0).map((_, i) => ({ i }));
          globalThis.kept = null;
          return new Response()",
@@ -257,7 +257,11 @@ async fn an_idle_isolate_gives_back_its_garbage_now_and_then(shard: Rc<Shard>) {
     // What one costs has to be earned before there is another.
     let more = std::iter::from_fn(|| worker.0.collect()).take(10_000).count();
     assert!(more < 1_000, "{more}");
-    let (answer, collected) = tokio::join!(worker.get("/waits"), async { worker.0.collect() });
+    let waits = async {
+        await_condition("a request to be there", || worker.0.in_flight() > 0).await;
+        worker.0.collect()
+    };
+    let (answer, collected) = tokio::join!(worker.get("/waits"), waits);
     answer.unwrap();
     assert_eq!(collected, None);
     let large = shard.handler("globalThis.kept = new Array(1e6).fill(0).map((_, i) => ({ i })); return new Response()");

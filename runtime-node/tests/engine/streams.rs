@@ -148,9 +148,9 @@ async fn a_response_that_stands_still_breaks_off(shard: Rc<Shard>) {
     let worker = shard.handler(
         "let pieces = 0;
          return new Response(new ReadableStream({ async pull(controller) {
-           await new Promise((resolve) => setTimeout(resolve, pieces++ < 60 ? 15 : 20_000)); controller.enqueue(new Uint8Array(1)) } }))",
+           await new Promise((resolve) => setTimeout(resolve, pieces++ < 60 ? 50 : 20_000)); controller.enqueue(new Uint8Array(1)) } }))",
     );
-    let worker = worker.limits(|limits| limits.wall_ms = 500).start().await.unwrap();
+    let worker = worker.limits(|limits| (limits.wall_ms, limits.cpu_ms) = (2_000, 2_000)).start().await.unwrap();
     let pieces: Vec<_> = sending(worker.get("/").await.unwrap()).collect().await;
     // For longer than the limit, and then not at all.
     assert_eq!(pieces.iter().filter(|piece| piece.is_ok()).count(), 60);

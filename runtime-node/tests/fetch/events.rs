@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 
 use crate::fetching;
-use crate::harness::Shard;
+use crate::harness::{Shard, await_condition};
 use crate::origin::{self, Answer, Asked, Origin, streamed};
 use crate::text;
 
@@ -130,7 +130,7 @@ async fn a_closed_source_is_closed(shard: Rc<Shard>) {
         await scheduler.wait(50);
         return Response.json([source.readyState, errors])";
     assert_eq!(answer(&shard, &origin, body).await, "[2,0]");
-    assert_eq!(origin.open.get(), 0);
+    await_condition("the end of the connection", || origin.open.get() == 0).await;
 }
 
 async fn an_event_source_is_what_the_platform_says(shard: Rc<Shard>) {

@@ -15,7 +15,7 @@ trials! {
 }
 
 /// Longer than the pause after a first failure, and shorter than that and the one after the second.
-const TWO_FAILURES: Duration = Duration::from_millis(2_500);
+const TWO_FAILURES: Duration = Duration::from_millis(2_900);
 
 impl Stand {
     /// A Worker that cannot start for so long from now on.
@@ -67,7 +67,8 @@ async fn a_crash_loop_is_reported_and_so_is_its_end(name: &'static str) {
 
 async fn a_failure_that_does_not_repeat_is_not_reported(name: &'static str) {
     let stand = Stand::start(name).await;
-    let worker = stand.broken_for(Duration::from_millis(300));
+    // Not until it is started again, a second after it has failed.
+    let worker = stand.broken_for(Duration::from_millis(950));
     stand.client().get(&worker).await.unwrap_err();
     stand.ask_until_it_answers(&worker).await;
     assert_eq!(stand.metric("tenon_worker_crash_loops", &[]), 0);

@@ -148,7 +148,7 @@ async fn a_caller_who_leaves_ends_it(name: &'static str) {
 }
 
 async fn a_node_that_leaves_closes_what_its_grace_has_not_ended(name: &'static str) {
-    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_millis(500)).await;
+    let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3)).await;
     let echo = stand.handler("echo", ECHO);
     let mut socket = Socket::open(&stand, &echo).await.unwrap();
     stand.begin_drain();

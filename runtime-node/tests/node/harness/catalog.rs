@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
@@ -61,7 +62,9 @@ impl Catalog {
 
     /// As if it were killed.
     pub(crate) fn stop(&mut self) {
-        self.process.take().expect("it runs").shutdown_background();
+        let process = self.process.take().expect("it runs");
+        // A runtime must not be waited for within another. Its port is to be free afterwards.
+        std::thread::spawn(move || process.shutdown_timeout(Duration::from_secs(5))).join().unwrap();
     }
 
     pub(crate) fn url(&self) -> String {
