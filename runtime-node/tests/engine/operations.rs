@@ -14,6 +14,7 @@ use crate::harness::{Shard, Text as _, await_condition, request, trials};
 
 trials! {
     timers_fire_in_the_order_of_their_delays,
+    a_timer_counts_from_when_it_is_set,
     an_interval_repeats_until_it_is_cleared,
     a_timer_can_be_cleared,
     one_invocation_has_only_so_many_timers,
@@ -39,15 +40,29 @@ async fn timers_fire_in_the_order_of_their_delays(shard: Rc<Shard>) {
     let worker = shard.handler(
         "const fired = [];
          await new Promise((resolve) => {
-           setTimeout((...args) => { fired.push(...args); resolve() }, 60, 'd', 'e');
-           setTimeout(() => fired.push('c'), 30);
-           setTimeout(() => fired.push('b'), 5);
+           setTimeout((...args) => { fired.push(...args); resolve() }, 200, 'd', 'e');
+           setTimeout(() => fired.push('c'), 100);
+           setTimeout(() => fired.push('b'), 50);
            setTimeout(() => fired.push('a'));
            Promise.resolve().then(() => fired.push('0'));
          });
          return new Response(fired.join(''))",
     );
     assert_eq!(worker.get().await.unwrap().text(), "0abcde");
+}
+
+async fn a_timer_counts_from_when_it_is_set(shard: Rc<Shard>) {
+    let worker = shard.handler(
+        "const fired = [];
+         await new Promise((resolve) => {
+           setTimeout(() => fired.push('set before the work'), 5);
+           for (let i = 0; i < 5e7; i++);
+           setTimeout(() => { fired.push('set after it'); resolve() });
+         });
+         return new Response(fired.join())",
+    );
+    let worker = worker.limits(|limits| limits.cpu_ms = 20_000);
+    assert_eq!(worker.get().await.unwrap().text(), "set before the work,set after it");
 }
 
 async fn an_interval_repeats_until_it_is_cleared(shard: Rc<Shard>) {
