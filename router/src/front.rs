@@ -12,6 +12,7 @@
 //!
 //! Requests are waited for, since they come to an end. Tunnels do not, and are ended when their grace is over.
 
+use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -54,6 +55,9 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 3;
+
+/// How long who has connected may take to say something once nobody else is let in.
+const LAST_BEGINNING: Duration = Duration::from_secs(2);
 
 /// A pause after a failed accept, which is nearly always a lack of file descriptors that passes.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -176,19 +180,16 @@ impl Front {
             stream.set_nonblocking(true)?;
             io::Result::Ok((TcpStream::from_std(stream)?, peer))
         };
-        let error = match listener.into_std() {
-            Ok(listener) => loop {
-                match accept(&listener) {
-                    Ok((stream, peer)) => self.admit(door, stream, peer),
-                    // It has left again.
-                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                    Err(error) => break error,
-                }
-            },
-            Err(error) => error,
-        };
-        tracing::warn!(%error, "cannot accept the last connections");
+        let Ok(listener) = listener.into_std() else { return };
+        // No more than those who can have waited.
+        for _ in 0..BACKLOG {
+            match accept(&listener) {
+                Ok((stream, peer)) => self.admit(door, stream, peer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // That one is lost, and most likely by itself.
+                Err(error) => tracing::warn!(%error, "cannot accept a connection"),
+            }
+        }
     }
 
     fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
@@ -220,34 +221,57 @@ impl Drop for Counted {
 
 /// Both kinds of connection are driven the same way, but have no trait in common that says so.
 macro_rules! drive {
-    ($stage_rx:ident, $connection:expr, $last_stage:expr) => {{
+    ($stage_rx:ident, $asked:expr, $connection:expr, $last_stage:expr) => {{
         let mut connection = pin!($connection);
         tokio::select! {
+            biased;
             ended = connection.as_mut() => return Ok(ended?),
-            _ = $stage_rx.wait_for(|stage| *stage >= $last_stage) => connection.as_mut().graceful_shutdown(),
+            () = until(&$stage_rx, $last_stage, $asked) => connection.as_mut().graceful_shutdown(),
         }
         Ok(connection.await?)
     }};
+}
+
+/// Waits until a connection is to end: not before it has been heard, as hyper closes one at once that has not said anything.
+async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, asked: &Cell<bool>) {
+    // The sender waits for every receiver.
+    let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;
+    if !asked.get() {
+        tokio::time::sleep(LAST_BEGINNING).await;
+    }
+}
+
+/// Waits for what a connection begins with. `None` where that does not come although nobody is let in any more.
+async fn begin<T>(stage_rx: &watch::Receiver<Stage>, beginning: impl Future<Output = T>) -> Option<T> {
+    let asked = Cell::new(false);
+    tokio::select! {
+        biased;
+        begun = beginning => Some(begun),
+        () = until(stage_rx, Stage::Closing, &asked) => None,
+    }
 }
 
 async fn serve(
     lane: Rc<Lane>,
     stream: TcpStream,
     peer: IpAddr,
-    mut stage_rx: watch::Receiver<Stage>,
+    stage_rx: watch::Receiver<Stage>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_INTERVAL);
     SockRef::from(&stream).set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
-    let opening = tokio::select! {
-        opening = tokio::time::timeout(HEAD_TIMEOUT, Opening::read(stream)) => opening??,
-        // Nothing has been asked yet.
-        _ = stage_rx.wait_for(|stage| *stage == Stage::Closing) => return Ok(()),
-    };
-    let service = service_fn(|request| path::serve(lane.clone(), peer, request));
+    let opening = tokio::time::timeout(HEAD_TIMEOUT, Opening::read(stream));
+    let Some(opening) = begin(&stage_rx, opening).await else { return Ok(()) };
+    let opening = opening??;
+    let asked = Cell::new(false);
+    let service = service_fn(|request| {
+        asked.set(true);
+        path::serve(lane.clone(), peer, request)
+    });
     match opening.speaks() {
         Speaks::Http1 => drive!(
             stage_rx,
+            &asked,
             http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)
@@ -258,6 +282,7 @@ async fn serve(
         ),
         Speaks::Http2 => drive!(
             stage_rx,
+            &asked,
             http2::Builder::new(Local)
                 .timer(TokioTimer::new())
                 .keep_alive_interval(PING_INTERVAL)
@@ -277,17 +302,19 @@ async fn serve_inner(
     lane: Rc<Lane>,
     stream: TcpStream,
     peer: IpAddr,
-    mut stage_rx: watch::Receiver<Stage>,
+    stage_rx: watch::Receiver<Stage>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
-    let stream = tokio::select! {
-        accepted = tls::accept(lane.tls.as_ref(), stream) => accepted?,
-        // Nothing has been asked yet.
-        _ = stage_rx.wait_for(|stage| *stage == Stage::Closing) => return Ok(()),
-    };
-    let service = service_fn(|request| inner::serve(lane.clone(), peer, request));
+    let Some(stream) = begin(&stage_rx, tls::accept(lane.tls.as_ref(), stream)).await else { return Ok(()) };
+    let stream = stream?;
+    let asked = Cell::new(false);
+    let service = service_fn(|request| {
+        asked.set(true);
+        inner::serve(lane.clone(), peer, request)
+    });
     drive!(
         stage_rx,
+        &asked,
         http2::Builder::new(Local)
             .timer(TokioTimer::new())
             .keep_alive_interval(PING_INTERVAL)

@@ -124,6 +124,22 @@ async fn a_drain_loses_no_request() {
 }
 
 #[tokio::test]
+async fn who_has_connected_before_a_router_leaves_may_still_ask() {
+    let node = Node::start("n1", Behaviour::Echo);
+    for http2 in [false, true] {
+        let mut scenario = Scenario::with(&[&node]).await;
+        let addr = scenario.addr();
+        let stream = TcpStream::connect(addr).await.unwrap();
+        let drained = tokio::spawn(scenario.signal().drain());
+        eventually("nobody to be let in any more", || std::net::TcpStream::connect(addr).is_err()).await;
+        let mut client = if http2 { Client::http2_on(stream).await } else { Client::http1_on(stream).await };
+        assert_eq!(client.get("/").await.status, 200);
+        drained.await.unwrap();
+        scenario.join().await;
+    }
+}
+
+#[tokio::test]
 async fn a_request_under_way_is_finished_before_the_router_leaves() {
     let node = Node::start("n1", Behaviour::EchoStream);
     for http2 in [false, true] {

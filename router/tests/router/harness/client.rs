@@ -45,14 +45,20 @@ impl Answer {
 
 impl Client {
     pub(crate) async fn http1(addr: SocketAddr) -> Self {
-        let stream = TcpStream::connect(addr).await.unwrap();
+        Self::http1_on(TcpStream::connect(addr).await.unwrap()).await
+    }
+
+    pub(crate) async fn http2(addr: SocketAddr) -> Self {
+        Self::http2_on(TcpStream::connect(addr).await.unwrap()).await
+    }
+
+    pub(crate) async fn http1_on(stream: TcpStream) -> Self {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         Self::Http1(sender)
     }
 
-    pub(crate) async fn http2(addr: SocketAddr) -> Self {
-        let stream = TcpStream::connect(addr).await.unwrap();
+    pub(crate) async fn http2_on(stream: TcpStream) -> Self {
         let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         Self::Http2(sender)
