@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
+use tokio::time::Sleep;
 
 use crate::engine::continuation;
 use crate::engine::heap::Charge;
@@ -40,26 +41,36 @@ pub(super) fn start(
     let delay = if repeat { delay.max(SHORTEST_INTERVAL) } else { delay };
     let callback = v8::Global::new(scope, callback);
     let begun = state.operate(scope, invocation, |operation, charge| {
-        wait(&state, operation, Timer { invocation, callback, delay, repeat, _charge: charge })
+        let timer = Timer { invocation, callback, delay, repeat, _charge: charge };
+        wait(&state, operation, timer, Some(tokio::time::sleep(delay)))
     });
     if let Some(id) = begun {
         rv.set_double(id.to_number());
     }
 }
 
-fn wait(state: &Rc<State>, operation: OperationId, timer: Timer) -> LocalBoxFuture<'static, Settle> {
+/// # Arguments
+/// * `due` - `None` for as long as its delay from the end of the turn.
+fn wait(
+    state: &Rc<State>,
+    operation: OperationId,
+    timer: Timer,
+    due: Option<Sleep>,
+) -> LocalBoxFuture<'static, Settle> {
     let state = Rc::downgrade(state);
-    // From now on, and not from the end of the turn, when it is first polled.
-    let due = tokio::time::sleep(timer.delay);
     async move {
-        due.await;
+        match due {
+            Some(due) => due.await,
+            None => tokio::time::sleep(timer.delay).await,
+        }
         let fire: Settle = Box::new(move |scope| {
             let callback = v8::Local::new(scope, &timer.callback);
             if timer.repeat
                 && let Some(state) = state.upgrade()
             {
                 let invocation = timer.invocation;
-                let next = continuation::keep(scope, invocation, wait(&state, operation, timer));
+                // However long the callback takes, others have their turns between two of them.
+                let next = continuation::keep(scope, invocation, wait(&state, operation, timer, None));
                 state.operate_as(invocation, operation, next);
             }
             let undefined = v8::undefined(scope).into();
