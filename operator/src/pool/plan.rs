@@ -324,13 +324,21 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
         && counts.replicas.unwrap_or(0) <= updated
 }
 
-/// Why Kubernetes has given up waiting for it, if it has. It goes on trying.
+/// Why Kubernetes does not get on with it, if it says so. It goes on trying.
 fn stalled(deployment: &Deployment) -> Option<&str> {
-    let conditions = deployment.status.as_ref()?.conditions.as_ref()?;
+    let status =
+        deployment.status.as_ref().filter(|status| status.observed_generation >= deployment.metadata.generation);
     let is_stalled = |condition: &&DeploymentCondition| {
-        condition.type_.as_deref() == Some("Progressing") && condition.status.as_deref() == Some("False")
+        let says = (condition.type_.as_deref(), condition.status.as_deref());
+        // It waits for ten minutes, or may not make Pods at all.
+        [(Some("Progressing"), Some("False")), (Some("ReplicaFailure"), Some("True"))].contains(&says)
     };
-    conditions.iter().find(is_stalled).map(|condition| condition.message.as_deref().unwrap_or("it does not get on"))
+    status?
+        .conditions
+        .iter()
+        .flatten()
+        .find(is_stalled)
+        .map(|condition| condition.message.as_deref().unwrap_or("it does not get on"))
 }
 
 #[cfg(test)]

@@ -135,6 +135,12 @@ fn nodes_log_as_their_operator_does() {
 }
 
 #[test]
+fn a_node_that_does_not_serve_keeps_no_kubernetes_node_from_its_drain() {
+    let budget = planned().budget.spec.unwrap();
+    assert_eq!(budget.unhealthy_pod_eviction_policy.as_deref(), Some("AlwaysAllow"));
+}
+
+#[test]
 fn a_pod_is_not_killed_before_its_invocations_have_had_their_grace() {
     let mut pool = pool();
     pool.spec.drain_grace_seconds = 900;
@@ -254,4 +260,25 @@ fn a_pool_whose_new_nodes_do_not_come_says_what_kubernetes_says() {
     }));
     assert_eq!((holds, reason.as_str()), (ConditionStatus::False, "Stalled"));
     assert_eq!(message, format!("3 of 3 nodes are ready; {why}"));
+
+    let refused = json!([{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]);
+    let (_, reason, message) = ready(json!({"observedGeneration": 2, "conditions": refused}));
+    assert_eq!((reason.as_str(), message.as_str()), ("Stalled", "0 of 3 nodes are ready; exceeded quota"));
+    // Of what the pool was before.
+    let (_, reason, _) = ready(json!({"observedGeneration": 1, "conditions": refused}));
+    assert_eq!(reason, "Progressing");
+}
+
+#[test]
+fn a_pool_of_no_nodes_is_ready_once_there_are_none() {
+    let mut pool = pool();
+    pool.spec.replicas = 0;
+    let at = Timestamp::from_second(1).unwrap();
+    let reason = |deployment: Option<&Deployment>| status(&pool, deployment, None, at).conditions.swap_remove(0).reason;
+    assert_eq!(reason(None), "Progressing");
+    let mut deployment = children(&pool, "tenon-system", &settings(), None).deployment;
+    deployment.status = Some(serde_json::from_value(json!({"replicas": 1, "readyReplicas": 1})).unwrap());
+    assert_eq!(reason(Some(&deployment)), "Progressing");
+    deployment.status = Some(serde_json::from_value(json!({})).unwrap());
+    assert_eq!(reason(Some(&deployment)), "Serving");
 }
