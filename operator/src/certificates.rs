@@ -90,20 +90,18 @@ impl Certificates {
         loop {
             let leads = *self.leading_rx.borrow_and_update();
             let renewed = if leads { self.renew().await } else { Ok(LONGEST_SLEEP) };
-            let mut pause = renewed.unwrap_or_else(|error| {
+            let pause = renewed.unwrap_or_else(|error| {
                 tracing::warn!(%error, "cannot renew certificates; trying again");
                 RETRY
             });
-            match self.take_own(&mut own).await {
+            let taken = self.take_own(&mut own).await;
+            match &taken {
                 Ok(true) => ready = None,
                 Ok(false) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "the operator has no new certificate of its own; trying again");
-                    pause = pause.min(RETRY);
-                }
+                Err(error) => tracing::warn!(%error, "the operator has no new certificate of its own; trying again"),
             }
             // Until there is one, whoever makes it may be another, whose word may be lost.
-            let pause = if ready.is_some() { pause.min(RETRY) } else { pause };
+            let pause = if ready.is_some() || taken.is_err() { pause.min(RETRY) } else { pause };
             tokio::select! {
                 Some(()) = changes.next() => while let Some(Some(())) = changes.next().now_or_never() {},
                 changed = self.leading_rx.changed() => if changed.is_err() { return },

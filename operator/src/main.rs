@@ -62,12 +62,12 @@ fn main() -> anyhow::Result<()> {
 
 #[tokio::main]
 async fn operate() -> anyhow::Result<()> {
-    let Args { command, operator: args, admin, log } = Args::parse();
+    let Args { command, operator: args, admin, log: log_args } = Args::parse();
     if let Some(Command::Probe(args)) = command {
         return Ok(probe::run(args).await?);
     }
-    let Config { router, nodes: settings, terms } = args.check(&log)?;
-    let log = log::init(&log);
+    let log = log::init(&log_args);
+    let Config { router, nodes: settings, terms } = args.check(&log_args)?;
     let registry = Registry::new();
     log.register(&registry)?;
     process::register(&registry, "tenon-operator")?;
