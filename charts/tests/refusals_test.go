@@ -27,6 +27,7 @@ func TestABadValueIsRefusedByItsName(t *testing.T) {
 		{`router: {autoscaling: {enabled: "yes"}}`, "/router/autoscaling/enabled"},
 		{`router: {autoscaling: {minReplicas: 9, maxReplicas: 3, enabled: true}}`, "router.autoscaling.maxReplicas"},
 		{`runtimePool: {replicas: 20000}`, "/runtimePool/replicas"},
+		{`runtimePool: {drainGraceSeconds: 3601}`, "/runtimePool/drainGraceSeconds"},
 		{`runtimePool: {shardsPerNode: 65}`, "/runtimePool/shardsPerNode"},
 		{`runtimePool: {resources: {limits: {memory: 1 GB}}}`, "/runtimePool/resources/limits/memory"},
 		{`runtimePool: {egress: {allow: [10.0.0.0/8]}}`, "/runtimePool/egress.*allow"},
@@ -39,7 +40,6 @@ func TestABadValueIsRefusedByItsName(t *testing.T) {
 		{`image: {digests: {router: "sha256:short"}}`, "/image/digests/router"},
 		{`log: {format: text}`, "/log/format"},
 		{`log: {level: ""}`, "/log/level"},
-		{`log: {level: "info,tenon=loudly"}`, "/log/level"},
 		{`priorityClass: {create: true}`, "/priorityClass/name"},
 		{`priorityClass: {create: true, name: some, value: 2000000000}`, "/priorityClass/value"},
 		{`certificates: {mode: none}`, "/certificates/mode"},
@@ -48,6 +48,7 @@ func TestABadValueIsRefusedByItsName(t *testing.T) {
 		{`certificates: {selfSigned: {certificateLifetime: 90}}`, "/certificates/selfSigned/certificateLifetime"},
 		{`certificates: {selfSigned: {certificateLifetime: 89m}}`, "certificates.selfSigned.certificateLifetime is 89m"},
 		{`certificates: {selfSigned: {authorityLifetime: 0d}}`, "certificates.selfSigned.authorityLifetime is 0d"},
+		{`certificates: {selfSigned: {authorityLifetime: 0100d}}`, "/certificates/selfSigned/authorityLifetime"},
 		{`certificates: {selfSigned: {authorityLifetime: 99999d}}`, "certificates.selfSigned.authorityLifetime is 99999d"},
 		{`certificates: {certManager: {duration: 90d}}`, "/certificates/certManager/duration"},
 		{`networkPolicy: {clientsFrom: [192.0.2.0/24]}`, "/networkPolicy/clientsFrom/0"},
@@ -67,6 +68,23 @@ func TestABadValueIsRefusedByItsName(t *testing.T) {
 	}
 	if _, err := renderChart(load(t, crds), `keep: maybe`); err == nil || !strings.Contains(err.Error(), "/keep") {
 		t.Errorf("of tenon-crds: %v", err)
+	}
+}
+
+// What the chart takes no process ends for: lifecycle/src/log.rs reads the same file.
+func TestLogLevelsAreThoseThatProcessesTake(t *testing.T) {
+	for _, line := range strings.Split(strings.TrimSpace(read(t, "testdata/log-levels.txt")), "\n") {
+		verdict, level, _ := strings.Cut(line, " ")
+		if verdict == "#" {
+			continue
+		}
+		values, err := json.Marshal(map[string]any{"log": map[string]any{"level": level}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = renderChart(load(t, platform), string(values)); (err == nil) != (verdict == "taken") {
+			t.Errorf("%q is to be %s: %v", level, verdict, err)
+		}
 	}
 }
 

@@ -157,6 +157,17 @@ mod tests {
         assert!(Args::try_parse_from(["process", "--log-level", "tenon=loudly"]).is_err());
     }
 
+    /// What the chart takes no process ends for.
+    #[test]
+    fn levels_are_those_that_the_chart_takes() {
+        let verdicts = include_str!("../../charts/tests/testdata/log-levels.txt").lines();
+        for (verdict, level) in verdicts.filter_map(|line| line.split_once(' ')).filter(|(verdict, _)| *verdict != "#")
+        {
+            let is_taken = Args::try_parse_from(["process", "--log-level", level]).is_ok();
+            assert_eq!(is_taken, verdict == "taken", "{level}");
+        }
+    }
+
     /// Whoever reads the log. It says when it has begun to read a line, and waits to be told to go on.
     struct Reader {
         begun_tx: Sender<Vec<u8>>,
