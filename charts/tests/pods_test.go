@@ -151,7 +151,7 @@ func TestWhoScalesTheRoutersIsSaidOnce(t *testing.T) {
 }
 
 func TestAPoolThatIsScaledByOthersSaysNoNumber(t *testing.T) {
-	pool := render(t, `runtimePool: {replicas: null}`).find(t, "RuntimePool/default")
+	pool := render(t, `runtimePool: {autoscaled: true, replicas: 7}`).find(t, "RuntimePool/default")
 	if replicas := pool.at("spec", "replicas"); replicas != nil {
 		t.Errorf("the autoscaler's number is overwritten by %v at each upgrade", replicas)
 	}

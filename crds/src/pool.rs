@@ -57,8 +57,8 @@ pub struct RuntimePoolSpec {
     #[schemars(range(min = 1, max = 10_000))]
     pub isolates_per_shard: i32,
 
-    /// How many seconds invocations that have begun may go on when a node is to end: the longest `limits.wallMs` of its
-    /// Workers.
+    /// How many seconds what has begun may go on when a node is to end, WebSockets and responses that stream included: the
+    /// longest `limits.wallMs` of its Workers.
     #[serde(default = "default_drain_grace_seconds")]
     #[schemars(range(min = 0, max = 3_600))]
     pub drain_grace_seconds: i32,
