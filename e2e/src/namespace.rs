@@ -115,7 +115,7 @@ impl Namespace {
 pub fn worker(name: &str, source: &str) -> Worker {
     let modules = [("worker.js".to_owned(), source.to_owned())];
     let mut worker = Worker::new(name, WorkerSpec::with_modules(modules));
-    // These are builds for tests, on machines that have other things to do.
+    // What a busy machine and a build for tests add to what it uses is not what is tested.
     worker.spec.limits.cpu_ms = Some(1_000);
     worker
 }

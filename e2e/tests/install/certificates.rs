@@ -12,15 +12,17 @@ use tenon_e2e::await_condition;
 
 use crate::helm::set;
 use crate::metrics::values;
-use crate::pods::{self, ALL};
+use crate::pods::{self, ALL, Component, NODE, OPERATOR, ROUTER};
 use crate::prober::none_fails;
 use crate::stage::{SYSTEM, Stage};
 use crate::upgrading::{replacing_every_pod, upgrade};
 
-const SECRETS: [&str; 3] = ["tenon-operator-tls", "tenon-router-tls", "tenon-runtime-node-tls"];
-
-/// The values that name others, in the same order.
-const VALUES: [&str; 3] = ["operator", "router", "runtimeNode"];
+/// The Secrets that the operator makes, whose they are, and the values that name others.
+const SECRETS: [(&str, Component, &str); 3] = [
+    ("tenon-operator-tls", OPERATOR, "operator"),
+    ("tenon-router-tls", ROUTER, "router"),
+    ("tenon-runtime-node-tls", NODE, "runtimeNode"),
+];
 
 const MADE_WITHIN: Duration = Duration::from_secs(30);
 
@@ -41,35 +43,50 @@ pub async fn secrets_of_ones_own_fail_no_request(stage: &Stage) -> anyhow::Resul
 /// From what the operator makes to Secrets of one's own, of the same authority, and back.
 async fn there_and_back(stage: &Stage) -> anyhow::Result<String> {
     let secrets: Api<Secret> = Api::namespaced(stage.cluster.client(), SYSTEM);
-    let own = SECRETS.map(|name| format!("own-{name}"));
+    let there = go_there(stage, &secrets).await;
+    // Whatever has become of it: what comes next is for what the operator makes.
+    let back = replacing_every_pod(stage, upgrade(stage, &[])).await;
+    let [operator, router, node] = SECRETS.map(|(name, ..)| own(name));
+    let deleted = stage.kubectl(&["delete", "secret", "--ignore-not-found", &operator, &router, &node]).await;
+    there?;
+    back?;
+    deleted?;
+    Ok("from what the operator makes to Secrets of one's own, and back; every Pod was replaced twice".to_owned())
+}
+
+async fn go_there(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Result<()> {
     let mut values = vec![set("certificates.mode", "existingSecret")];
-    for ((name, own), value) in SECRETS.into_iter().zip(&own).zip(VALUES) {
-        let data = secrets.get(name).await?.data;
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": own}, "type": "kubernetes.io/tls", "data": data,
+    for (name, _, value) in SECRETS {
+        let copy = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": own(name)},
+            "type": "kubernetes.io/tls",
+            "data": secrets.get(name).await?.data,
         });
-        secrets.patch(own, &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(secret)).await?;
-        values.push(set(&format!("certificates.existingSecret.{value}"), own));
+        secrets.patch(&own(name), &PatchParams::apply("tenon-e2e").force(), &Patch::Apply(copy)).await?;
+        values.push(set(&format!("certificates.existingSecret.{value}"), &own(name)));
     }
     replacing_every_pod(stage, upgrade(stage, &values)).await?;
-    for (component, own) in ALL.into_iter().zip(&own) {
+    for (name, component, _) in SECRETS {
         for pod in component.pods(stage).await? {
             let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref()).into_iter().flatten();
             let mut mounted = volumes.filter_map(|volume| volume.secret.as_ref()?.secret_name.as_ref());
-            ensure!(mounted.any(|secret| secret == own), "{} does not have {own}", pod.name_any());
+            ensure!(mounted.any(|secret| *secret == own(name)), "{} does not have {}", pod.name_any(), own(name));
         }
     }
-    replacing_every_pod(stage, upgrade(stage, &[])).await?;
-    for own in own {
-        secrets.delete(&own, &DeleteParams::default()).await?;
-    }
-    Ok("from what the operator makes to Secrets of one's own, and back; every Pod was replaced twice".to_owned())
+    Ok(())
+}
+
+/// What the copy of a Secret is called.
+fn own(name: &str) -> String {
+    format!("own-{name}")
 }
 
 async fn replace(stage: &Stage) -> anyhow::Result<String> {
     let before = expiries(stage).await?;
     let secrets: Api<Secret> = Api::namespaced(stage.cluster.client(), SYSTEM);
-    for name in SECRETS {
+    for (name, ..) in SECRETS {
         let old = secrets.get(name).await?.uid();
         secrets.delete(name, &DeleteParams::default()).await?;
         await_condition(&format!("a new Secret {name}"), MADE_WITHIN, async || {

@@ -9,12 +9,6 @@ use tenon_crds::ConditionStatus;
 use tenon_e2e::{Load, Prober, SOON, Scenario, answering, await_condition, worker};
 use tokio::time::sleep;
 
-/// A dead leader is respected for 15 s; then a standby has a try each 2 s.
-const SUCCESSION: Duration = Duration::from_secs(60);
-
-/// Watches and the election try again at least every 5 s.
-const RETURN: Duration = Duration::from_secs(60);
-
 /// Longer than any watch, Lease renewal or connection goes unnoticed.
 const OUTAGE: Duration = Duration::from_secs(60);
 
@@ -35,7 +29,7 @@ pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::
     let successor = scenario.start_operator().await?;
     scenario.route_catalog(&[&successor]);
     *operator = Some(successor);
-    scenario.await_answer(&host, "after", SUCCESSION).await?;
+    scenario.await_answer(&host, "after", SOON).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;
     ensure!(report.bodies().keys().eq(&["after", "before"]), "{report}");
@@ -45,7 +39,7 @@ pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::
 pub async fn when_the_leader_is_killed_a_standby_takes_over(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("heir", &answering("first"))).await?;
     let host = scenario.namespace.host("heir");
-    scenario.await_answer(&host, "first", SUCCESSION).await?;
+    scenario.await_answer(&host, "first", SOON).await?;
 
     let mut operator = scenario.operator().await;
     let leader = operator.take().context("there is an operator")?;
@@ -56,7 +50,7 @@ pub async fn when_the_leader_is_killed_a_standby_takes_over(scenario: Scenario) 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     prober.serve(50).await?;
     leader.kill().await?;
-    await_condition("the standby to lead", SUCCESSION, async || {
+    await_condition("the standby to lead", SOON, async || {
         let holder = holder(&scenario).await?;
         ensure!(holder == standby.identity(), "{holder} holds the Lease");
         Ok(())
@@ -75,7 +69,7 @@ pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served
 ) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("offline", &answering("before"))).await?;
     let host = scenario.namespace.host("offline");
-    scenario.await_answer(&host, "before", SUCCESSION).await?;
+    scenario.await_answer(&host, "before", SOON).await?;
     scenario.namespace.await_ready("offline", ConditionStatus::True).await?;
 
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
@@ -85,7 +79,7 @@ pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served
     sleep(OUTAGE).await;
     scenario.cluster.start_api_server().await?;
     scenario.namespace.apply(&worker("offline", &answering("after"))).await?;
-    scenario.await_answer(&host, "after", RETURN).await?;
+    scenario.await_answer(&host, "after", SOON).await?;
     scenario.namespace.await_ready("offline", ConditionStatus::True).await?;
     let report = prober.stop().await?;
     report.ensure_no_failure()?;

@@ -9,8 +9,6 @@ use serde_json::json;
 use tenon_crds::{ConditionStatus, Schedule, ServiceBinding, Worker};
 use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
-/// For what is not promised to be quick.
-
 /// A Worker whose binding `OTHER` is that other Worker of its namespace.
 fn caller(name: &str, other: &str) -> Worker {
     let source = "export default { async fetch(request, env) {

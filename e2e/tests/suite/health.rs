@@ -8,8 +8,6 @@ use kube::api::ListParams;
 use tenon_crds::{Condition, ConditionStatus, WorkerStatus};
 use tenon_e2e::{Namespace, SOON, Scenario, answering, await_condition, worker};
 
-/// For what is not promised to be quick.
-
 /// A second failure follows the pause after the first, here on any shard of two nodes; then the node tells at once.
 const NOTICED: Duration = Duration::from_secs(30);
 

@@ -12,8 +12,6 @@ use serde_json::json;
 use tenon_crds::{ConditionStatus, RuntimePool, WorkerRevision};
 use tenon_e2e::{Right, SOON, Scenario, answering, await_condition, rights, worker};
 
-/// The API server writes its log as it goes.
-
 /// A line of the API server's log.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -7,8 +7,6 @@ use serde_json::{Value, json};
 use tenon_crds::{ConditionStatus, Worker, WorkerSpec};
 use tenon_e2e::{SOON, Scenario, await_condition};
 
-/// For what is not promised to be quick.
-
 /// A second failure follows the pause after the first, here on any shard of two nodes; then the node tells at once.
 const NOTICED: Duration = Duration::from_secs(30);
 

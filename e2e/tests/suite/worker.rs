@@ -4,8 +4,6 @@ use anyhow::{Context, ensure};
 use tenon_crds::{ConditionStatus, ConfigMapRef, Route, Secret, SecretKeyRef, Source, Worker};
 use tenon_e2e::{Load, Prober, SOON, Scenario, answering, worker};
 
-/// A hang takes longer. How long things do take is for the benchmarks, which other work on the machine does not fail.
-
 pub async fn an_applied_worker_answers(scenario: Scenario) -> anyhow::Result<()> {
     scenario.namespace.apply(&worker("greeter", &answering("hello"))).await?;
     let host = scenario.namespace.host("greeter");

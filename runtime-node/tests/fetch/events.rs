@@ -127,10 +127,16 @@ async fn a_closed_source_is_closed(shard: Rc<Shard>) {
         source.onerror = () => errors++;
         await new Promise((resolve) => (source.onmessage = resolve));
         source.close();
-        await scheduler.wait(50);
+        await scheduler.wait(1_000);
         return Response.json([source.readyState, errors])";
-    assert_eq!(answer(&shard, &origin, body).await, "[2,0]");
-    await_condition("the end of the connection", || origin.open.get() == 0).await;
+    let mut answered = std::pin::pin!(answer(&shard, &origin, body));
+    // While the invocation is still there, whose end would end it too.
+    tokio::select! {
+        biased;
+        () = await_condition("the end of the connection", || (origin.connections.get(), origin.open.get()) == (1, 0)) => {}
+        _ = &mut answered => panic!("its connection outlives it"),
+    }
+    assert_eq!(answered.await, "[2,0]");
 }
 
 async fn an_event_source_is_what_the_platform_says(shard: Rc<Shard>) {

@@ -45,8 +45,9 @@ pub(crate) fn trial(script: Script) -> Trial {
 
 async fn play(script: Script, shard: Rc<Shard>) {
     for _ in 1..TRIES {
-        if play_once(&script, &shard).await.is_ok() {
-            return;
+        match play_once(&script, &shard).await {
+            Ok(()) => return,
+            Err(slow) => println!("{} is played again: {slow}", script.name),
         }
     }
     if let Err(slow) = play_once(&script, &shard).await {
