@@ -5,8 +5,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 
-# Where the crates' tests need processes of ours, these binaries are built first.
-BINARIES := --bin tenon --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
+# What is in images, and what is built first where the crates' tests need processes of ours.
+IN_IMAGES := --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
+BINARIES := --bin tenon $(IN_IMAGES)
 # Of `make cluster`.
 NODES := 3
 CRD_DIR := charts/tenon-crds/templates
@@ -115,14 +116,14 @@ bench-pools: tools ## Compare isolates made anew, shared and pinned, and what a 
 
 .PHONY: images
 images: tools ## Build the images as OCI archives in target/images, without a container engine
-	cargo build --release --workspace $(BINARIES)
+	cargo build --release --workspace $(IN_IMAGES)
 	deploy/images/build
 
 # The images' tag tells what is in them, so that what has changed is rolled out.
 .PHONY: cluster
 cluster: tools ## Run Tenon on a Kubernetes of our own with NODES nodes; prints how to use it
 	deploy/cluster/build control nodes tools
-	cargo build --release --workspace $(BINARIES)
+	cargo build --release --workspace $(IN_IMAGES)
 	tag=$$(sha256sum target/release/tenon-{operator,router,runtime-node} | sha256sum)
 	deploy/images/build --tag "dev-$${tag:0:12}"
 	deploy/cluster/up --nodes $(NODES) --metrics
