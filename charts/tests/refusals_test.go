@@ -27,6 +27,7 @@ func TestABadValueIsRefusedByItsName(t *testing.T) {
 		{`router: {autoscaling: {enabled: "yes"}}`, "/router/autoscaling/enabled"},
 		{`router: {autoscaling: {minReplicas: 9, maxReplicas: 3, enabled: true}}`, "router.autoscaling.maxReplicas"},
 		{`runtimePool: {replicas: 20000}`, "/runtimePool/replicas"},
+		{`runtimePool: {replicas: null}`, "runtimePool.replicas: give a number"},
 		{`runtimePool: {drainGraceSeconds: 3601}`, "/runtimePool/drainGraceSeconds"},
 		{`runtimePool: {shardsPerNode: 65}`, "/runtimePool/shardsPerNode"},
 		{`runtimePool: {resources: {limits: {memory: 1 GB}}}`, "/runtimePool/resources/limits/memory"},

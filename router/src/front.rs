@@ -139,7 +139,11 @@ pub(crate) async fn run(
     stage_tx.send_replace(Stage::Closing);
     drop(front);
     // Every connection holds a receiver, and every tunnel a place.
-    let mut finished = pin!(async { tokio::join!(stage_tx.closed(), tunnels.ended()) });
+    let mut finished = pin!(async {
+        stage_tx.closed().await;
+        // Those too that the last of them have become.
+        tunnels.ended().await;
+    });
     if tokio::time::timeout(tunnel_grace, finished.as_mut()).await.is_err() {
         tunnels.end();
         finished.await;
@@ -186,8 +190,9 @@ impl Front {
             match accept(&listener) {
                 Ok((stream, peer)) => self.admit(door, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // That one is lost, and most likely by itself.
-                Err(error) => tracing::warn!(%error, "cannot accept a connection"),
+                // It has left again.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => return tracing::warn!(%error, "cannot accept the last connections"),
             }
         }
     }
@@ -228,11 +233,19 @@ macro_rules! drive {
             ended = connection.as_mut() => return Ok(ended?),
             () = until(&$stage_rx, $last_stage, $asked) => connection.as_mut().graceful_shutdown(),
         }
+        if !$asked.get() {
+            // Who has not even begun by now is not waited for: hyper would.
+            match tokio::time::timeout(LAST_BEGINNING, connection.as_mut()).await {
+                Ok(ended) => return Ok(ended?),
+                Err(_) if !$asked.get() => return Ok(()),
+                Err(_) => {}
+            }
+        }
         Ok(connection.await?)
     }};
 }
 
-/// Waits until a connection is to end: not before it has been heard, as hyper closes one at once that has not said anything.
+/// Waits until a connection is to end: not before it has been heard, if it says something soon.
 async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, asked: &Cell<bool>) {
     // The sender waits for every receiver.
     let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;
