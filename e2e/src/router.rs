@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use anyhow::Context as _;
+
 use crate::{Connection, Process, Speaks, address};
 
 pub const INNER_PORT: u16 = 8081;
@@ -41,6 +43,16 @@ impl Router {
     /// Where nodes and operators come.
     pub fn inner_address(&self) -> SocketAddr {
         (self.address, INNER_PORT).into()
+    }
+
+    /// How many nodes it knows of.
+    ///
+    /// # Errors
+    /// When it does not tell.
+    pub async fn nodes(&self) -> anyhow::Result<usize> {
+        let metrics = Connection::to((self.address, 9090)).get("admin", "/metrics").await?.body;
+        let nodes = metrics.lines().find_map(|line| line.strip_prefix("tenon_router_nodes "));
+        Ok(nodes.context("the router does not tell how many nodes it knows of")?.parse()?)
     }
 
     /// A connection that is not open yet.

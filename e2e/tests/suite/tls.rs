@@ -91,6 +91,12 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     prober.serve(100).await?;
     // Those who come now meet those who were there before.
     let another = start_node("tls-b").await?;
+    await_condition("the router to know of it", SOON, async || {
+        let nodes = router.nodes().await?;
+        ensure!(nodes == 2, "it knows of {nodes}");
+        Ok(())
+    })
+    .await?;
     let ended = node.delete().await?;
     ensure!(ended.success(), "the node ended with {ended}");
     prober.serve(100).await?;
