@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
 use k8s_openapi::api::core::v1::{Service, TopologySpreadConstraint};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -315,30 +315,29 @@ pub fn status(
     }
 }
 
+/// What Kubernetes says of it as it is now: nothing before it has looked.
+fn observed(deployment: &Deployment) -> Option<&DeploymentStatus> {
+    deployment.status.as_ref().filter(|status| status.observed_generation >= deployment.metadata.generation)
+}
+
 /// Whether all of its Pods are as it says now: while those of before go on, they are ready, and say nothing of the new.
 fn is_rolled_out(deployment: &Deployment) -> bool {
-    let Some(counts) = &deployment.status else { return false };
-    let (updated, wanted) = (counts.updated_replicas.unwrap_or(0), deployment.spec.replicas.unwrap_or(1));
-    counts.observed_generation >= deployment.metadata.generation
-        && updated >= wanted
-        && counts.replicas.unwrap_or(0) <= updated
+    let wanted = deployment.spec.replicas.unwrap_or(1);
+    observed(deployment).is_some_and(|counts| {
+        let updated = counts.updated_replicas.unwrap_or(0);
+        updated >= wanted && counts.replicas.unwrap_or(0) <= updated
+    })
 }
 
 /// Why Kubernetes does not get on with it, if it says so. It goes on trying.
 fn stalled(deployment: &Deployment) -> Option<&str> {
-    let status =
-        deployment.status.as_ref().filter(|status| status.observed_generation >= deployment.metadata.generation);
     let is_stalled = |condition: &&DeploymentCondition| {
         let says = (condition.type_.as_deref(), condition.status.as_deref());
         // It waits for ten minutes, or may not make Pods at all.
         [(Some("Progressing"), Some("False")), (Some("ReplicaFailure"), Some("True"))].contains(&says)
     };
-    status?
-        .conditions
-        .iter()
-        .flatten()
-        .find(is_stalled)
-        .map(|condition| condition.message.as_deref().unwrap_or("it does not get on"))
+    let condition = observed(deployment)?.conditions.iter().flatten().find(is_stalled)?;
+    Some(condition.message.as_deref().unwrap_or("it does not get on"))
 }
 
 #[cfg(test)]
