@@ -70,6 +70,7 @@ impl Site {
             pool: POOL.to_owned(),
             address: Ipv4Addr::LOCALHOST.to_string(),
             shard_ports: (0..shards).map(|i| (shard_port + i).into()).collect(),
+            lane_ports: Vec::new(),
             state: node::State::Ready.into(),
         });
         catalog.mark_synced();

@@ -253,6 +253,7 @@ fn node_entry(node: &Node) -> NodeEntry {
         pool: POOL.to_owned(),
         address: Ipv4Addr::LOCALHOST.to_string(),
         shard_ports: node.addresses().iter().map(|address| address.port().into()).collect(),
+        lane_ports: Vec::new(),
         state: State::Ready.into(),
     }
 }

@@ -202,6 +202,7 @@ impl Platform {
             pool: "default".to_owned(),
             address: Ipv4Addr::LOCALHOST.to_string(),
             shard_ports: node.addresses().iter().map(|address| address.port().into()).collect(),
+            lane_ports: Vec::new(),
             state: State::Ready.into(),
         });
         entries.mark_synced();

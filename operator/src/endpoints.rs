@@ -10,7 +10,7 @@ pub const POOL_LABEL: &str = "tenon.dev/pool";
 /// The nodes that `slice` tells of. One that is neither ready nor finishing is left out.
 pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {
     let Some(pool) = slice.labels().get(POOL_LABEL) else { return Vec::new() };
-    let shard_ports = shard_ports(slice);
+    let [shard_ports, lane_ports] = ["shard", "lane"].map(|kind| ports(slice, kind));
     if shard_ports.is_empty() {
         return Vec::new();
     }
@@ -21,21 +21,22 @@ pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {
             pool: pool.clone(),
             address,
             shard_ports: shard_ports.clone(),
+            lane_ports: lane_ports.clone(),
             state: state(endpoint)?.into(),
         })
     });
     nodes.collect()
 }
 
-/// The ports named `shard-0`, `shard-1` and so on, as far as there is no gap.
-fn shard_ports(slice: &EndpointSlice) -> Vec<u32> {
+/// The ports named `shard-0`, `shard-1` and so on, or the lanes', as far as there is no gap.
+fn ports(slice: &EndpointSlice, kind: &str) -> Vec<u32> {
     let ports = slice.ports.as_deref().unwrap_or_default();
-    let of_shard = |i: usize| {
-        let name = format!("shard-{i}");
+    let numbered = |i: usize| {
+        let name = format!("{kind}-{i}");
         let port = ports.iter().find(|port| port.name.as_deref() == Some(&name))?.port?;
         u32::try_from(port).ok()
     };
-    (0..ports.len()).map_while(of_shard).collect()
+    (0..ports.len()).map_while(numbered).collect()
 }
 
 fn name(endpoint: &Endpoint) -> Option<String> {

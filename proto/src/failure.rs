@@ -69,6 +69,11 @@ codes! {
     Overloaded = "overloaded", 503, Unavailable;
     /// The node takes nothing new. Another one should.
     Draining = "draining", 503, Unavailable;
+    /// The Worker runs elsewhere on this node: on a lane if a shard says so, on its shard if a lane does. Routers follow;
+    /// callers never see it.
+    Moved = "moved", 503, Unavailable;
+    /// The revision ended processes and is refused for a time. Only time, or a new revision, ends that.
+    WorkerQuarantined = "worker_quarantined", 503, Unavailable;
     /// The revision cannot be had from the catalog now.
     RevisionUnavailable = "revision_unavailable", 503, Unavailable;
     /// No node that could run the Worker can be reached.

@@ -23,6 +23,12 @@ pub mod catalog {
     tonic::include_proto!("tenon.catalog.v1");
 }
 
+/// `tenon.node.v1`: between a node's supervisor and its shards.
+#[allow(clippy::all, unreachable_pub)]
+pub mod node {
+    tonic::include_proto!("tenon.node.v1");
+}
+
 /// `tenon.runtime.v1`: delivering events to Workers.
 #[allow(clippy::all, unreachable_pub)]
 pub mod runtime {

@@ -48,7 +48,8 @@ pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Re
 fn retry_after(code: FailureCode) -> Option<u32> {
     match code {
         FailureCode::Overloaded | FailureCode::Draining => Some(1),
-        FailureCode::NoNode | FailureCode::RevisionUnavailable => Some(2),
+        FailureCode::NoNode | FailureCode::RevisionUnavailable | FailureCode::Moved => Some(2),
+        FailureCode::WorkerQuarantined => Some(10),
         _ => None,
     }
 }

@@ -285,6 +285,7 @@ mod tests {
             pool: "default".into(),
             address: "127.0.0.1".into(),
             shard_ports: vec![7100, 7101],
+            lane_ports: Vec::new(),
             state: state.into(),
         }
     }

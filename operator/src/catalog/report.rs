@@ -105,6 +105,7 @@ fn part(report: WorkerReport) -> Result<Part, MalformedReport> {
             place: told.place.and_then(place),
         },
         Some(State::Recovered(_)) => Word::Recovered,
+        Some(State::Quarantined(_)) => return Err(MalformedReport::Nothing(worker)),
         None => return Err(MalformedReport::Nothing(worker)),
     };
     Ok((worker, digest, word))

@@ -11,7 +11,8 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::tls::Tls;
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
-    GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchRequest, WatchResponse,
+    GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchQuarantineRequest,
+    WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tenon_proto::id::RevisionDigest;
 use tokio::net::TcpListener;
@@ -104,6 +105,16 @@ impl catalog_server::Catalog for Service {
             None if !self.catalog.is_synced() => Err(not_synced()),
             None => Err(Status::not_found(format!("no Worker serves revision {digest}"))),
         }
+    }
+
+    type WatchQuarantineStream = BoxStream<'static, Result<WatchQuarantineResponse, Status>>;
+
+    async fn watch_quarantine(
+        &self,
+        request: Request<WatchQuarantineRequest>,
+    ) -> Result<Response<Self::WatchQuarantineStream>, Status> {
+        nodes_only(&request)?;
+        Err(not_synced())
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {

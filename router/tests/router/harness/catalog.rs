@@ -8,7 +8,8 @@ use futures::{Stream, StreamExt};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{
-    Cursor, GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchRequest, WatchResponse,
+    Cursor, GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchQuarantineRequest,
+    WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, oneshot};
@@ -129,6 +130,15 @@ impl catalog_server::Catalog for Content {
         _request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         Err(Status::unimplemented("routers do not ask for code"))
+    }
+
+    type WatchQuarantineStream = Answers<WatchQuarantineResponse>;
+
+    async fn watch_quarantine(
+        &self,
+        _request: Request<WatchQuarantineRequest>,
+    ) -> Result<Response<Self::WatchQuarantineStream>, Status> {
+        Err(Status::unimplemented("routers run no code that could be refused"))
     }
 
     async fn report(&self, _request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {

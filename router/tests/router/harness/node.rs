@@ -102,6 +102,7 @@ impl Node {
             pool: "default".into(),
             address: self.addr.ip().to_string(),
             shard_ports: vec![self.addr.port().into()],
+            lane_ports: Vec::new(),
             state: State::Ready.into(),
         }
     }

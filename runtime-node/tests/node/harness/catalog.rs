@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, stream};
 use tenon_proto::catalog::catalog_server::{self, CatalogServer};
 use tenon_proto::catalog::{
-    GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchRequest, WatchResponse,
+    GetRevisionRequest, GetRevisionResponse, ReportRequest, ReportResponse, WatchQuarantineRequest,
+    WatchQuarantineResponse, WatchRequest, WatchResponse,
 };
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::revision::Revision;
@@ -140,6 +141,15 @@ impl catalog_server::Catalog for Content {
         let digest = state.swapped.get(&digest).copied().unwrap_or(digest);
         let revision = state.revisions.get(&digest).ok_or_else(|| Status::not_found("no such revision"))?;
         Ok(Response::new(stream::iter(revision.to_messages()).map(Ok).boxed()))
+    }
+
+    type WatchQuarantineStream = Answers<WatchQuarantineResponse>;
+
+    async fn watch_quarantine(
+        &self,
+        _: Request<WatchQuarantineRequest>,
+    ) -> Result<Response<Self::WatchQuarantineStream>, Status> {
+        Ok(Response::new(stream::once(async { Ok(WatchQuarantineResponse::default()) }).chain(stream::pending()).boxed()))
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
