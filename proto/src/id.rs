@@ -122,13 +122,50 @@ impl fmt::Debug for RevisionDigest {
     }
 }
 
-/// The position of a shard within its node.
+/// A shard of a node, or one of its lanes: the shards that the kernel schedules last.
+///
+/// Both are written as they are named in metrics, logs and arguments: `3` and `lane-0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShardId(pub u16);
 
+impl ShardId {
+    /// Set in the ids of lanes. No node has so many shards.
+    const LANE: u16 = 1 << 15;
+
+    /// The lane at this position among those of its node.
+    pub const fn lane(position: u16) -> Self {
+        Self(position | Self::LANE)
+    }
+
+    pub const fn is_lane(self) -> bool {
+        self.0 & Self::LANE != 0
+    }
+
+    /// The position among the shards of the node, or among its lanes.
+    pub const fn position(self) -> u16 {
+        self.0 & !Self::LANE
+    }
+}
+
 impl fmt::Display for ShardId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.write_str(if self.is_lane() { "lane-" } else { "" })?;
+        self.position().fmt(f)
+    }
+}
+
+/// Text that names no shard.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names no shard; a shard is a number such as 3, a lane is lane-0")]
+pub struct InvalidShardId(String);
+
+impl FromStr for ShardId {
+    type Err = InvalidShardId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidShardId> {
+        let (number, lane) = text.strip_prefix("lane-").map_or((text, 0), |number| (number, Self::LANE));
+        let position = number.parse().ok().filter(|position: &u16| position & Self::LANE == 0);
+        position.map(|position| Self(position | lane)).ok_or_else(|| InvalidShardId(text.to_owned()))
     }
 }
 
@@ -147,6 +184,17 @@ mod tests {
     fn anything_else_is_not_a_worker_id() {
         for bad in ["", "cart", "/cart", "shop/", "a/b/c"] {
             assert!(bad.parse::<WorkerId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_shard_reads_as_a_number_and_a_lane_says_so() {
+        for (id, text) in [(ShardId(3), "3"), (ShardId::lane(0), "lane-0")] {
+            assert_eq!((id.to_string().as_str(), text.parse()), (text, Ok(id)));
+        }
+        assert!(ShardId::lane(7).is_lane() && !ShardId(7).is_lane());
+        for bad in ["", "lane-", "lane-x", "32768", "-1"] {
+            assert!(bad.parse::<ShardId>().is_err(), "{bad}");
         }
     }
 
