@@ -9,6 +9,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -36,6 +37,23 @@ pub struct AdminArgs {
     pub admin_listen: SocketAddr,
 }
 
+/// Where the page of metrics comes from.
+pub trait Exposition: Send + Sync + 'static {
+    /// The page in Prometheus' text format.
+    ///
+    /// # Errors
+    /// When a metric cannot be written.
+    fn render(&self) -> impl Future<Output = Result<Vec<u8>, prometheus::Error>> + Send;
+}
+
+impl Exposition for Registry {
+    async fn render(&self) -> Result<Vec<u8>, prometheus::Error> {
+        let mut page = Vec::new();
+        TextEncoder::new().encode(&self.gather(), &mut page)?;
+        Ok(page)
+    }
+}
+
 /// A running admin server. It ends when this is dropped.
 pub struct AdminServer {
     addr: SocketAddr,
@@ -53,7 +71,7 @@ impl AdminServer {
 ///
 /// # Errors
 /// When the address cannot be listened on, or the thread cannot be started.
-pub fn spawn(addr: SocketAddr, registry: Registry, readiness: Readiness) -> io::Result<AdminServer> {
+pub fn spawn(addr: SocketAddr, metrics: impl Exposition, readiness: Readiness) -> io::Result<AdminServer> {
     let listener = TcpListener::bind(addr)?;
     listener.set_nonblocking(true)?;
     let addr = listener.local_addr()?;
@@ -63,7 +81,7 @@ pub fn spawn(addr: SocketAddr, registry: Registry, readiness: Readiness) -> io::
         runtime.block_on(async move {
             tokio::select! {
                 _ = stop_rx => {}
-                error = serve(listener, Pages { registry, readiness }) => {
+                error = serve(listener, Arc::new(Pages { metrics, readiness })) => {
                     tracing::error!(%error, "the admin server has ended");
                 }
             }
@@ -72,7 +90,7 @@ pub fn spawn(addr: SocketAddr, registry: Registry, readiness: Readiness) -> io::
     Ok(AdminServer { addr, _stop_tx: stop_tx })
 }
 
-async fn serve(listener: TcpListener, pages: Pages) -> io::Error {
+async fn serve(listener: TcpListener, pages: Arc<Pages<impl Exposition>>) -> io::Error {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return error,
@@ -86,11 +104,11 @@ async fn serve(listener: TcpListener, pages: Pages) -> io::Error {
                 continue;
             }
         };
-        let pages = pages.clone();
+        let pages = Arc::clone(&pages);
         tokio::spawn(async move {
             let service = service_fn(move |request| {
-                let response = pages.answer(&request);
-                async move { Ok::<_, Infallible>(response) }
+                let pages = Arc::clone(&pages);
+                async move { Ok::<_, Infallible>(pages.answer(&request).await) }
             });
             // A probe that hangs up early is no event.
             let _ = http1::Builder::new()
@@ -102,21 +120,20 @@ async fn serve(listener: TcpListener, pages: Pages) -> io::Error {
     }
 }
 
-#[derive(Clone)]
-struct Pages {
-    registry: Registry,
+struct Pages<M> {
+    metrics: M,
     readiness: Readiness,
 }
 
-impl Pages {
-    fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+impl<M: Exposition> Pages<M> {
+    async fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
         }
         match request.uri().path() {
             "/livez" => text(StatusCode::OK, "live\n"),
             "/readyz" => self.readyz(),
-            "/metrics" => self.metrics(),
+            "/metrics" => self.metrics().await,
             _ => text(StatusCode::NOT_FOUND, "/livez\n/readyz\n/metrics\n"),
         }
     }
@@ -130,11 +147,9 @@ impl Pages {
         }
     }
 
-    fn metrics(&self) -> Response<Full<Bytes>> {
-        let encoder = TextEncoder::new();
-        let mut page = Vec::new();
-        match encoder.encode(&self.registry.gather(), &mut page) {
-            Ok(()) => {
+    async fn metrics(&self) -> Response<Full<Bytes>> {
+        match self.metrics.render().await {
+            Ok(page) => {
                 let mut response = Response::new(Full::from(page));
                 let content_type = header::HeaderValue::from_static(prometheus::TEXT_FORMAT);
                 response.headers_mut().insert(header::CONTENT_TYPE, content_type);
