@@ -149,11 +149,14 @@ impl Failure {
         Self { code, phase, message: message.into(), place: None }
     }
 
-    /// Whether the same request may be sent to another node at once: nothing of it has run here, and another
+    /// Whether the same request may be sent elsewhere at once: nothing of it has run here, and another
     /// node may well be able to run it.
     pub fn may_retry_elsewhere(&self) -> bool {
         matches!(self.phase, Phase::Admission | Phase::Start)
-            && matches!(self.code, FailureCode::Draining | FailureCode::Overloaded | FailureCode::RevisionUnavailable)
+            && matches!(
+                self.code,
+                FailureCode::Draining | FailureCode::Overloaded | FailureCode::RevisionUnavailable | FailureCode::Moved
+            )
     }
 }
 
