@@ -82,6 +82,7 @@ use tenon_proto::runtime::Header;
 use crate::buffers::{self, BufferMetrics, BufferPool};
 use crate::egress;
 use crate::metrics::EgressMetrics;
+use crate::page::Page;
 use crate::response_cache::ResponseCache;
 
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
@@ -99,6 +100,7 @@ pub use watchdog::Watchdog;
 pub struct Engine {
     shard: ShardId,
     post: Arc<watchdog::Post>,
+    page: Option<Arc<Page>>,
     turnstile: Rc<turnstile::Turnstile>,
     log_rates: log_rate::LogRates,
     spares: RefCell<Vec<spare::Spare>>,
@@ -115,9 +117,15 @@ pub struct Engine {
 impl Engine {
     /// Call on the shard's own thread: its CPU clock is the one that turns are measured by.
     pub fn new(watchdog: &Watchdog, shard: ShardId) -> Self {
+        Self::supervised(watchdog, shard, None)
+    }
+
+    /// The same, and says in the page whose code is running.
+    pub fn supervised(watchdog: &Watchdog, shard: ShardId, page: Option<Arc<Page>>) -> Self {
         Self {
             shard,
-            post: watchdog.post(),
+            post: watchdog.post(page.clone()),
+            page,
             turnstile: Rc::default(),
             log_rates: log_rate::LogRates::default(),
             spares: RefCell::default(),

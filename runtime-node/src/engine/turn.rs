@@ -29,6 +29,7 @@ use super::realm::{Hooks, Realm};
 use super::rejections;
 use super::turnstile::Pass;
 use super::wasm;
+use crate::page::Page;
 
 /// How often the end of a turn looks for tasks of V8 that its own tasks have posted.
 const TASK_ROUNDS: usize = 8;
@@ -72,7 +73,7 @@ impl Isolate {
             state.rest();
             return Err(Stop::Limit);
         }
-        let mut entered = Entered::enter(self.vm.borrow_mut());
+        let mut entered = Entered::enter(self);
         let vm = &mut *entered.vm;
         let realm = who.and_then(|who| state.realm_of(who)).unwrap_or_else(|| Rc::clone(&vm.realm));
         let standstill = Standstill::begin();
@@ -142,7 +143,7 @@ impl Isolate {
             return None;
         }
         let (found, exhausted) = {
-            let mut entered = Entered::enter(self.vm.borrow_mut());
+            let mut entered = Entered::enter(self);
             let vm = &mut *entered.vm;
             v8::scope!(let scope, &mut *vm.isolate);
             let found = self.stretches.measure(|| look(scope, &vm.realm));
@@ -185,16 +186,20 @@ fn thrown(scope: &mut v8::PinnedRef<'_, v8::TryCatch<'_, '_, v8::HandleScope<'_>
 /// An isolate that this thread is inside of. Leaves when dropped.
 struct Entered<'a> {
     vm: RefMut<'a, Vm>,
+    /// Where the supervisor reads whose code is running.
+    page: Option<&'a Page>,
     _memories: wasm::pages::Entered,
 }
 
 impl<'a> Entered<'a> {
-    fn enter(vm: RefMut<'a, Vm>) -> Self {
+    fn enter(isolate: &'a Isolate) -> Self {
+        let (vm, page) = (isolate.vm.borrow_mut(), isolate.engine.page.as_deref());
+        page.into_iter().for_each(|page| page.begin(&isolate.digest()));
         // SAFETY: an isolate belongs to one thread, its `Rc` sees to that, and the exclusive borrow to there being
         // one turn at a time; `drop` leaves it on every way out.
         unsafe { vm.isolate.enter() };
         let memories = vm.memories.enter();
-        Self { vm, _memories: memories }
+        Self { vm, page, _memories: memories }
     }
 }
 
@@ -202,6 +207,7 @@ impl Drop for Entered<'_> {
     fn drop(&mut self) {
         // SAFETY: entered in `enter`; what is entered within a turn is left within it.
         unsafe { self.vm.isolate.exit() };
+        self.page.into_iter().for_each(Page::end);
     }
 }
 

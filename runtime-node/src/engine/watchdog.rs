@@ -23,6 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::Duration;
 
+use crate::page::Page;
+
 /// How far a turn can overrun its limit: the shortest rest.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -58,11 +60,11 @@ impl Watchdog {
         Self(tower)
     }
 
-    /// A post for the calling thread's turns.
-    pub(super) fn post(&self) -> Arc<Post> {
+    /// A post for the calling thread's turns. A turn that goes on although it was told to end is written to the page.
+    pub(super) fn post(&self, page: Option<Arc<Page>>) -> Arc<Post> {
         let clock = CpuClock::of_this_thread();
-        let post =
-            Arc::new(Post { clock, armed: Mutex::default(), turns: AtomicU64::new(0), tower: Arc::clone(&self.0) });
+        let (armed, turns, tower) = (Mutex::default(), AtomicU64::new(0), Arc::clone(&self.0));
+        let post = Arc::new(Post { clock, page, armed, turns, tower });
         let mut posts = lock(&self.0.posts);
         posts.retain(|post| post.strong_count() > 0);
         posts.push(Arc::downgrade(&post));
@@ -91,6 +93,7 @@ impl Drop for Tower {
 /// Where one shard's running turn is written down.
 pub(super) struct Post {
     clock: CpuClock,
+    page: Option<Arc<Page>>,
     armed: Mutex<Option<Armed>>,
     /// Turns begun.
     turns: AtomicU64,
@@ -105,6 +108,8 @@ struct Armed {
     expired: bool,
     /// Its heap is: another reason to end.
     exhausted: Arc<AtomicBool>,
+    /// When it was first told to end, by the same clock as the deadline.
+    told: Option<Duration>,
 }
 
 /// What a turn has come to.
@@ -139,7 +144,8 @@ impl Post {
     /// thread that made the post.
     pub(super) fn arm(&self, isolate: v8::IsolateHandle, budget: Duration, exhausted: Arc<AtomicBool>) -> Watch<'_> {
         let begun = self.clock.now();
-        let armed = Armed { begun, deadline: begun.saturating_add(budget), isolate, expired: false, exhausted };
+        let armed =
+            Armed { begun, deadline: begun.saturating_add(budget), isolate, expired: false, exhausted, told: None };
         *lock(&self.armed) = Some(armed);
         self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         // The watchdog says how long it will rest before it looks at the posts, under their locks: either it saw this
@@ -152,6 +158,9 @@ impl Post {
 
     fn disarm(&self) -> Spent {
         let armed = lock(&self.armed).take().expect("a turn is armed before it is disarmed");
+        if armed.told.is_some() {
+            self.page.iter().for_each(|page| page.overruns(Duration::ZERO));
+        }
         Spent { cpu: self.clock.now().saturating_sub(armed.begun), expired: armed.expired }
     }
 
@@ -165,10 +174,13 @@ impl Post {
     fn inspect(&self) -> Option<Duration> {
         let mut armed = lock(&self.armed);
         let armed = armed.as_mut()?;
-        let left = armed.deadline.saturating_sub(self.clock.now());
+        let now = self.clock.now();
+        let left = armed.deadline.saturating_sub(now);
         armed.expired |= left.is_zero();
         if armed.is_over() {
             armed.isolate.terminate_execution();
+            let told = *armed.told.get_or_insert(now);
+            self.page.iter().for_each(|page| page.overruns(now.saturating_sub(told)));
             return Some(Duration::ZERO);
         }
         Some(left)
