@@ -209,6 +209,7 @@ fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result
         listen_ip: Ipv4Addr::LOCALHOST.into(),
         shard_port: 0,
         shards,
+        lanes: 0,
         catalog: catalog.parse()?,
         router: Some(format!("http://{router}").parse()?),
         isolates_per_shard: ISOLATES_PER_SHARD,

@@ -10,6 +10,7 @@ use clap::Args as ClapArgs;
 use http::Uri;
 use ipnet::IpNet;
 use tenon_lifecycle::tls::{self, Tls, TlsArgs, WrongScheme};
+use tenon_proto::id::ShardId;
 use tonic::transport::Endpoint;
 
 use crate::egress::{InvalidProxy, Proxy, Resolver};
@@ -30,6 +31,10 @@ pub struct NodeArgs {
     /// Threads that run Workers. By default one for each CPU.
     #[arg(long, env = "TENON_SHARDS", value_parser = at_least_one::<u16>)]
     pub shards: Option<u16>,
+    /// Lanes: shards that the kernel schedules last. They run Workers that are not known yet or are heavy, so that the
+    /// others on a shard do not wait for them. Lane i listens i ports above the last shard. By default as many as shards.
+    #[arg(long, env = "TENON_LANES", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub lanes: Option<u16>,
     /// URL of the operator's catalog: http://HOST:PORT, or https:// with --tls-dir.
     #[arg(long, env = "TENON_CATALOG")]
     pub catalog: String,
@@ -121,6 +126,7 @@ pub struct Config {
     pub listen_ip: IpAddr,
     pub shard_port: u16,
     pub shards: u16,
+    pub lanes: u16,
     pub catalog: Endpoint,
     /// The routers' inner door.
     pub router: Option<RouterUrl>,
@@ -159,8 +165,10 @@ pub enum ConfigError {
     Proxy(#[from] InvalidProxy),
     #[error("{0} is of no use without --egress-proxy")]
     NoProxy(&'static str),
-    #[error("--shard-port {port} leaves no room for {shards} shards: the last port is 65535")]
-    Ports { port: u16, shards: u16 },
+    #[error("--shard-port {port} leaves no room for {shards} shards and {lanes} lanes: the last port is 65535")]
+    Ports { port: u16, shards: u16, lanes: u16 },
+    #[error("--shards {0} is more than a node has: at most 1024, and more nodes")]
+    Shards(u16),
 }
 
 impl TryFrom<NodeArgs> for Config {
@@ -168,8 +176,12 @@ impl TryFrom<NodeArgs> for Config {
 
     fn try_from(args: NodeArgs) -> Result<Self, ConfigError> {
         let shards = args.shards.unwrap_or_else(cpus);
-        if args.shard_port != 0 && args.shard_port.checked_add(shards - 1).is_none() {
-            return Err(ConfigError::Ports { port: args.shard_port, shards });
+        if shards > MOST_SHARDS {
+            return Err(ConfigError::Shards(shards));
+        }
+        let lanes = args.lanes.unwrap_or(shards);
+        if args.shard_port != 0 && args.shard_port.checked_add(shards + lanes - 1).is_none() {
+            return Err(ConfigError::Ports { port: args.shard_port, shards, lanes });
         }
         let egress_proxy = proxy(&args)?;
         let catalog = Endpoint::from_shared(args.catalog.clone())
@@ -186,6 +198,7 @@ impl TryFrom<NodeArgs> for Config {
             listen_ip: args.listen_ip,
             shard_port: args.shard_port,
             shards,
+            lanes,
             catalog,
             isolates_per_shard: args.isolates_per_shard,
             spare_isolates: args.spare_isolates,
@@ -208,12 +221,33 @@ impl TryFrom<NodeArgs> for Config {
 }
 
 impl Config {
-    /// Where shard `i` listens.
-    pub fn shard_address(&self, i: u16) -> SocketAddr {
-        let port = if self.shard_port == 0 { 0 } else { self.shard_port + i };
+    /// Where a shard or lane listens.
+    pub fn address(&self, id: ShardId) -> SocketAddr {
+        let above = if id.is_lane() { self.shards + id.position() } else { id.position() };
+        let port = if self.shard_port == 0 { 0 } else { self.shard_port + above };
         SocketAddr::new(self.listen_ip, port)
     }
+
+    /// Every shard, then every lane, and where each listens.
+    pub fn seats(&self) -> impl Iterator<Item = (ShardId, SocketAddr)> {
+        let ids = (0..self.shards).map(ShardId).chain((0..self.lanes).map(ShardId::lane));
+        ids.map(|id| (id, self.address(id)))
+    }
+
+    /// What one shard or lane may take of what the node has, where each is a process of its own.
+    #[must_use]
+    pub fn of_seat(self) -> Self {
+        let seats = u64::from(self.shards + self.lanes).max(1);
+        Self {
+            memory_budget: self.memory_budget.map(|budget| budget / seats),
+            response_cache: self.response_cache / seats,
+            ..self
+        }
+    }
 }
+
+/// More than any machine has cores for; ids of shards and lanes go higher.
+const MOST_SHARDS: u16 = 1024;
 
 fn proxy(args: &NodeArgs) -> Result<Option<Proxy>, ConfigError> {
     let [url, user_name, password] = [&args.egress_proxy, &args.egress_proxy_username, &args.egress_proxy_password]
@@ -284,8 +318,10 @@ mod tests {
 
     #[test]
     fn shards_listen_on_ports_in_a_row() {
-        let config = config(&["--shards", "3", "--shard-port", "7100"]).unwrap();
-        assert_eq!(config.shard_address(2).port(), 7102);
+        let config = config(&["--shards", "3", "--lanes", "2", "--shard-port", "7100"]).unwrap();
+        let ports: Vec<_> = config.seats().map(|(id, address)| (id.to_string(), address.port())).collect();
+        let expected = [("0", 7100), ("1", 7101), ("2", 7102), ("lane-0", 7103), ("lane-1", 7104)];
+        assert_eq!(ports, expected.map(|(id, port)| (id.to_owned(), port)));
     }
 
     #[test]
@@ -308,7 +344,7 @@ mod tests {
     #[test]
     fn the_system_chooses_each_port_if_told_to() {
         let config = config(&["--shards", "2", "--shard-port", "0"]).unwrap();
-        assert_eq!((config.shard_address(0).port(), config.shard_address(1).port()), (0, 0));
+        assert_eq!((config.address(ShardId(0)).port(), config.address(ShardId::lane(1)).port()), (0, 0));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! - [`pool`], [`admission`], [`tenants`], [`spares`] and [`upkeep`]: policy, without V8 or sockets.
 //! - [`egress`]: what Workers fetch; [`services`]: how they call one another; [`response_cache`]: what they keep.
 //! - [`handshake`]: how WebSockets begin.
+//! - [`supervisor`]: the processes that shards are; [`seat`]: a shard's side of that, and [`page`], the memory they share.
 //! - [`buffers`]: what answers are written into.
 //! - [`memory`]: the node's budget and how much of it is used.
 //! - [`metrics`]: what is counted, and [`tallies`], of each Worker.
@@ -17,6 +18,7 @@
 
 pub mod admission;
 pub mod buffers;
+mod cache;
 pub mod config;
 pub mod egress;
 pub mod engine;
@@ -26,14 +28,17 @@ pub mod handshake;
 pub mod memory;
 pub mod metrics;
 pub mod node;
+pub mod page;
 pub mod pool;
 pub mod reports;
 pub mod response_cache;
+pub mod seat;
 pub mod server;
 pub mod services;
 pub mod shard;
 pub mod source;
 pub mod spares;
+pub mod supervisor;
 pub mod tallies;
 pub mod tenants;
 pub mod upkeep;

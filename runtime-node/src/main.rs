@@ -1,4 +1,6 @@
-//! Runs a node: `Args` → `Config` → shards → drain.
+//! Runs a node: `Args` → `Config` → a supervisor and its processes → drain.
+//!
+//! The same program is the process of a shard or lane, when its supervisor starts it with `--seat`.
 
 use anyhow::Context;
 use clap::Parser;
@@ -9,9 +11,11 @@ use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::Role;
+use tenon_proto::id::ShardId;
 use tenon_runtime_node::config::{Config, NodeArgs};
-use tenon_runtime_node::engine;
 use tenon_runtime_node::node::Node;
+use tenon_runtime_node::supervisor::{Program, Supervisor};
+use tenon_runtime_node::{engine, seat};
 
 /// Runs Workers in V8 isolates on pinned threads.
 #[derive(Parser)]
@@ -23,12 +27,20 @@ struct Args {
     admin: AdminArgs,
     #[command(flatten)]
     log: LogArgs,
+    /// The shard or lane that this process is; its supervisor says so.
+    #[arg(long, hide = true)]
+    seat: Option<ShardId>,
 }
 
 fn main() -> anyhow::Result<()> {
-    // V8 first: on processors with protection keys, a thread that is older than V8 cannot run JavaScript.
-    engine::init();
     let args = Args::parse();
+    match args.seat {
+        Some(id) => sit(id, args),
+        None => supervise(args),
+    }
+}
+
+fn supervise(args: Args) -> anyhow::Result<()> {
     let log = log::init(&args.log);
     let registry = Registry::new();
     log.register(&registry)?;
@@ -38,13 +50,14 @@ fn main() -> anyhow::Result<()> {
 
     let readiness = Readiness::new();
     let (signal, watch) = drain::channel();
-    let node = Node::spawn(config, watch, &registry, &readiness)?;
+    let program = Program::of_this_process().context("cannot tell which program this is")?;
+    let node = Supervisor::spawn(config, program, watch, &registry, &readiness)?;
     let listening = format!("cannot listen on {}; free the port or set --admin-listen", args.admin.admin_listen);
-    let _admin = admin::spawn(args.admin.admin_listen, registry, readiness.clone()).context(listening)?;
-    tracing::info!(node = node.name(), shards = ?node.addresses(), "serving");
+    let _admin = admin::spawn(args.admin.admin_listen, node.exposition(), readiness.clone()).context(listening)?;
+    let addresses: Vec<_> = node.addresses().iter().map(|(id, address)| format!("{id} on {address}")).collect();
+    tracing::info!(node = node.name(), shards = addresses.join(", "), "serving");
 
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         drain::termination().await;
         // Held for good: a node that drains is not ready again.
         let _draining = readiness.hold("drain");
@@ -53,4 +66,33 @@ fn main() -> anyhow::Result<()> {
     node.join();
     tracing::info!("drained");
     Ok(())
+}
+
+/// Is the process of a shard or lane.
+fn sit(id: ShardId, args: Args) -> anyhow::Result<()> {
+    let inherited = seat::inherit(id)?;
+    seat::settle(id);
+    // V8 before any thread: on processors with protection keys, a thread that is older than V8 cannot run JavaScript.
+    engine::init();
+    let log = log::init(&args.log);
+    let registry = Registry::new();
+    log.register(&registry)?;
+    process::register(&registry, "tenon-runtime-node")?;
+    let tls = args.node.tls.open(Role::RuntimeNode, &registry)?;
+    let config = Config { tls, ..Config::try_from(args.node)? };
+
+    let (signal, watch) = drain::channel();
+    let (seat, drain_rx) = inherited.attend(registry.clone())?;
+    let node = Node::seated(config, seat, watch, &registry, &Readiness::new())?;
+    runtime()?.block_on(async {
+        // An error says that the control thread has ended, and with it the process in a moment.
+        let _ = drain_rx.await;
+        signal.drain().await;
+    });
+    node.join();
+    Ok(())
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }

@@ -58,11 +58,28 @@ pub struct Metrics {
     egress_connections: IntGaugeVec,
     egress_bytes: IntCounterVec,
     workers: Book,
-    /// Of the whole node: revisions that are left alone for a while, because their code failed several times in a row.
+}
+
+/// What is told of a whole node.
+pub struct NodeMetrics {
+    /// Revisions that are left alone for a while, because their code failed several times in a row.
     pub crash_loops: IntGauge,
-    /// Bytes, of the whole node.
+    /// Bytes.
     pub memory_used: IntGauge,
     pub memory_budget: IntGauge,
+}
+
+impl NodeMetrics {
+    /// # Errors
+    /// When the registry has them already.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let gauge = |name, help| register(registry, IntGauge::new(name, help));
+        Ok(Self {
+            crash_loops: gauge("tenon_worker_crash_loops", "Revisions whose code fails again and again.")?,
+            memory_used: gauge("tenon_memory_used_bytes", "Memory in use.")?,
+            memory_budget: gauge("tenon_memory_budget_bytes", "Memory there is.")?,
+        })
+    }
 }
 
 /// One shard's.
@@ -205,13 +222,7 @@ impl Metrics {
                 "Bytes of bodies that Workers fetched or sent.",
                 &["shard", "direction"],
             )?,
-            crash_loops: register(
-                registry,
-                IntGauge::new("tenon_worker_crash_loops", "Revisions whose code fails again and again."),
-            )?,
-            memory_used: register(registry, IntGauge::new("tenon_memory_used_bytes", "Memory in use."))?,
             workers,
-            memory_budget: register(registry, IntGauge::new("tenon_memory_budget_bytes", "Memory there is."))?,
         })
     }
 
@@ -267,7 +278,7 @@ impl Metrics {
     }
 }
 
-fn register<C: Collector + Clone + 'static>(
+pub(crate) fn register<C: Collector + Clone + 'static>(
     registry: &Registry,
     family: Result<C, prometheus::Error>,
 ) -> Result<C, prometheus::Error> {

@@ -14,21 +14,24 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use core_affinity::CoreId;
 use prometheus::Registry;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
+use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::egress::{Policy, Settings, SettingsError};
 use crate::engine::Watchdog;
-use crate::memory::{self, Meter, MeterError};
-use crate::metrics::{LOOPS, Metrics};
+use crate::memory::{self, Meter, MeterError, Pressure};
+use crate::metrics::{LOOPS, Metrics, NodeMetrics};
 use crate::reports::Reporter;
 use crate::response_cache::ResponseCache;
+use crate::seat::Seat;
 use crate::source::Source;
-use thread::ShardThread;
+use thread::{ShardThread, Supervised};
 
 /// A node that is running.
 pub struct Node {
@@ -41,7 +44,7 @@ pub struct Node {
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     #[error("cannot listen on {address} for shard {shard}: {source}; free the port or set --shard-port")]
-    Listen { shard: u16, address: SocketAddr, source: io::Error },
+    Listen { shard: ShardId, address: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     #[error("cannot keep revisions: {0}; does --code-cache-dir name a directory that can be written?")]
@@ -70,47 +73,45 @@ impl Node {
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
         // All ports before any thread: a node that cannot have one of them leaves nothing behind.
-        let listeners = (0..config.shards).map(|shard| listen(shard, config.shard_address(shard)));
-        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
-        let metrics = Metrics::register(registry)?;
-        let loops = EventLoops::register(registry, LOOPS)?;
-        let meter = Meter::new(config.memory_budget, &config.root)?;
-        metrics.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
-        let pressure_rx = memory::watch(meter, metrics.memory_used.clone()).map_err(SpawnError::Thread)?;
-        let (catalog, tls) = (config.catalog.clone(), config.tls.clone());
+        let seats = (0..config.shards).map(|shard| (ShardId(shard), config.address(ShardId(shard))));
+        let bound = seats.map(|(id, address)| listen(id, address).map(|(listener, address)| (id, listener, address)));
+        let bound = bound.collect::<Result<Vec<_>, _>>()?;
+        let of_node = NodeMetrics::register(registry)?;
+        let (name, catalog, tls) = (config.name.clone(), config.catalog.clone(), config.tls.clone());
         let source = Source::spawn(catalog.clone(), tls.clone(), config.code_cache_dir.clone());
         let source = source.map_err(SpawnError::Source)?;
-        let reporter = Reporter::spawn(config.name.clone(), catalog, tls, metrics.crash_loops.clone());
+        let reporter = Reporter::spawn(name.clone(), catalog, tls, of_node.crash_loops.clone());
         let reporter = reporter.map_err(SpawnError::Thread)?;
-        let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
-        let egress = Settings::of_system(policy, &config.egress_ca_files)?.with_proxy(config.egress_proxy.clone());
-        let responses = ResponseCache::new(config.response_cache);
-        let watchdog = Watchdog::spawn();
-        let cores = if config.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
-        let mut node = Self { name: config.name.clone(), addresses: Vec::new(), threads: Vec::new() };
-        for (shard, (listener, address)) in (0..).zip(listeners) {
-            let thread = ShardThread {
-                shard: ShardId(shard),
-                listener,
-                core: cores.get(usize::from(shard)).copied(),
-                watchdog: watchdog.clone(),
-                source: source.clone(),
-                reports: reporter.of(ShardId(shard)),
-                metrics: metrics.shard(ShardId(shard)),
-                loops: loops.clone(),
-                pressure_rx: pressure_rx.clone(),
-                egress: egress.clone(),
-                responses: Arc::clone(&responses),
-                config: config.clone(),
-                drain: drain.clone(),
-                ready: readiness.hold("shards"),
-            };
-            let name = format!("shard-{shard}");
-            let spawned = vital::spawn(name, move || thread.run());
-            node.threads.push(spawned.map_err(SpawnError::Thread)?);
+        let parts = Parts::new(config, of_node, source, reporter, drain, registry, readiness)?;
+        let mut node = Self { name, addresses: Vec::new(), threads: Vec::new() };
+        for (id, listener, address) in bound {
+            node.threads.push(parts.start(id, listener, None)?);
             node.addresses.push(address);
         }
         Ok(node)
+    }
+
+    /// Starts the one shard or lane that this process is, for its supervisor. The rest as for [`spawn`](Self::spawn).
+    ///
+    /// # Errors
+    /// When the system has no more threads.
+    pub fn seated(
+        config: Config,
+        seat: Seat,
+        drain: drain::Watch,
+        registry: &Registry,
+        readiness: &Readiness,
+    ) -> Result<Self, SpawnError> {
+        let Seat { id, page, listener, supervisor, errands_rx } = seat;
+        let address = listener.local_addr().map_err(SpawnError::Thread)?;
+        let source = Source::of_supervisor(supervisor.clone());
+        let reporter = Reporter::of_supervisor(supervisor.clone());
+        let name = config.name.clone();
+        // The node's own metrics are its supervisor's to show.
+        let of_node = NodeMetrics::register(&Registry::new())?;
+        let parts = Parts::new(config.of_seat(), of_node, source, reporter, drain, registry, readiness)?;
+        let thread = parts.start(id, listener, Some(Supervised { page, supervisor, errands_rx }))?;
+        Ok(Self { name, addresses: vec![address], threads: vec![thread] })
     }
 
     pub fn name(&self) -> &str {
@@ -132,7 +133,89 @@ impl Node {
     }
 }
 
-fn listen(shard: u16, address: SocketAddr) -> Result<(TcpListener, SocketAddr), SpawnError> {
+/// What the shards of a process share.
+struct Parts<'a> {
+    config: Config,
+    metrics: Metrics,
+    loops: EventLoops,
+    pressure_rx: watch::Receiver<Pressure>,
+    source: Source,
+    reporter: Reporter,
+    egress: Settings,
+    responses: Arc<ResponseCache>,
+    watchdog: Watchdog,
+    cores: Vec<CoreId>,
+    drain: drain::Watch,
+    readiness: &'a Readiness,
+}
+
+impl<'a> Parts<'a> {
+    fn new(
+        config: Config,
+        of_node: NodeMetrics,
+        source: Source,
+        reporter: Reporter,
+        drain: drain::Watch,
+        registry: &Registry,
+        readiness: &'a Readiness,
+    ) -> Result<Self, SpawnError> {
+        let metrics = Metrics::register(registry)?;
+        let loops = EventLoops::register(registry, LOOPS)?;
+        let meter = Meter::new(config.memory_budget, &config.root)?;
+        of_node.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
+        let pressure_rx = memory::watch(meter, of_node.memory_used).map_err(SpawnError::Thread)?;
+        let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
+        let egress = Settings::of_system(policy, &config.egress_ca_files)?.with_proxy(config.egress_proxy.clone());
+        let responses = ResponseCache::new(config.response_cache);
+        let watchdog = Watchdog::spawn();
+        let cores = if config.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
+        Ok(Self {
+            config,
+            metrics,
+            loops,
+            pressure_rx,
+            source,
+            reporter,
+            egress,
+            responses,
+            watchdog,
+            cores,
+            drain,
+            readiness,
+        })
+    }
+
+    fn start(
+        &self,
+        id: ShardId,
+        listener: TcpListener,
+        supervised: Option<Supervised>,
+    ) -> Result<JoinHandle<()>, SpawnError> {
+        let thread = ShardThread {
+            shard: id,
+            listener,
+            // A lane runs wherever there is time left.
+            core: self.cores.get(usize::from(id.position())).copied().filter(|_| !id.is_lane()),
+            supervised,
+            watchdog: self.watchdog.clone(),
+            source: self.source.clone(),
+            reports: self.reporter.of(id),
+            metrics: self.metrics.shard(id),
+            loops: self.loops.clone(),
+            pressure_rx: self.pressure_rx.clone(),
+            egress: self.egress.clone(),
+            responses: Arc::clone(&self.responses),
+            config: self.config.clone(),
+            drain: self.drain.clone(),
+            ready: self.readiness.hold("shards"),
+        };
+        vital::spawn(format!("shard-{id}"), move || thread.run()).map_err(SpawnError::Thread)
+    }
+}
+
+/// # Errors
+/// When the port is taken.
+pub(crate) fn listen(shard: ShardId, address: SocketAddr) -> Result<(TcpListener, SocketAddr), SpawnError> {
     let listen = || {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;

@@ -276,6 +276,14 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.trouble.review(now);
     }
 
+    /// Lets the revision's isolate go, if there is one: new requests are not for this pool any more.
+    pub fn release(&mut self, digest: &RevisionDigest, now: Instant) {
+        // A start goes on for the requests that wait for it.
+        if matches!(self.slots.get(digest), Some(Slot::Warm(_))) {
+            self.let_go(*digest, Eviction::Moved, now);
+        }
+    }
+
     /// Lets one isolate go that is spent or idle, if there is one.
     pub fn let_one_go(&mut self, why: Eviction, now: Instant) -> bool {
         let victim = self.first_to_go(&self.by_tenant(), |_, _| true);

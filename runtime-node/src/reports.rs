@@ -18,14 +18,16 @@ use std::time::{Duration, Instant};
 use prometheus::IntGauge;
 use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::vital;
-use tenon_proto::catalog::ReportRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
+use tenon_proto::catalog::worker_report::State;
+use tenon_proto::catalog::{self, CrashLoop, Quarantined, Recovered, ReportRequest, WorkerReport, quarantined};
 use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tokio::sync::mpsc;
 use tonic::transport::Endpoint;
 use tonic::{Code, Status};
 
+use crate::seat::Supervisor;
 use ledger::{Failing, Ledger};
 
 const CONNECT: Duration = Duration::from_secs(1);
@@ -35,20 +37,25 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_secs(2);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The process's reporter. The thread ends with it and the last of its [`Reports`].
-pub struct Reporter {
-    words_tx: mpsc::UnboundedSender<(ShardId, Word)>,
-}
+/// The process's reporter. The thread, if it has one, ends with it and the last of its [`Reports`].
+pub struct Reporter(Destination);
 
 /// A shard's way to the reporter. Never waits and never fails.
 #[derive(Clone)]
 pub struct Reports {
     shard: ShardId,
-    words_tx: mpsc::UnboundedSender<(ShardId, Word)>,
+    destination: Destination,
 }
 
-/// Where the catalog is, and how it is reached.
-struct Catalog {
+/// Where words go.
+#[derive(Clone)]
+enum Destination {
+    Thread(mpsc::UnboundedSender<(ShardId, Word)>),
+    Supervisor(Supervisor),
+}
+
+/// Where the operator is, and how it is reached.
+struct Operator {
     endpoint: Endpoint,
     connector: Connector,
 }
@@ -56,6 +63,10 @@ struct Catalog {
 enum Word {
     Failing(Failing),
     Recovered(RevisionDigest),
+    /// The shard's process has ended, and all that it knew.
+    Gone,
+    /// A revision ended a process.
+    Quarantined(WorkerReport),
 }
 
 impl Reporter {
@@ -72,15 +83,64 @@ impl Reporter {
         let (words_tx, words_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let connector = Connector::new(tls, Role::Operator, CONNECT);
-        let catalog = Catalog { endpoint: catalog.connect_timeout(CONNECT), connector };
+        let operator = Operator { endpoint: catalog.connect_timeout(CONNECT), connector };
         vital::spawn("reports".to_owned(), move || {
-            runtime.block_on(report(&node, &catalog, words_rx, &loops));
+            runtime.block_on(report(&node, &operator, words_rx, &loops));
         })?;
-        Ok(Self { words_tx })
+        Ok(Self(Destination::Thread(words_tx)))
+    }
+
+    /// A reporter that has the supervisor report, for a shard's process.
+    pub(crate) fn of_supervisor(supervisor: Supervisor) -> Self {
+        Self(Destination::Supervisor(supervisor))
     }
 
     pub fn of(&self, shard: ShardId) -> Reports {
-        Reports { shard, words_tx: self.words_tx.clone() }
+        Reports { shard, destination: self.0.clone() }
+    }
+
+    /// Passes on what a shard's process reports.
+    ///
+    /// # Arguments
+    /// * `worker` - of a revision that fails.
+    pub(crate) fn relay(&self, shard: ShardId, worker: Option<WorkerId>, digest: RevisionDigest, state: State) {
+        let reports = self.of(shard);
+        match (state, worker) {
+            (State::CrashLoop(CrashLoop { code, failures, place, .. }), Some(worker)) => {
+                let place = place.map(|catalog::Place { file, line, column }| Place { file, line, column });
+                if let Some(code) = FailureCode::named(&code) {
+                    reports.failing(&worker, digest, code, failures, place);
+                }
+            }
+            (State::Recovered(_), _) => reports.recovered(digest),
+            _ => {}
+        }
+    }
+
+    /// A shard's process has ended: what fails there is not known any more.
+    pub(crate) fn gone(&self, shard: ShardId) {
+        self.of(shard).say(Word::Gone);
+    }
+
+    /// A revision is refused because it ended a process.
+    ///
+    /// # Arguments
+    /// * `hung` - the process had to be ended, as a turn went on; otherwise it ended by itself.
+    /// * `lasts` - for how long; `times`, for which time.
+    pub(crate) fn quarantined(
+        &self,
+        worker: &WorkerId,
+        digest: RevisionDigest,
+        hung: bool,
+        lasts: Duration,
+        times: u32,
+    ) {
+        let cause = if hung { quarantined::Cause::Hung } else { quarantined::Cause::Crashed };
+        let duration_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
+        let state = State::Quarantined(Quarantined { cause: cause.into(), duration_ms, times });
+        let digest = digest.as_bytes().to_vec();
+        let report = WorkerReport { worker: worker.to_string(), digest, state: Some(state) };
+        self.of(ShardId(0)).say(Word::Quarantined(report));
     }
 }
 
@@ -107,15 +167,37 @@ impl Reports {
     }
 
     fn say(&self, word: Word) {
-        // Without the thread the node has nobody to tell.
-        let _ = self.words_tx.send((self.shard, word));
+        match &self.destination {
+            // Without the thread the node has nobody to tell.
+            Destination::Thread(words_tx) => _ = words_tx.send((self.shard, word)),
+            Destination::Supervisor(supervisor) => {
+                word.into_report().into_iter().for_each(|said| supervisor.report(said))
+            }
+        }
+    }
+}
+
+impl Word {
+    /// As a shard's process says it to its supervisor.
+    fn into_report(self) -> Option<WorkerReport> {
+        let (worker, digest, state) = match self {
+            Self::Failing(Failing { worker, digest, code, failures, place }) => {
+                let place = place.map(|Place { file, line, column }| catalog::Place { file, line, column });
+                let code = code.to_string();
+                let state = State::CrashLoop(CrashLoop { code, failures, for_seconds: 0, place });
+                (worker.to_string(), digest, state)
+            }
+            Self::Recovered(digest) => (String::new(), digest, State::Recovered(Recovered {})),
+            Self::Gone | Self::Quarantined(_) => return None,
+        };
+        Some(WorkerReport { worker, digest: digest.as_bytes().to_vec(), state: Some(state) })
     }
 }
 
 /// Runs until nobody can say anything any more.
 async fn report(
     node: &str,
-    catalog: &Catalog,
+    operator: &Operator,
     mut words_rx: mpsc::UnboundedReceiver<(ShardId, Word)>,
     loops: &IntGauge,
 ) {
@@ -136,6 +218,8 @@ async fn report(
             word = words_rx.recv() => match word {
                 Some((shard, Word::Failing(failing))) => ledger.failing(shard, failing, Instant::now()),
                 Some((shard, Word::Recovered(digest))) => ledger.recovered(shard, digest, Instant::now()),
+                Some((shard, Word::Gone)) => ledger.gone(shard, Instant::now()),
+                Some((_, Word::Quarantined(report))) => ledger.quarantined(report, Instant::now()),
                 None => return,
             },
             () = comes_due => {
@@ -144,7 +228,7 @@ async fn report(
                     continue;
                 }
                 let request = ReportRequest { node: node.to_owned(), workers: std::mem::take(&mut batch.workers) };
-                interval = match send(catalog, request).await {
+                interval = match send(operator, request).await {
                     Ok(()) => {
                         ledger.delivered(&batch, Instant::now());
                         INTERVAL
@@ -160,9 +244,9 @@ async fn report(
     }
 }
 
-async fn send(catalog: &Catalog, request: ReportRequest) -> Result<(), Status> {
+async fn send(operator: &Operator, request: ReportRequest) -> Result<(), Status> {
     // It connects with the first call.
-    let channel = catalog.endpoint.connect_with_connector_lazy(catalog.connector.clone());
+    let channel = operator.endpoint.connect_with_connector_lazy(operator.connector.clone());
     let mut client = CatalogClient::new(channel);
     match tokio::time::timeout(ATTEMPT, client.report(request)).await {
         Ok(Ok(_)) => Ok(()),

@@ -97,7 +97,7 @@ async fn answer(
     messages: Messages,
     phase: &Cell<Phase>,
 ) -> Result<(FetchResponse, Permits), Failure> {
-    let mut admitted = shard.admit(&head.worker, digest, deadline).await?;
+    let mut admitted = shard.admit(&head.worker, digest, deadline, head.stay).await?;
     let mut limit = admitted.request_body_bytes();
     if head.asks_for_tunnel() {
         admitted = admitted.with_tunnel()?;
@@ -138,7 +138,7 @@ fn announced_length(head: &InvokeHead) -> u64 {
 fn report(failure: &Failure, worker: &str, digest: RevisionDigest, request_id: &str) {
     let (revision, code, phase) = (digest.short(), failure.code.as_str(), failure.phase.as_str());
     // A line for each that is shed would add to the very load; the metrics count them.
-    if matches!(failure.code, FailureCode::Overloaded | FailureCode::Draining) {
+    if matches!(failure.code, FailureCode::Overloaded | FailureCode::Draining | FailureCode::Moved) {
         tracing::debug!(worker, revision, request_id, code, phase, "{}", failure.message);
     } else {
         tracing::warn!(worker, revision, request_id, code, phase, "{}", failure.message);

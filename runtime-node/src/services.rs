@@ -102,7 +102,7 @@ enum Here {
 async fn here(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here {
     let is_tunnel =
         asks_for_websocket(&call.request.method, &call.request.headers) && matches!(call.request.body, Body::Stream(_));
-    let admitted = shard.admit(call.callee.as_str(), digest, Instant::now() + PATIENCE).await;
+    let admitted = shard.admit(call.callee.as_str(), digest, Instant::now() + PATIENCE, false).await;
     let admitted = match admitted.and_then(|admitted| if is_tunnel { admitted.with_tunnel() } else { Ok(admitted) }) {
         Ok(admitted) => admitted,
         Err(failure) if failure.may_retry_elsewhere() => return Here::Refused(call),

@@ -7,17 +7,19 @@
 //! ```
 //!
 //! - [`resident`]: warm isolates and starts, as the pool has them; [`admitted`]: what a request has that was let in.
-//! - [`chores`]: what a shard does for itself between requests.
+//! - [`chores`]: what a shard does for itself between requests; [`weight`]: which revisions are too heavy for a shard.
 //!
 //! Nothing here is `Send`: a request runs on the thread that read it.
 
 mod admitted;
 mod chores;
 mod resident;
+mod weight;
 
 use std::cell::{Cell, RefCell};
 use std::panic::AssertUnwindSafe;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures::FutureExt as _;
@@ -27,17 +29,19 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
 use crate::admission::{Gate, Permit, Refusal};
-use crate::engine::{BytecodeLookup, Engine, Isolate};
+use crate::engine::{Bytecode, BytecodeLookup, Engine, Isolate};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::pool::{Eviction, Launch, Lookup, Pool, Retry};
 use crate::reports::Reports;
+use crate::seat::Supervisor;
 use crate::source::{Source, Sourced};
 use crate::spares::Demand;
 use crate::tenants::{Share, Tenants};
 use crate::upkeep;
 use admitted::{Ask, Counted};
 use resident::{Resident, Start};
+use weight::Weight;
 
 use admitted::InFlight;
 pub use admitted::{Admitted, Permits};
@@ -51,6 +55,8 @@ pub struct Shard {
     gate: Gate,
     tenants: RefCell<Tenants>,
     source: Source,
+    /// Where the shard is a process of its own: it says what may start here.
+    supervisor: Option<Supervisor>,
     reports: Reports,
     metrics: ShardMetrics,
     bounds: Bounds,
@@ -84,7 +90,14 @@ enum Found {
 }
 
 impl Shard {
-    pub fn new(engine: Engine, source: Source, reports: Reports, bounds: Bounds, metrics: ShardMetrics) -> Rc<Self> {
+    pub fn new(
+        engine: Engine,
+        source: Source,
+        supervisor: Option<Supervisor>,
+        reports: Reports,
+        bounds: Bounds,
+        metrics: ShardMetrics,
+    ) -> Rc<Self> {
         let Bounds { isolates, in_flight, tunnels, waiting } = bounds;
         let waiting_in_all = in_flight.max(u32::try_from(waiting).unwrap_or(u32::MAX));
         Rc::new(Self {
@@ -94,6 +107,7 @@ impl Shard {
             gate: Gate::new(in_flight, waiting),
             tenants: RefCell::new(Tenants::new(in_flight, waiting, waiting_in_all, tunnels)),
             source,
+            supervisor,
             reports,
             metrics,
             bounds,
@@ -130,14 +144,17 @@ impl Shard {
     /// # Arguments
     /// * `worker` - whose revision it must be: a router that mixes them up must not be believed.
     /// * `deadline` - the caller's: who has less time left goes first.
+    /// * `stay` - the request cannot be sent elsewhere on this node any more.
     ///
     /// # Errors
-    /// When there is no room to wait in either, the node drains, or the revision cannot be had or started.
+    /// When there is no room to wait in either, the node drains, the revision runs elsewhere on the node or is
+    /// quarantined, or it cannot be had or started.
     pub async fn admit(
         self: &Rc<Self>,
         worker: &str,
         digest: RevisionDigest,
         deadline: tokio::time::Instant,
+        stay: bool,
     ) -> Result<Admitted, Failure> {
         let mixed_up = || {
             let why = format!("the revision is not one of {worker}");
@@ -152,6 +169,11 @@ impl Shard {
             }
             if !self.gate.has_room() {
                 return Err(self.shed(Refusal::ShardFull));
+            }
+            if let Some(supervisor) = &self.supervisor
+                && !self.pool.borrow().has(&digest)
+            {
+                supervisor.place(worker, &digest, stay).await?;
             }
             let (resident, of_worker) = self.resident(&ask).await?;
             if resident.worker.as_str() != worker {
@@ -305,18 +327,24 @@ impl Shard {
         had_spares: bool,
     ) -> Result<Resident, Failure> {
         let Sourced { revision, bytecode } = sourced;
+        let bytecode = bytecode.and_then(|encoded| {
+            let decoded = Bytecode::decode(&encoded);
+            decoded.inspect_err(|why| tracing::info!(revision = digest.short(), %why, "bytecode is of no use")).ok()
+        });
         let (worker, limits) = (revision.worker.clone(), revision.limits);
         self.metrics.spare(had_spares && self.engine.has_spare(&limits));
         self.demand.borrow_mut().started(Instant::now());
         self.spares_are_due.notify_one();
         // The engine's share is this thread's alone; module bytes stay where they are.
-        let isolate = Isolate::start(&self.engine, digest, Rc::new((*revision).clone()), bytecode).await?;
+        let isolate =
+            Isolate::start(&self.engine, digest, Rc::new((*revision).clone()), bytecode.map(Arc::new)).await?;
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
         // Whatever its own limit, a Worker leaves the others half of the shard.
         let half = u32::try_from(Share::Half.of(self.bounds.in_flight as usize)).unwrap_or(u32::MAX);
         let concurrency = limits.concurrency.min(half);
         let tunnels = Gate::new(u32::MAX, 0);
-        Ok(Resident { worker, isolate, gate, tunnels, concurrency, request_body_bytes })
+        let weight = Rc::new(Weight::new(isolate.longest_stretch(), isolate.bytecode_lookup()));
+        Ok(Resident { worker, isolate, gate, tunnels, concurrency, request_body_bytes, weight })
     }
 
     /// Keeps account of an isolate that has started.

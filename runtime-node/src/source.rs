@@ -1,4 +1,5 @@
-//! Where revisions come from: the catalog, by digest, on a thread of its own.
+//! Where revisions come from: the catalog, by digest, on a thread of its own; or, in a shard's process, the supervisor,
+//! which has that thread.
 //!
 //! ```text
 //!  shard 0 ─┐            ┌─ cache, by digest ──────────────► answer
@@ -12,7 +13,6 @@
 //! Only cold starts come here, so shards send a message and wait; nothing is shared with them. What is cached
 //! goes on being served when the catalog is gone, and an operator that is replaced is waited for.
 
-mod cache;
 mod disk;
 
 use std::collections::HashMap;
@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
@@ -30,14 +31,15 @@ use tenon_proto::catalog::GetRevisionRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
+use tenon_proto::node::get_revision_response::Part;
 use tenon_proto::revision::{Assembler, MalformedRevision, Revision};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::engine::Bytecode;
-use cache::Cache;
+use crate::cache::Cache;
+use crate::seat::Supervisor;
 use disk::Disk;
 
 /// How long one try at the catalog may take, for a revision of many megabytes too.
@@ -62,20 +64,25 @@ const BYTECODE: usize = 64 << 20;
 #[derive(Clone)]
 pub struct Sourced {
     pub revision: Arc<Revision>,
-    pub bytecode: Option<Arc<Bytecode>>,
+    /// Encoded, as an isolate's [`Bytecode`](crate::engine::Bytecode) says. What it holds is looked at where it is run.
+    pub bytecode: Option<Bytes>,
 }
 
 type Answer = Result<Sourced, Failure>;
 
 /// A handle on the process's source of revisions. Any thread may use it.
 #[derive(Clone)]
-pub struct Source {
-    orders_tx: mpsc::UnboundedSender<Order>,
+pub struct Source(Origin);
+
+#[derive(Clone)]
+enum Origin {
+    Catalog { orders_tx: mpsc::UnboundedSender<Order> },
+    Supervisor(Supervisor),
 }
 
 enum Order {
     Fetch(RevisionDigest, oneshot::Sender<Answer>),
-    Keep(RevisionDigest, Arc<Bytecode>),
+    Keep(RevisionDigest, Bytes),
 }
 
 /// Why a try at the catalog brought no revision.
@@ -115,7 +122,12 @@ impl Source {
         vital::spawn("source".to_owned(), move || {
             runtime.block_on(async { serve(catalog.connect_with_connector_lazy(connector), disk, orders_rx).await });
         })?;
-        Ok(Self { orders_tx })
+        Ok(Self(Origin::Catalog { orders_tx }))
+    }
+
+    /// The supervisor, for a shard's process.
+    pub(crate) fn of_supervisor(supervisor: Supervisor) -> Self {
+        Self(Origin::Supervisor(supervisor))
     }
 
     /// The revision of that digest, from the cache or the catalog, and what there is of bytecode.
@@ -123,16 +135,23 @@ impl Source {
     /// # Errors
     /// [`FailureCode::RevisionUnavailable`] when it cannot be had now.
     pub async fn fetch(&self, digest: RevisionDigest) -> Answer {
+        let orders_tx = match &self.0 {
+            Origin::Catalog { orders_tx } => orders_tx,
+            Origin::Supervisor(supervisor) => return supervised(supervisor, digest).await,
+        };
         let (answer_tx, answer_rx) = oneshot::channel();
         let gone = || unavailable("the node is shutting down");
-        self.orders_tx.send(Order::Fetch(digest, answer_tx)).map_err(|_| gone())?;
+        orders_tx.send(Order::Fetch(digest, answer_tx)).map_err(|_| gone())?;
         answer_rx.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Keeps the bytecode of a revision for starts to come.
-    pub fn keep(&self, digest: RevisionDigest, bytecode: Bytecode) {
-        // Without the thread there are no starts to come.
-        let _ = self.orders_tx.send(Order::Keep(digest, Arc::new(bytecode)));
+    pub async fn keep(&self, digest: RevisionDigest, bytecode: Bytes) {
+        match &self.0 {
+            // Without the thread there are no starts to come.
+            Origin::Catalog { orders_tx } => _ = orders_tx.send(Order::Keep(digest, bytecode)),
+            Origin::Supervisor(supervisor) => supervisor.keep_bytecode(&digest, bytecode).await,
+        }
     }
 }
 
@@ -140,7 +159,7 @@ impl Source {
 async fn serve(catalog: Channel, mut disk: Option<Disk>, mut orders_rx: mpsc::UnboundedReceiver<Order>) {
     let client = CatalogClient::new(catalog);
     let mut revisions: Cache<Arc<Revision>> = Cache::new(REVISIONS);
-    let mut bytecodes: Cache<Arc<Bytecode>> = Cache::new(BYTECODE);
+    let mut bytecodes: Cache<Bytes> = Cache::new(BYTECODE);
     let mut waiting: HashMap<RevisionDigest, Vec<oneshot::Sender<Answer>>> = HashMap::new();
     let mut fetches = FuturesUnordered::new();
     loop {
@@ -148,7 +167,7 @@ async fn serve(catalog: Channel, mut disk: Option<Disk>, mut orders_rx: mpsc::Un
             order = orders_rx.recv() => match order {
                 None => return,
                 Some(Order::Keep(digest, bytecode)) => {
-                    bytecodes.insert(digest, Arc::clone(&bytecode), bytecode.size());
+                    bytecodes.insert(digest, bytecode.clone(), bytecode.len());
                     if let Some(disk) = &mut disk {
                         disk.write(digest, bytecode);
                     }
@@ -175,7 +194,7 @@ async fn serve(catalog: Channel, mut disk: Option<Disk>, mut orders_rx: mpsc::Un
                                 }
                             };
                             let (revision, file) = tokio::join!(revision, OptionFuture::from(file));
-                            (digest, revision, bytecode.or(file.flatten().map(Arc::new)))
+                            (digest, revision, bytecode.or(file.flatten()))
                         });
                     }
                     waiters.push(answer_tx);
@@ -186,7 +205,7 @@ async fn serve(catalog: Channel, mut disk: Option<Disk>, mut orders_rx: mpsc::Un
                     revisions.insert(digest, Arc::clone(revision), size(revision));
                 }
                 if let Some(bytecode) = &bytecode {
-                    bytecodes.insert(digest, Arc::clone(bytecode), bytecode.size());
+                    bytecodes.insert(digest, bytecode.clone(), bytecode.len());
                 }
                 let answer = revision.map(|revision| Sourced { revision, bytecode });
                 for answer_tx in waiting.remove(&digest).unwrap_or_default() {
@@ -220,6 +239,27 @@ async fn fetch(client: CatalogClient<Channel>, digest: RevisionDigest) -> Result
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// What the supervisor's own source has, which has verified it against its digest; so does the assembler here.
+async fn supervised(supervisor: &Supervisor, digest: RevisionDigest) -> Answer {
+    let mut parts = supervisor.get_revision(&digest).await.map_err(|status| Failure::from(&status))?;
+    let (mut assembler, mut bytecode) = (Assembler::default(), BytesMut::new());
+    let damaged = |_| unavailable("the supervisor's answer is damaged");
+    while let Some(message) = parts.message().await.map_err(|status| Failure::from(&status))? {
+        match message.part {
+            Some(Part::Revision(part)) => assembler.push(part).map_err(damaged)?,
+            Some(Part::Bytecode(piece)) => bytecode.extend_from_slice(&piece),
+            None => {}
+        }
+    }
+    match assembler.finish().map_err(damaged)? {
+        (actual, revision) if actual == digest => {
+            let bytecode = (!bytecode.is_empty()).then(|| bytecode.freeze());
+            Ok(Sourced { revision: Arc::new(revision), bytecode })
+        }
+        _ => Err(unavailable("the supervisor answered with another revision")),
     }
 }
 

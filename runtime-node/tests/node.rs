@@ -25,6 +25,8 @@ mod sockets;
 mod starts;
 #[path = "node/streams.rs"]
 mod streams;
+#[path = "node/supervisor.rs"]
+mod supervisor;
 #[path = "node/tallies.rs"]
 mod tallies;
 #[path = "node/tenants.rs"]
@@ -45,6 +47,7 @@ fn main() {
         sockets::trials(),
         starts::trials(),
         streams::trials(),
+        supervisor::trials(),
         tallies::trials(),
         tenants::trials(),
         web_sockets::trials(),

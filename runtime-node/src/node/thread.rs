@@ -20,7 +20,7 @@ use tenon_lifecycle::tls::Tls;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
 use super::connection;
@@ -30,8 +30,10 @@ use crate::egress::{Client, Settings};
 use crate::engine::{Engine, Watchdog};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
+use crate::page::Page;
 use crate::reports::Reports;
 use crate::response_cache::ResponseCache;
+use crate::seat::{Errand, Supervisor};
 use crate::services::{Calls, Router};
 use crate::shard::{Bounds, Shard};
 use crate::source::Source;
@@ -43,11 +45,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// cut off; the process has to be gone soon after.
 const FAREWELL: Duration = Duration::from_secs(3);
 
+/// How often the supervisor sees that the event loop turns.
+const BEAT: Duration = Duration::from_secs(1);
+
 /// What the thread is made with.
 pub(super) struct ShardThread {
     pub(super) shard: ShardId,
     pub(super) listener: TcpListener,
     pub(super) core: Option<CoreId>,
+    pub(super) supervised: Option<Supervised>,
     pub(super) watchdog: Watchdog,
     pub(super) source: Source,
     pub(super) reports: Reports,
@@ -60,6 +66,13 @@ pub(super) struct ShardThread {
     /// Held until the thread has nothing more to do.
     pub(super) drain: drain::Watch,
     pub(super) ready: Handle,
+}
+
+/// What a shard has that is a process of its own.
+pub(super) struct Supervised {
+    pub(super) page: Arc<Page>,
+    pub(super) supervisor: Supervisor,
+    pub(super) errands_rx: mpsc::UnboundedReceiver<Errand>,
 }
 
 impl ShardThread {
@@ -80,6 +93,7 @@ impl ShardThread {
         let Self {
             shard: id,
             listener,
+            supervised,
             watchdog,
             source,
             reports,
@@ -95,14 +109,16 @@ impl ShardThread {
         } = self;
         let buffers = BufferPool::new(buffers::POOL, metrics.buffers.clone()).touch();
         let calls = Calls::new(config.router.clone().map(|url| Router::at(url, config.tls.clone())));
-        let engine = Engine::new(&watchdog, id)
+        let page = supervised.as_ref().map(|supervised| Arc::clone(&supervised.page));
+        let supervisor = supervised.as_ref().map(|supervised| supervised.supervisor.clone());
+        let engine = Engine::supervised(&watchdog, id, page)
             .with_buffers(buffers)
             .with_responses(responses)
             .with_egress(Client::new(&egress, metrics.egress.clone()))
             .with_services(calls.clone());
         let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, tls, .. } = config;
         let bounds = Bounds { isolates, in_flight, tunnels: connection::TUNNELS, waiting };
-        let shard = Shard::new(engine, source, reports, bounds, metrics);
+        let shard = Shard::new(engine, source, supervisor, reports, bounds, metrics);
         calls.belong_to(&shard);
         let chores = shard.clone();
         spawn_local(vital::task("tend", chores.clone().tend(pressure_rx, config.isolate_idle_timeout)));
@@ -113,6 +129,7 @@ impl ShardThread {
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
         let mut connections = Connections::new(Rc::clone(&shard), tls);
         drop(ready);
+        supervised.into_iter().for_each(|supervised| supervised.serves(&shard));
 
         let mut signaled = pin!(drain.signaled());
         loop {
@@ -143,6 +160,21 @@ impl ShardThread {
         if tokio::time::timeout(FAREWELL, drained).await.is_err() {
             tracing::warn!(shard = %id, "the grace period is over; what is still in flight ends now");
         }
+    }
+}
+
+impl Supervised {
+    /// Tells the supervisor that the shard serves, and does its errands from now on.
+    fn serves(self, shard: &Rc<Shard>) {
+        let Self { page, supervisor, errands_rx } = self;
+        spawn_local(async move {
+            loop {
+                page.beat();
+                tokio::time::sleep(BEAT).await;
+            }
+        });
+        spawn_local(vital::task("run_errands", Rc::clone(shard).run_errands(supervisor.clone(), errands_rx)));
+        supervisor.is_ready();
     }
 }
 

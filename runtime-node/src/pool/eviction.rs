@@ -15,10 +15,13 @@ pub enum Eviction {
     Idle,
     /// The node's memory was short.
     Memory,
+    /// The revision runs elsewhere on the node from now on, or nowhere.
+    Moved,
 }
 
 impl Eviction {
-    pub const ALL: [Self; 6] = [Self::Room, Self::Condemned, Self::Retired, Self::Superseded, Self::Idle, Self::Memory];
+    pub const ALL: [Self; 7] =
+        [Self::Room, Self::Condemned, Self::Retired, Self::Superseded, Self::Idle, Self::Memory, Self::Moved];
 
     /// As metrics see it.
     pub const fn as_str(self) -> &'static str {
@@ -29,6 +32,7 @@ impl Eviction {
             Self::Superseded => "superseded",
             Self::Idle => "idle",
             Self::Memory => "memory",
+            Self::Moved => "moved",
         }
     }
 }

@@ -10,6 +10,7 @@
 //!
 //! One entry for each revision, whatever is said of it how often: the latest state is told, nothing before it.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
@@ -37,6 +38,8 @@ pub(super) const BATCH: usize = 100;
 #[derive(Default)]
 pub(super) struct Ledger {
     entries: FxHashMap<RevisionDigest, Entry>,
+    /// To be told once each, the first to come first.
+    quarantines: VecDeque<(Instant, WorkerReport)>,
 }
 
 struct Entry {
@@ -59,6 +62,7 @@ pub(super) struct Batch {
     pub(super) workers: Vec<WorkerReport>,
     /// Each as it was when the batch was made: in a crash loop or not.
     revisions: Vec<(RevisionDigest, bool)>,
+    quarantines: usize,
 }
 
 /// A failure of a revision's code on a shard.
@@ -106,6 +110,21 @@ impl Ledger {
         }
     }
 
+    /// The shard's process has ended, and the revisions that failed there begin anew.
+    pub(super) fn gone(&mut self, shard: ShardId, now: Instant) {
+        let failing = self.entries.iter().filter(|(_, entry)| entry.shards.contains_key(&shard));
+        for digest in failing.map(|(digest, _)| *digest).collect::<Vec<_>>() {
+            self.recovered(shard, digest, now);
+        }
+    }
+
+    /// A revision has ended a process.
+    pub(super) fn quarantined(&mut self, report: WorkerReport, now: Instant) {
+        if self.quarantines.len() < REVISIONS {
+            self.quarantines.push_back((now, report));
+        }
+    }
+
     /// How many revisions are in a crash loop.
     pub(super) fn loops(&self) -> usize {
         self.entries.values().filter(|entry| entry.is_looping()).count()
@@ -113,7 +132,8 @@ impl Ledger {
 
     /// When there is something to tell next.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.entries.values().map(|entry| entry.due).min()
+        let quarantine = self.quarantines.front().map(|(due, _)| *due);
+        self.entries.values().map(|entry| entry.due).chain(quarantine).min()
     }
 
     /// What is due, the longest due first, as much as one message may hold. It stays due until it has been
@@ -127,17 +147,21 @@ impl Ledger {
         });
         let mut due: Vec<_> = self.entries.iter_mut().filter(|(_, entry)| entry.due <= now).collect();
         due.sort_by_key(|(digest, entry)| (entry.due, **digest));
-        due.truncate(BATCH);
-        let workers = due.iter_mut().map(|(digest, entry)| {
+        let quarantines = self.quarantines.len().min(BATCH);
+        due.truncate(BATCH - quarantines);
+        let crash_loops = due.iter_mut().map(|(digest, entry)| {
             entry.told = true;
             entry.report(digest, now)
         });
-        let workers = workers.collect();
-        Batch { workers, revisions: due.iter().map(|(digest, entry)| (**digest, entry.is_looping())).collect() }
+        let told = self.quarantines.iter().take(quarantines).map(|(_, report)| report.clone());
+        let workers = told.chain(crash_loops).collect();
+        let revisions = due.iter().map(|(digest, entry)| (**digest, entry.is_looping())).collect();
+        Batch { workers, revisions, quarantines }
     }
 
     /// The operator knows what is in the batch.
     pub(super) fn delivered(&mut self, batch: &Batch, now: Instant) {
+        self.quarantines.drain(..batch.quarantines);
         for (digest, looped) in &batch.revisions {
             match self.entries.get_mut(digest) {
                 // It has changed since, and is due.

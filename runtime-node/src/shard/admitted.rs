@@ -92,7 +92,9 @@ impl Admitted {
     /// As [`Isolate::deliver`].
     pub async fn fetch(mut self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
         let pass = self.pass().await?;
-        let response = self.resident.isolate.deliver(pass, request).await?;
+        let outcome = self.resident.isolate.deliver(pass, request).await;
+        self.shard.weigh(&self.resident);
+        let response = outcome?;
         let permits = match self.tunnel {
             Some(place) if response.status == StatusCode::SWITCHING_PROTOCOLS.as_u16() => Permits::Tunnel {
                 _of_worker: self.resident.tunnels.try_enter(),
@@ -110,7 +112,9 @@ impl Admitted {
     /// As [`Isolate::deliver_scheduled`].
     pub async fn scheduled(mut self, event: ScheduledEvent) -> Result<Permits, Failure> {
         let pass = self.pass().await?;
-        self.resident.isolate.deliver_scheduled(pass, event).await?;
+        let outcome = self.resident.isolate.deliver_scheduled(pass, event).await;
+        self.shard.weigh(&self.resident);
+        outcome?;
         Ok(Permits::Request { _in_flight: self.permits })
     }
 

@@ -4,12 +4,14 @@
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio::task::spawn_local;
 
 use super::Shard;
 use crate::engine::Isolate;
 use crate::memory::Pressure;
 use crate::pool::{Eviction, Notice};
+use crate::seat::{Errand, Supervisor};
 use crate::upkeep::{self, Relief, Stock, Upkeep};
 
 /// How long no turn has begun when a thread counts as idle, and how often that is waited for: a thread that is never
@@ -20,6 +22,9 @@ const LULLS: u32 = 20;
 /// How often what isolates use is looked at, and of how many at once: some microseconds each.
 const ACCOUNT: Duration = Duration::from_secs(1);
 const ACCOUNTS: usize = 50;
+
+/// The place in the queue of a start that no request waits for yet.
+const PRESTART: Duration = Duration::from_secs(10);
 
 /// How often the demand for spare isolates is looked at when nothing happens.
 const SPARES_REVIEW: Duration = Duration::from_secs(1);
@@ -92,7 +97,7 @@ impl Shard {
                 if isolate.condemned().is_none()
                     && let Some(bytecode) = isolate.bytecode()
                 {
-                    self.source.keep(isolate.digest(), bytecode);
+                    self.source.keep(isolate.digest(), bytecode.encode().into()).await;
                 }
             }
         }
@@ -117,6 +122,31 @@ impl Shard {
             looked_at = (looked_at + looks) % living.len().max(1);
             let pool = self.pool.borrow();
             self.metrics.workers.review(|digest| pool.has(digest), Instant::now());
+        }
+    }
+
+    /// Does what the supervisor wants, for as long as it wants something.
+    pub(crate) async fn run_errands(
+        self: Rc<Self>,
+        supervisor: Supervisor,
+        mut errands_rx: mpsc::UnboundedReceiver<Errand>,
+    ) {
+        while let Some(errand) = errands_rx.recv().await {
+            match errand {
+                Errand::Release(digest) => {
+                    self.pool.borrow_mut().release(&digest, Instant::now());
+                    self.settle();
+                }
+                Errand::Prestart(worker, digest) => {
+                    let (shard, supervisor) = (Rc::clone(&self), supervisor.clone());
+                    spawn_local(async move {
+                        let deadline = tokio::time::Instant::now() + PRESTART;
+                        // A revision that cannot start here is started by its next request, which hears why.
+                        drop(shard.admit(worker.as_str(), digest, deadline, false).await);
+                        supervisor.is_warm(&digest);
+                    });
+                }
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 
+use super::weight::Weight;
 use crate::admission::Gate;
 use crate::engine::Isolate;
 use crate::pool::{Condition, Occupant, Spent};
@@ -21,6 +22,8 @@ pub(super) struct Resident {
     /// How many invocations may be in flight.
     pub(super) concurrency: u32,
     pub(super) request_body_bytes: u64,
+    /// What its requests have cost, as the supervisor is to hear of it.
+    pub(super) weight: Rc<Weight>,
 }
 
 impl Occupant for Resident {

@@ -1,20 +1,19 @@
 //! Bytecode that outlives the process: a file for each revision, in a directory that is this process's alone.
 //!
-//! What it holds is executed, so nobody else may write there; a file that is damaged, or of another V8, is removed when it
-//! is read. A failing disk costs nothing but time: starts then compile.
+//! What it holds is executed, so nobody else may write there; a file that is damaged, or of another V8, is refused where it
+//! would be run, and written anew after the start. A failing disk costs nothing but time: starts then compile.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use tenon_proto::id::RevisionDigest;
 use tokio::task::spawn_blocking;
 
-use super::cache::Cache;
-use crate::engine::Bytecode;
+use crate::cache::Cache;
 
 /// Bytes of files.
 const CAPACITY: usize = 1 << 30;
@@ -52,29 +51,26 @@ impl Disk {
     }
 
     /// The bytecode of a revision, if there is a file of it.
-    pub(super) fn read(&mut self, digest: RevisionDigest) -> Option<impl Future<Output = Option<Bytecode>> + use<>> {
+    pub(super) fn read(&mut self, digest: RevisionDigest) -> Option<impl Future<Output = Option<Bytes>> + use<>> {
         self.files.get(&digest)?;
         let path = self.path(digest);
         let read = spawn_blocking(move || {
-            let read = fs::read(&path).map(|bytes| Bytecode::decode(&bytes));
-            let why = match read {
-                Ok(Ok(bytecode)) => return Some(bytecode),
-                Ok(Err(error)) => error.to_string(),
-                Err(error) => error.to_string(),
-            };
-            tracing::info!(path = %path.display(), why, "a code cache is of no use");
-            drop(fs::remove_file(&path));
-            None
+            let read = fs::read(&path);
+            let read = read.inspect_err(|error| {
+                tracing::info!(path = %path.display(), %error, "a code cache cannot be read");
+                drop(fs::remove_file(&path));
+            });
+            read.ok().map(Bytes::from)
         });
         Some(async { read.await.ok().flatten() })
     }
 
     /// Writes the bytecode of a revision, some time soon.
-    pub(super) fn write(&mut self, digest: RevisionDigest, bytecode: Arc<Bytecode>) {
-        self.enter(digest, bytecode.size());
+    pub(super) fn write(&mut self, digest: RevisionDigest, bytecode: Bytes) {
+        self.enter(digest, bytecode.len());
         let path = self.path(digest);
         spawn_blocking(move || {
-            if let Err(error) = write(&path, &bytecode.encode()) {
+            if let Err(error) = write(&path, &bytecode) {
                 tracing::warn!(path = %path.display(), %error, "cannot write a code cache");
             }
         });

@@ -84,6 +84,7 @@ impl Stand {
             listen_ip: [127, 0, 0, 1].into(),
             shard_port: 0,
             shards: 1,
+            lanes: 0,
             catalog: catalog.url().parse().unwrap(),
             router: None,
             isolates_per_shard: 20,

@@ -9,7 +9,7 @@ use tenon_proto::id::RevisionDigest;
 const OVERHEAD: usize = 1024;
 
 /// A cache of as many bytes as it is made for.
-pub(super) struct Cache<V> {
+pub(crate) struct Cache<V> {
     entries: HashMap<RevisionDigest, Entry<V>>,
     /// Digests by their last use, oldest first.
     order: BTreeMap<u64, RevisionDigest>,
@@ -27,17 +27,21 @@ struct Entry<V> {
 impl<V> Cache<V> {
     /// # Arguments
     /// * `capacity` - bytes.
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { entries: HashMap::new(), order: BTreeMap::new(), uses: 0, bytes: 0, capacity }
     }
 
-    pub(super) fn get(&mut self, digest: &RevisionDigest) -> Option<&V> {
+    pub(crate) fn get(&mut self, digest: &RevisionDigest) -> Option<&V> {
+        self.get_mut(digest).map(|value| &*value)
+    }
+
+    pub(crate) fn get_mut(&mut self, digest: &RevisionDigest) -> Option<&mut V> {
         self.uses += 1;
         let entry = self.entries.get_mut(digest)?;
         self.order.remove(&entry.last_use);
         self.order.insert(self.uses, *digest);
         entry.last_use = self.uses;
-        Some(&entry.value)
+        Some(&mut entry.value)
     }
 
     /// Keeps the value, and lets those go for which there is no room any more. One that is larger than the whole cache
@@ -47,7 +51,7 @@ impl<V> Cache<V> {
     /// * `bytes` - that the value takes.
     ///
     /// Returns the digests that were let go.
-    pub(super) fn insert(&mut self, digest: RevisionDigest, value: V, bytes: usize) -> Vec<RevisionDigest> {
+    pub(crate) fn insert(&mut self, digest: RevisionDigest, value: V, bytes: usize) -> Vec<RevisionDigest> {
         self.remove(&digest);
         self.uses += 1;
         let bytes = bytes + OVERHEAD;
@@ -64,7 +68,7 @@ impl<V> Cache<V> {
         gone
     }
 
-    pub(super) fn remove(&mut self, digest: &RevisionDigest) {
+    pub(crate) fn remove(&mut self, digest: &RevisionDigest) {
         if let Some(entry) = self.entries.remove(digest) {
             self.order.remove(&entry.last_use);
             self.bytes -= entry.bytes;

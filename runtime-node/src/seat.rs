@@ -1,0 +1,318 @@
+//! A shard's or lane's side of its supervisor: what its process inherits, notices and is ordered.
+//!
+//! ```text
+//!  inherit: control connection, page, listener ─► Node::seated
+//!  control thread ── orders ──► shard thread: release, prestart          ── drain ──► main
+//!                 ◄─ notices ── shard thread: heavy, light, reports, ready
+//! ```
+//!
+//! The control connection has a thread of its own, so that the process shows its metrics and hears of a drain while a turn is
+//! running. When the connection ends, so does the process: nobody would restart it, or tell it to drain.
+
+#![allow(unsafe_code)] // Takes over file descriptors by their number.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::stream;
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use prometheus::{Registry, TextEncoder};
+use rustix::process::{Signal, nice, set_parent_process_death_signal};
+use tenon_lifecycle::vital;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
+use tenon_proto::node::notice::Notice as Said;
+use tenon_proto::node::order::Order as Ordered;
+use tenon_proto::node::place_response::Verdict;
+use tenon_proto::node::supervisor_client::SupervisorClient;
+use tenon_proto::node::{self, KeepBytecodeRequest, Notice, Order, PlaceRequest};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Status, Streaming};
+use tower_service::Service;
+
+use crate::page::Page;
+
+/// The file descriptors that the process inherits, by number.
+pub(crate) const CONTROL: RawFd = 3;
+pub(crate) const PAGE: RawFd = 4;
+pub(crate) const LISTENER: RawFd = 5;
+
+/// How much lower than a shard's the priority of a lane is, in steps of nice(2): a lane gets a tenth of a core that a shard
+/// wants as well.
+const LANE_NICENESS: i32 = 10;
+
+/// How much sooner than the supervisor the kernel ends a process for want of memory, of the 1,000 that its score has.
+const OOM_SCORE_SHARD: i32 = 100;
+const OOM_SCORE_LANE: i32 = 200;
+
+/// The largest piece of a message, in bytes.
+const PIECE: usize = 1 << 20;
+
+/// What the process of a shard or lane has inherited.
+pub struct Inherited {
+    id: ShardId,
+    control: UnixStream,
+    page: Page,
+    listener: TcpListener,
+}
+
+/// The place of this process in its node.
+pub struct Seat {
+    pub(crate) id: ShardId,
+    pub(crate) page: Arc<Page>,
+    pub(crate) listener: TcpListener,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) errands_rx: mpsc::UnboundedReceiver<Errand>,
+}
+
+/// What the supervisor wants of the shard's thread.
+#[derive(Debug)]
+pub(crate) enum Errand {
+    /// Let the revision go.
+    Release(RevisionDigest),
+    /// Start the revision and say when that has ended.
+    Prestart(WorkerId, RevisionDigest),
+}
+
+/// A handle on the supervisor. Any thread may use it.
+#[derive(Clone)]
+pub struct Supervisor {
+    id: ShardId,
+    client: SupervisorClient<Channel>,
+    notices_tx: mpsc::UnboundedSender<Notice>,
+}
+
+/// Takes over what the supervisor has handed to this process. Call first thing, and once.
+///
+/// # Errors
+/// When no supervisor has started this process.
+pub fn inherit(id: ShardId) -> io::Result<Inherited> {
+    let page = Page::open(take(PAGE)?)?;
+    let (control, listener) = (UnixStream::from(take(CONTROL)?), TcpListener::from(take(LISTENER)?));
+    control.set_nonblocking(true)?;
+    Ok(Inherited { id, control, page, listener })
+}
+
+fn take(fd: RawFd) -> io::Result<OwnedFd> {
+    if !Path::new(&format!("/proc/self/fd/{fd}")).exists() {
+        let why = "--seat is for the processes that a node's supervisor starts; leave it out to run a node";
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+    }
+    // SAFETY: the descriptor is open, and nothing else of this process owns it: `inherit` is called before the process opens
+    // any, and once for each number.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Has the kernel treat this process as a shard's or a lane's: ended with its supervisor and before it, and a lane
+/// scheduled last. Call before other threads are made, which inherit it.
+pub fn settle(id: ShardId) {
+    let ends = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
+    let more = if id.is_lane() { OOM_SCORE_LANE } else { OOM_SCORE_SHARD };
+    let scored = std::fs::read_to_string("/proc/self/oom_score_adj").and_then(|score| {
+        let score = score.trim().parse::<i32>().map_err(io::Error::other)?;
+        std::fs::write("/proc/self/oom_score_adj", (score + more).min(1000).to_string())
+    });
+    let niced = if id.is_lane() { nice(LANE_NICENESS).map(drop).map_err(io::Error::from) } else { Ok(()) };
+    for (what, done) in [("end with its supervisor", ends), ("be ended first", scored), ("be scheduled last", niced)] {
+        if let Err(error) = done {
+            eprintln!("cannot have the kernel let {id} {what}: {error}");
+        }
+    }
+}
+
+impl Inherited {
+    /// Begins to attend to the supervisor. Returns the seat, and what resolves when the process is to drain.
+    ///
+    /// # Arguments
+    /// * `registry` - what the process shows of itself.
+    ///
+    /// # Errors
+    /// When the system has no more threads.
+    pub fn attend(self, registry: Registry) -> io::Result<(Seat, oneshot::Receiver<()>)> {
+        let Self { id, control, page, listener } = self;
+        let (notices_tx, notices_rx) = mpsc::unbounded_channel();
+        let (errands_tx, errands_rx) = mpsc::unbounded_channel();
+        let (drain_tx, drain_rx) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let client = {
+            // The channel's task belongs to this runtime.
+            let _within = runtime.enter();
+            let control = tokio::net::UnixStream::from_std(control)?;
+            let channel = Endpoint::from_static("http://supervisor").connect_with_connector_lazy(Once(Some(control)));
+            SupervisorClient::new(channel).max_decoding_message_size(64 << 20)
+        };
+        let supervisor = Supervisor { id, client: client.clone(), notices_tx: notices_tx.clone() };
+        let attendant = Attendant { registry, notices_tx, errands_tx, drain_tx: Some(drain_tx) };
+        vital::spawn("control".to_owned(), move || runtime.block_on(attendant.attend(client, notices_rx)))?;
+        Ok((Seat { id, page: Arc::new(page), listener, supervisor, errands_rx }, drain_rx))
+    }
+}
+
+/// Follows orders.
+struct Attendant {
+    registry: Registry,
+    notices_tx: mpsc::UnboundedSender<Notice>,
+    errands_tx: mpsc::UnboundedSender<Errand>,
+    drain_tx: Option<oneshot::Sender<()>>,
+}
+
+impl Attendant {
+    async fn attend(mut self, mut client: SupervisorClient<Channel>, notices_rx: mpsc::UnboundedReceiver<Notice>) {
+        let lost = match client.attend(UnboundedReceiverStream::new(notices_rx)).await {
+            Ok(orders) => self.follow(orders.into_inner()).await,
+            Err(status) => status,
+        };
+        eprintln!("the supervisor is gone ({}); the process ends", lost.message());
+        std::process::exit(1);
+    }
+
+    /// Until there are no more orders; why.
+    async fn follow(&mut self, mut orders: Streaming<Order>) -> Status {
+        loop {
+            match orders.message().await {
+                Ok(Some(Order { order: Some(order) })) => self.obey(order),
+                Ok(Some(Order { order: None })) => {}
+                Ok(None) => return Status::unavailable("it has no more orders"),
+                Err(status) => return status,
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Ordered) {
+        let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
+        let errand = match order {
+            Ordered::Drain(_) => {
+                // Who does not wait for it ends already.
+                self.drain_tx.take().map(|drain_tx| drain_tx.send(()));
+                None
+            }
+            Ordered::Gather(_) => {
+                let page = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default();
+                let _ = self.notices_tx.send(notice(Said::Metrics(page.into())));
+                None
+            }
+            Ordered::Release(node::Release { digest: of }) => digest(&of).map(Errand::Release),
+            Ordered::Prestart(node::Prestart { digest: of, worker }) => {
+                digest(&of).and_then(|digest| Some(Errand::Prestart(worker.parse().ok()?, digest)))
+            }
+        };
+        // Without the shard's thread the process is about to end.
+        errand.map(|errand| self.errands_tx.send(errand));
+    }
+}
+
+impl Supervisor {
+    /// Whether a revision that is not warm may start here.
+    ///
+    /// # Arguments
+    /// * `stay` - the request cannot be sent elsewhere any more.
+    ///
+    /// # Errors
+    /// [`FailureCode::Moved`] when it runs elsewhere on this node, [`FailureCode::WorkerQuarantined`] when nowhere.
+    pub(crate) async fn place(&self, worker: &str, digest: &RevisionDigest, stay: bool) -> Result<(), Failure> {
+        let digest = digest.as_bytes().to_vec().into();
+        let request = PlaceRequest { digest, worker: worker.to_owned(), stay };
+        let failure = |code, message: &str| Err(Failure::new(code, Phase::Admission, message));
+        match self.client.clone().place(request).await.map(|answer| answer.into_inner().verdict()) {
+            Ok(Verdict::Here) => Ok(()),
+            Ok(Verdict::Elsewhere) => failure(FailureCode::Moved, "The Worker runs elsewhere on this node."),
+            Ok(Verdict::Quarantined) => {
+                failure(FailureCode::WorkerQuarantined, "The Worker's code ended a process; it is refused for a time.")
+            }
+            Ok(Verdict::Unspecified) => failure(FailureCode::Internal, "The supervisor's answer makes no sense."),
+            Err(status) => {
+                tracing::warn!(%status, "the supervisor does not say where a revision runs");
+                failure(FailureCode::RevisionUnavailable, "The node is about to start again.")
+            }
+        }
+    }
+
+    /// Of a revision from the supervisor's store: the catalog's messages and bytecode.
+    ///
+    /// # Errors
+    /// The status that the supervisor's own source ended with.
+    pub(crate) async fn get_revision(
+        &self,
+        digest: &RevisionDigest,
+    ) -> Result<Streaming<node::GetRevisionResponse>, Status> {
+        let request = tenon_proto::catalog::GetRevisionRequest { digest: digest.as_bytes().to_vec() };
+        self.client.clone().get_revision(request).await.map(tonic::Response::into_inner)
+    }
+
+    /// Hands bytecode in, for starts to come on any shard.
+    pub(crate) async fn keep_bytecode(&self, digest: &RevisionDigest, bytecode: bytes::Bytes) {
+        let digest = bytes::Bytes::copy_from_slice(digest.as_bytes());
+        let pieces = (0..bytecode.len()).step_by(PIECE).map(move |at| KeepBytecodeRequest {
+            digest: digest.clone(),
+            bytecode: bytecode.slice(at..bytecode.len().min(at + PIECE)),
+        });
+        if let Err(status) = self.client.clone().keep_bytecode(stream::iter(pieces)).await {
+            tracing::debug!(%status, "the supervisor does not keep bytecode");
+        }
+    }
+
+    pub(crate) fn is_lane(&self) -> bool {
+        self.id.is_lane()
+    }
+
+    /// The process serves.
+    pub(crate) fn is_ready(&self) {
+        self.say(Said::Ready(node::Ready {}));
+    }
+
+    /// A turn or a collection of the revision took long.
+    pub(crate) fn is_heavy(&self, digest: &RevisionDigest) {
+        self.say(Said::Heavy(node::Heavy { digest: digest.as_bytes().to_vec().into() }));
+    }
+
+    /// So many more requests of the revision were answered without one.
+    pub(crate) fn is_light(&self, digest: &RevisionDigest, requests: u32) {
+        self.say(Said::Light(node::Light { digest: digest.as_bytes().to_vec().into(), requests }));
+    }
+
+    /// A revision that was to be started is there, or cannot be.
+    pub(crate) fn is_warm(&self, digest: &RevisionDigest) {
+        self.say(Said::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
+    }
+
+    /// A revision fails again and again, or has recovered.
+    pub(crate) fn report(&self, report: tenon_proto::catalog::WorkerReport) {
+        self.say(Said::Report(report));
+    }
+
+    fn say(&self, said: Said) {
+        // Without the control thread the process is about to end.
+        let _ = self.notices_tx.send(notice(said));
+    }
+}
+
+fn notice(said: Said) -> Notice {
+    Notice { notice: Some(said) }
+}
+
+/// Connects once: to the supervisor, by the connection that is there.
+struct Once(Option<tokio::net::UnixStream>);
+
+impl Service<Uri> for Once {
+    type Response = TokioIo<tokio::net::UnixStream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, io::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let control = self.0.take().ok_or_else(|| io::ErrorKind::NotConnected.into());
+        Box::pin(async { control.map(TokioIo::new) })
+    }
+}

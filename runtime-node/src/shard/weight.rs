@@ -1,0 +1,110 @@
+//! Which revisions are too heavy for a shard: those with a turn or a collection that its neighbours would feel.
+//!
+//! ```text
+//!  each request ─► longest stretch ─┬─ over 5 ms ─► heavy ──┐
+//!                                   └─ in a lane: one more ─┴─ light, 8 at a time ─► supervisor
+//! ```
+//!
+//! The supervisor decides what follows; see its `placement`. Where a shard is no process of its own, nothing does.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use super::Shard;
+use super::resident::Resident;
+use crate::engine::BytecodeLookup;
+
+/// CPU time in one stretch that a neighbour need not wait for.
+const LIGHT: Duration = Duration::from_millis(5);
+
+/// Light requests that the supervisor hears of at once.
+const BATCH: u32 = 8;
+
+/// How often a heavy revision is told of. In a lane it may be heavy with each request.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What an isolate's requests have cost since the supervisor was told.
+#[derive(Default)]
+pub(super) struct Weight {
+    /// It would start as slowly on a shard.
+    slow_start: bool,
+    light: Cell<u32>,
+    heavy_told: Cell<Option<Instant>>,
+}
+
+/// What the supervisor is to hear.
+#[derive(Debug, PartialEq, Eq)]
+enum Tell {
+    Heavy,
+    Light(u32),
+}
+
+impl Weight {
+    /// # Arguments
+    /// * `start` - the longest stretch of the start; `lookup`, whether that had bytecode. One that had none makes some for
+    ///   the next, which is faster.
+    pub(super) fn new(start: Duration, lookup: Option<BytecodeLookup>) -> Self {
+        let slow_start = start > LIGHT && !matches!(lookup, Some(BytecodeLookup::Miss | BytecodeLookup::Rejected));
+        Self { slow_start, ..Self::default() }
+    }
+
+    /// A request has been answered, and its longest stretch took this long.
+    fn add(&self, stretch: Duration, now: Instant) -> Option<Tell> {
+        if stretch > LIGHT {
+            self.light.set(0);
+            let told = self.heavy_told.get().is_some_and(|told| now.saturating_duration_since(told) < PAUSE);
+            return (!told).then(|| {
+                self.heavy_told.set(Some(now));
+                Tell::Heavy
+            });
+        }
+        if self.slow_start {
+            return None;
+        }
+        let light = self.light.get() + 1;
+        self.light.set(light % BATCH);
+        (light == BATCH).then_some(Tell::Light(light))
+    }
+}
+
+impl Shard {
+    /// Has the supervisor hear what a request cost that has been answered. One that went over a limit has cost as much.
+    pub(super) fn weigh(&self, resident: &Resident) {
+        let Some(supervisor) = &self.supervisor else { return };
+        let (isolate, digest) = (&resident.isolate, resident.isolate.digest());
+        match resident.weight.add(isolate.longest_stretch(), Instant::now()) {
+            Some(Tell::Heavy) => supervisor.is_heavy(&digest),
+            Some(Tell::Light(requests)) if supervisor.is_lane() => supervisor.is_light(&digest, requests),
+            Some(Tell::Light(_)) | None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn light_requests_are_told_in_batches_and_a_heavy_one_at_once() {
+        let (weight, now) = (Weight::default(), Instant::now());
+        let lights = |requests: u32| -> Vec<_> { (0..requests).filter_map(|_| weight.add(LIGHT, now)).collect() };
+        assert_eq!(lights(BATCH - 1), []);
+        assert_eq!(lights(BATCH + 1), [Tell::Light(BATCH), Tell::Light(BATCH)]);
+        assert_eq!(lights(BATCH - 1), []);
+        assert_eq!(weight.add(LIGHT * 2, now), Some(Tell::Heavy));
+        assert_eq!(weight.add(LIGHT * 2, now), None, "it was told of a moment ago");
+        assert_eq!(weight.add(LIGHT * 2, now + PAUSE), Some(Tell::Heavy));
+        assert_eq!(lights(BATCH - 1), [], "what was light before counts no more");
+    }
+
+    #[test]
+    fn a_revision_that_starts_slowly_stays_unless_bytecode_will_speed_it_up() {
+        let now = Instant::now();
+        let moves = |start, lookup| {
+            let weight = Weight::new(start, lookup);
+            (0..BATCH).any(|_| weight.add(LIGHT, now).is_some())
+        };
+        assert!(moves(LIGHT, None) && moves(LIGHT * 2, Some(BytecodeLookup::Miss)));
+        assert!(!moves(LIGHT * 2, None) && !moves(LIGHT * 2, Some(BytecodeLookup::Hit)));
+    }
+}

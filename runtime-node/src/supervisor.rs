@@ -1,0 +1,433 @@
+//! The supervisor of a node: the process that keeps a process for each shard and lane.
+//!
+//! ```text
+//!  spawn ─► bind every port ─► start a process for each ─► ready ─► … ─► drain: each ends, then this
+//!                                  ▲          │ ended unasked: whose code ran? refuse it, tell the operator
+//!                                  └──────────┘ start it again
+//! ```
+//!
+//! - [`process`]: one process from start to end; [`service`]: what it is answered over its control connection.
+//! - [`placement`]: which revision runs on a shard, which in a lane, and which is refused.
+//! - [`memory`]: how much each process may have. [`exposition`], [`metrics`]: what the node shows of all.
+//! - [`bulletin`]: what the operator tells of other nodes.
+//!
+//! It runs no JavaScript and parses nothing that tenants wrote: it holds their code by digest and hands it on. What a
+//! tenant's code does to the process that runs it, up to ending it, does not reach this one.
+
+mod bulletin;
+mod exposition;
+mod memory;
+mod metrics;
+mod placement;
+mod process;
+mod service;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use prometheus::{Encoder as _, Registry, TextEncoder};
+use rustix::process::Pid;
+use tenon_lifecycle::admin::Exposition;
+use tenon_lifecycle::readiness::{Handle, Readiness};
+use tenon_lifecycle::{drain, vital};
+use tenon_proto::id::{RevisionDigest, ShardId};
+use tenon_proto::node::order::Order as Ordered;
+use tenon_proto::node::{self, Order};
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+
+use crate::config::Config;
+use crate::memory::Meter;
+use crate::node::{SpawnError, listen};
+use crate::reports::Reporter;
+use crate::source::Source;
+use memory::Use;
+use metrics::Metrics;
+use placement::{Placement, Sentence};
+use process::{Cause, Process};
+
+pub use process::Program;
+
+/// How often processes are looked at. Between two looks a process can take as much memory as it was let have.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// CPU time that a turn may take after it was told to end. V8 ends one within microseconds, unless a built-in function does
+/// not look.
+const OVERRUN: Duration = Duration::from_secs(1);
+
+/// An event loop that stands still for so long, with no code running, does not come back.
+const STILL: Duration = Duration::from_secs(30);
+
+/// A process that has served for so long is started again at once when it ends; one that has not, later each time.
+const STEADY: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How much longer than its grace period a process that drains may take.
+const FAREWELL: Duration = Duration::from_secs(8);
+
+/// How long a process may take to show its metrics; then what it showed last is shown.
+const GATHER: Duration = Duration::from_millis(500);
+
+/// A node's supervisor that is running.
+pub struct Supervisor {
+    name: String,
+    addresses: Vec<(ShardId, SocketAddr)>,
+    shared: Arc<Shared>,
+    thread: JoinHandle<()>,
+}
+
+/// What the tasks of a supervisor share.
+struct Shared {
+    seats: Vec<Seat>,
+    placement: Mutex<Placement>,
+    source: Source,
+    reporter: Reporter,
+    metrics: Metrics,
+    registry: Registry,
+}
+
+/// A place for the process of a shard or lane.
+struct Seat {
+    id: ShardId,
+    state: Mutex<SeatState>,
+    /// The metrics that its process showed last.
+    shown: watch::Sender<String>,
+}
+
+#[derive(Default)]
+struct SeatState {
+    orders_tx: Option<mpsc::UnboundedSender<Order>>,
+    pid: Option<Pid>,
+    /// Held until the first process serves.
+    starting: Option<Handle>,
+    serves: bool,
+}
+
+impl Supervisor {
+    /// Binds every port and starts the process of every shard and lane.
+    ///
+    /// # Errors
+    /// When a port is taken, or the system has no more threads.
+    pub fn spawn(
+        config: Config,
+        program: Program,
+        drain: drain::Watch,
+        registry: &Registry,
+        readiness: &Readiness,
+    ) -> Result<Self, SpawnError> {
+        let listeners = config.seats().map(|(id, address)| listen(id, address).map(|bound| (id, bound)));
+        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+        let metrics = Metrics::register(registry)?;
+        let of_node = crate::metrics::NodeMetrics::register(registry)?;
+        let meter = Meter::new(config.memory_budget, &config.root)?;
+        of_node.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
+        let source = Source::spawn(config.catalog.clone(), config.tls.clone(), config.code_cache_dir.clone());
+        let source = source.map_err(SpawnError::Source)?;
+        let (name, catalog, tls) = (config.name.clone(), config.catalog.clone(), config.tls.clone());
+        let reporter = Reporter::spawn(name.clone(), catalog, tls, of_node.crash_loops.clone());
+        let reporter = reporter.map_err(SpawnError::Thread)?;
+        let seat = |id| {
+            metrics.keeps(id);
+            let state = SeatState { starting: Some(readiness.hold("shards")), ..SeatState::default() };
+            Seat { id, state: Mutex::new(state), shown: watch::Sender::new(String::new()) }
+        };
+        let shared = Arc::new(Shared {
+            seats: listeners.iter().map(|(id, _)| seat(*id)).collect(),
+            placement: Mutex::new(Placement::new(config.lanes > 0)),
+            source,
+            reporter,
+            metrics,
+            registry: registry.clone(),
+        });
+        let addresses = listeners.iter().map(|(id, (_, address))| (*id, *address)).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SpawnError::Thread)?;
+        let keeper = Keeper { shared: Arc::clone(&shared), program, drain, grace: config.drain_grace };
+        let thread = vital::spawn("supervisor".to_owned(), move || {
+            runtime.block_on(async move {
+                tokio::spawn(bulletin::follow(Arc::clone(&keeper.shared), config));
+                tokio::spawn(vital::task("govern", govern(Arc::clone(&keeper.shared), meter, of_node.memory_used)));
+                let keeps = listeners.into_iter().map(|(id, (listener, _))| keeper.keep(id, listener));
+                futures::future::join_all(keeps).await;
+            });
+        });
+        Ok(Self { name, addresses, shared, thread: thread.map_err(SpawnError::Thread)? })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where each shard and lane listens.
+    pub fn addresses(&self) -> &[(ShardId, SocketAddr)] {
+        &self.addresses
+    }
+
+    /// The metrics of all of the node's processes.
+    pub fn exposition(&self) -> impl Exposition + use<> {
+        Merged(Arc::clone(&self.shared))
+    }
+
+    /// Waits until every process has ended.
+    pub fn join(self) {
+        if let Err(panic) = self.thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Keeps processes until the drain.
+struct Keeper {
+    shared: Arc<Shared>,
+    program: Program,
+    drain: drain::Watch,
+    grace: Duration,
+}
+
+impl Keeper {
+    /// Keeps a process for a shard or lane. Its listener ends with this: whoever connects after the drain is refused.
+    async fn keep(&self, id: ShardId, listener: TcpListener) {
+        let mut pause = Duration::ZERO;
+        while !self.drain.is_signaled() {
+            let began = Instant::now();
+            match Process::start(&self.program, id, &listener) {
+                Ok((process, control)) => self.attend(id, process, control).await,
+                Err(error) => tracing::error!(process = metrics::process(id), %error, "cannot start a process"),
+            }
+            pause = match began.elapsed() {
+                steady if steady >= STEADY => Duration::ZERO,
+                _ => (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.drain.signaled() => {}
+            }
+        }
+    }
+
+    /// Serves a process until it has ended, and draws the conclusions.
+    async fn attend(&self, id: ShardId, mut process: Process, control: tokio::net::UnixStream) {
+        let (shared, name) = (&self.shared, metrics::process(id));
+        let (orders_tx, orders_rx) = mpsc::unbounded_channel();
+        shared.seat(id).begins(process.pid, orders_tx.clone());
+        let service = tokio::spawn(service::serve(Arc::clone(shared), id, control, orders_rx));
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut signaled = std::pin::pin!(self.drain.signaled());
+        let (mut pulse, mut hung, mut leave_by) = (Pulse::new(Instant::now()), false, None);
+        let status = loop {
+            tokio::select! {
+                status = process.child.wait() => break status,
+                now = looks.tick() => {
+                    let is_late = leave_by.is_some_and(|leave_by| now >= leave_by);
+                    let is_stuck = leave_by.is_none() && pulse.is_stuck(&process.page.look(), now.into());
+                    if (is_late || is_stuck) && !hung {
+                        tracing::warn!(process = name, draining = is_late, "a process does not end a turn; it is killed");
+                        hung = true;
+                        // An error says that it has ended.
+                        let _ = process.child.start_kill();
+                    }
+                }
+                () = &mut signaled, if leave_by.is_none() => {
+                    leave_by = Some(tokio::time::Instant::now() + self.grace + FAREWELL);
+                    let _ = orders_tx.send(order(Ordered::Drain(node::Drain {})));
+                }
+            }
+        };
+        service.abort();
+        shared.seat(id).ended();
+        shared.metrics.serves(id, false);
+        shared.reporter.gone(id);
+        let status = match status {
+            Ok(status) => status,
+            Err(error) => return tracing::error!(process = name, %error, "cannot tell how a process ended"),
+        };
+        if leave_by.is_some() {
+            return;
+        }
+        let (cause, running) = (Cause::of(status, hung), process.page.look().running);
+        shared.metrics.ended(id, cause);
+        let revision = running.map(|digest| digest.short());
+        tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; another one starts");
+        cause.blames(running).into_iter().for_each(|digest| shared.quarantine(digest, cause));
+    }
+}
+
+/// Whether a process gets on.
+struct Pulse {
+    beats: u64,
+    changed: Instant,
+}
+
+impl Pulse {
+    fn new(now: Instant) -> Self {
+        Self { beats: 0, changed: now }
+    }
+
+    fn is_stuck(&mut self, look: &crate::page::Look, now: Instant) -> bool {
+        // A turn may take as long as its Worker's limit says; the watchdog tells it to end.
+        if look.beats != self.beats || look.running.is_some() {
+            (self.beats, self.changed) = (look.beats, now);
+        }
+        look.overrun >= OVERRUN || now.saturating_duration_since(self.changed) >= STILL
+    }
+}
+
+impl Seat {
+    fn begins(&self, pid: Pid, orders_tx: mpsc::UnboundedSender<Order>) {
+        let mut state = lock(&self.state);
+        (state.pid, state.orders_tx) = (Some(pid), Some(orders_tx));
+    }
+
+    fn ended(&self) {
+        let mut state = lock(&self.state);
+        (state.pid, state.orders_tx, state.serves) = (None, None, false);
+    }
+
+    fn order(&self, order: Order) {
+        if let Some(orders_tx) = &lock(&self.state).orders_tx {
+            // A process that ends takes no orders.
+            let _ = orders_tx.send(order);
+        }
+    }
+
+    /// What its process shows now, or showed last.
+    async fn gather(&self) -> String {
+        let mut shown_rx = self.shown.subscribe();
+        if lock(&self.state).serves {
+            self.order(order(Ordered::Gather(node::Gather {})));
+            // An error says that the process is busy; the last page is good enough.
+            let _ = tokio::time::timeout(GATHER, shown_rx.changed()).await;
+        }
+        shown_rx.borrow().clone()
+    }
+}
+
+impl Shared {
+    fn seat(&self, id: ShardId) -> &Seat {
+        self.seats.iter().find(|seat| seat.id == id).expect("every process has a seat")
+    }
+
+    fn is_ready(&self, id: ShardId) {
+        let mut state = lock(&self.seat(id).state);
+        state.serves = true;
+        drop(state.starting.take());
+        self.metrics.serves(id, true);
+    }
+
+    fn shows(&self, id: ShardId, page: Bytes) {
+        if let Ok(page) = String::from_utf8(page.into()) {
+            self.seat(id).shown.send_replace(page);
+        }
+    }
+
+    fn is_light(&self, digest: &RevisionDigest, requests: u32) {
+        let promotion = lock(&self.placement).light(digest, requests, Instant::now());
+        let Some(promotion) = promotion else { return };
+        tracing::debug!(worker = %promotion.worker, revision = digest.short(), "a revision moves to its shard");
+        match promotion.home {
+            Some(home) => {
+                let (digest, worker) = (digest.as_bytes().to_vec().into(), promotion.worker.to_string());
+                self.seat(home).order(order(Ordered::Prestart(node::Prestart { digest, worker })));
+            }
+            None => self.release(digest, ShardId::is_lane),
+        }
+    }
+
+    fn is_warm(&self, digest: &RevisionDigest) {
+        lock(&self.placement).warm(digest);
+        self.release(digest, ShardId::is_lane);
+    }
+
+    fn is_heavy(&self, digest: &RevisionDigest) {
+        if lock(&self.placement).heavy(digest, Instant::now()) {
+            tracing::debug!(revision = digest.short(), "a heavy revision moves to a lane");
+            self.release(digest, |id| !id.is_lane());
+        }
+    }
+
+    /// Has the processes that `concerned` names let the revision go.
+    fn release(&self, digest: &RevisionDigest, concerned: impl Fn(ShardId) -> bool) {
+        let release = node::Release { digest: digest.as_bytes().to_vec().into() };
+        let concerned = self.seats.iter().filter(|seat| concerned(seat.id));
+        concerned.for_each(|seat| seat.order(order(Ordered::Release(release.clone()))));
+    }
+
+    fn quarantine(&self, digest: RevisionDigest, cause: Cause) {
+        let now = Instant::now();
+        let (sentence, quarantined) = {
+            let mut placement = lock(&self.placement);
+            (placement.ended_a_process(&digest, now), placement.quarantined(now))
+        };
+        let Some(Sentence { worker, lasts, times }) = sentence else { return };
+        tracing::warn!(%worker, revision = digest.short(), ?lasts, times, "a revision that ended a process is refused");
+        self.metrics.quarantined(cause);
+        self.metrics.quarantined.set(quarantined as i64);
+        self.reporter.quarantined(&worker, digest, cause == Cause::Hung, lasts, times);
+        self.release(&digest, |_| true);
+    }
+}
+
+/// The metrics of the supervisor and of every process.
+struct Merged(Arc<Shared>);
+
+impl Exposition for Merged {
+    async fn render(&self) -> Result<Vec<u8>, prometheus::Error> {
+        let shared = &self.0;
+        let quarantined = lock(&shared.placement).quarantined(Instant::now());
+        shared.metrics.quarantined.set(quarantined as i64);
+        let pages =
+            futures::future::join_all(shared.seats.iter().map(async |seat| (seat.id, seat.gather().await))).await;
+        let mut own = Vec::new();
+        TextEncoder::new().encode(&shared.registry.gather(), &mut own)?;
+        Ok(exposition::merge(&String::from_utf8_lossy(&own), &pages).into_bytes())
+    }
+}
+
+/// Says again and again how much memory each process may have.
+async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: prometheus::IntGauge) {
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let running = shared.seats.iter().filter_map(|seat| {
+            let pid = lock(&seat.state).pid?;
+            Some((seat.id, pid, Use::of(pid)?))
+        });
+        let running: Vec<_> = running.collect();
+        let resident: Vec<u64> = running.iter().map(|(.., used)| used.resident).collect();
+        let all = resident.iter().sum();
+        let used = match meter.used() {
+            Ok(used) => used.max(all),
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell the use of memory");
+                all
+            }
+        };
+        used_gauge.set(i64::try_from(used).unwrap_or(i64::MAX));
+        for ((id, pid, used), more) in running.iter().zip(memory::allot(meter.budget(), used, &resident)) {
+            let limit = used.data.saturating_add(more);
+            Process::limit_data(*pid, limit);
+            shared.metrics.weighs(*id, used.resident, limit);
+        }
+    }
+}
+
+fn order(order: Ordered) -> Order {
+    Order { order: Some(order) }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds one of these locks, and the data would be whole if it did.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl From<io::Error> for SpawnError {
+    fn from(error: io::Error) -> Self {
+        Self::Thread(error)
+    }
+}

@@ -1,0 +1,66 @@
+//! What the operator tells of all nodes: the revisions that none of them may run now.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tenon_lifecycle::tls::{Connector, Role};
+use tenon_proto::catalog::catalog_client::CatalogClient;
+use tenon_proto::catalog::{QuarantinedRevision, WatchQuarantineRequest};
+use tenon_proto::id::RevisionDigest;
+use tonic::{Code, Status};
+
+use super::placement::Told;
+use super::{Shared, lock};
+use crate::config::Config;
+
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// A connection on which nothing has come for so long is asked whether it still lives, and given so long to answer.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Between two tries at an operator that is away; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Follows the operator's list for ever. Without it a node refuses what it has learned by itself.
+pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
+    let connector = Connector::new(config.tls.clone(), Role::Operator, CONNECT);
+    let endpoint = config.catalog.connect_timeout(CONNECT).http2_keep_alive_interval(KEEP_ALIVE);
+    let endpoint = endpoint.keep_alive_timeout(KEEP_ALIVE_TIMEOUT).keep_alive_while_idle(true);
+    let mut client = CatalogClient::new(endpoint.connect_with_connector_lazy(connector));
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let request = WatchQuarantineRequest { client: format!("node/{}", config.name) };
+        let status = match client.watch_quarantine(request).await {
+            Ok(answer) => {
+                pause = FIRST_PAUSE;
+                let mut lists = answer.into_inner();
+                loop {
+                    match lists.message().await {
+                        Ok(Some(list)) => hear(&shared, list.revisions),
+                        Ok(None) => break Status::unavailable("the operator has ended the list"),
+                        Err(status) => break status,
+                    }
+                }
+            }
+            Err(status) => status,
+        };
+        // An operator of an older version has no such list.
+        if status.code() == Code::Unimplemented {
+            pause = LONGEST_PAUSE;
+        }
+        tracing::debug!(%status, "cannot hear of other nodes' quarantines; trying again");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn hear(shared: &Shared, revisions: Vec<QuarantinedRevision>) {
+    let told = revisions.into_iter().filter_map(|revision| {
+        let digest = RevisionDigest::try_from(&revision.digest[..]).ok()?;
+        Some(Told { digest, remaining: Duration::from_millis(revision.remaining_ms), times: revision.times })
+    });
+    let fresh = lock(&shared.placement).told(told.collect(), Instant::now());
+    fresh.iter().for_each(|digest| shared.release(digest, |_| true));
+}

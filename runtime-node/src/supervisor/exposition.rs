@@ -1,0 +1,90 @@
+//! One page of metrics for a node, from those of its processes. Pure.
+//!
+//! Each process writes Prometheus' text format. A family that several of them have comes once in the merged page, with the
+//! samples of all; a sample of a shard that does not say so already gets the label `shard`, so that no two are the same and a
+//! process that starts again resets its own counters only.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use tenon_proto::id::ShardId;
+
+#[derive(Default)]
+struct Family<'a> {
+    /// The lines that begin with `# HELP` and `# TYPE`.
+    head: Vec<&'a str>,
+    samples: String,
+}
+
+/// # Arguments
+/// * `own` - the supervisor's page.
+/// * `shards` - the page of each shard and lane.
+pub(super) fn merge(own: &str, shards: &[(ShardId, String)]) -> String {
+    let mut families: BTreeMap<&str, Family<'_>> = BTreeMap::new();
+    add(&mut families, own, None);
+    for (shard, page) in shards {
+        add(&mut families, page, Some(*shard));
+    }
+    let mut merged = String::new();
+    for family in families.values() {
+        family.head.iter().for_each(|line| _ = writeln!(merged, "{line}"));
+        merged.push_str(&family.samples);
+    }
+    merged
+}
+
+fn add<'a>(families: &mut BTreeMap<&'a str, Family<'a>>, page: &'a str, shard: Option<ShardId>) {
+    let mut name = "";
+    let mut is_first = true;
+    for line in page.lines() {
+        if let Some(about) = line.strip_prefix("# ") {
+            // HELP comes before TYPE, and both before the samples.
+            let of = about.split(' ').nth(1).unwrap_or_default();
+            if of != name {
+                name = of;
+                is_first = families.entry(name).or_default().head.is_empty();
+            }
+            if is_first {
+                families.entry(name).or_default().head.push(line);
+            }
+        } else if !line.is_empty() {
+            let samples = &mut families.entry(name).or_default().samples;
+            match shard {
+                Some(shard) => label(samples, line, shard),
+                None => samples.push_str(line),
+            }
+            samples.push('\n');
+        }
+    }
+}
+
+/// A sample with the label `shard`, if it has none yet.
+fn label(samples: &mut String, line: &str, shard: ShardId) {
+    let end = line.find(['{', ' ']).unwrap_or(line.len());
+    let (name, rest) = line.split_at(end);
+    // Within a value each quotation mark follows a backslash.
+    let has_one = rest.starts_with("{shard=\"") || rest.contains(",shard=\"");
+    // Writing to a string does not fail.
+    _ = match rest.strip_prefix('{') {
+        _ if has_one => write!(samples, "{line}"),
+        Some(labels) => write!(samples, "{name}{{shard=\"{shard}\",{labels}"),
+        None => write!(samples, "{name}{{shard=\"{shard}\"}}{rest}"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_comes_once_with_the_samples_of_all() {
+        let own = "# HELP up Up.\n# TYPE up gauge\nup 1\n";
+        let shard = "# HELP busy Busy.\n# TYPE busy counter\nbusy{shard=\"0\",kind=\"a\"} 2\n\
+            # HELP up Up.\n# TYPE up gauge\nup 1\n";
+        let lane = "# HELP up Up.\n# TYPE up gauge\nup{of=\"x,shard=\\\"1\"} 3\n";
+        let merged = merge(own, &[(ShardId(0), shard.into()), (ShardId::lane(0), lane.into())]);
+        let expected = "# HELP busy Busy.\n# TYPE busy counter\nbusy{shard=\"0\",kind=\"a\"} 2\n\
+            # HELP up Up.\n# TYPE up gauge\nup 1\nup{shard=\"0\"} 1\nup{shard=\"lane-0\",of=\"x,shard=\\\"1\"} 3\n";
+        assert_eq!(merged, expected);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a supervisor counts.
+
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use tenon_proto::id::ShardId;
+
+use super::process::Cause;
+use crate::metrics::register;
+
+/// The families of a node's supervisor.
+#[derive(Clone)]
+pub(super) struct Metrics {
+    exits: IntCounterVec,
+    up: IntGaugeVec,
+    memory: IntGaugeVec,
+    memory_limit: IntGaugeVec,
+    quarantines: IntCounterVec,
+    pub(super) quarantined: IntGauge,
+}
+
+impl Metrics {
+    /// # Errors
+    /// When the registry has them already.
+    pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counter =
+            |name, help, labels: &[&str]| register(registry, IntCounterVec::new(Opts::new(name, help), labels));
+        let gauge = |name, help| register(registry, IntGaugeVec::new(Opts::new(name, help), &["process"]));
+        let metrics = Self {
+            exits: counter(
+                "tenon_node_process_exits_total",
+                "Processes of shards and lanes that ended unasked, by cause.",
+                &["process", "cause"],
+            )?,
+            up: gauge("tenon_node_process_up", "1 while the process of a shard or lane serves.")?,
+            memory: gauge("tenon_node_process_memory_bytes", "Resident memory of a shard's or lane's process.")?,
+            memory_limit: gauge(
+                "tenon_node_process_memory_limit_bytes",
+                "Private writable memory that a shard's or lane's process may have now.",
+            )?,
+            quarantines: counter(
+                "tenon_node_quarantines_total",
+                "Revisions refused because their code ended a process, by what the process ended of.",
+                &["cause"],
+            )?,
+            quarantined: register(
+                registry,
+                IntGauge::new("tenon_node_quarantined_revisions", "Revisions that are refused now."),
+            )?,
+        };
+        for cause in Cause::ALL {
+            metrics.quarantines.with_label_values(&[cause.as_str()]);
+        }
+        Ok(metrics)
+    }
+
+    /// A process of this name is kept from now on.
+    pub(super) fn keeps(&self, id: ShardId) {
+        for cause in Cause::ALL {
+            self.exits.with_label_values(&[&process(id), cause.as_str()]);
+        }
+        self.serves(id, false);
+    }
+
+    pub(super) fn serves(&self, id: ShardId, serves: bool) {
+        self.up.with_label_values(&[&process(id)]).set(i64::from(serves));
+    }
+
+    pub(super) fn ended(&self, id: ShardId, cause: Cause) {
+        self.exits.with_label_values(&[&process(id), cause.as_str()]).inc();
+    }
+
+    pub(super) fn quarantined(&self, cause: Cause) {
+        self.quarantines.with_label_values(&[cause.as_str()]).inc();
+    }
+
+    /// # Arguments
+    /// * `used` and `limit` - bytes.
+    pub(super) fn weighs(&self, id: ShardId, used: u64, limit: u64) {
+        let bytes = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.memory.with_label_values(&[&process(id)]).set(bytes(used));
+        self.memory_limit.with_label_values(&[&process(id)]).set(bytes(limit));
+    }
+}
+
+/// What a process is called in metrics and logs.
+pub(super) fn process(id: ShardId) -> String {
+    if id.is_lane() { id.to_string() } else { format!("shard-{id}") }
+}

@@ -1,0 +1,361 @@
+//! Where a revision may start, as the supervisor decides it: on its shard, in a lane, or nowhere. Pure.
+//!
+//! ```text
+//!              8 light requests               warm there
+//!  (unknown) ──────────────────► promoting ──────────────► known: runs on its shard
+//!      ▲  lanes                   both                        │ a turn or collection above 5 ms
+//!      │                                                      ▼
+//!      └──────── the hold is over: counted anew ───────── heavy: runs in lanes
+//!
+//!  any of them ── its code ended a process ──► quarantined: refused for 10 s, 20 s, …
+//! ```
+//!
+//! A neighbour on a shard therefore waits for no first start and for one heavy turn at most. Each fall from a shard back to
+//! the lanes doubles, for the whole namespace, how long and how many light requests the next promotion takes.
+
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
+
+use crate::cache::Cache;
+
+/// Light requests after which a revision moves to its shard.
+const PROMOTION: u32 = 8;
+
+/// How long a heavy revision stays in the lanes before its light requests count again.
+const HOLD: Duration = Duration::from_secs(30);
+const LONGEST_HOLD: Duration = Duration::from_secs(3600);
+
+/// A namespace whose Workers stayed where they were for so long starts over.
+const FORGIVEN: Duration = Duration::from_secs(3600);
+
+/// How long a revision that ended a process is refused; doubled each time.
+const QUARANTINE: Duration = Duration::from_secs(10);
+const LONGEST_QUARANTINE: Duration = Duration::from_secs(3600);
+
+/// How much longer than it lasted a quarantine is remembered, so that the next one is longer.
+const PROBATION: u32 = 4;
+
+/// Revisions whose standing is kept: bytes, of which the cache counts a KiB for each.
+const STANDINGS: usize = 64 << 20;
+
+/// Namespaces whose falls, and revisions whose quarantines, are kept.
+const MOST: usize = 4096;
+
+/// Decides where revisions start.
+pub(super) struct Placement {
+    has_lanes: bool,
+    standings: Cache<Entry>,
+    falls: FxHashMap<Box<str>, Falls>,
+    quarantines: FxHashMap<RevisionDigest, Quarantine>,
+}
+
+struct Entry {
+    worker: WorkerId,
+    standing: Standing,
+    /// The shard that asked for it last.
+    home: Option<ShardId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Light requests so far.
+    Unknown {
+        light: u32,
+    },
+    /// Starts on its shard, while lanes go on with it.
+    Promoting,
+    Known,
+    Heavy {
+        until: Instant,
+    },
+}
+
+/// How often a namespace's Workers fell back from shards to lanes.
+struct Falls {
+    times: u32,
+    last: Instant,
+}
+
+/// A revision that is refused.
+#[derive(Clone, Debug)]
+struct Quarantine {
+    until: Instant,
+    lasts: Duration,
+    times: u32,
+}
+
+/// What the supervisor answers a shard that wants to start a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Here,
+    /// In a lane if a shard asks, on its shard if a lane does.
+    Elsewhere,
+    Quarantined,
+}
+
+/// A revision is to start on its shard.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Promotion {
+    pub(super) worker: WorkerId,
+    /// `None` when no shard has asked for it yet: then it starts there with its next request.
+    pub(super) home: Option<ShardId>,
+}
+
+/// A revision has ended a process, and is refused from now on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sentence {
+    pub(super) worker: WorkerId,
+    pub(super) lasts: Duration,
+    pub(super) times: u32,
+}
+
+/// A quarantine that the operator tells of.
+pub(super) struct Told {
+    pub(super) digest: RevisionDigest,
+    pub(super) remaining: Duration,
+    pub(super) times: u32,
+}
+
+impl Placement {
+    /// # Arguments
+    /// * `has_lanes` - without lanes every revision runs on its shard.
+    pub(super) fn new(has_lanes: bool) -> Self {
+        Self {
+            has_lanes,
+            standings: Cache::new(STANDINGS),
+            falls: FxHashMap::default(),
+            quarantines: FxHashMap::default(),
+        }
+    }
+
+    /// Whether the shard or lane `seat` may start a revision.
+    ///
+    /// # Arguments
+    /// * `stay` - the request cannot be sent elsewhere any more.
+    pub(super) fn place(
+        &mut self,
+        seat: ShardId,
+        worker: &WorkerId,
+        digest: &RevisionDigest,
+        stay: bool,
+        now: Instant,
+    ) -> Verdict {
+        if self.is_quarantined(digest, now) {
+            return Verdict::Quarantined;
+        }
+        if self.standings.get(digest).is_none() {
+            let entry = Entry { worker: worker.clone(), standing: Standing::Unknown { light: 0 }, home: None };
+            self.standings.insert(*digest, entry, 0);
+        }
+        let Some(entry) = self.standings.get_mut(digest) else { return Verdict::Here };
+        if !seat.is_lane() {
+            entry.home = Some(seat);
+        }
+        let runs_here = match entry.standing {
+            _ if stay || !self.has_lanes => true,
+            Standing::Promoting => true,
+            Standing::Known => !seat.is_lane(),
+            Standing::Unknown { .. } | Standing::Heavy { .. } => seat.is_lane(),
+        };
+        if runs_here { Verdict::Here } else { Verdict::Elsewhere }
+    }
+
+    /// A lane has answered so many requests of the revision lightly.
+    pub(super) fn light(&mut self, digest: &RevisionDigest, requests: u32, now: Instant) -> Option<Promotion> {
+        let entry = self.standings.get_mut(digest)?;
+        let wanted = PROMOTION << falls(&mut self.falls, entry.worker.namespace(), now).min(7);
+        let light = match entry.standing {
+            Standing::Unknown { light } => light.saturating_add(requests),
+            Standing::Heavy { until } if until <= now => requests,
+            Standing::Heavy { .. } | Standing::Promoting | Standing::Known => return None,
+        };
+        if light < wanted {
+            entry.standing = Standing::Unknown { light };
+            return None;
+        }
+        entry.standing = if entry.home.is_some() { Standing::Promoting } else { Standing::Known };
+        Some(Promotion { worker: entry.worker.clone(), home: entry.home })
+    }
+
+    /// A revision that was promoted has started on its shard, or could not: lanes are to let it go.
+    pub(super) fn warm(&mut self, digest: &RevisionDigest) {
+        if let Some(entry) = self.standings.get_mut(digest)
+            && entry.standing == Standing::Promoting
+        {
+            entry.standing = Standing::Known;
+        }
+    }
+
+    /// A turn or a collection of the revision took long. Whether its shard is to let it go.
+    pub(super) fn heavy(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
+        if !self.has_lanes {
+            return false;
+        }
+        let Some(entry) = self.standings.get_mut(digest) else { return false };
+        let fell = matches!(entry.standing, Standing::Promoting | Standing::Known);
+        let namespace = entry.worker.namespace();
+        let times = falls(&mut self.falls, namespace, now);
+        entry.standing = Standing::Heavy { until: now + HOLD.saturating_mul(1 << times.min(16)).min(LONGEST_HOLD) };
+        if fell {
+            if self.falls.len() >= MOST {
+                self.falls.retain(|_, falls| now.saturating_duration_since(falls.last) < FORGIVEN);
+            }
+            self.falls.insert(namespace.into(), Falls { times: times + 1, last: now });
+        }
+        fell
+    }
+
+    /// The revision's code was running when its process ended, or had to be ended. `None` for a revision that nobody
+    /// has asked for.
+    pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, now: Instant) -> Option<Sentence> {
+        let entry = self.standings.get_mut(digest)?;
+        // Whatever it has shown before, it begins anew.
+        entry.standing = Standing::Unknown { light: 0 };
+        let worker = entry.worker.clone();
+        self.forget_old_quarantines(now);
+        let times = self.quarantines.get(digest).map_or(0, |quarantine| quarantine.times) + 1;
+        let lasts = QUARANTINE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_QUARANTINE);
+        self.quarantines.insert(*digest, Quarantine { until: now + lasts, lasts, times });
+        Some(Sentence { worker, lasts, times })
+    }
+
+    /// Takes over what the operator has heard from all nodes. Returns the revisions that are refused from now on.
+    pub(super) fn told(&mut self, quarantines: Vec<Told>, now: Instant) -> Vec<RevisionDigest> {
+        self.forget_old_quarantines(now);
+        let mut fresh = Vec::new();
+        for Told { digest, remaining, times } in quarantines {
+            let until = now + remaining.min(LONGEST_QUARANTINE);
+            if !self.is_quarantined(&digest, now) {
+                fresh.push(digest);
+            }
+            let known = self.quarantines.entry(digest).or_insert(Quarantine { until, lasts: remaining, times });
+            known.until = known.until.max(until);
+            known.times = known.times.max(times);
+        }
+        fresh
+    }
+
+    /// How many revisions are refused now.
+    pub(super) fn quarantined(&self, now: Instant) -> usize {
+        self.quarantines.values().filter(|quarantine| quarantine.until > now).count()
+    }
+
+    fn is_quarantined(&self, digest: &RevisionDigest, now: Instant) -> bool {
+        self.quarantines.get(digest).is_some_and(|quarantine| quarantine.until > now)
+    }
+
+    fn forget_old_quarantines(&mut self, now: Instant) {
+        self.quarantines.retain(|_, quarantine| quarantine.until + PROBATION * quarantine.lasts > now);
+        if self.quarantines.len() >= MOST
+            && let Some(first) = self.quarantines.iter().min_by_key(|(_, quarantine)| quarantine.until)
+        {
+            let first = *first.0;
+            self.quarantines.remove(&first);
+        }
+    }
+}
+
+/// How often the namespace's Workers fell of late.
+fn falls(falls: &mut FxHashMap<Box<str>, Falls>, namespace: &str, now: Instant) -> u32 {
+    match falls.get(namespace) {
+        Some(Falls { times, last }) if now.saturating_duration_since(*last) < FORGIVEN => *times,
+        Some(_) => {
+            falls.remove(namespace);
+            0
+        }
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: RevisionDigest = RevisionDigest::new([7; 32]);
+    const SHARD: ShardId = ShardId(3);
+    const LANE: ShardId = ShardId::lane(0);
+
+    fn worker() -> WorkerId {
+        WorkerId::new("shop", "cart")
+    }
+
+    /// What shard and lane are told.
+    fn places(placement: &mut Placement, now: Instant) -> [Verdict; 2] {
+        [SHARD, LANE].map(|seat| placement.place(seat, &worker(), &DIGEST, false, now))
+    }
+
+    const IN_LANES: [Verdict; 2] = [Verdict::Elsewhere, Verdict::Here];
+    const ON_ITS_SHARD: [Verdict; 2] = [Verdict::Here, Verdict::Elsewhere];
+
+    #[test]
+    fn a_revision_that_is_not_known_runs_in_a_lane_until_it_has_answered_lightly() {
+        let (mut placement, now) = (Placement::new(true), Instant::now());
+        assert_eq!(places(&mut placement, now), IN_LANES);
+        assert_eq!(placement.light(&DIGEST, PROMOTION - 1, now), None);
+        assert_eq!(places(&mut placement, now), IN_LANES);
+        let promotion = placement.light(&DIGEST, 1, now);
+        assert_eq!(promotion, Some(Promotion { worker: worker(), home: Some(SHARD) }));
+        assert_eq!(places(&mut placement, now), [Verdict::Here; 2], "the lane goes on while the shard starts it");
+        placement.warm(&DIGEST);
+        assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
+    }
+
+    #[test]
+    fn a_heavy_revision_falls_back_for_longer_each_time() {
+        let (mut placement, mut now) = (Placement::new(true), Instant::now());
+        for fall in 0..3 {
+            places(&mut placement, now);
+            let wanted = PROMOTION << fall;
+            assert_eq!(placement.light(&DIGEST, wanted - 1, now), None, "fall {fall}");
+            assert!(placement.light(&DIGEST, 1, now).is_some(), "fall {fall}");
+            placement.warm(&DIGEST);
+            assert!(placement.heavy(&DIGEST, now), "its shard lets it go");
+            assert_eq!(places(&mut placement, now), IN_LANES);
+            assert_eq!(placement.light(&DIGEST, 1 << 20, now), None, "not while the hold lasts");
+            now += HOLD * (1 << fall);
+            placement.light(&DIGEST, 0, now);
+        }
+        assert!(!placement.heavy(&DIGEST, now), "it is in the lanes already");
+    }
+
+    #[test]
+    fn a_request_that_cannot_go_elsewhere_stays_and_without_lanes_every_one_does() {
+        let (mut placement, now) = (Placement::new(true), Instant::now());
+        assert_eq!(placement.place(SHARD, &worker(), &DIGEST, true, now), Verdict::Here);
+        let mut without = Placement::new(false);
+        assert_eq!(without.place(SHARD, &worker(), &DIGEST, false, now), Verdict::Here);
+        assert!(!without.heavy(&DIGEST, now));
+    }
+
+    #[test]
+    fn a_revision_that_ends_processes_is_refused_for_longer_each_time() {
+        let (mut placement, mut now) = (Placement::new(true), Instant::now());
+        assert_eq!(placement.ended_a_process(&DIGEST, now), None, "nobody has asked for it");
+        for times in 1..=3 {
+            places(&mut placement, now);
+            let lasts = QUARANTINE * (1 << (times - 1));
+            let sentence = placement.ended_a_process(&DIGEST, now);
+            assert_eq!(sentence, Some(Sentence { worker: worker(), lasts, times }));
+            assert_eq!((places(&mut placement, now), placement.quarantined(now)), ([Verdict::Quarantined; 2], 1));
+            now += lasts;
+            assert_eq!((places(&mut placement, now), placement.quarantined(now)), (IN_LANES, 0));
+        }
+        now += QUARANTINE * 4 * (PROBATION + 1);
+        let sentence = placement.ended_a_process(&DIGEST, now).unwrap();
+        assert_eq!(sentence.times, 1, "it was well for long");
+    }
+
+    #[test]
+    fn what_the_operator_tells_holds_here_too() {
+        let (mut placement, now) = (Placement::new(true), Instant::now());
+        let told = |remaining| vec![Told { digest: DIGEST, remaining, times: 2 }];
+        assert_eq!(placement.told(told(Duration::from_secs(5)), now), [DIGEST]);
+        assert_eq!(placement.told(told(Duration::from_secs(3)), now), [], "it is known");
+        assert_eq!(places(&mut placement, now), [Verdict::Quarantined; 2]);
+        let later = now + Duration::from_secs(5);
+        assert_eq!(places(&mut placement, later), IN_LANES);
+        assert_eq!(placement.ended_a_process(&DIGEST, later).unwrap().times, 3);
+    }
+}

@@ -1,0 +1,127 @@
+//! One process of a node: a shard or a lane, from its start to its end.
+//!
+//! The process gets three file descriptors: its end of the control connection, the page, and its listener. The listener
+//! stays open here, so that while a shard starts again its callers' connections wait instead of being refused.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+
+use command_fds::{CommandFdExt as _, FdMapping};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use tenon_proto::id::{RevisionDigest, ShardId};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+
+use crate::page::Page;
+use crate::seat;
+
+/// The program of every process of a node, and how it is called.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub path: PathBuf,
+    /// What the supervisor was told: each process reads the same.
+    pub arguments: Vec<OsString>,
+}
+
+impl Program {
+    /// The program that is running, called as it was.
+    ///
+    /// # Errors
+    /// When the system cannot tell where its file is.
+    pub fn of_this_process() -> io::Result<Self> {
+        // Of the file that runs, not of one that an upgrade has put in its place.
+        Ok(Self {
+            path: PathBuf::from("/proc/self/exe").canonicalize()?,
+            arguments: std::env::args_os().skip(1).collect(),
+        })
+    }
+}
+
+/// A process that runs.
+pub(super) struct Process {
+    pub(super) child: Child,
+    pub(super) pid: Pid,
+    pub(super) page: Page,
+}
+
+/// Why a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// By a signal that says that the process could not go on, such as SIGABRT.
+    Crashed,
+    /// It was ended here: a turn did not end, or its event loop stood still.
+    Hung,
+    /// By a signal from outside.
+    Killed,
+    /// By itself, although nothing had told it to.
+    Exited,
+}
+
+impl Cause {
+    pub(super) const ALL: [Self; 4] = [Self::Crashed, Self::Hung, Self::Killed, Self::Exited];
+
+    /// As metrics see it.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Crashed => "crashed",
+            Self::Hung => "hung",
+            Self::Killed => "killed",
+            Self::Exited => "exited",
+        }
+    }
+
+    pub(super) fn of(status: ExitStatus, hung: bool) -> Self {
+        match status.signal() {
+            _ if hung => Self::Hung,
+            Some(libc::SIGKILL | libc::SIGTERM | libc::SIGINT | libc::SIGHUP) => Self::Killed,
+            Some(_) => Self::Crashed,
+            None => Self::Exited,
+        }
+    }
+
+    /// Whether the code that was running then is to blame. The kernel kills the process that has too much memory, and
+    /// code of ours ends one that cannot go on.
+    pub(super) fn blames(self, running: Option<RevisionDigest>) -> Option<RevisionDigest> {
+        running.filter(|_| self != Self::Exited)
+    }
+}
+
+impl Process {
+    /// Starts the process of a shard or lane. Returns it with this end of the control connection.
+    ///
+    /// # Errors
+    /// When the system has no process, memory or file descriptor to give.
+    pub(super) fn start(program: &Program, id: ShardId, listener: &TcpListener) -> io::Result<(Self, UnixStream)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let (page, file) = Page::create()?;
+        let theirs = theirs.into_std()?;
+        let mappings = vec![
+            FdMapping { parent_fd: OwnedFd::from(theirs), child_fd: seat::CONTROL },
+            FdMapping { parent_fd: file, child_fd: seat::PAGE },
+            FdMapping { parent_fd: OwnedFd::from(listener.try_clone()?), child_fd: seat::LISTENER },
+        ];
+        let mut command = std::process::Command::new(&program.path);
+        command.args(&program.arguments).arg(format!("--seat={id}")).stdin(Stdio::null());
+        command.fd_mappings(mappings).map_err(io::Error::other)?;
+        let mut command = Command::from(command);
+        // A group of its own: an interrupt of a terminal is for the supervisor.
+        let child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let pid = pid.ok_or_else(|| io::Error::other("a process that was just started has no number"))?;
+        Ok((Self { child, pid, page }, ours))
+    }
+
+    /// Lets the process have so many bytes of private writable memory.
+    pub(super) fn limit_data(pid: Pid, bytes: u64) {
+        // The hard limit stays, as an ordinary process may not raise it again.
+        let limit = Rlimit { current: Some(bytes), maximum: None };
+        if let Err(error) = prlimit(Some(pid), Resource::Data, limit) {
+            tracing::debug!(%error, "cannot limit a process's memory");
+        }
+    }
+}

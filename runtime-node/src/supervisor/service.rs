@@ -1,0 +1,142 @@
+//! What the supervisor answers one of its processes, over the control connection.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _, stream};
+use tenon_proto::catalog::{GetRevisionRequest, WorkerReport};
+use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
+use tenon_proto::node::get_revision_response::Part;
+use tenon_proto::node::notice::Notice as Said;
+use tenon_proto::node::place_response::Verdict as Answer;
+use tenon_proto::node::supervisor_server::{self, SupervisorServer};
+use tenon_proto::node::{
+    GetRevisionResponse, KeepBytecodeRequest, KeepBytecodeResponse, Notice, Order, PlaceRequest, PlaceResponse,
+};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::transport::Server;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::Shared;
+use super::lock;
+use super::placement::Verdict;
+
+/// The largest piece of a message, in bytes: bytecode of a revision may be many times that.
+const PIECE: usize = 1 << 20;
+
+/// Serves one process until its connection ends.
+pub(super) async fn serve(shared: Arc<Shared>, id: ShardId, control: UnixStream, orders: Orders) {
+    let service = SupervisorServer::new(Service { shared, id, orders: Mutex::new(Some(orders)) })
+        .max_decoding_message_size(64 << 20);
+    let incoming = stream::once(async { Ok::<_, std::io::Error>(control) }).chain(stream::pending());
+    if let Err(error) = Server::builder().add_service(service).serve_with_incoming(incoming).await {
+        tracing::warn!(process = super::metrics::process(id), %error, "the control connection is lost");
+    }
+}
+
+/// What the process is ordered.
+pub(super) type Orders = mpsc::UnboundedReceiver<Order>;
+
+struct Service {
+    shared: Arc<Shared>,
+    id: ShardId,
+    /// Until the process attends.
+    orders: Mutex<Option<Orders>>,
+}
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl supervisor_server::Supervisor for Service {
+    type AttendStream = Answers<Order>;
+    type GetRevisionStream = Answers<GetRevisionResponse>;
+
+    async fn attend(&self, request: Request<Streaming<Notice>>) -> Result<Response<Self::AttendStream>, Status> {
+        let orders = lock(&self.orders).take();
+        let orders = orders.ok_or_else(|| Status::failed_precondition("the process attends already"))?;
+        let (shared, id, mut notices) = (Arc::clone(&self.shared), self.id, request.into_inner());
+        tokio::spawn(async move {
+            // An error says that the process has ended, of which others hear as well.
+            while let Ok(Some(notice)) = notices.message().await {
+                hear(&shared, id, notice);
+            }
+        });
+        Ok(Response::new(UnboundedReceiverStream::new(orders).map(Ok).boxed()))
+    }
+
+    async fn place(&self, request: Request<PlaceRequest>) -> Result<Response<PlaceResponse>, Status> {
+        let PlaceRequest { digest, worker, stay } = request.into_inner();
+        let (digest, worker) = (read_digest(&digest)?, read_worker(&worker)?);
+        let verdict = lock(&self.shared.placement).place(self.id, &worker, &digest, stay, Instant::now());
+        let verdict = match verdict {
+            Verdict::Here => Answer::Here,
+            Verdict::Elsewhere => Answer::Elsewhere,
+            Verdict::Quarantined => Answer::Quarantined,
+        };
+        Ok(Response::new(PlaceResponse { verdict: verdict.into() }))
+    }
+
+    async fn get_revision(
+        &self,
+        request: Request<GetRevisionRequest>,
+    ) -> Result<Response<Self::GetRevisionStream>, Status> {
+        let digest = read_digest(&request.into_inner().digest)?;
+        let sourced = self.shared.source.fetch(digest).await.map_err(|failure| Status::from(&failure))?;
+        let revision = sourced.revision.to_messages().into_iter().map(Part::Revision);
+        let bytecode = sourced.bytecode.unwrap_or_default();
+        let pieces = (0..bytecode.len())
+            .step_by(PIECE)
+            .map(move |at| Part::Bytecode(bytecode.slice(at..bytecode.len().min(at + PIECE))));
+        let parts = revision.chain(pieces).map(|part| Ok(GetRevisionResponse { part: Some(part) }));
+        Ok(Response::new(stream::iter(parts.collect::<Vec<_>>()).boxed()))
+    }
+
+    async fn keep_bytecode(
+        &self,
+        request: Request<Streaming<KeepBytecodeRequest>>,
+    ) -> Result<Response<KeepBytecodeResponse>, Status> {
+        let mut pieces = request.into_inner();
+        let (mut digest, mut bytecode) = (None, Vec::new());
+        while let Some(piece) = pieces.message().await? {
+            if digest.is_none() {
+                digest = Some(read_digest(&piece.digest)?);
+            }
+            bytecode.extend_from_slice(&piece.bytecode);
+        }
+        let digest = digest.ok_or_else(|| Status::invalid_argument("bytecode of no revision"))?;
+        self.shared.source.keep(digest, Bytes::from(bytecode)).await;
+        Ok(Response::new(KeepBytecodeResponse {}))
+    }
+}
+
+/// A process has noticed something. What makes no sense is left out: the process may run hostile code's bugs.
+fn hear(shared: &Shared, id: ShardId, notice: Notice) {
+    let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
+    match notice.notice {
+        Some(Said::Ready(_)) => shared.is_ready(id),
+        Some(Said::Report(WorkerReport { worker, digest: of, state })) => {
+            if let (Some(digest), Some(state)) = (digest(&of), state) {
+                shared.reporter.relay(id, worker.parse().ok(), digest, state);
+            }
+        }
+        Some(Said::Heavy(heavy)) => digest(&heavy.digest).into_iter().for_each(|digest| shared.is_heavy(&digest)),
+        Some(Said::Light(light)) => {
+            digest(&light.digest).into_iter().for_each(|digest| shared.is_light(&digest, light.requests));
+        }
+        Some(Said::Warm(warm)) => digest(&warm.digest).into_iter().for_each(|digest| shared.is_warm(&digest)),
+        Some(Said::Metrics(page)) => shared.shows(id, page),
+        None => {}
+    }
+}
+
+fn read_digest(bytes: &[u8]) -> Result<RevisionDigest, Status> {
+    RevisionDigest::try_from(bytes).map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+fn read_worker(id: &str) -> Result<WorkerId, Status> {
+    id.parse().map_err(|error: tenon_proto::id::InvalidWorkerId| Status::invalid_argument(error.to_string()))
+}
