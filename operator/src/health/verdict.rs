@@ -96,6 +96,7 @@ fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashL
     };
     let known = status.crash_loops.iter().filter(holds);
     let mut loops: BTreeMap<&str, CrashLoop> = known.map(|known| (known.node.as_str(), known.clone())).collect();
+    let listed: BTreeSet<&str> = loops.keys().copied().collect();
     for (node, said) in &news.said {
         if said.revision != *latest {
             continue;
@@ -104,7 +105,6 @@ fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashL
             loops.remove(node.as_str());
             continue;
         };
-        let room = loops.len() < CRASH_LOOPS;
         match loops.get_mut(node.as_str()) {
             Some(known)
                 if known.code == told.code.as_str()
@@ -114,12 +114,20 @@ fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashL
                 let since = known.since.clone();
                 *known = CrashLoop { since, ..crash_loop(node, latest, told, now) };
             }
-            None if room => drop(loops.insert(node, crash_loop(node, latest, told, now))),
-            // Nobody reads a longer list.
-            None => {}
+            None => drop(loops.insert(node, crash_loop(node, latest, told, now))),
         }
     }
-    loops.into_values().collect()
+    shortened(loops, &listed)
+}
+
+/// As many as a status names. A node that is listed keeps its place until it recovers or falls silent, and places that
+/// are free go by name, once all that was said is known: so replicas that hear different nodes do not replace each
+/// other's entries.
+fn shortened(loops: BTreeMap<&str, CrashLoop>, listed: &BTreeSet<&str>) -> Vec<CrashLoop> {
+    let (old, new): (Vec<_>, Vec<_>) = loops.into_iter().partition(|(node, _)| listed.contains(node));
+    let mut kept: Vec<_> = old.into_iter().chain(new).map(|(_, known)| known).take(CRASH_LOOPS).collect();
+    kept.sort_by(|a, b| a.node.cmp(&b.node));
+    kept
 }
 
 fn crash_loop(node: &str, revision: &str, told: &Told, now: Timestamp) -> CrashLoop {

@@ -136,6 +136,34 @@ fn a_replica_whose_clock_is_ahead_cannot_make_a_crash_loop_last() {
     assert_eq!(healthy(&written(status, &News::default(), at(1_000))), Some(ConditionStatus::True));
 }
 
+#[test]
+fn a_recovery_makes_room_in_a_full_list_whatever_the_order_of_the_nodes() {
+    let nodes: Vec<_> = ('b'..='q').map(|letter| format!("node-{letter}")).collect();
+    let nodes: Vec<_> = nodes.iter().map(String::as_str).collect();
+    let full = failing_on(&nodes, at(1_000));
+    assert_eq!(full.crash_loops.len(), CRASH_LOOPS);
+    // The node that wants a place is judged before the one that gives its place back.
+    let swap = news([("node-a", fails(LATEST, FailureCode::MemoryLimitExceeded)), ("node-q", recovered())]);
+    let status = written(full, &swap, at(1_010));
+    let named: Vec<_> = status.crash_loops.iter().map(|known| known.node.as_str()).collect();
+    assert_eq!(named, [&["node-a"], &nodes[..15]].concat());
+    assert!(verdict(&status, &swap, at(1_010)).is_none(), "the same news are written a second time");
+}
+
+#[test]
+fn two_replicas_that_hear_different_nodes_of_a_large_pool_agree_on_those_that_are_listed() {
+    let nodes: Vec<_> = (0..40).map(|i| format!("node-{i:02}")).collect();
+    let heard_by = |replica: usize| {
+        let nodes = nodes.iter().skip(replica).step_by(2);
+        news(nodes.map(|node| (node.as_str(), fails(LATEST, FailureCode::MemoryLimitExceeded))))
+    };
+    let status = written(written(serving(), &heard_by(1), at(1_000)), &heard_by(0), at(1_001));
+    assert_eq!(status.crash_loops.len(), CRASH_LOOPS);
+    for replica in [0, 1] {
+        assert!(verdict(&status, &heard_by(replica), at(1_002)).is_none(), "replica {replica} writes again");
+    }
+}
+
 fn said() -> impl Strategy<Value = Said> {
     let revision = prop_oneof![4 => Just(LATEST), 1 => Just("cart-0")];
     let code = (0..FailureCode::ALL.len()).prop_map(|code| FailureCode::ALL[code]);
