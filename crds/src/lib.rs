@@ -20,8 +20,8 @@ use kube::{CustomResourceExt, ResourceExt};
 pub use condition::{Condition, ConditionStatus, condition};
 pub use placement::{TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable};
 pub use pool::{
-    CaCertificates, KeyRef, PoolEgress, PoolLimits, PoolProxy, ProxyResolver, ResourceSettings, RuntimePool,
-    RuntimePoolSpec, RuntimePoolStatus, SecretRef,
+    CaCertificates, KeyRef, MAX_LANES, MAX_SHARDS, PoolEgress, PoolLimits, PoolProxy, ProxyResolver, ResourceSettings,
+    RuntimePool, RuntimePoolSpec, RuntimePoolStatus, SecretRef,
 };
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
