@@ -25,8 +25,9 @@ pub use pool::{
 };
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
-    Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, Limits, Route, Schedule, ScheduleStatus,
-    Secret, SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec, WorkerStatus,
+    Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, Limits, Quarantine, QuarantineCause,
+    Route, Schedule, ScheduleStatus, Secret, SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec,
+    WorkerStatus,
 };
 
 /// The API group.
