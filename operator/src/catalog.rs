@@ -195,12 +195,14 @@ impl Catalog {
         for part in parts {
             let digest = part.1;
             let outcome = match self.believe(node, part) {
-                Ok(heard) => {
+                Ok((heard, serves)) => {
                     // The other nodes are told at once, and not only when the Worker's status has been written.
                     if let Word::Quarantined { duration, times, .. } = heard.word {
                         self.refuse(digest, &heard.worker, duration, times);
                     }
-                    ear.heard_tx.try_send(heard).map_or(Outcome::Full, |()| Outcome::Taken)
+                    // A status is about what serves.
+                    let tells = !serves || ear.heard_tx.try_send(heard).is_ok();
+                    if tells { Outcome::Taken } else { Outcome::Full }
                 }
                 Err(outcome) => outcome,
             };
@@ -212,15 +214,19 @@ impl Catalog {
         result
     }
 
-    fn believe(&self, node: &str, (worker, digest, word): Part) -> Result<Heard, Outcome> {
+    /// What a node says, and whether that is about what serves now. A quarantine may also be of what served until lately:
+    /// a tenant who replaces a revision at once must not get around it by coming back to it.
+    fn believe(&self, node: &str, (worker, digest, word): Part) -> Result<(Heard, bool), Outcome> {
         let deployed = self.read();
         let pool = deployed.state.node(node).map(|node| &node.pool).ok_or(Outcome::Stranger)?;
-        let revision = deployed.revisions.serving(&worker).filter(|serving| **serving == digest);
-        let revision = revision.and_then(|digest| deployed.revisions.get(digest)).ok_or(Outcome::Outdated)?;
+        let serves = deployed.revisions.serving(&worker) == Some(&digest);
+        let counts = serves || matches!(word, Word::Quarantined { .. });
+        let revision = deployed.revisions.get(&digest).filter(|revision| counts && revision.worker == worker);
+        let revision = revision.ok_or(Outcome::Outdated)?;
         if deployed.state.worker(&worker).is_none_or(|worker| worker.pool != *pool) {
             return Err(Outcome::Stranger);
         }
-        Ok(Heard { worker, revision: revision.name.clone(), node: node.to_owned(), word })
+        Ok((Heard { worker, revision: revision.name.clone(), node: node.to_owned(), word }, serves))
     }
 
     fn refuse(&self, digest: RevisionDigest, worker: &WorkerId, remaining: Duration, times: u32) {

@@ -264,6 +264,21 @@ async fn what_ends_a_process_of_one_node_is_refused_by_every_node_of_its_pool() 
 }
 
 #[tokio::test]
+async fn a_revision_that_was_replaced_is_refused_and_says_nothing_of_its_successor() {
+    let (mut served, mut heard_rx) = serve_pools().await;
+    let old = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
+    served.catalog.set_worker(revision("cart", "2"), "default", vec![route()]);
+    served.catalog.set_worker(revision("menu", "1"), "default", vec![route()]);
+    served.catalog.mark_synced();
+    served.client.report(quarantine("a", "menu", old, 3_600_000, 1)).await.unwrap();
+    assert!(next(&mut served.watch_quarantine("b").await.unwrap()).await.is_empty(), "it was never that Worker's");
+    served.client.report(quarantine("a", "cart", old, 3_600_000, 1)).await.unwrap();
+    let told = next(&mut served.watch_quarantine("b").await.unwrap()).await;
+    assert_eq!(told[0].digest, old.as_bytes());
+    assert!(heard_rx.try_recv().is_err());
+}
+
+#[tokio::test]
 async fn what_another_replica_heard_is_refused_as_well() {
     let (mut served, _heard_rx) = serve_pools().await;
     served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
