@@ -26,15 +26,24 @@ func nodePod(t *testing.T) pod {
 		`("app.kubernetes.io/name".to_owned(), "tenon-runtime-node".to_owned())`,
 		`"app.kubernetes.io/component".to_owned(), "runtime-node".to_owned()`,
 		`const FIRST_SHARD_PORT: i32 = 7100;`,
-		`json!({"name": "admin", "containerPort": ADMIN_PORT})`,
+		`.chain([("admin".to_owned(), ADMIN_PORT)])`,
+		`let lane = move |i| (format!("lane-{i}"), FIRST_SHARD_PORT + shards + i);`,
 	} {
 		if !strings.Contains(plan, line) {
 			t.Fatalf("nodes are no longer as these tests have them: there is no %s in plan.rs", line)
 		}
 	}
+	for _, line := range []string{`const MAX_SHARDS: i32 = 64;`, `const MAX_LANES: i32 = 8;`} {
+		if !strings.Contains(read(t, "../../crds/src/pool.rs"), line) {
+			t.Fatalf("nodes are no longer as these tests have them: there is no %s in pool.rs", line)
+		}
+	}
 	ports := []any{map[string]any{"name": "admin", "containerPort": int64(9090)}}
 	for shard := range 64 {
 		ports = append(ports, map[string]any{"name": fmt.Sprint("shard-", shard), "containerPort": int64(7100 + shard)})
+	}
+	for lane := range 8 {
+		ports = append(ports, map[string]any{"name": fmt.Sprint("lane-", lane), "containerPort": int64(7164 + lane)})
 	}
 	return pod{
 		of: "RuntimePool/default",
@@ -133,7 +142,7 @@ func TestEachPortIsReachedByThoseWhoNeedIt(t *testing.T) {
 	ports := map[string]map[int64]string{
 		"operator":     {7070: "router runtime-node", 9090: "everybody"},
 		"router":       {8080: "everybody", 8081: "operator runtime-node", 9090: "everybody"},
-		"runtime-node": {7100: "router", 7163: "router", 9090: "everybody"},
+		"runtime-node": {7100: "router", 7163: "router", 7171: "router", 9090: "everybody"},
 	}
 	for to, ports := range ports {
 		for port, allowed := range ports {

@@ -30,6 +30,7 @@ func TestABadValueIsRefusedByItsName(t *testing.T) {
 		{`runtimePool: {replicas: null}`, "runtimePool.replicas: give a number"},
 		{`runtimePool: {drainGraceSeconds: 3601}`, "/runtimePool/drainGraceSeconds"},
 		{`runtimePool: {shardsPerNode: 65}`, "/runtimePool/shardsPerNode"},
+		{`runtimePool: {lanes: 9}`, "/runtimePool/lanes"},
 		{`runtimePool: {resources: {limits: {memory: 1 GB}}}`, "/runtimePool/resources/limits/memory"},
 		{`runtimePool: {egress: {allow: [10.0.0.0/8]}}`, "/runtimePool/egress.*allow"},
 		{`domain: Example.com`, "/domain"},

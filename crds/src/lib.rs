@@ -20,13 +20,14 @@ use kube::{CustomResourceExt, ResourceExt};
 pub use condition::{Condition, ConditionStatus, condition};
 pub use placement::{TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable};
 pub use pool::{
-    CaCertificates, KeyRef, PoolEgress, PoolLimits, PoolProxy, ProxyResolver, ResourceSettings, RuntimePool,
-    RuntimePoolSpec, RuntimePoolStatus, SecretRef,
+    CaCertificates, KeyRef, MAX_LANES, MAX_SHARDS, PoolEgress, PoolLimits, PoolProxy, ProxyResolver, ResourceSettings,
+    RuntimePool, RuntimePoolSpec, RuntimePoolStatus, SecretRef,
 };
 pub use revision::{WorkerRevision, WorkerRevisionSpec};
 pub use worker::{
-    Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, Limits, Route, Schedule, ScheduleStatus,
-    Secret, SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec, WorkerStatus,
+    Address, CRASH_LOOPS, CompatibilityFlag, ConfigMapRef, CrashLoop, Egress, Limits, Quarantine, QuarantineCause,
+    Route, Schedule, ScheduleStatus, Secret, SecretKeyRef, ServiceBinding, Source, StatePolicy, Worker, WorkerSpec,
+    WorkerStatus,
 };
 
 /// The API group.

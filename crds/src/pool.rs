@@ -16,6 +16,10 @@ use crate::placement::{self, Toleration, TopologySpread, label_key};
 
 pub use egress::{CaCertificates, KeyRef, PoolEgress, PoolProxy, ProxyResolver, SecretRef};
 
+/// The most shards of a node, and the most lanes. Their ports are in a row, and NetworkPolicies name the whole range.
+pub const MAX_SHARDS: i32 = 64;
+pub const MAX_LANES: i32 = 8;
+
 /// A set of alike nodes. It becomes a Deployment, a PodDisruptionBudget and a headless Service.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
@@ -36,6 +40,7 @@ pub use egress::{CaCertificates, KeyRef, PoolEgress, PoolProxy, ProxyResolver, S
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.readyReplicas"),
     printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas"),
     printcolumn(name = "Shards", type_ = "integer", json_path = ".spec.shardsPerNode", priority = "1"),
+    printcolumn(name = "Lanes", type_ = "integer", json_path = ".spec.lanes", priority = "1"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$')")
         .message("metadata.name: must be a DNS label of at most 42 characters, because Services and Pods are named after it"),
@@ -47,12 +52,19 @@ pub struct RuntimePoolSpec {
     #[schemars(range(min = 0, max = 10_000))]
     pub replicas: i32,
 
-    /// Pinned threads of a node. Give a node as many CPUs.
+    /// Shards of a node: processes with one pinned thread each. Give a node as many CPUs.
     #[serde(default = "default_shards_per_node")]
-    #[schemars(range(min = 1, max = 64))]
+    #[schemars(range(min = 1, max = MAX_SHARDS))]
     pub shards_per_node: i32,
 
-    /// Isolates that a shard keeps.
+    /// Lanes of a node, beside its shards. A lane is a shard that the kernel schedules last, on any CPU. There run new
+    /// revisions until they have proved light, heavy ones for good, and requests that are repeated after a shard was
+    /// lost, so that none of them stops a shard that others use. With none, all of that runs on the shards.
+    #[serde(default = "default_lanes")]
+    #[schemars(range(min = 0, max = MAX_LANES))]
+    pub lanes: i32,
+
+    /// Isolates that a shard keeps, and a lane.
     #[serde(default = "default_isolates_per_shard")]
     #[schemars(range(min = 1, max = 10_000))]
     pub isolates_per_shard: i32,
@@ -188,6 +200,10 @@ fn default_replicas() -> i32 {
 
 fn default_shards_per_node() -> i32 {
     2
+}
+
+fn default_lanes() -> i32 {
+    1
 }
 
 fn default_isolates_per_shard() -> i32 {

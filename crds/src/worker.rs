@@ -328,7 +328,7 @@ pub struct WorkerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`. Besides `Healthy`, once a node has told
-    /// that the code fails again and again.
+    /// that the code fails again and again, or that it ended a process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -348,6 +348,9 @@ pub struct WorkerStatus {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["node"])
     )]
     pub crash_loops: Vec<CrashLoop>,
+    /// Set while no node runs the revision, because its code ended a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<Quarantine>,
     /// What has come of each of the schedules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -393,6 +396,36 @@ pub struct CrashLoop {
     pub since: Time,
     /// When the node told of it last. It is forgotten when that is too long ago.
     pub renewed: Time,
+}
+
+/// The time for which every node refuses a revision, because its code ended a process of a node.
+// It names the WorkerRevision and not the digest by which nodes know it: the digest covers the values of Secrets, and a
+// short one could be guessed from it by anyone who may read Workers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quarantine {
+    /// The WorkerRevision.
+    #[schemars(length(min = 1, max = 253))]
+    pub revision: String,
+    pub cause: QuarantineCause,
+    /// The node that lost a process to it.
+    #[schemars(length(min = 1, max = 253))]
+    pub node: String,
+    /// How often it has ended a process of one node. The quarantine doubles each time.
+    #[schemars(range(min = 1))]
+    pub times: i32,
+    /// When the node told of it.
+    pub since: Time,
+    /// When it ends, unless another revision serves before.
+    pub until: Time,
+}
+
+/// How a revision's code ended a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum QuarantineCause {
+    /// The process ended while the code ran: the engine aborted, or memory ran out.
+    Crashed,
+    /// The code did not stop when it was told to, so the process was killed.
+    Hung,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

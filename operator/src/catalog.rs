@@ -5,16 +5,21 @@
 //!  or files on a disk                             │    └──► revisions: code, by digest
 //!                                                 ▼
 //!                                              service ──Watch, GetRevision──► routers, nodes
+//!                                                 │ ▲
+//!                                 WatchQuarantine ▼ └ Report
+//!                                                nodes
 //! ```
 //!
 //! - [`state`]: pure; every change has a version, every watcher has a place.
 //! - [`revisions`]: pure; what nodes may ask for.
 //! - [`report`]: pure; what nodes say of the Workers that they run.
+//! - [`quarantine`]: pure; what no node may run now, because it ended processes.
 //! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: who is told, and how far behind they are.
 //!
 //! The lock is held for a map operation or for the making of one message, never across an await.
 
 mod incoming;
+mod quarantine;
 mod report;
 mod revisions;
 mod service;
@@ -31,8 +36,9 @@ use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 use tokio::sync::watch;
 
+use quarantine::{Entry, Quarantine};
 use report::Part;
-pub use report::{Ear, Heard, MalformedReport, Outcome, Word};
+pub use report::{Cause, Ear, Heard, MalformedReport, Outcome, Word};
 use revisions::Revisions;
 pub use service::serve;
 use state::{FellBehind, State, Walk};
@@ -51,6 +57,8 @@ struct Shared {
     deployed: RwLock<Deployed>,
     /// What watchers wait on: they read the state itself when it moves.
     progress_tx: watch::Sender<Progress>,
+    /// The same for those who watch the quarantine.
+    quarantine_tx: watch::Sender<()>,
     ear: OnceLock<Ear>,
     watchers: Watchers,
 }
@@ -58,6 +66,7 @@ struct Shared {
 struct Deployed {
     state: State,
     revisions: Revisions,
+    quarantine: Quarantine,
 }
 
 /// Too much has been said that nobody has listened to yet.
@@ -81,10 +90,11 @@ impl Default for Catalog {
 impl Catalog {
     /// An empty catalog that answers no watcher before [`mark_synced`](Self::mark_synced).
     pub fn new() -> Self {
-        let deployed = Deployed { state: State::new(new_epoch()), revisions: Revisions::default() };
-        let (progress_tx, _) = watch::channel(Progress::default());
+        let (revisions, quarantine) = (Revisions::default(), Quarantine::default());
+        let deployed = Deployed { state: State::new(new_epoch()), revisions, quarantine };
+        let ((progress_tx, _), (quarantine_tx, _)) = (watch::channel(Progress::default()), watch::channel(()));
         let (deployed, ear, watchers) = (RwLock::new(deployed), OnceLock::new(), Watchers::new());
-        Self { shared: Arc::new(Shared { deployed, progress_tx, ear, watchers }) }
+        Self { shared: Arc::new(Shared { deployed, progress_tx, quarantine_tx, ear, watchers }) }
     }
 
     /// Lets `revision` serve its Worker on the nodes of `pool`, reached by `routes`. What it supersedes can
@@ -138,6 +148,16 @@ impl Catalog {
         nodes
     }
 
+    /// Has every node of its pool refuse what serves the Worker now.
+    ///
+    /// # Arguments
+    /// * `remaining` - for how much longer. What was said before of a longer time stands.
+    /// * `times` - how often it has been refused like this.
+    pub fn quarantine(&self, worker: &WorkerId, remaining: Duration, times: u32) {
+        let digest = self.read().revisions.serving(worker).copied();
+        digest.into_iter().for_each(|digest| self.refuse(digest, worker, remaining, times));
+    }
+
     /// Call when everything that is deployed has been set: from now on watchers are answered.
     pub fn mark_synced(&self) {
         self.shared.progress_tx.send_modify(|progress| progress.synced = true);
@@ -173,8 +193,17 @@ impl Catalog {
         let Some(ear) = self.shared.ear.get() else { return Ok(()) };
         let mut result = Ok(());
         for part in parts {
+            let digest = part.1;
             let outcome = match self.believe(node, part) {
-                Ok(heard) => ear.heard_tx.try_send(heard).map_or(Outcome::Full, |()| Outcome::Taken),
+                Ok((heard, serves)) => {
+                    // The other nodes are told at once, and not only when the Worker's status has been written.
+                    if let Word::Quarantined { duration, times, .. } = heard.word {
+                        self.refuse(digest, &heard.worker, duration, times);
+                    }
+                    // A status is about what serves.
+                    let tells = !serves || ear.heard_tx.try_send(heard).is_ok();
+                    if tells { Outcome::Taken } else { Outcome::Full }
+                }
                 Err(outcome) => outcome,
             };
             ear.reports.with_label_values(&[outcome.as_str()]).inc();
@@ -185,15 +214,46 @@ impl Catalog {
         result
     }
 
-    fn believe(&self, node: &str, (worker, digest, word): Part) -> Result<Heard, Outcome> {
+    /// What a node says, and whether that is about what serves now. A quarantine may also be of what served until lately:
+    /// a tenant who replaces a revision at once must not get around it by coming back to it.
+    fn believe(&self, node: &str, (worker, digest, word): Part) -> Result<(Heard, bool), Outcome> {
         let deployed = self.read();
         let pool = deployed.state.node(node).map(|node| &node.pool).ok_or(Outcome::Stranger)?;
-        let revision = deployed.revisions.serving(&worker).filter(|serving| **serving == digest);
-        let revision = revision.and_then(|digest| deployed.revisions.get(digest)).ok_or(Outcome::Outdated)?;
+        let serves = deployed.revisions.serving(&worker) == Some(&digest);
+        let counts = serves || matches!(word, Word::Quarantined { .. });
+        let revision = deployed.revisions.get(&digest).filter(|revision| counts && revision.worker == worker);
+        let revision = revision.ok_or(Outcome::Outdated)?;
         if deployed.state.worker(&worker).is_none_or(|worker| worker.pool != *pool) {
             return Err(Outcome::Stranger);
         }
-        Ok(Heard { worker, revision: revision.name.clone(), node: node.to_owned(), word })
+        Ok((Heard { worker, revision: revision.name.clone(), node: node.to_owned(), word }, serves))
+    }
+
+    fn refuse(&self, digest: RevisionDigest, worker: &WorkerId, remaining: Duration, times: u32) {
+        let now = Instant::now();
+        let entry = Entry { digest, worker: worker.clone(), until: now + remaining, times };
+        if self.write().quarantine.add(entry, now) {
+            self.shared.quarantine_tx.send_replace(());
+        }
+    }
+
+    /// What a node is to refuse: what is of its pool. Of a node that is not known yet, that may be anything.
+    fn refused_by(&self, node: &str, now: Instant) -> Vec<Entry> {
+        let deployed = self.read();
+        let pool = deployed.state.node(node).map(|node| node.pool.as_str());
+        deployed.quarantine.list(now, |worker| match (pool, deployed.state.worker(worker)) {
+            (Some(pool), Some(worker)) => worker.pool == pool,
+            _ => true,
+        })
+    }
+
+    /// How many revisions no node may run now.
+    fn quarantined(&self) -> usize {
+        self.read().quarantine.len(Instant::now())
+    }
+
+    fn quarantine_changes(&self) -> watch::Receiver<()> {
+        self.shared.quarantine_tx.subscribe()
     }
 
     fn expire(&self) {

@@ -56,6 +56,7 @@ fn state(endpoint: &Endpoint) -> Option<State> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::discovery::v1::EndpointPort;
     use serde_json::json;
 
     use super::*;
@@ -64,18 +65,34 @@ mod tests {
         serde_json::from_value(json!({
             "metadata": {"name": "default-1", "labels": {"tenon.dev/pool": "default"}},
             "addressType": "IPv4",
-            "ports": [{"name": "shard-1", "port": 7101}, {"name": "shard-0", "port": 7100}, {"name": "admin", "port": 9090}],
+            "ports": [
+                {"name": "lane-0", "port": 7102}, {"name": "shard-1", "port": 7101}, {"name": "shard-0", "port": 7100},
+                {"name": "lane-1", "port": 7103}, {"name": "lane-3", "port": 7105}, {"name": "admin", "port": 9090},
+            ],
             "endpoints": endpoints,
         }))
         .unwrap()
     }
 
     #[test]
-    fn a_ready_pod_is_a_node_with_its_shards_in_order() {
+    fn a_ready_pod_is_a_node_with_its_shards_and_lanes_in_order() {
         let nodes = nodes(&slice(json!([{"addresses": ["10.0.0.1"], "targetRef": {"kind": "Pod", "name": "node-a"}}])));
         assert_eq!(nodes.len(), 1);
         assert_eq!((nodes[0].name.as_str(), nodes[0].state()), ("node-a", State::Ready));
         assert_eq!(nodes[0].shard_ports, [7100, 7101]);
+        // There is a gap before lane 3.
+        assert_eq!(nodes[0].lane_ports, [7102, 7103]);
+    }
+
+    #[test]
+    fn a_node_may_have_no_lanes_and_one_without_shards_is_none() {
+        let mut slice = slice(json!([{"addresses": ["10.0.0.1"]}]));
+        let ports = slice.ports.as_mut().unwrap();
+        ports.retain(|port| !port.name.as_ref().unwrap().starts_with("lane"));
+        assert_eq!(nodes(&slice)[0].lane_ports, [0_u32; 0]);
+        let lane = EndpointPort { name: Some("lane-0".to_owned()), port: Some(7100), ..EndpointPort::default() };
+        slice.ports = Some(vec![lane]);
+        assert!(nodes(&slice).is_empty());
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Workers' health: from what nodes report to a condition, a list of crash loops and an Event.
+//! Workers' health: from what nodes report to a condition, a list of crash loops or a quarantine, and an Event.
 //!
 //! ```text
 //!  catalog ── a node's report ──┐
 //!  watches ── was redeployed ───┼─► news, by Worker ─► queue ─► verdict (pure) ─► status, Event
-//!  clock ──── is it renewed? ───┘                                    ▲              │ refused: somebody else wrote
+//!  clock ──── is it over? ──────┘                                    ▲              │ refused: somebody else wrote
 //!                                       index ◄── the status itself ─┴──────────────┘          meanwhile; again
 //! ```
 //!
@@ -47,10 +47,10 @@ const MANAGER: &str = "tenon-operator-health";
 /// queue's sixteen places that of all Workers together eight times a second, whatever nodes say.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How often Workers in a crash loop are looked at, lest nobody renews it.
-const SWEEP: Duration = Duration::from_secs(30);
+/// How often Workers with a crash loop or a quarantine are looked at: whether it is over by now.
+const SWEEP: Duration = Duration::from_secs(5);
 
-/// A Worker whose status names crash loops has been seen, or seen to change.
+/// A Worker has been redeployed, or one has been seen whose status names crash loops or a quarantine.
 pub struct Ailing {
     pub id: WorkerId,
     /// It serves another digest than before.
@@ -156,11 +156,16 @@ impl Health {
     }
 
     async fn apply(&self, id: &WorkerId, worker: &Worker, verdict: &Verdict) -> Result<(), kube::Error> {
+        let mut status = json!({"conditions": [verdict.condition], "crashLoops": verdict.crash_loops});
+        // What a field manager does not name any more is removed.
+        if let Some(quarantine) = &verdict.quarantine {
+            status["quarantine"] = json!(quarantine);
+        }
         let patch = json!({
             "apiVersion": Worker::api_version(&()),
             "kind": Worker::kind(&()),
             "metadata": {"resourceVersion": worker.metadata.resource_version},
-            "status": {"conditions": [verdict.condition], "crashLoops": verdict.crash_loops},
+            "status": status,
         });
         let workers: Api<Worker> = Api::namespaced(self.client.clone(), id.namespace());
         let params = PatchParams::apply(MANAGER).force();

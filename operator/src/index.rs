@@ -16,7 +16,7 @@ use bytes::Bytes;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt};
-use tenon_crds::{PoolLimits, RuntimePool, Worker, WorkerRevision};
+use tenon_crds::{PoolLimits, Quarantine, RuntimePool, Worker, WorkerRevision, WorkerStatus};
 use tenon_proto::catalog::{Node, Route};
 use tenon_proto::id::WorkerId;
 use tenon_proto::revision::Revision;
@@ -172,10 +172,20 @@ impl Index {
         self.workers.get(id).cloned()
     }
 
-    /// Whether its status names nodes on which its code fails again and again.
+    /// Whether its status names nodes on which its code fails again and again, or a quarantine.
     pub fn is_ailing(&self, id: &WorkerId) -> bool {
-        let status = self.workers.get(id).and_then(|worker| worker.status.as_ref());
-        status.is_some_and(|status| !status.crash_loops.is_empty())
+        self.status(id).is_some_and(|status| !status.crash_loops.is_empty() || status.quarantine.is_some())
+    }
+
+    /// The quarantine that its status tells of, if that is of the revision that it serves.
+    pub fn quarantine(&self, id: &WorkerId) -> Option<Quarantine> {
+        let status = self.status(id)?;
+        let quarantine = status.quarantine.as_ref()?;
+        (status.latest_revision.as_ref() == Some(&quarantine.revision)).then(|| quarantine.clone())
+    }
+
+    fn status(&self, id: &WorkerId) -> Option<&WorkerStatus> {
+        self.workers.get(id)?.status.as_ref()
     }
 
     /// Whether it has schedules, or its status tells of some.

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::jiff::Timestamp;
 use kube::core::DeserializeGuard;
 use kube::runtime::events::{Event as K8sEvent, EventType, Recorder};
 use kube::runtime::utils::Backoff;
@@ -168,22 +169,39 @@ impl Watches {
                 Service::Unresolved => {}
                 Service::Serving(serving) => {
                     let now = (serving.revision.digest(), serving.pool.clone(), serving.routes.clone());
-                    if published.0.get(&id) != Some(&now) {
+                    let before = published.0.get(&id);
+                    if before.is_none_or(|before| before.told != now) {
                         self.catalog.set_worker(serving.revision, serving.pool, serving.routes);
-                        let digest = now.0;
-                        let before = published.0.insert(id.clone(), now);
-                        redeployed = before.is_some_and(|(before, ..)| before != digest);
+                        redeployed = before.is_some_and(|before| before.told.0 != now.0);
+                        let earlier = before.and_then(|before| before.redeployed_at);
+                        let redeployed_at = if redeployed { Some(Timestamp::now()) } else { earlier };
+                        published.0.insert(id.clone(), Publication { told: now, redeployed_at });
                     }
                 }
             }
-            // The receivers end with the process.
-            if self.index.with(|index| index.is_ailing(&id)) {
+            self.quarantine(&id, published);
+            // The receivers end with the process. What was said before a redeployment is void, written or not.
+            if redeployed || self.index.with(|index| index.is_ailing(&id)) {
                 let _ = self.ailing_tx.send(Ailing { id: id.clone(), redeployed });
             }
             if self.index.with(|index| index.is_scheduled(&id)) {
                 let _ = self.scheduled_tx.send(id.clone());
             }
             let _ = self.touched_tx.send(id);
+        }
+    }
+
+    /// Has nodes refuse what the status says they should: another replica has heard of it, or this one before it was
+    /// started anew.
+    fn quarantine(&self, id: &WorkerId, published: &Published) {
+        let Some(quarantine) = self.index.with(|index| index.quarantine(id)) else { return };
+        let redeployed_at = published.0.get(id).and_then(|publication| publication.redeployed_at);
+        // What was said of the revision with other bindings is void. A status holds whole seconds.
+        if redeployed_at.is_some_and(|at| quarantine.since.0.as_second() < at.as_second()) {
+            return;
+        }
+        if let Ok(remaining) = Duration::try_from(quarantine.until.0.duration_since(Timestamp::now())) {
+            self.catalog.quarantine(id, remaining, u32::try_from(quarantine.times).unwrap_or(1));
         }
     }
 
@@ -204,7 +222,14 @@ impl Watches {
 
 /// What the catalog was told last.
 #[derive(Default)]
-struct Published(HashMap<WorkerId, (RevisionDigest, String, Vec<Route>)>);
+struct Published(HashMap<WorkerId, Publication>);
+
+/// Of a Worker.
+struct Publication {
+    told: (RevisionDigest, String, Vec<Route>),
+    /// When it began to serve another digest than before, if it has.
+    redeployed_at: Option<Timestamp>,
+}
 
 /// kube's own pauses between attempts at a broken watch, which grow to half a minute, with an end put to them: an API
 /// server that is back should not be kept waiting, nor those who apply something then.

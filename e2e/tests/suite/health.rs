@@ -7,6 +7,12 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
 use tenon_crds::{Condition, ConditionStatus, WorkerStatus};
 use tenon_e2e::{Namespace, SOON, Scenario, answering, await_condition, worker};
+use tenon_proto::catalog::catalog_client::CatalogClient;
+use tenon_proto::catalog::quarantined::Cause;
+use tenon_proto::catalog::worker_report::State;
+use tenon_proto::catalog::{Quarantined, ReportRequest, WatchQuarantineRequest, WatchRequest, WorkerReport};
+use tokio::time::timeout;
+use tonic::transport::Channel;
 
 /// A second failure follows the pause after the first, here on any shard of two nodes; then the node tells at once.
 const NOTICED: Duration = Duration::from_secs(30);
@@ -100,6 +106,69 @@ pub async fn a_standby_writes_what_a_node_tells_it(scenario: Scenario) -> anyhow
     scenario.route_catalog(&[leader]);
     node.delete().await?;
     standby.terminate().await
+}
+
+/// The test takes the part of the nodes.
+pub async fn what_one_operator_hears_of_a_process_that_ended_every_node_is_told_by_any_operator(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let operator = scenario.operator().await;
+    let leader = operator.as_ref().context("there is an operator")?;
+    let standby = scenario.start_operator().await?;
+    let namespace = &scenario.namespace;
+    namespace.apply(&worker("looper", &answering("hello"))).await?;
+    let revision = namespace.await_ready("looper", ConditionStatus::True).await?.message;
+    let worker = format!("{}/looper", namespace.name());
+
+    let mut hears = CatalogClient::connect(format!("http://{}", leader.catalog())).await?;
+    let mut tells = CatalogClient::connect(format!("http://{}", standby.catalog())).await?;
+    let digest = digest(&mut hears, &worker).await?;
+    let [client, node] = ["node/node-b", "node-a"].map(str::to_owned);
+    let mut quarantine = tells.watch_quarantine(WatchQuarantineRequest { client }).await?.into_inner();
+    let told = Quarantined { cause: Cause::Hung.into(), duration_ms: 30_000, times: 2 };
+    let state = Some(State::Quarantined(told));
+    let report = WorkerReport { worker: worker.clone(), digest: digest.clone(), state };
+    hears.report(ReportRequest { node, workers: vec![report] }).await?;
+
+    let found = timeout(SOON, async {
+        loop {
+            let message = quarantine.message().await?.context("the standby has ended the stream")?;
+            if let Some(found) = message.revisions.into_iter().find(|told| told.digest == digest) {
+                return anyhow::Ok(found);
+            }
+        }
+    });
+    let found = found.await.context("the standby does not tell nodes of it")??;
+    ensure!(found.worker == worker && found.times == 2 && found.remaining_ms <= 30_000, "{found:?}");
+    let condition = healthy(namespace).await?.context("it is told before it is written")?;
+    ensure!(condition.status == ConditionStatus::False && condition.reason == "Quarantined", "{condition:?}");
+    for part in [revision.as_str(), "node-a", "2 times", "apply it again"] {
+        ensure!(condition.message.contains(part), "{part:?} is not in {condition:?}");
+    }
+    namespace.await_ready("looper", ConditionStatus::True).await?;
+    await_condition("the quarantine to be over", SOON, async || {
+        let condition = healthy(namespace).await?.context("the condition is gone")?;
+        let status = status(namespace).await?;
+        ensure!(condition.status == ConditionStatus::True && status.quarantine.is_none(), "{status:?}");
+        Ok(())
+    })
+    .await?;
+    standby.terminate().await
+}
+
+/// Of the revision that serves a Worker, once the operator's catalog has it.
+async fn digest(catalog: &mut CatalogClient<Channel>, worker: &str) -> anyhow::Result<Vec<u8>> {
+    let request = WatchRequest { client: "router/e2e".to_owned(), resume: None };
+    let mut changes = catalog.watch(request).await?.into_inner();
+    let found = timeout(SOON, async {
+        loop {
+            let message = changes.message().await?.context("the operator has ended the stream")?;
+            if let Some(found) = message.workers.into_iter().find(|found| found.id == worker) {
+                return anyhow::Ok(found.digest);
+            }
+        }
+    });
+    found.await.with_context(|| format!("the catalog does not have {worker}"))?
 }
 
 async fn status(namespace: &Namespace) -> anyhow::Result<WorkerStatus> {

@@ -69,6 +69,7 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     add! { suite.add_exclusive:
         health::a_standby_writes_what_a_node_tells_it,
+        health::what_one_operator_hears_of_a_process_that_ended_every_node_is_told_by_any_operator,
         malformed::a_malformed_stored_object_does_not_stop_the_others,
         tls::certificates_are_made_and_renewed_and_no_request_fails,
         control_plane::without_an_operator_serving_goes_on,

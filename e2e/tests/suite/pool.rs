@@ -39,6 +39,7 @@ pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with
     let ports: BTreeMap<_, _> =
         service.ports.into_iter().flatten().filter_map(|port| Some((port.name?, port.port))).collect();
     ensure!(ports.get("shard-0") == Some(&7100) && ports.get("shard-1") == Some(&7101), "{ports:?}");
+    ensure!(ports.get("lane-0") == Some(&7102), "a lane where the pool does not say: {ports:?}");
     await_only::<PodDisruptionBudget>(&scenario, SOON).await?;
     // Kubernetes takes the Deployment for good.
     await_only::<ReplicaSet>(&scenario, SOON).await?;

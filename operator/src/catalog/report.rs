@@ -6,13 +6,17 @@
 use std::time::Duration;
 
 use prometheus::IntCounterVec;
-use tenon_proto::catalog::{self, ReportRequest, WorkerReport, worker_report::State};
+use tenon_proto::catalog::{self, ReportRequest, WorkerReport, quarantined, worker_report::State};
 use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{InvalidDigest, InvalidWorkerId, RevisionDigest, WorkerId};
 use tokio::sync::mpsc;
 
 /// Workers in one message.
 const WORKERS: usize = 100;
+
+/// A quarantine that a node says is longer is taken for one that is as long. From ten seconds, it takes fourteen times to
+/// get there.
+const LONGEST_QUARANTINE: Duration = Duration::from_secs(24 * 3600);
 
 /// The longest name of a file that is passed on, in bytes: some of them are to fit into an Event's note.
 const FILE: usize = 128;
@@ -33,6 +37,17 @@ pub enum Word {
     CrashLoop { code: FailureCode, failures: u32, age: Duration, place: Option<Place> },
     /// Its code runs again.
     Recovered,
+    /// Its code ended a process of the node, for so many times now, and the node refuses it for so long.
+    Quarantined { cause: Cause, duration: Duration, times: u32 },
+}
+
+/// How code ended a process of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The process ended while the code ran.
+    Crashed,
+    /// The process was killed because the code did not stop when it was told to.
+    Hung,
 }
 
 /// Who is told of what nodes say.
@@ -77,6 +92,8 @@ pub enum MalformedReport {
     Digest(#[from] InvalidDigest),
     #[error("a failure's code must be one of the platform's")]
     Code,
+    #[error("the cause of a quarantine must be one that the contract names")]
+    Cause,
     #[error("nothing is said of Worker {0}")]
     Nothing(WorkerId),
 }
@@ -105,10 +122,22 @@ fn part(report: WorkerReport) -> Result<Part, MalformedReport> {
             place: told.place.and_then(place),
         },
         Some(State::Recovered(_)) => Word::Recovered,
-        Some(State::Quarantined(_)) => return Err(MalformedReport::Nothing(worker)),
+        Some(State::Quarantined(told)) => Word::Quarantined {
+            cause: cause(&told)?,
+            duration: Duration::from_millis(told.duration_ms).min(LONGEST_QUARANTINE),
+            times: told.times.max(1),
+        },
         None => return Err(MalformedReport::Nothing(worker)),
     };
     Ok((worker, digest, word))
+}
+
+fn cause(told: &catalog::Quarantined) -> Result<Cause, MalformedReport> {
+    match told.cause() {
+        quarantined::Cause::Crashed => Ok(Cause::Crashed),
+        quarantined::Cause::Hung => Ok(Cause::Hung),
+        quarantined::Cause::Unspecified => Err(MalformedReport::Cause),
+    }
 }
 
 /// A file's name is the tenant's, or its source map's. One that might be read as a sentence gets into no status.
@@ -144,6 +173,19 @@ mod tests {
         assert_eq!((node.as_str(), parts), ("node-a", vec![(WorkerId::new("shop", "cart"), digest, word)]));
         let (_, parts) = read(report("shop/cart", 32, Some(State::Recovered(Recovered {})))).unwrap();
         assert_eq!(parts[0].2, Word::Recovered);
+    }
+
+    #[test]
+    fn a_quarantine_is_understood_and_no_longer_than_a_day() {
+        let quarantined = |cause: quarantined::Cause, duration_ms| {
+            let told = catalog::Quarantined { cause: cause.into(), duration_ms, times: 2 };
+            read(report("shop/cart", 32, Some(State::Quarantined(told)))).map(|(_, parts)| parts[0].2.clone())
+        };
+        let word = |cause, duration| Ok(Word::Quarantined { cause, duration, times: 2 });
+        let (crashed, hung) = (quarantined::Cause::Crashed, quarantined::Cause::Hung);
+        assert_eq!(quarantined(crashed, 20_000), word(Cause::Crashed, Duration::from_secs(20)));
+        assert_eq!(quarantined(hung, u64::MAX), word(Cause::Hung, LONGEST_QUARANTINE));
+        assert_eq!(quarantined(quarantined::Cause::Unspecified, 1), Err(MalformedReport::Cause));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! has room, so a client that reads slowly is told less often, and more at once.
 
 use std::convert::Infallible;
-use std::time::Duration;
+use std::future::pending;
+use std::time::{Duration, Instant};
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tenon_lifecycle::drain;
@@ -21,6 +22,7 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
 use super::incoming::{Caller, incoming};
+use super::quarantine::Entry;
 use super::state::Walk;
 use super::watchers::Attendance;
 use super::{Catalog, Full, Progress, report};
@@ -28,6 +30,9 @@ use super::{Catalog, Full, Progress, report};
 /// A client that has not answered a ping for this long is gone, and its stream with it.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+
+/// How soon after a message of the quarantine the next one may follow. What changes meanwhile is told together.
+const QUARANTINE_PAUSE: Duration = Duration::from_millis(500);
 
 /// How often superseded revisions are looked through when nothing else happens.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
@@ -114,7 +119,19 @@ impl catalog_server::Catalog for Service {
         request: Request<WatchQuarantineRequest>,
     ) -> Result<Response<Self::WatchQuarantineStream>, Status> {
         nodes_only(&request)?;
-        Err(not_synced())
+        if !self.catalog.is_synced() {
+            return Err(not_synced());
+        }
+        let WatchQuarantineRequest { client } = request.into_inner();
+        let watcher = QuarantineWatcher {
+            changes_rx: self.catalog.quarantine_changes(),
+            catalog: self.catalog.clone(),
+            node: client.strip_prefix("node/").unwrap_or(&client).to_owned(),
+            told: None,
+            told_at: Instant::now(),
+            drain: self.drain.clone(),
+        };
+        Ok(Response::new(watcher.into_stream().boxed()))
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
@@ -144,6 +161,10 @@ fn not_synced() -> Status {
     Status::unavailable("this operator has not yet seen everything that is deployed")
 }
 
+fn about_to_end() -> Status {
+    Status::unavailable("this operator is about to end; watch another")
+}
+
 /// One client's stream.
 struct Watcher {
     catalog: Catalog,
@@ -168,7 +189,7 @@ impl Watcher {
     async fn next(&mut self) -> Result<WatchResponse, Status> {
         loop {
             if self.drain.is_signaled() {
-                return Err(Status::unavailable("this operator is about to end; watch another"));
+                return Err(about_to_end());
             }
             // Seen before the catalog is read, so that a change made in between wakes us again.
             self.progress_rx.mark_unchanged();
@@ -185,5 +206,63 @@ impl Watcher {
                 () = self.drain.signaled() => {}
             }
         }
+    }
+}
+
+/// One node's stream of the revisions that it is to refuse.
+struct QuarantineWatcher {
+    catalog: Catalog,
+    node: String,
+    /// What it was told last.
+    told: Option<Vec<Entry>>,
+    told_at: Instant,
+    changes_rx: watch::Receiver<()>,
+    drain: drain::Watch,
+}
+
+impl QuarantineWatcher {
+    fn into_stream(self) -> impl futures::Stream<Item = Result<WatchQuarantineResponse, Status>> + Send {
+        stream::unfold(Some(self), |watcher| async {
+            let mut watcher = watcher?;
+            Some(match watcher.next().await {
+                Ok(response) => (Ok(response), Some(watcher)),
+                Err(status) => (Err(status), None),
+            })
+        })
+    }
+
+    async fn next(&mut self) -> Result<WatchQuarantineResponse, Status> {
+        loop {
+            if self.drain.is_signaled() {
+                return Err(about_to_end());
+            }
+            self.changes_rx.mark_unchanged();
+            let now = Instant::now();
+            let refused = self.catalog.refused_by(&self.node, now);
+            if self.told.as_ref() != Some(&refused) {
+                let revisions = refused.iter().map(|entry| entry.to_message(now)).collect();
+                (self.told, self.told_at) = (Some(refused), now);
+                return Ok(WatchQuarantineResponse { revisions });
+            }
+            let first_end = self.told.iter().flatten().map(|entry| entry.until).min();
+            tokio::select! {
+                // The sender lives as long as the catalog, which this watcher holds.
+                _ = self.changes_rx.changed() => {}
+                () = sleep_until(first_end) => {}
+                () = self.drain.signaled() => {}
+            }
+            tokio::select! {
+                () = sleep_until(Some(self.told_at + QUARANTINE_PAUSE)) => {}
+                () = self.drain.signaled() => {}
+            }
+        }
+    }
+}
+
+/// Never, where there is nothing to wait for.
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => pending().await,
     }
 }

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{
-    GetRevisionRequest, GetRevisionResponse, Recovered, ReportRequest, WatchRequest, WorkerReport, worker_report,
+    GetRevisionRequest, GetRevisionResponse, Quarantined, QuarantinedRevision, Recovered, ReportRequest,
+    WatchQuarantineRequest, WatchQuarantineResponse, WatchRequest, WorkerReport, quarantined, worker_report,
 };
 use tenon_proto::egress::Egress;
 use tenon_proto::revision::{Assembler, Limits, StatePolicy};
@@ -203,4 +204,122 @@ async fn a_node_is_believed_about_what_serves_its_own_pool_now() {
     let count = |outcome: Outcome| reports.with_label_values(&[outcome.as_str()]).get();
     let outcomes = [Outcome::Taken, Outcome::Outdated, Outcome::Stranger, Outcome::Full];
     assert_eq!(outcomes.map(count), [1, 2, 2, 1]);
+}
+
+fn quarantine(node: &str, worker: &str, digest: RevisionDigest, duration_ms: u64, times: u32) -> ReportRequest {
+    let cause = quarantined::Cause::Crashed.into();
+    let state = Some(worker_report::State::Quarantined(Quarantined { cause, duration_ms, times }));
+    let report = WorkerReport { worker: format!("shop/{worker}"), digest: digest.as_bytes().to_vec(), state };
+    ReportRequest { node: node.into(), workers: vec![report] }
+}
+
+/// A catalog with the nodes `a` and `b` of a pool and `c` of another, to which an ear listens.
+async fn serve_pools() -> (Served, tokio::sync::mpsc::Receiver<Heard>) {
+    let served = serve_new().await;
+    let opts = prometheus::Opts::new("reports", "By outcome.");
+    let reports = prometheus::IntCounterVec::new(opts, &["outcome"]).unwrap();
+    let (heard_tx, heard_rx) = tokio::sync::mpsc::channel(64);
+    served.catalog.listen(Ear { heard_tx, reports });
+    for (name, pool) in [("a", "default"), ("b", "default"), ("c", "other")] {
+        served.catalog.set_node(Node { name: name.into(), pool: pool.into(), ..Node::default() });
+    }
+    (served, heard_rx)
+}
+
+impl Served {
+    async fn watch_quarantine(&mut self, node: &str) -> Result<Streaming<WatchQuarantineResponse>, tonic::Status> {
+        let request = WatchQuarantineRequest { client: format!("node/{node}") };
+        self.client.watch_quarantine(request).await.map(tonic::Response::into_inner)
+    }
+}
+
+async fn next(stream: &mut Streaming<WatchQuarantineResponse>) -> Vec<QuarantinedRevision> {
+    stream.message().await.unwrap().unwrap().revisions
+}
+
+#[tokio::test]
+async fn what_ends_a_process_of_one_node_is_refused_by_every_node_of_its_pool() {
+    let (mut served, mut heard_rx) = serve_pools().await;
+    let digest = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
+    assert_eq!(served.watch_quarantine("b").await.unwrap_err().code(), Code::Unavailable);
+    served.catalog.mark_synced();
+    let (mut of_pool, mut of_other) =
+        (served.watch_quarantine("b").await.unwrap(), served.watch_quarantine("c").await.unwrap());
+    assert_eq!((next(&mut of_pool).await, next(&mut of_other).await), (Vec::new(), Vec::new()));
+
+    served.client.report(quarantine("a", "cart", digest, 3_600_000, 2)).await.unwrap();
+    let told = next(&mut of_pool).await.remove(0);
+    assert_eq!((told.worker.as_str(), told.times, &told.digest[..]), ("shop/cart", 2, &digest.as_bytes()[..]));
+    assert!((1..=3_600_000).contains(&told.remaining_ms), "{}", told.remaining_ms);
+    let word = Word::Quarantined { cause: Cause::Crashed, duration: Duration::from_secs(3_600), times: 2 };
+    assert_eq!(heard_rx.try_recv().map(|heard| heard.word), Ok(word));
+    // One that comes later is told at once, and of what remains.
+    let told = next(&mut served.watch_quarantine("a").await.unwrap()).await;
+    assert_eq!(told.len(), 1);
+    // The first that the other pool's node hears of is what concerns it.
+    let menu = served.catalog.set_worker(revision("menu", "1"), "other", vec![route()]);
+    served.client.report(quarantine("c", "menu", menu, 3_600_000, 1)).await.unwrap();
+    let told: Vec<_> = next(&mut of_other).await.into_iter().map(|told| told.worker).collect();
+    assert_eq!(told, ["shop/menu"]);
+}
+
+#[tokio::test]
+async fn a_revision_that_was_replaced_is_refused_and_says_nothing_of_its_successor() {
+    let (mut served, mut heard_rx) = serve_pools().await;
+    let old = served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
+    served.catalog.set_worker(revision("cart", "2"), "default", vec![route()]);
+    served.catalog.set_worker(revision("menu", "1"), "default", vec![route()]);
+    served.catalog.mark_synced();
+    served.client.report(quarantine("a", "menu", old, 3_600_000, 1)).await.unwrap();
+    assert!(next(&mut served.watch_quarantine("b").await.unwrap()).await.is_empty(), "it was never that Worker's");
+    served.client.report(quarantine("a", "cart", old, 3_600_000, 1)).await.unwrap();
+    let told = next(&mut served.watch_quarantine("b").await.unwrap()).await;
+    assert_eq!(told[0].digest, old.as_bytes());
+    assert!(heard_rx.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn what_another_replica_heard_is_refused_as_well() {
+    let (mut served, _heard_rx) = serve_pools().await;
+    served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
+    served.catalog.mark_synced();
+    let mut stream = served.watch_quarantine("a").await.unwrap();
+    assert!(next(&mut stream).await.is_empty());
+    let cart = WorkerId::new("shop", "cart");
+    served.catalog.quarantine(&WorkerId::new("shop", "nobody"), Duration::from_secs(60), 1);
+    served.catalog.quarantine(&cart, Duration::from_secs(3_600), 1);
+    assert_eq!(next(&mut stream).await[0].times, 1);
+    // Written and seen again and again, the same is no news.
+    (0..10).for_each(|_| served.catalog.quarantine(&cart, Duration::from_secs(3_600), 1));
+    served.catalog.quarantine(&cart, Duration::from_secs(3_600), 2);
+    assert_eq!(next(&mut stream).await[0].times, 2);
+}
+
+#[tokio::test]
+async fn a_quarantine_ends_by_itself_and_is_not_got_around_by_another_revision() {
+    let (mut served, _heard_rx) = serve_pools().await;
+    served.catalog.set_worker(revision("cart", "1"), "default", vec![route()]);
+    served.catalog.mark_synced();
+    served.catalog.quarantine(&WorkerId::new("shop", "cart"), Duration::from_millis(1_500), 1);
+    for name in ["2", "1"] {
+        served.catalog.set_worker(revision("cart", name), "default", vec![route()]);
+    }
+    let mut stream = served.watch_quarantine("a").await.unwrap();
+    let first = next(&mut stream).await;
+    if !first.is_empty() {
+        assert!(next(&mut stream).await.is_empty());
+    }
+    assert!(next(&mut served.watch_quarantine("b").await.unwrap()).await.is_empty());
+}
+
+#[tokio::test]
+async fn at_the_drain_those_who_watch_the_quarantine_are_sent_elsewhere() {
+    let (mut served, _heard_rx) = serve_pools().await;
+    served.catalog.mark_synced();
+    let mut stream = served.watch_quarantine("a").await.unwrap();
+    assert!(next(&mut stream).await.is_empty());
+    let drained = tokio::spawn(served.drain.drain());
+    assert_eq!(stream.message().await.unwrap_err().code(), Code::Unavailable);
+    drop((stream, served.client));
+    drained.await.unwrap();
 }

@@ -83,6 +83,7 @@ pub struct CatalogMetrics {
     watchers: IntGauge,
     lag: IntGauge,
     nodes: IntGaugeVec,
+    quarantined: IntGauge,
 }
 
 impl CatalogMetrics {
@@ -91,17 +92,20 @@ impl CatalogMetrics {
     pub(super) fn of(catalog: Catalog) -> prometheus::Result<Self> {
         let lag = "Versions of which the slowest watcher has not been told.";
         let nodes = Opts::new("tenon_operator_nodes", "Nodes in the catalog, by pool and whether they take new work.");
+        let quarantined = "Revisions that nodes are told not to run, because they ended processes.";
         Ok(Self {
             catalog,
             version: IntGauge::new("tenon_operator_catalog_version", "Changes of the catalog so far.")?,
             watchers: IntGauge::new("tenon_operator_catalog_watchers", "Routers that watch the catalog here.")?,
             lag: IntGauge::new("tenon_operator_catalog_lag_versions", lag)?,
             nodes: IntGaugeVec::new(nodes, &["pool", "state"])?,
+            quarantined: IntGauge::new("tenon_operator_quarantined_revisions", quarantined)?,
         })
     }
 
-    fn families(&self) -> [&dyn Collector; 5] {
-        [&self.version, &self.watchers, &self.lag, &self.nodes, &self.catalog.shared.watchers.delivery]
+    fn families(&self) -> [&dyn Collector; 6] {
+        let delivery = &self.catalog.shared.watchers.delivery;
+        [&self.version, &self.watchers, &self.lag, &self.nodes, &self.quarantined, delivery]
     }
 
     fn look(&self) {
@@ -111,6 +115,7 @@ impl CatalogMetrics {
         self.watchers.set(watchers as i64);
         // Somebody may have been told of a version since this one was looked at.
         self.lag.set(least.map_or(0, |least| version.saturating_sub(least)) as i64);
+        self.quarantined.set(self.catalog.quarantined() as i64);
         self.nodes.reset();
         for node in self.catalog.nodes() {
             let is_ready = node.state == i32::from(State::Ready);

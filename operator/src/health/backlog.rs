@@ -2,13 +2,15 @@
 //! long the API server is away.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use tenon_crds::{Quarantine, QuarantineCause};
 use tenon_proto::id::WorkerId;
 
 use super::News;
-use super::verdict::{Said, Told};
-use crate::catalog::{Heard, Word};
+use super::verdict::{Said, Told, longer, whole_seconds};
+use crate::catalog::{Cause, Heard, Word};
 
 /// Workers with news. What is said of others is lost; nodes say it again.
 const WORKERS: usize = 10_000;
@@ -28,18 +30,28 @@ impl Backlog {
         if !self.has_room(&worker) {
             return false;
         }
-        let said = &mut self.news.entry(worker).or_default().said;
-        if said.len() >= NODES && !said.contains_key(&node) {
-            return false;
-        }
+        let news = self.news.entry(worker).or_default();
         let crash_loop = match word {
             Word::Recovered => None,
             Word::CrashLoop { code, failures, age, place } => {
-                let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
-                Some(Told { code, failures, place, since: now.checked_sub(age).unwrap_or(now) })
+                Some(Told { code, failures, place, since: now.checked_sub(signed(age)).unwrap_or(now) })
+            }
+            Word::Quarantined { cause, duration, times } => {
+                let until = now.checked_add(signed(duration)).unwrap_or(now);
+                let cause = match cause {
+                    Cause::Crashed => QuarantineCause::Crashed,
+                    Cause::Hung => QuarantineCause::Hung,
+                };
+                let times = i32::try_from(times).unwrap_or(i32::MAX);
+                let (since, until) = (whole_seconds(now), whole_seconds(until));
+                news.add(Quarantine { revision, cause, node, times, since, until });
+                return true;
             }
         };
-        said.insert(node, Said { revision, crash_loop });
+        if news.said.len() >= NODES && !news.said.contains_key(&node) {
+            return false;
+        }
+        news.said.insert(node, Said { revision, crash_loop });
         true
     }
 
@@ -67,6 +79,12 @@ impl Backlog {
         for (node, said) in older.said {
             news.said.entry(node).or_insert(said);
         }
+        if let Some(newer) = news.quarantine.take() {
+            news.quarantine = older.quarantine;
+            news.add(newer);
+        } else {
+            news.quarantine = older.quarantine;
+        }
     }
 
     fn has_room(&self, worker: &WorkerId) -> bool {
@@ -74,10 +92,22 @@ impl Backlog {
     }
 }
 
+impl News {
+    /// Takes in a quarantine. What was said of another revision is void: a report is only heard about the one that serves.
+    fn add(&mut self, told: Quarantine) {
+        self.quarantine = Some(match self.quarantine.take() {
+            Some(known) if known.revision == told.revision => longer(known, told),
+            _ => told,
+        });
+    }
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tenon_proto::failure::FailureCode;
 
     use super::*;
@@ -119,6 +149,30 @@ mod tests {
         let news = backlog.take(&cart);
         assert_eq!((news.redeployed_at, news.said.len()), (Some(now()), 1));
         assert!(news.said.contains_key("node-c"));
+    }
+
+    fn quarantined(seconds: u64, times: u32) -> Word {
+        Word::Quarantined { cause: Cause::Crashed, duration: Duration::from_secs(seconds), times }
+    }
+
+    #[test]
+    fn of_all_quarantines_the_longest_stays_with_the_highest_number_of_times() {
+        let (mut backlog, cart) = (Backlog::default(), WorkerId::new("shop", "cart"));
+        backlog.hear(heard("cart", "node-a", quarantined(10, 3)), now());
+        let older = backlog.take(&cart);
+        backlog.hear(heard("cart", "node-b", quarantined(20, 2)), now());
+        backlog.put_back(cart.clone(), older);
+        backlog.hear(heard("cart", "node-c", quarantined(5, 1)), now());
+        let told = backlog.take(&cart).quarantine.unwrap();
+        assert_eq!((told.node.as_str(), told.times, told.until.0.as_second()), ("node-b", 3, 1_020));
+    }
+
+    #[test]
+    fn a_quarantine_is_heard_from_any_number_of_nodes() {
+        let (mut backlog, cart) = (Backlog::default(), WorkerId::new("shop", "cart"));
+        (0..NODES).for_each(|i| assert!(backlog.hear(heard("cart", &format!("node-{i}"), crash_loop(0)), now())));
+        assert!(backlog.hear(heard("cart", "one-more", quarantined(10, 1)), now()));
+        assert!(backlog.take(&cart).quarantine.is_some());
     }
 
     #[test]

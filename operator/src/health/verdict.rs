@@ -1,10 +1,12 @@
 //! What a Worker's status should say of its health. Pure: status and news in, what should be there out.
 //!
 //! ```text
-//!  crash loops in the status ─► still of the revision that serves, and renewed of late? ─┐
+//!  quarantine in the status ──► still of the revision that serves, and not over? ───────┐
+//!  crash loops in the status ─► still of the revision that serves, and renewed of late? ─┤
 //!  what nodes said since ──────────────────────────────────────────────────────────────┬─┘
-//!                                                                none left ◄───────────┴──► some
-//!                                                    Healthy=True Running      Healthy=False CrashLoopBackOff
+//!                                     neither ◄────────────────────────────────────────┼──► a quarantine
+//!                         Healthy=True Running               crash loops ◄─────────────┘    Healthy=False Quarantined
+//!                                                Healthy=False CrashLoopBackOff
 //! ```
 //!
 //! A Worker that never failed again and again has no such condition: no node can vouch for code that nobody asks for.
@@ -15,7 +17,9 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::events::{Event, EventType};
-use tenon_crds::{CRASH_LOOPS, Condition, ConditionStatus, CrashLoop, WorkerStatus, condition};
+use tenon_crds::{
+    CRASH_LOOPS, Condition, ConditionStatus, CrashLoop, Quarantine, QuarantineCause, WorkerStatus, condition,
+};
 use tenon_proto::failure::{FailureCode, Place};
 
 /// A crash loop that a node has not renewed for so long is not known to go on. Nodes renew each minute.
@@ -24,8 +28,13 @@ pub const EXPIRY: Duration = Duration::from_secs(300);
 /// A crash loop that was renewed since is not written again: a status is not a heartbeat.
 const FRESH: Duration = Duration::from_secs(120);
 
+/// A quarantine that a node says ends later by no more than this is not written again: all nodes of a large pool may tell
+/// of the same revision within moments.
+const SLACK: SignedDuration = SignedDuration::from_secs(2);
+
 pub const CONDITION: &str = "Healthy";
 pub const CRASH_LOOP: &str = "CrashLoopBackOff";
+pub const QUARANTINED: &str = "Quarantined";
 const RUNNING: &str = "Running";
 
 /// Failures that differ and are named in a condition, and in the Event that repeats it: a note has 1024 characters.
@@ -36,6 +45,8 @@ const NAMED: usize = 3;
 pub struct News {
     /// By node: the latest.
     pub said: BTreeMap<String, Said>,
+    /// Of all nodes together.
+    pub quarantine: Option<Quarantine>,
     /// What was said before was said of something else: another revision, or this one with other bindings.
     pub redeployed_at: Option<Timestamp>,
 }
@@ -60,42 +71,73 @@ pub struct Told {
 /// What is to be written.
 pub struct Verdict {
     pub crash_loops: Vec<CrashLoop>,
+    pub quarantine: Option<Quarantine>,
     pub condition: Condition,
     pub event: Option<Event>,
 }
 
 /// What is to be written, if the status is not what it should be.
 pub fn verdict(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Verdict> {
-    let crash_loops = crash_loops(status, news, now);
+    let (crash_loops, quarantine) = (crash_loops(status, news, now), quarantine(status, news, now));
     let before = status.conditions.iter().find(|condition| condition.type_ == CONDITION);
-    if before.is_none() && crash_loops.is_empty() && status.crash_loops.is_empty() {
+    let is_well = crash_loops.is_empty() && quarantine.is_none();
+    if before.is_none() && is_well && status.crash_loops.is_empty() && status.quarantine.is_none() {
         return None;
     }
-    let (holds, reason, message) = if crash_loops.is_empty() {
-        (true, RUNNING, "no node tells any more that its code fails again and again".to_owned())
-    } else {
-        (false, CRASH_LOOP, message(&crash_loops))
+    let (holds, reason, message) = match &quarantine {
+        Some(quarantine) => (false, QUARANTINED, quarantined(quarantine)),
+        None if is_well => (true, RUNNING, "no node tells of a failure of its code any more".to_owned()),
+        None => (false, CRASH_LOOP, message(&crash_loops)),
     };
     let condition = condition(&status.conditions, CONDITION, holds, reason, message, status.observed_generation, now);
     let told = |condition: &Condition| (condition.status, condition.reason.clone(), condition.message.clone());
     let same = before.map(told) == Some(told(&condition));
-    if same && crash_loops == status.crash_loops {
+    if same && crash_loops == status.crash_loops && quarantine == status.quarantine {
         return None;
     }
-    let event = (before.map(|before| before.status) != Some(condition.status)).then(|| event(&condition));
-    Some(Verdict { crash_loops, condition, event })
+    let stage = |condition: &Condition| (condition.status, condition.reason.clone());
+    let event = (before.map(stage) != Some(stage(&condition))).then(|| event(&condition));
+    Some(Verdict { crash_loops, quarantine, condition, event })
+}
+
+/// The longest that any node has told of, of the revision that serves.
+fn quarantine(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Quarantine> {
+    let latest = status.latest_revision.as_ref()?;
+    let holds = |it: &&Quarantine| it.revision == *latest && it.until.0 > now && !is_void(&it.since, news);
+    let [known, told] = [&status.quarantine, &news.quarantine].map(|it| it.as_ref().filter(holds).cloned());
+    match (known, told) {
+        (Some(known), Some(told)) if is_news(&known, &told) => Some(longer(known, told)),
+        (known, told) => known.or(told),
+    }
+}
+
+fn is_news(known: &Quarantine, told: &Quarantine) -> bool {
+    told.times > known.times || told.until.0.duration_since(known.until.0) > SLACK
+}
+
+/// Of two quarantines of one revision the one that ends later, and of both the number of times.
+pub fn longer(one: Quarantine, other: Quarantine) -> Quarantine {
+    let times = one.times.max(other.times);
+    // By all that they say, so that replicas agree on two that end at the same second.
+    let rank = |it: &Quarantine| (it.until.0, it.since.0, it.cause as u8, it.node.clone());
+    let longer = if rank(&other) > rank(&one) { other } else { one };
+    Quarantine { times, ..longer }
+}
+
+/// What was said of something else: of another revision, or of this one with other bindings. A status holds whole seconds.
+fn is_void(said: &Time, news: &News) -> bool {
+    news.redeployed_at.is_some_and(|at| said.0.as_second() < at.as_second())
 }
 
 /// By node.
 fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashLoop> {
     let Some(latest) = &status.latest_revision else { return Vec::new() };
     let holds = |known: &&CrashLoop| {
-        // A status holds whole seconds.
-        let voided = news.redeployed_at.is_some_and(|at| known.renewed.0.as_second() < at.as_second());
-        known.revision == *latest && !voided && since(&known.renewed, now) < EXPIRY
+        known.revision == *latest && !is_void(&known.renewed, news) && since(&known.renewed, now) < EXPIRY
     };
     let known = status.crash_loops.iter().filter(holds);
     let mut loops: BTreeMap<&str, CrashLoop> = known.map(|known| (known.node.as_str(), known.clone())).collect();
+    let listed: BTreeSet<&str> = loops.keys().copied().collect();
     for (node, said) in &news.said {
         if said.revision != *latest {
             continue;
@@ -104,7 +146,6 @@ fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashL
             loops.remove(node.as_str());
             continue;
         };
-        let room = loops.len() < CRASH_LOOPS;
         match loops.get_mut(node.as_str()) {
             Some(known)
                 if known.code == told.code.as_str()
@@ -114,12 +155,20 @@ fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashL
                 let since = known.since.clone();
                 *known = CrashLoop { since, ..crash_loop(node, latest, told, now) };
             }
-            None if room => drop(loops.insert(node, crash_loop(node, latest, told, now))),
-            // Nobody reads a longer list.
-            None => {}
+            None => drop(loops.insert(node, crash_loop(node, latest, told, now))),
         }
     }
-    loops.into_values().collect()
+    shortened(loops, &listed)
+}
+
+/// As many as a status names. A node that is listed keeps its place until it recovers or falls silent, and places that
+/// are free go by name, once all that was said is known: so replicas that hear different nodes do not replace each
+/// other's entries.
+fn shortened(loops: BTreeMap<&str, CrashLoop>, listed: &BTreeSet<&str>) -> Vec<CrashLoop> {
+    let (old, new): (Vec<_>, Vec<_>) = loops.into_iter().partition(|(node, _)| listed.contains(node));
+    let mut kept: Vec<_> = old.into_iter().chain(new).map(|(_, known)| known).take(CRASH_LOOPS).collect();
+    kept.sort_by(|a, b| a.node.cmp(&b.node));
+    kept
 }
 
 fn crash_loop(node: &str, revision: &str, told: &Told, now: Timestamp) -> CrashLoop {
@@ -139,13 +188,26 @@ fn place(told: &Told) -> Option<String> {
 }
 
 /// As it is read back: whatever is not a whole second would look like a change.
-fn whole_seconds(at: Timestamp) -> Time {
+pub fn whole_seconds(at: Timestamp) -> Time {
     Time(Timestamp::from_second(at.as_second()).expect("a timestamp's seconds are a timestamp's"))
 }
 
 /// How long ago that was. The clock of the replica that wrote it may be ahead of ours.
 fn since(at: &Time, now: Timestamp) -> Duration {
     SignedDuration::unsigned_abs(now.duration_since(at.0))
+}
+
+fn quarantined(Quarantine { revision, cause, node, times, until, .. }: &Quarantine) -> String {
+    let how = match cause {
+        QuarantineCause::Crashed => "ended a process of node",
+        QuarantineCause::Hung => "did not stop when it was told to, which ended a process of node",
+    };
+    let often = if *times > 1 { format!(", {times} times by now") } else { String::new() };
+    format!(
+        "revision {revision} {how} {node}{often}: no node runs it until {}, and for twice as long each time; mend the \
+         code and apply it again",
+        until.0
+    )
 }
 
 fn message(loops: &[CrashLoop]) -> String {

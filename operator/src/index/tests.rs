@@ -148,6 +148,27 @@ fn a_pools_limits_touch_its_workers_and_its_status_nobody() {
 }
 
 #[test]
+fn a_quarantine_in_a_status_is_that_of_the_revision_that_serves() {
+    let mut index = Index::new("localhost");
+    let mut cart = worker("cart", json!({"source": {"modules": {"worker.js": ""}}}));
+    let status = |latest: &str| {
+        let quarantine = json!({
+            "revision": "cart-1", "cause": "Hung", "node": "node-a", "times": 2,
+            "since": "2030-01-01T00:00:00Z", "until": "2030-01-01T00:00:20Z",
+        });
+        serde_json::from_value(json!({"latestRevision": latest, "quarantine": quarantine})).unwrap()
+    };
+    cart.status = Some(status("cart-1"));
+    index.apply(Change::Worker(applied(cart.clone())));
+    assert!(index.is_ailing(&id("cart")));
+    assert_eq!(index.quarantine(&id("cart")).map(|quarantine| quarantine.times), Some(2));
+    cart.status = Some(status("cart-2"));
+    index.apply(Change::Worker(applied(cart)));
+    // It is to be taken out of the status.
+    assert!(index.is_ailing(&id("cart")) && index.quarantine(&id("cart")).is_none());
+}
+
+#[test]
 fn a_deleted_worker_gives_its_route_to_the_next() {
     let mut index = Index::new("localhost");
     let spec = json!({"source": {"modules": {"a.js": ""}}, "routes": [{"host": "shop.example.com"}]});

@@ -85,12 +85,9 @@ pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referr
         "labels": labels,
         "ownerReferences": owner(pool),
     });
-    let ports: Vec<_> = (0..pool.spec.shards_per_node)
-        .map(|i| {
-            let name = format!("shard-{i}");
-            // By name: a Pod from before there were so many shards has no such port, and its endpoint says so.
-            json!({"name": name, "port": FIRST_SHARD_PORT + i, "targetPort": name, "protocol": "TCP"})
-        })
+    let ports: Vec<_> = ports(pool)
+        // By name: a Pod from before there were so many shards has no such port, and its endpoint says so.
+        .map(|(name, port)| json!({"name": name, "port": port, "targetPort": name, "protocol": "TCP"}))
         .collect();
     let service = json!({
         "metadata": metadata,
@@ -133,16 +130,25 @@ pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referr
     }
 }
 
+/// Of a node, by name: those of its shards, and after them those of its lanes.
+fn ports(pool: &RuntimePool) -> impl Iterator<Item = (String, i32)> + use<> {
+    let (shards, lanes) = (pool.spec.shards_per_node, pool.spec.lanes);
+    let shard = |i| (format!("shard-{i}"), FIRST_SHARD_PORT + i);
+    let lane = move |i| (format!("lane-{i}"), FIRST_SHARD_PORT + shards + i);
+    (0..shards).map(shard).chain((0..lanes).map(lane))
+}
+
 fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, String>) -> serde_json::Value {
     let spec = &pool.spec;
-    let ports: Vec<_> = (0..spec.shards_per_node)
-        .map(|i| json!({"name": format!("shard-{i}"), "containerPort": FIRST_SHARD_PORT + i}))
-        .chain([json!({"name": "admin", "containerPort": ADMIN_PORT})])
+    let ports: Vec<_> = ports(pool)
+        .chain([("admin".to_owned(), ADMIN_PORT)])
+        .map(|(name, port)| json!({"name": name, "containerPort": port}))
         .collect();
     let args: Vec<_> = [
         format!("--catalog={}", settings.catalog),
         format!("--router={}", settings.router),
         format!("--shards={}", spec.shards_per_node),
+        format!("--lanes={}", spec.lanes),
         format!("--shard-port={FIRST_SHARD_PORT}"),
         format!("--isolates-per-shard={}", spec.isolates_per_shard),
         format!("--drain-grace={}s", spec.drain_grace_seconds),

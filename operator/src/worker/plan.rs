@@ -159,6 +159,7 @@ const CONDITIONS: [&str; 4] = ["Compiled", "BindingsResolved", "Programmed", "Re
 fn own(mut status: WorkerStatus) -> WorkerStatus {
     status.conditions.retain(|condition| CONDITIONS.contains(&condition.type_.as_str()));
     status.crash_loops.clear();
+    status.quarantine = None;
     status.schedules.clear();
     status
 }
@@ -260,6 +261,7 @@ fn status(
         url,
         latest_revision: latest,
         crash_loops: Vec::new(),
+        quarantine: None,
         schedules: Vec::new(),
     }
 }

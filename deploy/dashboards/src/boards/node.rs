@@ -1,4 +1,4 @@
-//! Nodes and their shards: what each thread does, what waits for it, and what it holds.
+//! Nodes and their shards: what each thread does, what waits for it, and what it holds. A lane is a shard called `lane-0`.
 
 use super::{installation, process};
 use crate::model::{Dashboard, Panel, Variable};
@@ -16,6 +16,7 @@ pub(super) fn dashboard() -> Dashboard {
     .with(Variable::any("pod", "Node", &budget(",pool=~\"$pool\""), "pod"))
     .selecting("namespace=~\"$installation\",pool=~\"$pool\",pod=~\"$pod\"")
     .row("Shards", shards())
+    .row("Processes, lanes and quarantine", processes())
     .row("Invocations and what waits", invocations())
     .row("Isolates", isolates())
     .row("Cold starts", cold_starts())
@@ -62,6 +63,55 @@ fn shards() -> [Panel; 4] {
     ]
 }
 
+fn processes() -> [Panel; 6] {
+    [
+        Panel::lines(
+            "Processes that run",
+            Unit::Count,
+            "1 while a shard's or a lane's process runs. The node starts one that ends anew within 100 ms.",
+            &[("min by (pod, process) (tenon_node_process_up{@})", "{{pod}} {{process}}")],
+        )
+        .up_to(1.0),
+        Panel::lines(
+            "Processes that ended",
+            Unit::PerSecond,
+            "Other than by a drain, by what ended them: they crashed or ended themselves, did not answer, or were killed.",
+            &[(
+                "sum by (process, cause) (rate(tenon_node_process_exits_total{@}[$__rate_interval]))",
+                "{{process}} {{cause}}",
+            )],
+        ),
+        Panel::lines(
+            "Memory of processes",
+            Unit::Share,
+            "What each process uses of its own limit. One that goes over it ends, and no other.",
+            &[(
+                "max by (pod, process) (tenon_node_process_memory_bytes{@} / tenon_node_process_memory_limit_bytes{@})",
+                "{{pod}} {{process}}",
+            )],
+        )
+        .up_to(1.0),
+        Panel::lines(
+            "Revisions by place",
+            Unit::Count,
+            "Revisions that each node knows, by where they run: in a lane while they are new or heavy, else on a shard.",
+            &[("sum by (pod, place) (tenon_node_placements{@})", "{{pod}} {{place}}")],
+        ),
+        Panel::lines(
+            "Quarantined revisions",
+            Unit::Count,
+            "Revisions that each node refuses, because they ended processes here or on another node.",
+            &[("sum by (pod) (tenon_node_quarantined_revisions{@})", "{{pod}}")],
+        ),
+        Panel::lines(
+            "Quarantines",
+            Unit::PerSecond,
+            "Revisions that ended a process, by how.",
+            &[("sum by (cause) (rate(tenon_node_quarantines_total{@}[$__rate_interval]))", "{{cause}}")],
+        ),
+    ]
+}
+
 fn invocations() -> [Panel; 6] {
     [
         Panel::areas(
@@ -99,7 +149,7 @@ fn invocations() -> [Panel; 6] {
             "Crash loops",
             Unit::Count,
             "Revisions that are left alone for a while because their code fails again and again.",
-            &[("tenon_worker_crash_loops{@}", "{{pod}}")],
+            &[("sum by (pod) (tenon_worker_crash_loops{@})", "{{pod}}")],
         ),
     ]
 }
@@ -169,7 +219,10 @@ fn memory() -> [Panel; 4] {
             "Memory against budget",
             Unit::Bytes,
             "What each node uses of its container's limit. Idle isolates go above 80 %, above 95 % none is started.",
-            &[("tenon_memory_used_bytes{@}", "{{pod}} used"), ("tenon_memory_budget_bytes{@}", "{{pod}} budget")],
+            &[
+                ("sum by (pod) (tenon_memory_used_bytes{@})", "{{pod}} used"),
+                ("sum by (pod) (tenon_memory_budget_bytes{@})", "{{pod}} budget"),
+            ],
         )
         .wide(6),
         Panel::lines(

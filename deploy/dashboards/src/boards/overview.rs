@@ -101,10 +101,13 @@ fn workers() -> [Panel; 4] {
         )
         .wide(6),
         Panel::lines(
-            "Crash loops",
+            "Crash loops and quarantine",
             Unit::Count,
-            "Revisions that a node leaves alone for a while because their code fails again and again.",
-            &[("sum by (pod) (tenon_worker_crash_loops{@})", "{{pod}}")],
+            "Revisions that a node leaves alone for a while because their code fails again and again, and those that every node refuses because they ended a process.",
+            &[
+                ("sum by (pod) (tenon_worker_crash_loops{@})", "{{pod}}"),
+                ("max(tenon_operator_quarantined_revisions{@})", "in quarantine"),
+            ],
         )
         .wide(6),
         Panel::lines(
@@ -162,10 +165,16 @@ fn room() -> [Panel; 3] {
         Panel::lines(
             "Busy shards",
             Unit::Share,
-            "Share of time that shards have something to do, the mean and the busiest of each pool.",
+            "Share of time that shards have something to do, the mean and the busiest of each pool. Lanes are not counted.",
             &[
-                ("avg by (pool) (rate(tenon_shard_busy_seconds_total{@}[$__rate_interval]))", "{{pool}} mean"),
-                ("max by (pool) (rate(tenon_shard_busy_seconds_total{@}[$__rate_interval]))", "{{pool}} busiest"),
+                (
+                    "avg by (pool) (rate(tenon_shard_busy_seconds_total{@,shard!~\"lane-.*\"}[$__rate_interval]))",
+                    "{{pool}} mean",
+                ),
+                (
+                    "max by (pool) (rate(tenon_shard_busy_seconds_total{@,shard!~\"lane-.*\"}[$__rate_interval]))",
+                    "{{pool}} busiest",
+                ),
             ],
         )
         .up_to(1.0),
@@ -173,7 +182,7 @@ fn room() -> [Panel; 3] {
             "Memory",
             Unit::Share,
             "Memory in use of each node's budget. Idle isolates go above 80 %, above 95 % none is started.",
-            &[("tenon_memory_used_bytes{@} / tenon_memory_budget_bytes{@}", "{{pod}}")],
+            &[("max by (pod) (tenon_memory_used_bytes{@} / tenon_memory_budget_bytes{@})", "{{pod}}")],
         )
         .up_to(1.0),
         Panel::areas(

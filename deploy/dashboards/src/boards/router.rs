@@ -120,7 +120,7 @@ fn ring() -> [Panel; 3] {
     ]
 }
 
-fn elsewhere() -> [Panel; 4] {
+fn elsewhere() -> [Panel; 5] {
     [
         Panel::areas(
             "Spills",
@@ -128,28 +128,35 @@ fn elsewhere() -> [Panel; 4] {
             "Requests sent elsewhere than to the shard that their Worker is pinned to, by why: it cannot be reached, drains, has no room, or has failed the request.",
             &[("sum by (reason) (rate(tenon_router_spills_total{@}[$__rate_interval]))", "{{reason}}")],
         )
-        .wide(6),
+        .wide(8),
         Panel::areas(
             "Retries",
             Unit::Requests,
             "Attempts made again, by what had happened.",
             &[("sum by (reason) (rate(tenon_router_retries_total{@}[$__rate_interval]))", "{{reason}}")],
         )
-        .wide(6),
+        .wide(8),
+        Panel::lines(
+            "Moves",
+            Unit::PerSecond,
+            "Workers that a node has sent to another place, by which: a new or heavy one to a lane, one that proved light to its shard.",
+            &[("sum by (to) (rate(tenon_router_moves_total{@}[$__rate_interval]))", "to {{to}}")],
+        )
+        .wide(8),
         Panel::lines(
             "Ejections",
             Unit::PerSecond,
             "Shards found unreachable, once for each thread.",
             &[("sum by (pod) (rate(tenon_router_ejections_total{@}[$__rate_interval]))", "{{pod}}")],
         )
-        .wide(6),
+        .wide(12),
         Panel::lines(
             "Ejected now",
             Unit::Count,
             "Shards that a thread passes by until it can connect to them again.",
             &[("tenon_router_ejected_shards{@}", "{{pod}} lane {{lane}}")],
         )
-        .wide(6),
+        .wide(12),
     ]
 }
 

@@ -89,6 +89,7 @@ pub fn pool() -> Value {
     let spec = json!({
         "replicas": 3,
         "shardsPerNode": 2,
+        "lanes": 2,
         "isolatesPerShard": 100,
         "drainGraceSeconds": 900,
         "resources": {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "2Gi", "cpu": 3}},

@@ -23,15 +23,16 @@ fn recovered() -> Said {
 
 fn news<'a>(said: impl IntoIterator<Item = (&'a str, Said)>) -> News {
     let said = said.into_iter().map(|(node, said)| (node.to_owned(), said)).collect();
-    News { said, redeployed_at: None }
+    News { said, ..News::default() }
 }
 
 /// The status after the verdict, if there is one, was written.
 fn written(mut status: WorkerStatus, news: &News, now: Timestamp) -> WorkerStatus {
-    if let Some(Verdict { crash_loops, condition, .. }) = verdict(&status, news, now) {
+    if let Some(Verdict { crash_loops, quarantine, condition, .. }) = verdict(&status, news, now) {
         status.conditions.retain(|condition| condition.type_ != CONDITION);
         status.conditions.push(condition);
         status.crash_loops = crash_loops;
+        status.quarantine = quarantine;
     }
     status
 }
@@ -136,6 +137,99 @@ fn a_replica_whose_clock_is_ahead_cannot_make_a_crash_loop_last() {
     assert_eq!(healthy(&written(status, &News::default(), at(1_000))), Some(ConditionStatus::True));
 }
 
+#[test]
+fn a_recovery_makes_room_in_a_full_list_whatever_the_order_of_the_nodes() {
+    let nodes: Vec<_> = ('b'..='q').map(|letter| format!("node-{letter}")).collect();
+    let nodes: Vec<_> = nodes.iter().map(String::as_str).collect();
+    let full = failing_on(&nodes, at(1_000));
+    assert_eq!(full.crash_loops.len(), CRASH_LOOPS);
+    // The node that wants a place is judged before the one that gives its place back.
+    let swap = news([("node-a", fails(LATEST, FailureCode::MemoryLimitExceeded)), ("node-q", recovered())]);
+    let status = written(full, &swap, at(1_010));
+    let named: Vec<_> = status.crash_loops.iter().map(|known| known.node.as_str()).collect();
+    assert_eq!(named, [&["node-a"], &nodes[..15]].concat());
+    assert!(verdict(&status, &swap, at(1_010)).is_none(), "the same news are written a second time");
+}
+
+#[test]
+fn two_replicas_that_hear_different_nodes_of_a_large_pool_agree_on_those_that_are_listed() {
+    let nodes: Vec<_> = (0..40).map(|i| format!("node-{i:02}")).collect();
+    let heard_by = |replica: usize| {
+        let nodes = nodes.iter().skip(replica).step_by(2);
+        news(nodes.map(|node| (node.as_str(), fails(LATEST, FailureCode::MemoryLimitExceeded))))
+    };
+    let status = written(written(serving(), &heard_by(1), at(1_000)), &heard_by(0), at(1_001));
+    assert_eq!(status.crash_loops.len(), CRASH_LOOPS);
+    for replica in [0, 1] {
+        assert!(verdict(&status, &heard_by(replica), at(1_002)).is_none(), "replica {replica} writes again");
+    }
+}
+
+fn told(node: &str, since: i64, seconds: i64, times: i32) -> Quarantine {
+    let (revision, cause) = (LATEST.to_owned(), QuarantineCause::Crashed);
+    let (since, until) = (Time(at(since)), Time(at(since + seconds)));
+    Quarantine { revision, cause, node: node.to_owned(), times, since, until }
+}
+
+fn in_quarantine(quarantine: Quarantine) -> News {
+    News { quarantine: Some(quarantine), ..News::default() }
+}
+
+#[test]
+fn a_quarantine_names_revision_node_cause_end_and_remedy() {
+    let crashed = told("node-a", 1_000, 20, 2);
+    let verdict = verdict(&serving(), &in_quarantine(crashed.clone()), at(1_000)).unwrap();
+    let Condition { status, reason, message, .. } = &verdict.condition;
+    assert_eq!((*status, reason.as_str()), (ConditionStatus::False, "Quarantined"));
+    for part in [LATEST, "node-a", "2 times", "1970-01-01T00:17:00Z", "apply it again"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert!(verdict.event.is_some_and(|event| event.type_ == EventType::Warning && event.reason == "Quarantined"));
+    let hung = Quarantine { cause: QuarantineCause::Hung, ..crashed };
+    let status = written(serving(), &in_quarantine(hung), at(1_000));
+    assert!(status.conditions[0].message.contains("did not stop"), "{}", status.conditions[0].message);
+}
+
+#[test]
+fn a_quarantine_ends_by_time_alone_or_with_another_revision() {
+    let status = written(serving(), &in_quarantine(told("node-a", 1_000, 10, 1)), at(1_000));
+    let status = written(status, &news([("node-a", recovered())]), at(1_009));
+    assert_eq!((healthy(&status), status.quarantine.is_some()), (Some(ConditionStatus::False), true));
+    let over = written(status.clone(), &News::default(), at(1_010));
+    assert_eq!((healthy(&over), over.quarantine), (Some(ConditionStatus::True), None));
+    let next = WorkerStatus { latest_revision: Some("cart-2".to_owned()), ..status.clone() };
+    assert_eq!(healthy(&written(next, &News::default(), at(1_001))), Some(ConditionStatus::True));
+    let redeployed = News { redeployed_at: Some(at(1_001)), ..News::default() };
+    assert_eq!(healthy(&written(status, &redeployed, at(1_002))), Some(ConditionStatus::True));
+}
+
+#[test]
+fn what_all_nodes_of_a_pool_say_at_once_is_written_once() {
+    let mut status = written(serving(), &in_quarantine(told("node-0", 1_000, 10, 1)), at(1_000));
+    for node in 1..1_000 {
+        let news = in_quarantine(told(&format!("node-{node}"), 1_000 + node / 400, 10, 1));
+        assert!(verdict(&status, &news, at(1_002)).is_none(), "node-{node}");
+    }
+    let again = in_quarantine(told("node-7", 1_012, 20, 2));
+    status = written(status, &again, at(1_009));
+    assert_eq!(status.quarantine, again.quarantine);
+    let shorter = in_quarantine(told("node-8", 1_012, 10, 5));
+    status = written(status, &shorter, at(1_012));
+    let quarantine = status.quarantine.unwrap();
+    assert_eq!((quarantine.until.0, quarantine.times, quarantine.node.as_str()), (at(1_032), 5, "node-7"));
+}
+
+#[test]
+fn a_crash_loop_is_told_of_again_when_a_quarantine_is_over() {
+    let status = failing_on(&["node-a"], at(1_000));
+    let quarantined = verdict(&status, &in_quarantine(told("node-a", 1_000, 10, 1)), at(1_000)).unwrap();
+    assert_eq!(quarantined.condition.reason, "Quarantined");
+    assert!(quarantined.event.is_some());
+    let status = written(status, &in_quarantine(told("node-a", 1_000, 10, 1)), at(1_000));
+    let after = verdict(&status, &News::default(), at(1_010)).unwrap();
+    assert_eq!((after.condition.reason.as_str(), after.crash_loops.len()), ("CrashLoopBackOff", 1));
+}
+
 fn said() -> impl Strategy<Value = Said> {
     let revision = prop_oneof![4 => Just(LATEST), 1 => Just("cart-0")];
     let code = (0..FailureCode::ALL.len()).prop_map(|code| FailureCode::ALL[code]);
@@ -147,8 +241,15 @@ fn said() -> impl Strategy<Value = Said> {
 
 fn any_news() -> impl Strategy<Value = News> {
     let said = proptest::collection::btree_map("node-[a-z]", said(), 0..24);
-    (said, proptest::option::of(0..2_000_i64))
-        .prop_map(|(said, redeployed_at)| News { said, redeployed_at: redeployed_at.map(at) })
+    (said, proptest::option::of(any_quarantine()), proptest::option::of(0..2_000_i64))
+        .prop_map(|(said, quarantine, redeployed_at)| News { said, quarantine, redeployed_at: redeployed_at.map(at) })
+}
+
+fn any_quarantine() -> impl Strategy<Value = Quarantine> {
+    let revision = prop_oneof![4 => Just(LATEST), 1 => Just("cart-0")];
+    (revision, "node-[a-z]", 0..2_000_i64, 1..600_i64, 1..9_i32).prop_map(|(revision, node, since, seconds, times)| {
+        Quarantine { revision: revision.to_owned(), ..told(&node, since, seconds, times) }
+    })
 }
 
 proptest! {
@@ -162,23 +263,45 @@ proptest! {
     }
 
     #[test]
-    fn it_is_unhealthy_exactly_while_crash_loops_are_named_and_those_are_few(
+    fn it_is_unhealthy_exactly_while_crash_loops_or_a_quarantine_are_named_and_those_are_few(
         all in proptest::collection::vec((any_news(), 0..400_i64), 0..6)
     ) {
         let (mut status, mut now) = (serving(), 0);
         for (news, later) in all {
             now += later;
             status = written(status, &news, at(now));
-            prop_assert_eq!(healthy(&status) == Some(ConditionStatus::False), !status.crash_loops.is_empty());
+            let ails = !status.crash_loops.is_empty() || status.quarantine.is_some();
+            prop_assert_eq!(healthy(&status) == Some(ConditionStatus::False), ails);
             prop_assert!(status.crash_loops.len() <= CRASH_LOOPS);
             prop_assert!(status.crash_loops.iter().all(|known| known.revision == LATEST));
+        }
+    }
+
+    /// Whoever writes first.
+    #[test]
+    fn replicas_that_hear_of_different_nodes_agree_on_when_a_quarantine_ends(
+        told in proptest::collection::vec(any_quarantine(), 1..6), now in 0..2_000_i64
+    ) {
+        let status = |order: &mut dyn Iterator<Item = &Quarantine>| {
+            order.fold(serving(), |status, told| written(status, &in_quarantine(told.clone()), at(now)))
+        };
+        let (one, other) = (status(&mut told.iter()), status(&mut told.iter().rev()));
+        prop_assert_eq!(one.quarantine.is_some(), other.quarantine.is_some());
+        if let (Some(one), Some(other)) = (one.quarantine, other.quarantine) {
+            prop_assert_eq!(one.times, other.times);
+            prop_assert!(since(&one.until, other.until.0) <= SLACK.unsigned_abs());
+            let valid = told.iter().filter(|told| told.revision == LATEST && told.until.0 > at(now));
+            let longest = valid.map(|told| told.until.0).max().unwrap();
+            prop_assert!(since(&one.until, longest) <= SLACK.unsigned_abs());
         }
     }
 
     #[test]
     fn silence_heals(news in any_news(), then in 0..2_000_i64) {
         let status = written(serving(), &news, at(then));
-        let status = written(status, &News::default(), at(then + 300));
+        // Of all that was told, a quarantine may last longest.
+        let later = news.quarantine.map_or(0, |told| told.until.0.as_second() - then).max(300);
+        let status = written(status, &News::default(), at(then + later));
         prop_assert_ne!(healthy(&status), Some(ConditionStatus::False));
     }
 }

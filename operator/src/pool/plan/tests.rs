@@ -4,7 +4,7 @@ use std::path::Path;
 
 use k8s_openapi::api::core::v1::Container;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use tenon_crds::ConditionStatus;
+use tenon_crds::{ConditionStatus, MAX_LANES, MAX_SHARDS};
 
 use super::*;
 
@@ -46,7 +46,44 @@ fn the_service_is_headless_and_has_a_port_for_each_shard() {
     let service = planned().service.spec.unwrap();
     assert_eq!(service.cluster_ip.as_deref(), Some("None"));
     let ports: Vec<_> = service.ports.unwrap().into_iter().map(|p| (p.name.unwrap(), p.port)).collect();
-    assert_eq!(ports, [("shard-0".to_owned(), 7100), ("shard-1".to_owned(), 7101)]);
+    assert_eq!(ports, [("shard-0".to_owned(), 7100), ("shard-1".to_owned(), 7101), ("lane-0".to_owned(), 7102)]);
+}
+
+#[test]
+fn lanes_follow_the_shards_and_there_may_be_none() {
+    let mut pool = pool();
+    let told = |pool: &RuntimePool| {
+        let node = node(pool);
+        let lanes = node.args.unwrap().into_iter().find(|arg| arg.starts_with("--lanes"));
+        let ports = node.ports.unwrap().into_iter().map(|port| (port.name.unwrap(), port.container_port));
+        (lanes.unwrap(), ports.filter(|(name, _)| name.starts_with("lane-")).collect::<Vec<_>>())
+    };
+    assert_eq!(told(&pool), ("--lanes=1".to_owned(), vec![("lane-0".to_owned(), 7102)]));
+    (pool.spec.shards_per_node, pool.spec.lanes) = (MAX_SHARDS, MAX_LANES);
+    let (lanes, ports) = told(&pool);
+    assert_eq!(
+        (lanes.as_str(), ports.first(), ports.last()),
+        (
+            "--lanes=8",
+            Some(&("lane-0".to_owned(), 7164)),
+            // The last one that the chart's NetworkPolicy lets routers reach.
+            Some(&("lane-7".to_owned(), 7171)),
+        )
+    );
+    pool.spec.lanes = 0;
+    assert_eq!(told(&pool), ("--lanes=0".to_owned(), Vec::new()));
+}
+
+/// It begins and ends the processes of its shards, and is not to see those of other containers.
+#[test]
+fn a_nodes_supervisor_is_the_first_process_of_its_container_and_answers_the_probes() {
+    let pod = planned().deployment.spec.template.spec.unwrap();
+    assert_eq!((pod.share_process_namespace, pod.host_pid), (None, None));
+    let container = &pod.containers[0];
+    for probe in [&container.liveness_probe, &container.readiness_probe] {
+        let port = probe.clone().unwrap().http_get.unwrap().port;
+        assert_eq!(port, IntOrString::String("admin".to_owned()));
+    }
 }
 
 #[test]

@@ -1,0 +1,162 @@
+//! The revisions that no node may run now, because they ended processes. Pure: the time is an argument.
+//!
+//! ```text
+//!  a node's report here ──────────────────────────┐
+//!  Workers' statuses: what other replicas heard ──┴─► Quarantine ─► every node of the Worker's pool
+//! ```
+//!
+//! An entry ends by time alone. A Worker that serves another revision meanwhile, and then this one again, does not get
+//! around it.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tenon_proto::catalog::QuarantinedRevision;
+use tenon_proto::id::{RevisionDigest, WorkerId};
+
+/// Entries in one message.
+const TOLD: usize = 1_000;
+
+/// Entries that are kept: some times those that a pool's nodes are told of. Beyond, the ones that end first go.
+const KEPT: usize = 10_000;
+
+/// An entry that is said to last longer by no more than this stays as it is: nodes tell of one revision within moments
+/// of each other, and a status tells of whole seconds.
+const SLACK: Duration = Duration::from_secs(2);
+
+#[derive(Default)]
+pub struct Quarantine {
+    entries: HashMap<RevisionDigest, Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub digest: RevisionDigest,
+    pub worker: WorkerId,
+    pub until: Instant,
+    pub times: u32,
+}
+
+impl Entry {
+    /// As a node is told of it `now`.
+    pub fn to_message(&self, now: Instant) -> QuarantinedRevision {
+        let remaining = self.until.saturating_duration_since(now);
+        QuarantinedRevision {
+            digest: self.digest.as_bytes().to_vec(),
+            worker: self.worker.to_string(),
+            remaining_ms: u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
+            times: self.times,
+        }
+    }
+}
+
+impl Quarantine {
+    /// Takes in what was said of a revision: the longest time and the highest number stay. Whether that is news.
+    pub fn add(&mut self, entry: Entry, now: Instant) -> bool {
+        self.expire(now);
+        if entry.until <= now {
+            return false;
+        }
+        let Some(known) = self.entries.get_mut(&entry.digest) else {
+            self.make_room();
+            self.entries.insert(entry.digest, entry);
+            return true;
+        };
+        let is_news = entry.times > known.times || entry.until > known.until + SLACK;
+        if is_news {
+            known.until = known.until.max(entry.until);
+            known.times = known.times.max(entry.times);
+        }
+        is_news
+    }
+
+    /// The entries that last longest, of the Workers that are chosen, by digest.
+    pub fn list(&self, now: Instant, choose: impl Fn(&WorkerId) -> bool) -> Vec<Entry> {
+        let mut list: Vec<_> =
+            self.entries.values().filter(|entry| entry.until > now && choose(&entry.worker)).cloned().collect();
+        if list.len() > TOLD {
+            list.sort_by_key(|entry| (Reverse(entry.until), entry.digest));
+            list.truncate(TOLD);
+        }
+        list.sort_by_key(|entry| entry.digest);
+        list
+    }
+
+    /// How many there are.
+    pub fn len(&self, now: Instant) -> usize {
+        self.entries.values().filter(|entry| entry.until > now).count()
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.entries.retain(|_, entry| entry.until > now);
+    }
+
+    fn make_room(&mut self) {
+        if self.entries.len() < KEPT {
+            return;
+        }
+        let first = self.entries.values().min_by_key(|entry| (entry.until, entry.digest)).map(|entry| entry.digest);
+        first.map(|first| self.entries.remove(&first));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: u16, until: Instant, times: u32) -> Entry {
+        let mut digest = [0; 32];
+        digest[..2].copy_from_slice(&number.to_be_bytes());
+        Entry { digest: RevisionDigest::new(digest), worker: WorkerId::new("shop", "cart"), until, times }
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_longest_time_and_the_highest_number_stay() {
+        let (mut quarantine, now) = (Quarantine::default(), Instant::now());
+        assert!(quarantine.add(entry(1, now + seconds(10), 1), now));
+        assert!(!quarantine.add(entry(1, now + seconds(11), 1), now), "the same, told by another node");
+        assert!(!quarantine.add(entry(1, now + seconds(5), 1), now));
+        assert!(quarantine.add(entry(1, now + seconds(5), 3), now));
+        assert!(quarantine.add(entry(1, now + seconds(20), 2), now));
+        assert_eq!(quarantine.list(now, |_| true), [entry(1, now + seconds(20), 3)]);
+    }
+
+    #[test]
+    fn an_entry_ends_when_its_time_is_over_and_counts_from_one_again() {
+        let (mut quarantine, now) = (Quarantine::default(), Instant::now());
+        quarantine.add(entry(1, now + seconds(10), 4), now);
+        let over = now + seconds(10);
+        assert!(quarantine.list(over, |_| true).is_empty());
+        assert_eq!(quarantine.len(over), 0);
+        assert!(!quarantine.add(entry(1, over, 4), over));
+        assert!(quarantine.add(entry(1, over + seconds(10), 1), over));
+        assert_eq!(quarantine.list(over, |_| true)[0].times, 1);
+    }
+
+    #[test]
+    fn what_remains_is_told_as_of_when_it_is_told() {
+        let now = Instant::now();
+        let entry = entry(1, now + seconds(10), 1);
+        assert_eq!(entry.to_message(now + seconds(4)).remaining_ms, 6_000);
+        assert_eq!(entry.to_message(now + seconds(11)).remaining_ms, 0);
+    }
+
+    #[test]
+    fn those_that_last_longest_are_told_and_kept() {
+        let (mut quarantine, now) = (Quarantine::default(), Instant::now());
+        let until = |number: u16| now + seconds(10 + u64::from(number));
+        for number in 0..KEPT as u16 + 100 {
+            quarantine.add(entry(number, until(number), 1), now);
+        }
+        assert_eq!(quarantine.len(now), KEPT);
+        let told = quarantine.list(now, |_| true);
+        assert_eq!(told.len(), TOLD);
+        let shortest = told.iter().map(|entry| entry.until).min();
+        assert_eq!(shortest, Some(until((KEPT + 100 - TOLD) as u16)));
+    }
+}
