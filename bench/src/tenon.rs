@@ -28,6 +28,9 @@ pub const ROUTER: &str = "tenon-router";
 
 const POOL: &str = "default";
 
+/// Lanes of the node, which listen above its shards.
+const LANES: u16 = 1;
+
 /// How often ports in a row are looked for.
 const TRIES: u32 = 100;
 
@@ -62,7 +65,7 @@ impl Site {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
-        let shard_port = free_ports(shards)?;
+        let shard_port = free_ports(shards + LANES)?;
 
         let catalog = Catalog::new();
         catalog.set_node(Node {
@@ -70,7 +73,7 @@ impl Site {
             pool: POOL.to_owned(),
             address: Ipv4Addr::LOCALHOST.to_string(),
             shard_ports: (0..shards).map(|i| (shard_port + i).into()).collect(),
-            lane_ports: Vec::new(),
+            lane_ports: (shards..shards + LANES).map(|i| (shard_port + i).into()).collect(),
             state: node::State::Ready.into(),
         });
         catalog.mark_synced();
@@ -110,6 +113,7 @@ impl Site {
         let (addr, admin) = (listen(free_port()?), listen(free_port()?));
 
         node.args(["--name", "node", "--listen-ip", "127.0.0.1", "--shards", &self.shards.to_string()])
+            .args(["--lanes", &LANES.to_string()])
             .args(["--shard-port", &self.shard_port.to_string(), "--catalog", &self.url])
             .args(["--admin-listen", &admin.to_string()]);
         let node = Process::start("node", node, dir)?;

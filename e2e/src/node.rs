@@ -19,6 +19,9 @@ use crate::{Namespace, Process, Speaks, address};
 const SHARDS: u16 = 2;
 const FIRST_SHARD_PORT: u16 = 7100;
 
+/// Lanes, which listen above the shards.
+const LANES: u16 = 1;
+
 /// What the kubelet would give a node to end, before SIGKILL.
 const GRACE: Duration = Duration::from_secs(40);
 
@@ -72,6 +75,7 @@ impl Node {
                 .args(["--listen-ip", &address.to_string()])
                 .args(["--admin-listen", &format!("{address}:9090")])
                 .args(["--shards", &SHARDS.to_string()])
+                .args(["--lanes", &LANES.to_string()])
                 .args(["--shard-port", &FIRST_SHARD_PORT.to_string()])
                 .args(["--catalog", &format!("{}://{catalog}", speaks.scheme())])
                 .args(["--router", &format!("{}://{router}", speaks.scheme())])
@@ -130,8 +134,10 @@ impl Lost {
 
 impl Endpoint {
     async fn publish(&self, phase: Phase) -> anyhow::Result<()> {
-        let ports: Vec<_> = (0..SHARDS)
-            .map(|i| json!({"name": format!("shard-{i}"), "port": FIRST_SHARD_PORT + i, "protocol": "TCP"}))
+        let names = (0..SHARDS).map(|i| format!("shard-{i}")).chain((0..LANES).map(|i| format!("lane-{i}")));
+        let ports: Vec<_> = (FIRST_SHARD_PORT..)
+            .zip(names)
+            .map(|(port, name)| json!({"name": name, "port": port, "protocol": "TCP"}))
             .collect();
         let slice = json!({
             "apiVersion": "discovery.k8s.io/v1",

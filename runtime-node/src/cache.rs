@@ -31,6 +31,10 @@ impl<V> Cache<V> {
         Self { entries: HashMap::new(), order: BTreeMap::new(), uses: 0, bytes: 0, capacity }
     }
 
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        self.entries.values().map(|entry| &entry.value)
+    }
+
     pub(crate) fn get(&mut self, digest: &RevisionDigest) -> Option<&V> {
         self.get_mut(digest).map(|value| &*value)
     }

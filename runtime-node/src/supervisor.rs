@@ -378,8 +378,12 @@ struct Merged(Arc<Shared>);
 impl Exposition for Merged {
     async fn render(&self) -> Result<Vec<u8>, prometheus::Error> {
         let shared = &self.0;
-        let quarantined = lock(&shared.placement).quarantined(Instant::now());
+        let (quarantined, placed) = {
+            let placement = lock(&shared.placement);
+            (placement.quarantined(Instant::now()), placement.counts())
+        };
         shared.metrics.quarantined.set(quarantined as i64);
+        shared.metrics.placed(placed);
         let pages =
             futures::future::join_all(shared.seats.iter().map(async |seat| (seat.id, seat.gather().await))).await;
         let mut own = Vec::new();

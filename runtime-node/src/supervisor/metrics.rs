@@ -15,6 +15,7 @@ pub(super) struct Metrics {
     memory_limit: IntGaugeVec,
     quarantines: IntCounterVec,
     pub(super) quarantined: IntGauge,
+    placements: IntGaugeVec,
 }
 
 impl Metrics {
@@ -41,11 +42,19 @@ impl Metrics {
                 "Revisions refused because their code ended a process, by what the process ended of.",
                 &["cause"],
             )?,
+            placements: register(
+                registry,
+                IntGaugeVec::new(
+                    Opts::new("tenon_node_placements", "Revisions by where they run: on a shard or in a lane."),
+                    &["place"],
+                ),
+            )?,
             quarantined: register(
                 registry,
                 IntGauge::new("tenon_node_quarantined_revisions", "Revisions that are refused now."),
             )?,
         };
+        metrics.placed((0, 0));
         for cause in Cause::ALL {
             metrics.quarantines.with_label_values(&[cause.as_str()]);
         }
@@ -66,6 +75,12 @@ impl Metrics {
 
     pub(super) fn ended(&self, id: ShardId, cause: Cause) {
         self.exits.with_label_values(&[&process(id), cause.as_str()]).inc();
+    }
+
+    /// So many revisions run in lanes, and so many on shards.
+    pub(super) fn placed(&self, (in_lanes, on_shards): (usize, usize)) {
+        self.placements.with_label_values(&["lane"]).set(in_lanes as i64);
+        self.placements.with_label_values(&["shard"]).set(on_shards as i64);
     }
 
     pub(super) fn quarantined(&self, cause: Cause) {

@@ -237,6 +237,13 @@ impl Placement {
         fresh
     }
 
+    /// How many revisions run in lanes, and how many on their shards, of those that are remembered.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let on_shards = self.standings.values().filter(|entry| entry.standing == Standing::Known || !self.has_lanes);
+        let on_shards = on_shards.count();
+        (self.standings.values().count() - on_shards, on_shards)
+    }
+
     /// How many revisions are refused now.
     pub(super) fn quarantined(&self, now: Instant) -> usize {
         self.quarantines.values().filter(|quarantine| quarantine.until > now).count()
@@ -298,7 +305,9 @@ mod tests {
         let promotion = placement.light(&DIGEST, 1, now);
         assert_eq!(promotion, Some(Promotion { worker: worker(), home: Some(SHARD) }));
         assert_eq!(places(&mut placement, now), [Verdict::Here; 2], "the lane goes on while the shard starts it");
+        assert_eq!(placement.counts(), (1, 0));
         placement.warm(&DIGEST);
+        assert_eq!(placement.counts(), (0, 1));
         assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
     }
 
