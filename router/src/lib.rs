@@ -3,11 +3,11 @@
 //! ```text
 //!                     ┌─ catalog thread: watch ─► table ─► published
 //!  operator ─gRPC─────┘                                        │ read without locks
-//!                     ┌─ lane 0 ───────────────────────────────┴──────────┐
+//!                     ┌─ thread 0 ─────────────────────────────┴──────────┐
 //!  client ─HTTP──────►│ front ─► path: match ─► admit ─► pick ─► forward ─┼─► shard
 //!                     └───────────────────────────────────────────────────┘
 //!  node, operator ─gRPC──► inner: look up by name ─► the same from admit on
-//!                       lane 1 … one per core, sharing nothing but the addresses
+//!                       thread 1 … one per core, sharing nothing but the addresses
 //! ```
 //!
 //! Decisions are pure rooms: [`route`] (which Worker), [`ring`] (which shards), `health` and `retry` (what to
@@ -28,7 +28,6 @@ mod handshake;
 mod headers;
 mod health;
 mod inner;
-mod lane;
 mod link;
 mod messages;
 mod metrics;
@@ -43,6 +42,7 @@ mod router;
 mod shares;
 pub mod table;
 mod target;
+mod thread;
 mod trace;
 mod tunnel;
 mod tunnels;

@@ -18,8 +18,8 @@ use tenon_proto::runtime::invoke_response::Part;
 use tonic::Status;
 
 use crate::exchange::{Reply, Rest};
-use crate::lane::Permit;
 use crate::retry::Mishap;
+use crate::thread::Permit;
 use crate::tunnels::Place;
 use crate::wire;
 

@@ -1,4 +1,4 @@
-//! A lane: all that one router thread owns, and nobody else touches.
+//! All that one router thread owns, and no other touches.
 //!
 //! ```text
 //!  Published (shared) ─► View ─┐
@@ -24,14 +24,14 @@ use crate::retry::Budget;
 use crate::table::{Published, Shard, Table};
 use crate::tunnels::Tunnels;
 
-/// Requests a lane has in hand at once. Each may hold its windows' worth of memory.
+/// Requests a thread has in hand at once. Each may hold its windows' worth of memory.
 const MAX_IN_FLIGHT: usize = 16_384;
 
 /// The table as a request sees it from its beginning to its end. Cloning it touches this thread's memory only,
 /// while all threads would share the count of an `Arc`.
 pub(crate) type View = Rc<Arc<Table>>;
 
-pub(crate) struct Lane {
+pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
     pub(crate) tls: Option<Tls>,
     pub(crate) metrics: Metrics,
@@ -59,7 +59,7 @@ struct TableCache {
     view: View,
 }
 
-impl Lane {
+impl RouterThread {
     /// # Arguments
     /// * `name` - by which metrics tell it from the others.
     pub(crate) fn new(
