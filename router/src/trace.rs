@@ -100,7 +100,7 @@ impl Trace {
             duration_us = took.as_micros() as u64,
             worker = self.worker.as_ref().map(WorkerId::as_str),
             node = self.shard.as_ref().map(|shard| &*shard.node),
-            shard = self.shard.as_ref().map(|shard| shard.id.0),
+            shard = self.shard.as_ref().map(|shard| tracing::field::display(shard.id)),
             attempts = self.attempts,
         );
     }
