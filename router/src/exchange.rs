@@ -2,6 +2,7 @@
 //!
 //! Belongs to one thread.
 
+use std::cell::Cell;
 use std::error::Error;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,10 +16,9 @@ use hyper::body::Incoming;
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::Decoder;
 use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
-use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use crate::link::Link;
+use crate::link::{Link, Unreachable};
 use crate::retry::Mishap;
 use crate::upload::{Attempt, Upload};
 
@@ -37,19 +37,21 @@ pub(crate) struct Rest {
     stream: Incoming,
 }
 
-/// Sends the head and the body, and waits for the reply's head.
+/// Sends the head and the body, and waits for the reply's head, however long that takes.
 ///
 /// # Arguments
-/// `head` is the framed head message; `patience` what the node is told of how long we wait, rounded up; `deadline`
-/// when we stop to.
+/// `head` is the framed head message; `patience` what the node is told of how long we wait, rounded
+/// up; `sent` becomes true when the request may have been sent.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     head: &Bytes,
     upload: Option<&Rc<Upload>>,
     patience: Duration,
-    deadline: Instant,
+    sent: &Cell<bool>,
 ) -> Result<Reply, Mishap> {
-    let mut sender = link.sender().await.map_err(|_| Mishap::Unreachable)?;
+    let _waiting = link.wait();
+    let mut sender = link.sender().await.map_err(|Unreachable(how)| Mishap::Unreachable(how))?;
+    sent.set(true);
     let mut request = Request::new(Attempt::new(head.clone(), upload));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = link.uri().clone();
@@ -64,7 +66,7 @@ pub(crate) async fn invoke(
         })?;
         first_message(response).await
     };
-    let reply = tokio::time::timeout_at(deadline, exchange).await.unwrap_or(Err(Mishap::Silent));
+    let reply = exchange.await;
     // A body that failed takes the stream with it; the body is the cause.
     reply.map_err(|mishap| upload.and_then(|upload| upload.failure()).map_or(mishap, Mishap::Upload))
 }

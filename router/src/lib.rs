@@ -10,9 +10,10 @@
 //!                       thread 1 … one per core, sharing nothing but the addresses
 //! ```
 //!
-//! Decisions are pure rooms: [`route`] (which Worker), [`ring`] (which shards), `health` and `retry` (what to
-//! make of failures), `error` (what to tell the caller). The path of a request reads top-down in `path`; what
-//! Workers ask of one another, and the clock of them, comes by `inner`. A request that becomes a WebSocket goes the same way
+//! Decisions are pure rooms: [`route`] (which Worker), [`ring`] (which shards), `placement` (shard
+//! or lane), `health`, `pulse` and `retry` (what to make of failures), `error` (what to tell the
+//! caller). The path of a request reads top-down in `path`; what Workers ask of one another, and
+//! the clock of them, comes by `inner`. A request that becomes a WebSocket goes the same way
 //! (`handshake`), and then on by itself (`tunnel`).
 
 mod answer;
@@ -27,19 +28,23 @@ pub mod fuzzing;
 mod handshake;
 mod headers;
 mod health;
+mod heard;
 mod inner;
 mod link;
 mod messages;
 mod metrics;
 mod path;
 mod pick;
+mod placement;
 mod preface;
+mod pulse;
 mod relay;
 mod retry;
 pub mod ring;
 pub mod route;
 mod router;
 mod shares;
+mod silence;
 pub mod table;
 mod target;
 mod thread;

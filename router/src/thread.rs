@@ -3,7 +3,8 @@
 //! ```text
 //!  Published (shared) ─► View ─┐
 //!  links, by shard ────────────┼─► the path of a request
-//!  retry budget, meters, ids ──┘
+//!  retry budget, placements ───┤
+//!  meters, ids ────────────────┘
 //! ```
 //!
 //! `!Send`, and without locks: the one thing read that others write is the published table.
@@ -20,6 +21,7 @@ use tenon_lifecycle::tls::Tls;
 
 use crate::link::Link;
 use crate::metrics::{Gauges, Meters, Metrics};
+use crate::placement::Placements;
 use crate::retry::Budget;
 use crate::table::{Published, Shard, Table};
 use crate::tunnels::Tunnels;
@@ -38,6 +40,7 @@ pub(crate) struct RouterThread {
     pub(crate) gauges: Gauges,
     pub(crate) meters: Rc<Meters>,
     pub(crate) budget: RefCell<Budget>,
+    pub(crate) placements: RefCell<Placements>,
     /// Clients are told to come back on another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
@@ -70,6 +73,7 @@ impl RouterThread {
         metrics: Metrics,
     ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
+        let mut random = fastrand::Rng::new();
         Rc::new(Self {
             settings,
             tls,
@@ -78,11 +82,12 @@ impl RouterThread {
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics,
             budget: RefCell::new(Budget::new(Instant::now())),
+            placements: RefCell::new(Placements::new(random.u64(..))),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published.clone()), view }),
             links: RefCell::default(),
             in_flight: Rc::default(),
-            random: RefCell::default(),
+            random: RefCell::new(random),
         })
     }
 
@@ -105,7 +110,8 @@ impl RouterThread {
         match links.get(shard) {
             Some(link) => link.clone(),
             None => {
-                let link = Link::new(shard.clone(), self.tls.clone(), self.metrics.clone(), self.gauges.clone());
+                let (metrics, gauges) = (self.metrics.clone(), self.gauges.clone());
+                let link = Link::new(shard.clone(), self.tls.clone(), metrics, gauges);
                 links.insert(shard.clone(), link.clone());
                 link
             }
