@@ -18,6 +18,7 @@ use tenon_proto::frame::Decoder;
 use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
 use tonic::{Code, Status};
 
+use crate::bulkhead::Berth;
 use crate::link::{Link, Unreachable};
 use crate::retry::Mishap;
 use crate::upload::{Attempt, Upload};
@@ -35,6 +36,8 @@ pub(crate) struct Reply {
 pub(crate) struct Rest {
     decoder: Decoder,
     stream: Incoming,
+    /// The request counts among the shard's until the last byte.
+    berth: Option<Berth>,
 }
 
 /// Sends the head and the body, and waits for the reply's head, however long that takes.
@@ -49,6 +52,7 @@ pub(crate) async fn invoke(
     patience: Duration,
     sent: &Cell<bool>,
 ) -> Result<Reply, Mishap> {
+    let berth = link.berth().ok_or(Mishap::Full)?;
     let _waiting = link.wait();
     let mut sender = link.sender().await.map_err(|Unreachable(how)| Mishap::Unreachable(how))?;
     sent.set(true);
@@ -64,7 +68,7 @@ pub(crate) async fn invoke(
         let response = sender.try_send_request(request).await.map_err(|mut error| {
             if error.take_message().is_some() { Mishap::NotBegun } else { broken(&error.into_error()) }
         })?;
-        first_message(response).await
+        first_message(response, berth).await
     };
     let reply = exchange.await;
     // A body that failed takes the stream with it; the body is the cause.
@@ -78,7 +82,7 @@ fn grpc_timeout(patience: Duration) -> HeaderValue {
     HeaderValue::try_from(format!("{}S", seconds.min(99_999_999))).expect("digits and a letter are a header")
 }
 
-async fn first_message(response: Response<Incoming>) -> Result<Reply, Mishap> {
+async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Reply, Mishap> {
     if response.status() != StatusCode::OK {
         return Err(Mishap::Nonsense(format!("HTTP status {}", response.status())));
     }
@@ -86,7 +90,7 @@ async fn first_message(response: Response<Incoming>) -> Result<Reply, Mishap> {
     if let Some(failure) = failure(response.headers()) {
         return Err(Mishap::Said(failure));
     }
-    let mut rest = Rest { decoder: Decoder::default(), stream: response.into_body() };
+    let mut rest = Rest { decoder: Decoder::default(), stream: response.into_body(), berth: Some(berth) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
         Some(Part::Body(_)) => Err(Mishap::Nonsense("a body before its head".into())),
@@ -115,6 +119,11 @@ impl Rest {
                 }
             }
         }
+    }
+
+    /// The request has become a tunnel, which is bounded elsewhere.
+    pub(crate) fn leave_berth(&mut self) {
+        self.berth = None;
     }
 
     /// Whether the stream's end is here already.

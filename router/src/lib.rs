@@ -17,6 +17,7 @@
 //! (`handshake`), and then on by itself (`tunnel`).
 
 mod answer;
+mod bulkhead;
 mod catalog;
 mod closing;
 mod error;

@@ -38,6 +38,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::bulkhead::{Berth, Bulkhead};
 use crate::health::{ConnectFailure, Health};
 use crate::heard::Heard;
 use crate::metrics::{Ejection, Gauges, Metrics, Spill};
@@ -91,6 +92,7 @@ pub(crate) struct Link {
     watched: Cell<bool>,
     /// Wakes the requests that wait, when the shard falls silent.
     fallen_silent: Notify,
+    bulkhead: Bulkhead,
     pub(crate) inquiry: Inquiry,
     metrics: Metrics,
     gauges: Gauges,
@@ -119,7 +121,15 @@ impl Drop for Waiting<'_> {
 }
 
 impl Link {
-    pub(crate) fn new(shard: Arc<Shard>, tls: Option<Tls>, metrics: Metrics, gauges: Gauges) -> Rc<Self> {
+    /// # Arguments
+    /// * `bulkhead` - the requests of this thread that the shard may have.
+    pub(crate) fn new(
+        shard: Arc<Shard>,
+        tls: Option<Tls>,
+        metrics: Metrics,
+        gauges: Gauges,
+        bulkhead: Bulkhead,
+    ) -> Rc<Self> {
         Rc::new(Self {
             uri: uri(&shard, tls.is_some(), INVOKE_PATH),
             shard,
@@ -130,6 +140,7 @@ impl Link {
             waiting: Cell::default(),
             watched: Cell::default(),
             fallen_silent: Notify::new(),
+            bulkhead,
             inquiry: Inquiry::default(),
             metrics,
             gauges,
@@ -161,6 +172,11 @@ impl Link {
         if !self.health.get().is_out() {
             self.health.set(Health::Draining { nodes_version });
         }
+    }
+
+    /// Room for one more request, if the shard may have more of this thread's.
+    pub(crate) fn berth(&self) -> Option<Berth> {
+        self.bulkhead.berth()
     }
 
     /// Has a task look at the pulse for as long as the value is kept.

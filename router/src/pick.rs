@@ -106,6 +106,7 @@ impl<'a> Picker<'a> {
     /// This shard has failed the request.
     pub(crate) fn failed(&mut self, target: &Target, mishap: &Mishap) {
         let why = match mishap {
+            Mishap::Full => Spill::Overloaded,
             Mishap::Said(failure) if failure.code == FailureCode::Overloaded => Spill::Overloaded,
             Mishap::Said(failure) if failure.code == FailureCode::Draining => Spill::Draining,
             _ => Spill::Failed,

@@ -71,7 +71,10 @@ impl Held {
 
 /// The answer to a call that a node has begun to answer.
 pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
-    let Reply { head, rest } = reply;
+    let Reply { head, mut rest } = reply;
+    if let Held::Tunnel(_) = held {
+        rest.leave_berth();
+    }
     let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
     let relay = Relay { message: Some(message), rest: Some(rest), held: Some(held), ..Relay::default() };
     let mut response = Response::new(relay);

@@ -5,6 +5,7 @@
 //! | no connection; never sent; the node refused the stream | no | again, for free |
 //! | the node says that it drains | no | again, for free |
 //! | the node says that it is overloaded, or cannot get the code | no | again, within the budget |
+//! | the shard has its share of this thread's requests already | no | again, within the budget |
 //! | the shard was lost on the way, or is silent ([`silence`](crate::silence)) | yes | again, once, in a lane, within the budget, if the method is idempotent |
 //! | anything else, a revision in quarantine too | yes | the caller's answer |
 //!
@@ -42,6 +43,8 @@ const BUDGET_WINDOW: Duration = Duration::from_secs(5);
 pub(crate) enum Mishap {
     /// There is no connection to the shard.
     Unreachable(ConnectFailure),
+    /// The shard has as many of this thread's requests as one may have.
+    Full,
     /// The request was not sent, or the node has told that it did not look at it.
     NotBegun,
     /// The node said what went wrong.
@@ -66,6 +69,7 @@ impl Mishap {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "unreachable",
+            Self::Full => FailureCode::Overloaded.as_str(),
             Self::NotBegun => "not_begun",
             Self::Said(failure) => failure.code.as_str(),
             Self::Lost => "node_lost",
@@ -82,6 +86,10 @@ impl Mishap {
         match self {
             Self::Unreachable(_) | Self::NotBegun | Self::Unresponsive { sent: false } => {
                 failure(FailureCode::NoNode, Phase::Admission, "No node that could run the Worker can be reached.")
+            }
+            Self::Full => {
+                let message = "The Worker's shard has as many requests from here as it may have.";
+                failure(FailureCode::Overloaded, Phase::Admission, message)
             }
             // A word between routers and nodes.
             Self::Said(Failure { code: FailureCode::Moved, .. }) => {
@@ -161,6 +169,7 @@ impl Attempts {
         }
         let (safe, free) = match after {
             Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Unresponsive { sent: false } => (true, true),
+            Mishap::Full => (true, false),
             // By a node that has nowhere to move it.
             moved if moved.is_moved() => (true, true),
             Mishap::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
@@ -239,6 +248,7 @@ mod tests {
     fn what_has_not_begun_is_tried_elsewhere_whatever_the_method() {
         assert!(retried(Mishap::Unreachable(ConnectFailure::Refused), Method::POST, true));
         assert!(retried(Mishap::Unresponsive { sent: false }, Method::POST, true));
+        assert!(retried(Mishap::Full, Method::POST, true));
         assert!(retried(said(FailureCode::Moved), Method::POST, true));
         assert!(retried(Mishap::NotBegun, Method::POST, true));
         assert!(retried(said(FailureCode::Draining), Method::POST, true));

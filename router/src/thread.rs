@@ -19,6 +19,7 @@ use prometheus::IntGauge;
 use rustc_hash::FxHashMap;
 use tenon_lifecycle::tls::Tls;
 
+use crate::bulkhead::Bulkhead;
 use crate::link::Link;
 use crate::metrics::{Gauges, Meters, Metrics};
 use crate::placement::Placements;
@@ -110,8 +111,9 @@ impl RouterThread {
         match links.get(shard) {
             Some(link) => link.clone(),
             None => {
+                let bulkhead = Bulkhead::new(MAX_IN_FLIGHT);
                 let (metrics, gauges) = (self.metrics.clone(), self.gauges.clone());
-                let link = Link::new(shard.clone(), self.tls.clone(), metrics, gauges);
+                let link = Link::new(shard.clone(), self.tls.clone(), metrics, gauges, bulkhead);
                 links.insert(shard.clone(), link.clone());
                 link
             }

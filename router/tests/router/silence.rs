@@ -7,7 +7,9 @@ use tenon_lifecycle::tls::Role;
 use tenon_proto::catalog::{self, WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 
-use crate::harness::{Authority, Behaviour, Catalog, Door, Node, Options, Scenario, eventually, worker};
+use crate::harness::{
+    Authority, Behaviour, Catalog, Client, DEADLINE, Door, Node, Options, Scenario, eventually, worker,
+};
 
 /// A silent shard is left after two seconds, or after as many as a busy machine makes of them. The
 /// request's own limit is far longer.
@@ -185,4 +187,31 @@ async fn a_shard_that_shakes_no_hands_is_left_by_what_has_not_been_sent() {
     assert_eq!(answer.status, 200);
     assert_ne!(answer.header("told-node"), pinned.name());
     assert!(asked.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", asked.elapsed());
+}
+
+#[tokio::test]
+async fn a_shard_that_answers_no_request_holds_a_share_of_a_threads_and_no_more() {
+    const SHARE: usize = 16_384 / 8;
+    const STREAMS: usize = 256;
+    let (scenario, first, second) = pinned_first(without_lanes).await;
+    first.behave(Behaviour::Hang);
+    let (answered_tx, mut answered_rx) = tokio::sync::mpsc::unbounded_channel();
+    let mut asked = tokio::task::JoinSet::new();
+    for _ in 0..=SHARE / STREAMS {
+        let Client::Http2(sender) = Client::http2(scenario.addr()).await else { unreachable!() };
+        for _ in 0..STREAMS {
+            let (mut client, answered_tx) = (Client::Http2(sender.clone()), answered_tx.clone());
+            asked.spawn(async move {
+                let answer = client.post("/", "x").await;
+                answered_tx.send(answer.header("told-node").to_owned()).unwrap();
+            });
+        }
+    }
+    for _ in 0..STREAMS {
+        let answered = tokio::time::timeout(DEADLINE, answered_rx.recv()).await;
+        assert_eq!(answered.unwrap().unwrap(), second.name(), "whatever is over the share goes on");
+    }
+    assert_eq!(scenario.metric("tenon_router_inflight", None) as usize, SHARE);
+    asked.abort_all();
+    eventually("the share to be given back", || scenario.metric("tenon_router_inflight", None) == 0.0).await;
 }
