@@ -194,7 +194,7 @@ impl Journey<'_> {
         }
         drop(placements);
         self.thread.metrics.moved(to.to());
-        self.stays |= to == Move::ToStay;
+        self.stays |= to == Move::Stay;
         self.picker.moved(target, to)
     }
 

@@ -178,12 +178,12 @@ impl<'a> Picker<'a> {
     /// Where on its node a request goes that a process has sent on, or else what is next.
     pub(crate) fn moved(&mut self, from: &Target, to: Move) -> Option<Target> {
         let there = match to {
-            Move::ToLane => self.lane(from.slot),
-            Move::ToShard => self.pinned(from.slot),
+            Move::Lane => self.lane(from.slot),
+            Move::Shard => self.pinned(from.slot),
             // The one that it comes from may be the only one.
-            Move::ToStay => self.lane(from.slot).or_else(|| from.is_lane().then(|| from.clone())),
+            Move::Stay => self.lane(from.slot).or_else(|| from.is_lane().then(|| from.clone())),
         };
-        there.or_else(|| self.next(if to == Move::ToShard { Wish::Home } else { Wish::Lane }))
+        there.or_else(|| self.next(if to == Move::Shard { Wish::Home } else { Wish::Lane }))
     }
 
     fn pinned(&mut self, slot: SlotIndex) -> Option<Target> {

@@ -104,18 +104,18 @@ impl Entry {
 /// Where a process of a node sends a request that it does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
-    ToLane,
-    ToShard,
+    Lane,
+    Shard,
     /// To a lane that is to run it in any case.
-    ToStay,
+    Stay,
 }
 
 impl Move {
     /// For metrics.
     pub(crate) fn to(self) -> &'static str {
         match self {
-            Self::ToLane | Self::ToStay => "lane",
-            Self::ToShard => "shard",
+            Self::Lane | Self::Stay => "lane",
+            Self::Shard => "shard",
         }
     }
 }
@@ -130,10 +130,10 @@ impl Moves {
     pub(crate) fn follow(&mut self, from_lane: bool) -> Option<Move> {
         self.0 += 1;
         match self.0 {
-            MOVES => Some(Move::ToStay),
+            MOVES => Some(Move::Stay),
             more if more > MOVES => None,
-            _ if from_lane => Some(Move::ToShard),
-            _ => Some(Move::ToLane),
+            _ if from_lane => Some(Move::Shard),
+            _ => Some(Move::Lane),
         }
     }
 }
@@ -214,7 +214,7 @@ mod tests {
             let mut moves = Moves::default();
             from.map(|from_lane| moves.follow(from_lane))
         };
-        assert_eq!(told([false, true, true]), [Some(Move::ToLane), Some(Move::ToStay), None]);
-        assert_eq!(told([true, false, true]), [Some(Move::ToShard), Some(Move::ToStay), None]);
+        assert_eq!(told([false, true, true]), [Some(Move::Lane), Some(Move::Stay), None]);
+        assert_eq!(told([true, false, true]), [Some(Move::Shard), Some(Move::Stay), None]);
     }
 }
