@@ -17,8 +17,8 @@ use tokio::task::spawn_local;
 
 use crate::exchange::{Reply, Rest};
 use crate::headers;
-use crate::lane::Permit;
 use crate::retry::Mishap;
+use crate::thread::Permit;
 use crate::tunnel::Tunnel;
 
 /// The body of an answer.

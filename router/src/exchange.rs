@@ -2,6 +2,7 @@
 //!
 //! Belongs to one thread.
 
+use std::cell::Cell;
 use std::error::Error;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,10 +16,10 @@ use hyper::body::Incoming;
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::Decoder;
 use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
-use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use crate::link::Link;
+use crate::bulkhead::Berth;
+use crate::link::{Link, Unreachable};
 use crate::retry::Mishap;
 use crate::upload::{Attempt, Upload};
 
@@ -35,21 +36,26 @@ pub(crate) struct Reply {
 pub(crate) struct Rest {
     decoder: Decoder,
     stream: Incoming,
+    /// The request counts among the shard's until the last byte.
+    berth: Option<Berth>,
 }
 
-/// Sends the head and the body, and waits for the reply's head.
+/// Sends the head and the body, and waits for the reply's head, however long that takes.
 ///
 /// # Arguments
-/// `head` is the framed head message; `patience` what the node is told of how long we wait, rounded up; `deadline`
-/// when we stop to.
+/// `head` is the framed head message; `patience` what the node is told of how long we wait, rounded
+/// up; `sent` becomes true when the request may have been sent.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     head: &Bytes,
     upload: Option<&Rc<Upload>>,
     patience: Duration,
-    deadline: Instant,
+    sent: &Cell<bool>,
 ) -> Result<Reply, Mishap> {
-    let mut sender = link.sender().await.map_err(|_| Mishap::Unreachable)?;
+    let berth = link.berth().ok_or(Mishap::Full)?;
+    let _waiting = link.wait();
+    let mut sender = link.sender().await.map_err(|Unreachable(how)| Mishap::Unreachable(how))?;
+    sent.set(true);
     let mut request = Request::new(Attempt::new(head.clone(), upload));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = link.uri().clone();
@@ -62,9 +68,9 @@ pub(crate) async fn invoke(
         let response = sender.try_send_request(request).await.map_err(|mut error| {
             if error.take_message().is_some() { Mishap::NotBegun } else { broken(&error.into_error()) }
         })?;
-        first_message(response).await
+        first_message(response, berth).await
     };
-    let reply = tokio::time::timeout_at(deadline, exchange).await.unwrap_or(Err(Mishap::Silent));
+    let reply = exchange.await;
     // A body that failed takes the stream with it; the body is the cause.
     reply.map_err(|mishap| upload.and_then(|upload| upload.failure()).map_or(mishap, Mishap::Upload))
 }
@@ -76,7 +82,7 @@ fn grpc_timeout(patience: Duration) -> HeaderValue {
     HeaderValue::try_from(format!("{}S", seconds.min(99_999_999))).expect("digits and a letter are a header")
 }
 
-async fn first_message(response: Response<Incoming>) -> Result<Reply, Mishap> {
+async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Reply, Mishap> {
     if response.status() != StatusCode::OK {
         return Err(Mishap::Nonsense(format!("HTTP status {}", response.status())));
     }
@@ -84,7 +90,7 @@ async fn first_message(response: Response<Incoming>) -> Result<Reply, Mishap> {
     if let Some(failure) = failure(response.headers()) {
         return Err(Mishap::Said(failure));
     }
-    let mut rest = Rest { decoder: Decoder::default(), stream: response.into_body() };
+    let mut rest = Rest { decoder: Decoder::default(), stream: response.into_body(), berth: Some(berth) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
         Some(Part::Body(_)) => Err(Mishap::Nonsense("a body before its head".into())),
@@ -113,6 +119,11 @@ impl Rest {
                 }
             }
         }
+    }
+
+    /// The request has become a tunnel, which is bounded elsewhere.
+    pub(crate) fn leave_berth(&mut self) {
+        self.berth = None;
     }
 
     /// Whether the stream's end is here already.

@@ -2,11 +2,14 @@
 //! a node or the operator at the inner one.
 //!
 //! ```text
-//!  pick ─► forward ─► reply
-//!   ▲         │
-//!   └─ retry ◄┘
+//!  pick ─► attempt ─► reply
+//!   ▲ ▲       │
+//!   │ └ moved ┤        the node runs the Worker on another of its processes
+//!   └─ retry ◄┘        another node may do better
 //! ```
 
+use std::cell::{Cell, OnceCell};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -14,25 +17,33 @@ use bytes::Bytes;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::exchange::{self, Reply};
-use crate::lane::{Lane, Permit};
-use crate::pick::Picker;
+use crate::health::ConnectFailure;
+use crate::pick::{Picker, Target, Wish};
+use crate::placement::{Move, Moves};
 pub(crate) use crate::retry::Again;
-use crate::retry::Attempts;
+use crate::retry::{Attempts, Mishap};
+use crate::silence;
 use crate::table::{Table, Worker};
+use crate::thread::{Permit, RouterThread};
 use crate::trace::Trace;
 use crate::tunnels::Place;
 use crate::upload::Upload;
+use crate::wire;
 
 /// How much later than the node, which enforces the Worker's wall limit, we give up. Covers a cold start.
 const SLACK: Duration = Duration::from_secs(2);
+
+/// An answer that takes longer is waited for with an eye on whether its shard is there. Shorter
+/// than it takes to notice.
+const BRISK: Duration = Duration::from_secs(1);
 
 /// Room for one more.
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn admit(lane: &Lane) -> Result<Permit, Failure> {
-    let permit = lane.permit().ok_or_else(overloaded)?;
-    lane.budget.borrow_mut().request(Instant::now());
+pub(crate) fn admit(thread: &RouterThread) -> Result<Permit, Failure> {
+    let permit = thread.permit().ok_or_else(overloaded)?;
+    thread.budget.borrow_mut().request(Instant::now());
     Ok(permit)
 }
 
@@ -40,8 +51,8 @@ pub(crate) fn admit(lane: &Lane) -> Result<Permit, Failure> {
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn admit_tunnel(lane: &Lane) -> Result<Place, Failure> {
-    lane.tunnels.place().ok_or_else(overloaded)
+pub(crate) fn admit_tunnel(thread: &RouterThread) -> Result<Place, Failure> {
+    thread.tunnels.place().ok_or_else(overloaded)
 }
 
 /// # Arguments
@@ -50,7 +61,7 @@ pub(crate) fn admit_tunnel(lane: &Lane) -> Result<Place, Failure> {
 /// # Errors
 /// When no node would take it, or the one that did has failed.
 pub(crate) async fn forward(
-    lane: &Rc<Lane>,
+    thread: &Rc<RouterThread>,
     view: &Table,
     worker: &Worker,
     head: &Bytes,
@@ -59,28 +70,166 @@ pub(crate) async fn forward(
     trace: &mut Trace,
 ) -> Result<Reply, Failure> {
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
-    let mut picker = Picker::new(lane, pool, worker.key, view.nodes_version());
-    let mut attempts = Attempts::new(again);
     let patience = worker.wall + SLACK;
-    let deadline = tokio::time::Instant::now() + patience;
-    let mut link = picker.next().ok_or_else(no_node)?;
+    let mut journey = Journey {
+        thread,
+        view,
+        worker,
+        upload,
+        patience,
+        deadline: tokio::time::Instant::now() + patience,
+        heads: Heads { head, stay: OnceCell::new() },
+        picker: Picker::new(thread, pool, worker, view.nodes_version()),
+        attempts: Attempts::new(again),
+        moves: Moves::default(),
+        stays: false,
+    };
+    let mut target = journey.picker.next(Wish::Home).ok_or_else(no_node)?;
     loop {
-        trace.shard(link.shard());
-        let mishap = match exchange::invoke(&link, head, upload, patience, deadline).await {
+        trace.shard(target.link.shard());
+        let next = match journey.attempt(&target).await {
             Ok(reply) => {
                 if let Some(upload) = upload {
                     upload.settle();
                 }
                 return Ok(reply);
             }
-            Err(mishap) => mishap,
+            Err(Ended::Left(next)) => next,
+            Err(Ended::Failed(mishap)) => match journey.after(&target, &mishap) {
+                Some(next) => next,
+                None => return Err(mishap.into_failure()),
+            },
         };
-        picker.failed(&link, &mishap);
-        let replayable = upload.is_none_or(|upload| upload.is_replayable());
-        let again = attempts.may_go_on(&mishap, replayable, &mut lane.budget.borrow_mut(), Instant::now());
-        let Some(next) = (if again { picker.next() } else { None }) else { return Err(mishap.into_failure()) };
-        lane.metrics.retry(mishap.reason());
-        link = next;
+        target = next;
+    }
+}
+
+/// One request on its way.
+struct Journey<'a> {
+    thread: &'a Rc<RouterThread>,
+    view: &'a Table,
+    worker: &'a Worker,
+    upload: Option<&'a Rc<Upload>>,
+    patience: Duration,
+    deadline: tokio::time::Instant,
+    heads: Heads<'a>,
+    picker: Picker<'a>,
+    attempts: Attempts,
+    moves: Moves,
+    /// A lane that gets the request is to run it.
+    stays: bool,
+}
+
+/// How an attempt ended without a reply.
+enum Ended {
+    Failed(Mishap),
+    /// The shard is silent, and here is a better one.
+    Left(Target),
+}
+
+impl Journey<'_> {
+    async fn attempt(&mut self, target: &Target) -> Result<Reply, Ended> {
+        let sent = Cell::new(false);
+        let head = self.heads.get(target.stays || self.stays && target.is_lane());
+        let mut exchange = pin!(exchange::invoke(&target.link, &head, self.upload, self.patience, &sent));
+        // Nearly every answer comes now.
+        let brisk = self.deadline.min(tokio::time::Instant::now() + BRISK);
+        if let Ok(ended) = tokio::time::timeout_at(brisk, exchange.as_mut()).await {
+            return ended.map_err(Ended::Failed);
+        }
+        let mut may_leave = true;
+        loop {
+            tokio::select! {
+                biased;
+                ended = exchange.as_mut() => return ended.map_err(Ended::Failed),
+                () = tokio::time::sleep_until(self.deadline) => return Err(Ended::Failed(self.too_late(sent.get()))),
+                () = silence::lost(self.thread, self.view, target), if may_leave => {}
+            }
+            if let Some(next) = self.leave(target, sent.get()) {
+                return Err(Ended::Left(next));
+            }
+            may_leave = false;
+        }
+    }
+
+    /// Nothing came by the deadline.
+    fn too_late(&self, sent: bool) -> Mishap {
+        // A body that failed takes the stream with it; the body is the cause.
+        let body = self.upload.and_then(|upload| upload.failure()).map(Mishap::Upload);
+        body.unwrap_or(if sent { Mishap::Silent } else { Mishap::Unreachable(ConnectFailure::Silent) })
+    }
+
+    /// Where to go from a shard that is silent, if the request may go and there is somewhere to go
+    /// to.
+    fn leave(&mut self, from: &Target, sent: bool) -> Option<Target> {
+        let mishap = Mishap::Unresponsive { sent };
+        if !self.attempts.may_be_made_again(&mishap) {
+            return None;
+        }
+        self.picker.failed(from, &mishap);
+        let next = self.picker.next_sound(wish(&mishap))?;
+        self.may_go_on(&mishap).then(|| self.again(&mishap, next))
+    }
+
+    /// Where to go after a mishap, if anywhere.
+    fn after(&mut self, target: &Target, mishap: &Mishap) -> Option<Target> {
+        if mishap.is_moved()
+            && self.is_replayable()
+            && let Some(to) = self.moves.follow(target.is_lane())
+        {
+            return self.follow(target, to);
+        }
+        self.picker.failed(target, mishap);
+        let next = if self.may_go_on(mishap) { self.picker.next(wish(mishap)) } else { None }?;
+        Some(self.again(mishap, next))
+    }
+
+    /// Remembers where the node says that the Worker runs, and goes there. No attempt, and no
+    /// retry: nothing has begun.
+    fn follow(&mut self, target: &Target, to: Move) -> Option<Target> {
+        let mut placements = self.thread.placements.borrow_mut();
+        match target.is_lane() {
+            true => placements.moved_to_shard(&self.worker.digest),
+            false => placements.moved_to_lane(&self.worker.digest, Instant::now()),
+        }
+        drop(placements);
+        self.thread.metrics.moved(to.to());
+        self.stays |= to == Move::Stay;
+        self.picker.moved(target, to)
+    }
+
+    fn may_go_on(&mut self, after: &Mishap) -> bool {
+        let replayable = self.is_replayable();
+        let budget = &mut self.thread.budget.borrow_mut();
+        tokio::time::Instant::now() < self.deadline
+            && self.attempts.may_go_on(after, replayable, budget, Instant::now())
+    }
+
+    fn again(&mut self, after: &Mishap, next: Target) -> Target {
+        self.thread.metrics.retry(after.reason());
+        self.stays |= after.may_be_its_own_fault();
+        next
+    }
+
+    fn is_replayable(&self) -> bool {
+        self.upload.is_none_or(|upload| upload.is_replayable())
+    }
+}
+
+/// What may have ended one shard ends no second.
+fn wish(after: &Mishap) -> Wish {
+    if after.may_be_its_own_fault() { Wish::Lane } else { Wish::Home }
+}
+
+/// The framed head, and the same for a lane that is to run it, made when it is needed.
+struct Heads<'a> {
+    head: &'a Bytes,
+    stay: OnceCell<Bytes>,
+}
+
+impl Heads<'_> {
+    fn get(&self, stays: bool) -> Bytes {
+        if stays { self.stay.get_or_init(|| wire::with_stay(self.head)).clone() } else { self.head.clone() }
     }
 }
 

@@ -1,6 +1,6 @@
-//! The front of a lane: its doors, the connections that come by them, and how they end.
+//! The front of a thread: its doors, the connections that come by them, and how they end.
 //!
-//! Every lane listens on the same addresses (`SO_REUSEPORT`), one for clients and one for the platform's own processes;
+//! Every thread listens on the same addresses (`SO_REUSEPORT`), one for clients and one for the platform's own processes;
 //! the kernel deals connections out. A drain has two
 //! steps, because a Service goes on sending new connections for a moment after its endpoint is told to leave:
 //!
@@ -29,10 +29,10 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 
 use crate::inner;
-use crate::lane::Lane;
 use crate::link::Local;
 use crate::path;
 use crate::preface::{Opening, Speaks};
+use crate::thread::RouterThread;
 
 /// Connections that wait to be accepted. The kernel's own limit is usually lower.
 const BACKLOG: i32 = 4096;
@@ -66,7 +66,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const INNER_STREAMS: u32 = 4096;
 const INNER_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// A lane's listeners.
+/// A thread's listeners.
 pub(crate) struct Doors<L> {
     pub(crate) clients: L,
     pub(crate) inner: L,
@@ -89,7 +89,7 @@ impl Doors<TcpListener> {
     }
 }
 
-/// A listener that shares its address with those of the other lanes.
+/// A listener that shares its address with those of the other threads.
 ///
 /// # Errors
 /// When the address cannot be listened on.
@@ -116,7 +116,7 @@ enum Stage {
 /// `linger` is how long new connections are taken after the drain has begun, and `tunnel_grace` how long tunnels may go on
 /// from then.
 pub(crate) async fn run(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     doors: Doors<std::net::TcpListener>,
     drain: drain::Watch,
     readiness: Readiness,
@@ -125,12 +125,12 @@ pub(crate) async fn run(
 ) -> io::Result<()> {
     let doors = Doors { clients: TcpListener::from_std(doors.clients)?, inner: TcpListener::from_std(doors.inner)? };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
-    let front = Front { lane: lane.clone(), stage_rx };
-    let tunnels = &lane.tunnels;
+    let front = Front { thread: thread.clone(), stage_rx };
+    let tunnels = &thread.tunnels;
 
     front.accept_until(&doors, drain.signaled()).await;
     let leaving = readiness.hold("drain");
-    lane.leaving.set(true);
+    thread.leaving.set(true);
     stage_tx.send_replace(Stage::Leaving);
     front.accept_until(&doors, tokio::time::sleep(linger)).await;
     // Whoever has been let in by the kernel is served: closing the listener would reset them.
@@ -148,13 +148,13 @@ pub(crate) async fn run(
         tunnels.end();
         finished.await;
     }
-    lane.meters.flush();
+    thread.meters.flush();
     drop((leaving, drain));
     Ok(())
 }
 
 struct Front {
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     stage_rx: watch::Receiver<Stage>,
 }
 
@@ -198,13 +198,13 @@ impl Front {
     }
 
     fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
-        let (lane, stage_rx) = (self.lane.clone(), self.stage_rx.clone());
+        let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
         spawn_local(async move {
-            lane.gauges.connections.inc();
-            let gauge = Counted(lane.clone());
+            thread.gauges.connections.inc();
+            let gauge = Counted(thread.clone());
             let served = match door {
-                Door::Clients => serve(lane, stream, peer.ip(), stage_rx).await,
-                Door::Inner => serve_inner(lane, stream, peer.ip(), stage_rx).await,
+                Door::Clients => serve(thread, stream, peer.ip(), stage_rx).await,
+                Door::Inner => serve_inner(thread, stream, peer.ip(), stage_rx).await,
             };
             if let Err(error) = served {
                 // Clients hang up, time out and send nonsense all day; hyper has told them what it could.
@@ -216,7 +216,7 @@ impl Front {
 }
 
 /// A connection, as the gauge sees it.
-struct Counted(Rc<Lane>);
+struct Counted(Rc<RouterThread>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -265,7 +265,7 @@ async fn begin<T>(stage_rx: &watch::Receiver<Stage>, beginning: impl Future<Outp
 }
 
 async fn serve(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     stream: TcpStream,
     peer: IpAddr,
     stage_rx: watch::Receiver<Stage>,
@@ -279,7 +279,7 @@ async fn serve(
     let asked = Cell::new(false);
     let service = service_fn(|request| {
         asked.set(true);
-        path::serve(lane.clone(), peer, request)
+        path::serve(thread.clone(), peer, request)
     });
     match opening.speaks() {
         Speaks::Http1 => drive!(
@@ -312,18 +312,18 @@ async fn serve(
 }
 
 async fn serve_inner(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     stream: TcpStream,
     peer: IpAddr,
     stage_rx: watch::Receiver<Stage>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
-    let Some(stream) = begin(&stage_rx, tls::accept(lane.tls.as_ref(), stream)).await else { return Ok(()) };
+    let Some(stream) = begin(&stage_rx, tls::accept(thread.tls.as_ref(), stream)).await else { return Ok(()) };
     let stream = stream?;
     let asked = Cell::new(false);
     let service = service_fn(|request| {
         asked.set(true);
-        inner::serve(lane.clone(), peer, request)
+        inner::serve(thread.clone(), peer, request)
     });
     drive!(
         stage_rx,

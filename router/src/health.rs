@@ -1,9 +1,12 @@
 //! Whether a shard is worth a request: what its failures say about it.
 //!
-//! A shard that cannot be connected to is *ejected*: requests pass it by, and the thread that ejected it tries
-//! to connect in the background, at growing intervals, until that works. No request ever is the probe. A shard
-//! that says it drains is passed by until the catalog has told something new of its nodes, or its process has
-//! gone and another one answers.
+//! A shard that cannot be connected to is *ejected*: requests pass it by, and the thread that
+//! ejected it tries to connect in the background, at growing intervals, until that works. No
+//! request ever is the probe. A shard that says it drains is passed by until the catalog has told
+//! something new of its nodes, or its process has gone and another one answers. One that falls
+//! silent while requests wait ([`pulse`](crate::pulse)) is passed by until something comes on its
+//! connection again, or that ends. A new connection to a shard that was passed by counts only when
+//! it has been answered on: the kernel takes connections for a process that is stopped.
 //!
 //! Pure.
 
@@ -24,6 +27,8 @@ pub(crate) enum Health {
     },
     /// Takes nothing new, it says; heard when the nodes had this version.
     Draining { nodes_version: u64 },
+    /// It has a connection and requests, and says nothing.
+    Silent,
     Ejected {
         /// Probes that failed.
         probes: u8,
@@ -45,7 +50,7 @@ impl Health {
         match self {
             Self::Sound { .. } => true,
             Self::Draining { nodes_version } => nodes_version != version,
-            Self::Ejected { .. } => false,
+            Self::Silent | Self::Ejected { .. } => false,
         }
     }
 
@@ -63,12 +68,34 @@ impl Health {
         }
     }
 
-    /// The connection has ended. A process that was draining has gone, and nobody may be there yet.
+    /// The connection has ended. A process that was draining or silent has gone, and its successor
+    /// may not be there yet.
     pub(crate) fn disconnected(self) -> Self {
         match self {
-            Self::Draining { .. } => Self::Ejected { probes: 0 },
+            Self::Draining { .. } | Self::Silent => Self::Ejected { probes: 0 },
             other => other,
         }
+    }
+
+    /// Nothing has come on the connection for too long.
+    pub(crate) fn fell_silent(self) -> Self {
+        match self {
+            Self::Sound { .. } | Self::Draining { .. } => Self::Silent,
+            other => other,
+        }
+    }
+
+    /// Something has come on the connection.
+    pub(crate) fn heard(self) -> Self {
+        match self {
+            Self::Silent => Self::connected(),
+            other => other,
+        }
+    }
+
+    /// Whether requests pass it by until it shows that it is there.
+    pub(crate) fn is_out(self) -> bool {
+        matches!(self, Self::Silent | Self::Ejected { .. })
     }
 
     pub(crate) fn is_ejected(self) -> bool {
@@ -120,6 +147,17 @@ mod tests {
         let draining = Health::Draining { nodes_version: 7 };
         assert!(!draining.takes_requests(7));
         assert!(draining.takes_requests(8));
+    }
+
+    #[test]
+    fn a_silent_shard_is_used_again_when_it_is_heard() {
+        let silent = Health::connected().fell_silent();
+        assert!(silent.is_out() && !silent.is_ejected() && !silent.takes_requests(0));
+        assert_eq!(silent.probe_pause(1.0), None, "its connection is there, and is listened to");
+        assert_eq!(silent.heard(), Health::connected());
+        assert!(silent.disconnected().is_ejected());
+        let ejected = Health::Ejected { probes: 3 };
+        assert_eq!((ejected.fell_silent(), ejected.heard()), (ejected, ejected));
     }
 
     #[test]

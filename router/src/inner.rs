@@ -26,17 +26,17 @@ use tonic::Status;
 use crate::answer;
 use crate::exchange::Reply;
 use crate::forward::{self, Again};
-use crate::lane::Lane;
 use crate::messages::Messages;
 use crate::metrics::Outcome;
 use crate::relay::{self, Held, Relay};
 use crate::retry::Mishap;
+use crate::thread::RouterThread;
 use crate::trace::{Asked, Trace};
 use crate::upload::{admit_rest, too_large};
 
 /// Serves one call.
 pub(crate) async fn serve(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     peer: IpAddr,
     request: Request<Incoming>,
 ) -> Result<Response<Relay>, Infallible> {
@@ -51,26 +51,26 @@ pub(crate) async fn serve(
     }
     let mut messages = Messages::new(request.into_body());
     Ok(match messages.head().await {
-        Ok(head) => answer(&lane, peer, head, messages).await,
+        Ok(head) => answer(&thread, peer, head, messages).await,
         Err(failure) => relay::failure(&failure),
     })
 }
 
-async fn answer(lane: &Rc<Lane>, peer: IpAddr, mut head: InvokeHead, messages: Messages) -> Response<Relay> {
+async fn answer(thread: &Rc<RouterThread>, peer: IpAddr, mut head: InvokeHead, messages: Messages) -> Response<Relay> {
     let started = Instant::now();
     if head.request_id.is_empty() {
-        head.request_id = lane.request_id();
+        head.request_id = thread.request_id();
     }
-    let mut trace = Trace::for_log(lane);
+    let mut trace = Trace::for_log(thread);
     let line = trace.for_log.then(|| Line::of(&head));
-    let result = invoke(lane, head, messages, &mut trace).await;
+    let result = invoke(thread, head, messages, &mut trace).await;
     let outcome = match &result {
         // Nodes answer with statuses that HTTP has.
         Ok((reply, _)) => Outcome::Answered(status(reply)),
         Err(failure) => Outcome::Failed(failure.code),
     };
     let took = started.elapsed();
-    lane.meters.observe(outcome, took);
+    thread.meters.observe(outcome, took);
     if let Some(line) = line {
         trace.log(&line.asked(peer), outcome, took);
     }
@@ -81,22 +81,22 @@ async fn answer(lane: &Rc<Lane>, peer: IpAddr, mut head: InvokeHead, messages: M
 }
 
 async fn invoke(
-    lane: &Rc<Lane>,
+    thread: &Rc<RouterThread>,
     mut head: InvokeHead,
     messages: Messages,
     trace: &mut Trace,
 ) -> Result<(Reply, Held), Failure> {
     head.check_depth()?;
-    let view = lane.view();
+    let view = thread.view();
     let id: Option<WorkerId> = head.worker.parse().ok();
     let worker = id.and_then(|id| view.worker(&id)).ok_or_else(|| no_worker(&head.worker))?;
     trace.worker(&worker.id);
 
-    let permit = forward::admit(lane)?;
+    let permit = forward::admit(thread)?;
     if head.body.len() as u64 > worker.body_limit {
         return Err(too_large(worker.body_limit));
     }
-    let place = if head.asks_for_tunnel() { Some(forward::admit_tunnel(lane)?) } else { None };
+    let place = if head.asks_for_tunnel() { Some(forward::admit_tunnel(thread)?) } else { None };
     let limit = if place.is_some() { u64::MAX } else { worker.body_limit };
     let upload = head.more_body.then(|| admit_rest(messages, limit, head.body.len()));
 
@@ -106,7 +106,7 @@ async fn invoke(
     head.services = view.services_of(worker).map(|of| service((&of.id, of.digest.as_bytes()))).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
-    let reply = forward::forward(lane, &view, worker, &message, upload.as_ref(), again, trace).await?;
+    let reply = forward::forward(thread, &view, worker, &message, upload.as_ref(), again, trace).await?;
     let held = match (answer::switches_protocols(&reply), place) {
         (true, Some(place)) => Held::tunnel(place),
         (true, None) => return Err(Mishap::Nonsense("a tunnel that nobody asked for".into()).into_failure()),

@@ -3,19 +3,21 @@
 //! ```text
 //!                     ┌─ catalog thread: watch ─► table ─► published
 //!  operator ─gRPC─────┘                                        │ read without locks
-//!                     ┌─ lane 0 ───────────────────────────────┴──────────┐
+//!                     ┌─ thread 0 ─────────────────────────────┴──────────┐
 //!  client ─HTTP──────►│ front ─► path: match ─► admit ─► pick ─► forward ─┼─► shard
 //!                     └───────────────────────────────────────────────────┘
 //!  node, operator ─gRPC──► inner: look up by name ─► the same from admit on
-//!                       lane 1 … one per core, sharing nothing but the addresses
+//!                       thread 1 … one per core, sharing nothing but the addresses
 //! ```
 //!
-//! Decisions are pure rooms: [`route`] (which Worker), [`ring`] (which shards), `health` and `retry` (what to
-//! make of failures), `error` (what to tell the caller). The path of a request reads top-down in `path`; what
-//! Workers ask of one another, and the clock of them, comes by `inner`. A request that becomes a WebSocket goes the same way
+//! Decisions are pure rooms: [`route`] (which Worker), [`ring`] (which shards), `placement` (shard
+//! or lane), `health`, `pulse` and `retry` (what to make of failures), `error` (what to tell the
+//! caller). The path of a request reads top-down in `path`; what Workers ask of one another, and
+//! the clock of them, comes by `inner`. A request that becomes a WebSocket goes the same way
 //! (`handshake`), and then on by itself (`tunnel`).
 
 mod answer;
+mod bulkhead;
 mod catalog;
 mod closing;
 mod error;
@@ -27,22 +29,26 @@ pub mod fuzzing;
 mod handshake;
 mod headers;
 mod health;
+mod heard;
 mod inner;
-mod lane;
 mod link;
 mod messages;
 mod metrics;
 mod path;
 mod pick;
+mod placement;
 mod preface;
+mod pulse;
 mod relay;
 mod retry;
 pub mod ring;
 pub mod route;
 mod router;
 mod shares;
+mod silence;
 pub mod table;
 mod target;
+mod thread;
 mod trace;
 mod tunnel;
 mod tunnels;

@@ -7,9 +7,13 @@
 //!    └────────── the connection ended: its requests are told ◄───────────┘
 //! ```
 //!
-//! A node that dies takes its connections with it, which the kernel tells at once. One that vanishes (its
-//! machine, or the network) is noticed by the kernel's own probes within `VANISHED`. HTTP/2 pings would not do:
-//! a shard answers them only between turns, and a long turn is no death. So is TLS's handshake, for which it is given time.
+//! A node that dies takes its connections with it, which the kernel tells at once. One that
+//! vanishes (its machine, or the network) is noticed by the kernel's own probes within `VANISHED`.
+//! One that is stopped, or whose turn does not end, is noticed by its silence: while requests wait
+//! for their first byte, a task looks at the connection's [`pulse`](crate::pulse), and HTTP/2's
+//! pings give a shard that has nothing else to say something to answer. The connection stays open,
+//! for a shard answers pings and TLS's handshake only between turns, and a long turn is no death;
+//! what becomes of the requests that wait is not decided here, but in [`silence`](crate::silence).
 //!
 //! Belongs to one thread.
 
@@ -20,28 +24,45 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::{FutureExt, LocalBoxFuture, Shared};
-use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderValue, Method, Request, Uri, header};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
 use tenon_lifecycle::tls::{Role, Stream, Tls};
 use tenon_proto::runtime::INVOKE_PATH;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::task::spawn_local;
+use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::bulkhead::{Berth, Bulkhead};
 use crate::health::{ConnectFailure, Health};
-use crate::metrics::{Gauges, Metrics, Spill};
+use crate::heard::Heard;
+use crate::metrics::{Ejection, Gauges, Metrics, Spill};
+use crate::pulse::{self, Beat, Pulse};
+use crate::silence::Inquiry;
 use crate::table::Shard;
 use crate::upload::Attempt;
 
 /// A node in the same cluster answers within a millisecond; a lost SYN is sent again after one second.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The kernel answers a SYN, and TLS's handshake the shard's thread, between turns: the longest may take 30 seconds. Without
-/// TLS a request waits for such a turn just so.
+/// The kernel answers a SYN, and TLS's handshake the shard's thread, between turns: the longest may
+/// take 30 seconds. Without TLS a request waits for such a turn just so. Requests that have
+/// somewhere else to go do not wait for it.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// A connection on which a ping is not answered for so long is closed: twice the longest turn.
+const PING_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long the answer to a knock may take: of a shard that is asked whether its node is there, and
+/// of one that has been out of order. Requests that wait for the first have waited for nearly two
+/// seconds.
+const KNOCK_TIMEOUT: Duration = Duration::from_millis(400);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// After this long without a sign of life from the other machine the connection is dead.
 const VANISHED: Duration = Duration::from_secs(3);
@@ -63,6 +84,16 @@ pub(crate) struct Link {
     tls: Option<Tls>,
     state: RefCell<State>,
     health: Cell<Health>,
+    /// Counts up with everything that is read from the connection.
+    reads: Rc<Cell<u64>>,
+    /// Requests that wait for the first byte of their answer, or for a connection.
+    waiting: Cell<usize>,
+    /// A task looks at the pulse.
+    watched: Cell<bool>,
+    /// Wakes the requests that wait, when the shard falls silent.
+    fallen_silent: Notify,
+    bulkhead: Bulkhead,
+    pub(crate) inquiry: Inquiry,
     metrics: Metrics,
     gauges: Gauges,
 }
@@ -78,13 +109,42 @@ enum State {
 
 /// There is no connection, for reasons that have been logged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unreachable;
+pub(crate) struct Unreachable(pub(crate) ConnectFailure);
+
+/// A request that waits for the first byte of its answer.
+pub(crate) struct Waiting<'a>(&'a Link);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.set(self.0.waiting.get() - 1);
+    }
+}
 
 impl Link {
-    pub(crate) fn new(shard: Arc<Shard>, tls: Option<Tls>, metrics: Metrics, gauges: Gauges) -> Rc<Self> {
-        let uri = invoke_uri(&shard, tls.is_some());
-        let (state, health) = (RefCell::new(State::Idle), Cell::new(Health::connected()));
-        Rc::new(Self { shard, uri, tls, state, health, metrics, gauges })
+    /// # Arguments
+    /// * `bulkhead` - the requests of this thread that the shard may have.
+    pub(crate) fn new(
+        shard: Arc<Shard>,
+        tls: Option<Tls>,
+        metrics: Metrics,
+        gauges: Gauges,
+        bulkhead: Bulkhead,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            uri: uri(&shard, tls.is_some(), INVOKE_PATH),
+            shard,
+            tls,
+            state: RefCell::new(State::Idle),
+            health: Cell::new(Health::connected()),
+            reads: Rc::default(),
+            waiting: Cell::default(),
+            watched: Cell::default(),
+            fallen_silent: Notify::new(),
+            bulkhead,
+            inquiry: Inquiry::default(),
+            metrics,
+            gauges,
+        })
     }
 
     pub(crate) fn shard(&self) -> &Arc<Shard> {
@@ -98,15 +158,64 @@ impl Link {
     /// Why it takes no requests, if it does not.
     pub(crate) fn refuses(&self, nodes_version: u64) -> Option<Spill> {
         let health = self.health.get();
-        let why = if health.is_ejected() { Spill::Ejected } else { Spill::Draining };
+        let why = if health.is_out() { Spill::Ejected } else { Spill::Draining };
         (!health.takes_requests(nodes_version)).then_some(why)
+    }
+
+    /// Whether it is known to be out of order.
+    pub(crate) fn is_out(&self) -> bool {
+        self.health.get().is_out()
     }
 
     /// The node has said that it drains.
     pub(crate) fn drains(&self, nodes_version: u64) {
-        if !self.health.get().is_ejected() {
+        if !self.health.get().is_out() {
             self.health.set(Health::Draining { nodes_version });
         }
+    }
+
+    /// Room for one more request, if the shard may have more of this thread's.
+    pub(crate) fn berth(&self) -> Option<Berth> {
+        self.bulkhead.berth()
+    }
+
+    /// Has a task look at the pulse for as long as the value is kept.
+    pub(crate) fn wait(self: &Rc<Self>) -> Waiting<'_> {
+        self.waiting.set(self.waiting.get() + 1);
+        if !self.watched.replace(true) {
+            spawn_local(watch(Rc::downgrade(self)));
+        }
+        Waiting(self)
+    }
+
+    /// Resolves when the shard is silent.
+    pub(crate) async fn silence(&self) {
+        while self.health.get() != Health::Silent {
+            self.fallen_silent.notified().await;
+        }
+    }
+
+    /// Whether the shard says anything now, when it is asked for what it does not have. No
+    /// JavaScript has to do with it.
+    pub(crate) async fn answers(self: &Rc<Self>) -> bool {
+        let _waiting = self.wait();
+        let reads = self.reads.get();
+        let knock = async {
+            if let Ok(sender) = self.sender().await {
+                self.knock(sender).await;
+            }
+        };
+        // A byte of anything else will do.
+        _ = tokio::time::timeout(KNOCK_TIMEOUT, knock).await;
+        self.reads.get() != reads
+    }
+
+    async fn knock(&self, mut sender: Sender) {
+        let mut request = Request::new(Attempt::new(Bytes::new(), None));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri(&self.shard, self.tls.is_some(), KNOCK_PATH);
+        request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        _ = sender.try_send_request(request).await;
     }
 
     /// The connection, if need be a new one.
@@ -117,7 +226,8 @@ impl Link {
             idle => {
                 // A task of its own: it comes to its end even if all who wait for it leave.
                 let task = spawn_local(self.clone().connect());
-                let connecting = task.map(|ended| ended.unwrap_or(Err(Unreachable))).boxed_local().shared();
+                let ended = task.map(|ended| ended.unwrap_or(Err(Unreachable(ConnectFailure::Refused))));
+                let connecting = ended.boxed_local().shared();
                 *idle = State::Connecting(connecting.clone());
                 connecting
             }
@@ -128,8 +238,6 @@ impl Link {
     async fn connect(self: Rc<Self>) -> Result<Sender, Unreachable> {
         match self.handshake().await {
             Ok((sender, connection)) => {
-                self.change(Health::connected());
-                *self.state.borrow_mut() = State::Open(sender.clone());
                 let (link, open) = (Rc::downgrade(&self), self.gauges.links.clone());
                 open.inc();
                 spawn_local(async move {
@@ -139,11 +247,23 @@ impl Link {
                     open.dec();
                     link.upgrade().inspect(Self::disconnected);
                 });
+                if self.health.get().is_ejected() && !self.is_answered(&sender).await {
+                    return Err(self.failed(ConnectFailure::Silent, &io::ErrorKind::TimedOut.into()));
+                }
+                self.change(Health::connected());
+                *self.state.borrow_mut() = State::Open(sender.clone());
                 Ok(sender)
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(self.failed(ConnectFailure::Silent, &error)),
             Err(error) => Err(self.failed(ConnectFailure::Refused, &error)),
         }
+    }
+
+    /// Whether the other end of a new connection says anything.
+    async fn is_answered(&self, sender: &Sender) -> bool {
+        let reads = self.reads.get();
+        _ = tokio::time::timeout(PROBE_TIMEOUT, self.knock(sender.clone())).await;
+        self.reads.get() != reads
     }
 
     async fn handshake(&self) -> io::Result<(Sender, impl Future<Output = hyper::Result<()>> + use<>)> {
@@ -153,7 +273,10 @@ impl Link {
         let stream = match &self.tls {
             Some(tls) => {
                 let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
-                in_time(HANDSHAKE_TIMEOUT, async { Ok(connecting.await?) }).await?
+                let stream = in_time(HANDSHAKE_TIMEOUT, async { Ok(connecting.await?) }).await?;
+                // The shard's thread has answered.
+                self.reads.set(self.reads.get().wrapping_add(1));
+                stream
             }
             None => Stream::Plain(stream),
         };
@@ -162,7 +285,10 @@ impl Link {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(SEND_BUFFER)
-            .handshake(TokioIo::new(stream))
+            // Not while there is no stream.
+            .keep_alive_interval(pulse::PING_AFTER)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .handshake(TokioIo::new(Heard::new(stream, self.reads.clone())))
             .await
             .map_err(io::Error::other)
     }
@@ -171,7 +297,7 @@ impl Link {
         tracing::debug!(node = &*self.shard.node, shard = %self.shard.id, %error, "cannot connect to a shard");
         *self.state.borrow_mut() = State::Idle;
         self.change(self.health.get().failed_to_connect(how));
-        Unreachable
+        Unreachable(how)
     }
 
     fn disconnected(self: &Rc<Self>) {
@@ -185,21 +311,29 @@ impl Link {
 
     fn change(self: &Rc<Self>, health: Health) {
         let before = self.health.replace(health);
-        if before.is_ejected() && !health.is_ejected() {
+        let (node, shard) = (&*self.shard.node, self.shard.id);
+        if before.is_out() && !health.is_out() {
             self.gauges.ejected.dec();
+            tracing::info!(node, %shard, "a shard is back");
+        }
+        if health.is_out() && !before.is_out() {
+            let why = if health.is_ejected() { Ejection::Unreachable } else { Ejection::Silent };
+            self.metrics.ejected(why);
+            self.gauges.ejected.inc();
+            tracing::warn!(node, %shard, ?why, "a shard is ejected");
         }
         if health.is_ejected() && !before.is_ejected() {
-            self.metrics.ejections.inc();
-            self.gauges.ejected.inc();
-            tracing::warn!(node = &*self.shard.node, shard = %self.shard.id, "a shard is ejected");
             spawn_local(probe(Rc::downgrade(self)));
+        }
+        if health == Health::Silent {
+            self.fallen_silent.notify_waiters();
         }
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if self.health.get().is_ejected() {
+        if self.health.get().is_out() {
             self.gauges.ejected.dec();
         }
     }
@@ -214,8 +348,32 @@ async fn probe(link: Weak<Link>) {
         tokio::time::sleep(pause).await;
         let Some(link) = link.upgrade() else { return };
         if link.sender().await.is_ok() {
-            tracing::info!(node = &*link.shard.node, shard = %link.shard.id, "a shard is back");
             return;
+        }
+    }
+}
+
+/// Looks at the pulse while requests wait, and then until a silent shard has been heard or has lost
+/// its connection.
+async fn watch(link: Weak<Link>) {
+    let mut ticks = tokio::time::interval_at(Instant::now() + pulse::TICK, pulse::TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let Some(mut pulse) = link.upgrade().map(|link| Pulse::new(link.reads.get())) else { return };
+    loop {
+        ticks.tick().await;
+        let Some(link) = link.upgrade() else { return };
+        let health = link.health.get();
+        if link.waiting.get() == 0 && health != Health::Silent {
+            link.watched.set(false);
+            return;
+        }
+        let changed = match pulse.tick(link.reads.get()) {
+            Beat::Silent => health.fell_silent(),
+            Beat::Heard => health.heard(),
+            Beat::Quiet => health,
+        };
+        if changed != health {
+            link.change(changed);
         }
     }
 }
@@ -233,16 +391,19 @@ fn watch_over(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(VANISHED))
 }
 
-/// Where Invoke is on a shard. An address that fits no URI is connected to all the same, and then called by a
-/// name that fits: nodes do not look at it.
-fn invoke_uri(shard: &Shard, tls: bool) -> Uri {
+/// What no shard has.
+const KNOCK_PATH: &str = "/";
+
+/// Where something is on a shard. An address that fits no URI is connected to all the same, and
+/// then called by a name that fits: nodes do not look at it.
+fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
     let host = if shard.address.contains(':') { format!("[{}]", shard.address) } else { shard.address.to_string() };
     let authority = Authority::try_from(format!("{host}:{}", shard.port))
         .unwrap_or_else(|_| Authority::from_static("node.invalid"));
     let mut parts = http::uri::Parts::default();
     parts.scheme = Some(if tls { Scheme::HTTPS } else { Scheme::HTTP });
     parts.authority = Some(authority);
-    parts.path_and_query = Some(PathAndQuery::from_static(INVOKE_PATH));
+    parts.path_and_query = Some(PathAndQuery::from_static(path));
     Uri::from_parts(parts).expect("a scheme, an authority and a path make a URI")
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use prometheus::local::{LocalHistogram, LocalIntCounter};
-use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 use tenon_lifecycle::event_loop;
 use tenon_proto::failure::FailureCode;
 use tokio::task::spawn_local;
@@ -22,7 +22,8 @@ const FLUSH: Duration = Duration::from_millis(100);
 const BUCKETS: [f64; 16] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
-/// Of the lanes' event loops.
+/// Of the threads' event loops. The names and the label keep the word that dashboards know: "lane" is a router thread here,
+/// and not a lane of a node.
 pub(crate) const LOOPS: event_loop::Names = event_loop::Names {
     busy: "tenon_router_lane_busy_seconds_total",
     lag: "tenon_router_event_loop_lag_seconds",
@@ -30,7 +31,10 @@ pub(crate) const LOOPS: event_loop::Names = event_loop::Names {
 };
 
 /// After what a request is sent again: told from the start, so that the first is seen as one more and not as the first.
-const RETRIES: [&str; 5] = ["unreachable", "not_begun", "node_lost", "draining", "overloaded"];
+const RETRIES: [&str; 6] = ["unreachable", "not_begun", "node_lost", "unresponsive", "draining", "overloaded"];
+
+/// Whither requests are sent on within a node.
+const MOVES: [&str; 2] = ["lane", "shard"];
 
 #[derive(Clone)]
 pub(crate) struct Metrics {
@@ -39,13 +43,14 @@ pub(crate) struct Metrics {
     duration: Histogram,
     retries: IntCounterVec,
     spills: IntCounterVec,
+    moves: IntCounterVec,
+    ejections: IntCounterVec,
     carried: IntCounterVec,
     connections: IntGaugeVec,
     in_flight: IntGaugeVec,
     links: IntGaugeVec,
     ejected: IntGaugeVec,
     pub(crate) tunnels: IntGauge,
-    pub(crate) ejections: IntCounter,
     pub(crate) workers: IntGauge,
     pub(crate) routes: IntGauge,
     pub(crate) nodes: IntGauge,
@@ -63,6 +68,26 @@ pub(crate) struct Gauges {
     pub(crate) links: IntGauge,
     /// Shards that are ejected now.
     pub(crate) ejected: IntGauge,
+}
+
+/// Why a shard is passed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ejection {
+    /// It cannot be connected to, or went away while it drained.
+    Unreachable,
+    /// It has a connection and says nothing on it.
+    Silent,
+}
+
+impl Ejection {
+    const ALL: [Self; 2] = [Self::Unreachable, Self::Silent];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Silent => "silent",
+        }
+    }
 }
 
 /// Why a request is not sent to the shard that its Worker is pinned to.
@@ -106,6 +131,10 @@ impl Metrics {
         let carried = Opts::new("tenon_router_tunnel_bytes_total", "Bytes that WebSockets have carried, by whither.");
         let spills =
             Opts::new("tenon_router_spills_total", "Requests sent elsewhere than to their Worker's shard, by why.");
+        let moves =
+            Opts::new("tenon_router_moves_total", "Requests sent on within a node, between its shards and its lanes.");
+        let ejections =
+            Opts::new("tenon_router_ejections_total", "Shards and lanes that are passed by, once per thread, by why.");
         let by_lane = Opts::new("tenon_router_lane_requests_total", "Requests that have ended, by thread.");
         let gauge = |name, help| IntGaugeVec::new(Opts::new(name, help), &["lane"]);
         let metrics = Self {
@@ -114,13 +143,14 @@ impl Metrics {
             duration: Histogram::with_opts(duration.buckets(BUCKETS.to_vec()))?,
             retries: IntCounterVec::new(retries, &["reason"])?,
             spills: IntCounterVec::new(spills, &["reason"])?,
+            moves: IntCounterVec::new(moves, &["to"])?,
+            ejections: IntCounterVec::new(ejections, &["reason"])?,
             carried: IntCounterVec::new(carried, &["to"])?,
             connections: gauge("tenon_router_connections", "Connections that are open and speak HTTP.")?,
             in_flight: gauge("tenon_router_inflight", "Requests in hand.")?,
             links: gauge("tenon_router_shard_connections", "Connections to shards.")?,
-            ejected: gauge("tenon_router_ejected_shards", "Shards that are passed by until they can be reached.")?,
+            ejected: gauge("tenon_router_ejected_shards", "Shards and lanes that are passed by until they answer.")?,
             tunnels: IntGauge::new("tenon_router_tunnels", "WebSockets that are open or asked for.")?,
-            ejections: IntCounter::new("tenon_router_ejections_total", "Shards found unreachable, once per thread.")?,
             workers: IntGauge::new("tenon_router_workers", "Workers in the table.")?,
             routes: IntGauge::new("tenon_router_routes", "Routes in the table.")?,
             nodes: IntGauge::new("tenon_router_nodes", "Nodes in the table.")?,
@@ -128,7 +158,10 @@ impl Metrics {
         };
         RETRIES.iter().for_each(|reason| _ = metrics.retries.with_label_values(&[reason]));
         Spill::ALL.iter().for_each(|why| _ = metrics.spills.with_label_values(&[why.as_str()]));
+        MOVES.iter().for_each(|to| _ = metrics.moves.with_label_values(&[to]));
+        Ejection::ALL.iter().for_each(|why| _ = metrics.ejections.with_label_values(&[why.as_str()]));
         registry.register(Box::new(metrics.requests.clone()))?;
+        registry.register(Box::new(metrics.moves.clone()))?;
         registry.register(Box::new(metrics.duration.clone()))?;
         registry.register(Box::new(metrics.retries.clone()))?;
         registry.register(Box::new(metrics.carried.clone()))?;
@@ -145,8 +178,8 @@ impl Metrics {
         Ok(metrics)
     }
 
-    pub(crate) fn gauges(&self, lane: &str) -> Gauges {
-        let of = |family: &IntGaugeVec| family.with_label_values(&[lane]);
+    pub(crate) fn gauges(&self, thread: &str) -> Gauges {
+        let of = |family: &IntGaugeVec| family.with_label_values(&[thread]);
         Gauges {
             connections: of(&self.connections),
             in_flight: of(&self.in_flight),
@@ -158,6 +191,16 @@ impl Metrics {
     /// Counts an attempt that is made again.
     pub(crate) fn retry(&self, reason: &str) {
         self.retries.with_label_values(&[reason]).inc();
+    }
+
+    /// Counts a request that is sent on within its node.
+    pub(crate) fn moved(&self, to: &str) {
+        self.moves.with_label_values(&[to]).inc();
+    }
+
+    /// Counts a shard that is passed by from now on.
+    pub(crate) fn ejected(&self, why: Ejection) {
+        self.ejections.with_label_values(&[why.as_str()]).inc();
     }
 
     /// Counts a request that is sent elsewhere than to its Worker's shard.
@@ -198,14 +241,14 @@ struct Counts {
 }
 
 impl Meters {
-    pub(crate) fn new(metrics: &Metrics, lane: &str) -> Rc<Self> {
+    pub(crate) fn new(metrics: &Metrics, thread: &str) -> Rc<Self> {
         let counter = |code: &str| metrics.requests.with_label_values(&[code]).local();
         let counts = Counts {
             classes: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(counter),
             failures: FailureCode::ALL.iter().map(|code| counter(code.as_str())).collect(),
             carried: ["node", "client"].map(|to| metrics.carried.with_label_values(&[to]).local()),
             duration: metrics.duration.local(),
-            requests: metrics.by_lane.with_label_values(&[lane]).local(),
+            requests: metrics.by_lane.with_label_values(&[thread]).local(),
         };
         Rc::new(Self { counts: RefCell::new(counts), dirty: Cell::new(false) })
     }

@@ -25,10 +25,10 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use crate::answer::{self, AnswerBody};
 use crate::forward::{self, Again};
 use crate::handshake::Handshake;
-use crate::lane::Lane;
 use crate::metrics::Outcome;
 use crate::table::Worker;
 use crate::target::Target;
+use crate::thread::RouterThread;
 use crate::trace::{Asked, Trace};
 use crate::tunnel::Tunnel;
 use crate::upload::{self, Admitted};
@@ -37,17 +37,17 @@ use crate::{error, headers};
 
 /// Serves one request of one client.
 pub(crate) async fn serve(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     peer: IpAddr,
     mut request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
     let started = Instant::now();
     let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
-    let request_id = headers::sane_request_id(&parts.headers).map_or_else(|| lane.request_id(), str::to_owned);
-    let mut trace = Trace::new(&lane, &parts.headers);
+    let request_id = headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
+    let mut trace = Trace::new(&thread, &parts.headers);
 
-    let (mut response, outcome) = match answer(&lane, &parts, body, upgrade, peer, &request_id, &mut trace).await {
+    let (mut response, outcome) = match answer(&thread, &parts, body, upgrade, peer, &request_id, &mut trace).await {
         Ok(response) => {
             let outcome = Outcome::Answered(response.status());
             (response, outcome)
@@ -61,15 +61,15 @@ pub(crate) async fn serve(
     };
 
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if lane.leaving.get() && parts.version < Version::HTTP_2 && !switches {
+    if thread.leaving.get() && parts.version < Version::HTTP_2 && !switches {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if trace.for_caller {
         trace.write(response.headers_mut(), &request_id);
     }
     let took = started.elapsed();
-    lane.meters.observe(outcome, took);
-    if lane.settings.access_log {
+    thread.meters.observe(outcome, took);
+    if thread.settings.access_log {
         let host = parts.uri.authority().map(|authority| authority.as_str());
         let host = host.or_else(|| parts.headers.get(header::HOST)?.to_str().ok());
         let asked = Asked {
@@ -87,7 +87,7 @@ pub(crate) async fn serve(
 }
 
 async fn answer(
-    lane: &Rc<Lane>,
+    thread: &Rc<RouterThread>,
     parts: &Parts,
     body: Incoming,
     upgrade: OnUpgrade,
@@ -99,14 +99,14 @@ async fn answer(
     let handshake = Handshake::of(parts, !body.is_end_stream())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
-    let view = lane.view();
+    let view = thread.view();
     let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
     trace.worker(&worker.id);
 
     // Admit.
-    let permit = forward::admit(lane)?;
+    let permit = forward::admit(thread)?;
     let tunnel = match handshake {
-        Some(handshake) => Some(Tunnel::new(handshake, upgrade, forward::admit_tunnel(lane)?, lane.meters.clone())),
+        Some(handshake) => Some(Tunnel::new(handshake, upgrade, forward::admit_tunnel(thread)?, thread.meters.clone())),
         None => None,
     };
     let body = match &tunnel {
@@ -124,13 +124,13 @@ async fn answer(
     let handshake = tunnel.as_ref().map(Tunnel::handshake);
     let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
     headers::write(&mut head, &parts.headers, replaced, target.authority(), peer, request_id);
-    handshake.inspect(|handshake| handshake.write(&mut head, || lane.random().to_ne_bytes()));
+    handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
     view.services_of(worker).for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
     let head = head.finish(inline, upload.is_some());
 
     // Pick, forward, and again while that helps.
     let again = Again::of(method);
-    let reply = forward::forward(lane, &view, worker, &head, upload, again, trace).await?;
+    let reply = forward::forward(thread, &view, worker, &head, upload, again, trace).await?;
 
     // Answer.
     let Some(tunnel) = tunnel else { return answer::response(method, reply, permit) };

@@ -1,82 +1,237 @@
-//! Which shard a request goes to: the first candidate that takes requests, on a node that has not failed it yet.
+//! Which shard a request goes to: the first candidate that takes requests, on a node that has not
+//! failed it yet, or a lane of that candidate's node.
+//!
+//! ```text
+//!  candidates of the ring:   node b, shard 2     node a, shard 0     …
+//!  the request goes to       that shard, or a lane of node b; then the same of the next
+//! ```
+//!
+//! It goes to a lane when the Worker is remembered there ([`placement`](crate::placement)), when a
+//! shard says so, and when it may have been what ended a shard. Which lane of a node is a matter of
+//! the Worker, so that its isolate stays warm; if that one is out of order, it is another of the
+//! same node.
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tenon_proto::failure::FailureCode;
+use tenon_proto::id::RevisionDigest;
 
-use crate::lane::Lane;
+use crate::health::ConnectFailure;
 use crate::link::Link;
 use crate::metrics::Spill;
+use crate::placement::Move;
 use crate::retry::Mishap;
-use crate::ring::{Candidates, Key};
-use crate::table::Pool;
+use crate::ring::{Candidates, Key, SlotIndex};
+use crate::table::{Pool, Worker};
+use crate::thread::RouterThread;
 
 /// So many candidates are looked at for one request. If all of these are out of order, so is the pool.
 const MAX_CANDIDATES: usize = 64;
 
+/// A shard or a lane that a request goes to.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) link: Rc<Link>,
+    /// The candidate because of which.
+    slot: SlotIndex,
+    /// It is a pinned shard, and its node has lanes for what takes long.
+    pub(crate) turns_are_short: bool,
+    /// It is a lane that is to run the request, because nothing else is left.
+    pub(crate) stays: bool,
+}
+
+impl Target {
+    pub(crate) fn is_lane(&self) -> bool {
+        self.link.shard().id.is_lane()
+    }
+}
+
+/// Where on its node a request is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Where the Worker is at home, as far as is known.
+    Home,
+    /// To a lane, if the node has any.
+    Lane,
+}
+
 /// One request's walk through its candidates.
 pub(crate) struct Picker<'a> {
-    lane: &'a Lane,
+    thread: &'a RouterThread,
     pool: &'a Pool,
+    key: Key,
+    digest: &'a RevisionDigest,
     nodes_version: u64,
     candidates: Candidates,
     left: usize,
-    /// Nodes that have failed this request.
+    /// Nodes that have failed this request, and then those of which one process has.
     avoided: Vec<Arc<str>>,
+    refused: Vec<Arc<str>>,
+    /// Some shard is out of order.
+    lost_some: bool,
+    /// Lanes that have failed it.
+    failed: Vec<Rc<Link>>,
+    /// The candidate that the request has gone to last.
+    last: Option<SlotIndex>,
     /// A shard that may be out of order is better than none.
-    last_resort: Option<Rc<Link>>,
+    last_resort: Option<Target>,
     /// Why the first candidate, where the Worker is pinned, is not the one.
     passed: Option<Spill>,
     spilled: bool,
 }
 
 impl<'a> Picker<'a> {
-    pub(crate) fn new(lane: &'a Lane, pool: &'a Pool, key: Key, nodes_version: u64) -> Self {
-        let candidates = Candidates::new(key);
-        let (left, avoided) = (MAX_CANDIDATES, Vec::new());
-        Self { lane, pool, nodes_version, candidates, left, avoided, last_resort: None, passed: None, spilled: false }
+    pub(crate) fn new(thread: &'a RouterThread, pool: &'a Pool, worker: &'a Worker, nodes_version: u64) -> Self {
+        Self {
+            thread,
+            pool,
+            key: worker.key,
+            digest: &worker.digest,
+            nodes_version,
+            candidates: Candidates::new(worker.key),
+            left: MAX_CANDIDATES,
+            avoided: Vec::new(),
+            refused: Vec::new(),
+            lost_some: false,
+            failed: Vec::new(),
+            last: None,
+            last_resort: None,
+            passed: None,
+            spilled: false,
+        }
     }
 
     /// This shard has failed the request.
-    pub(crate) fn failed(&mut self, link: &Rc<Link>, mishap: &Mishap) {
+    pub(crate) fn failed(&mut self, target: &Target, mishap: &Mishap) {
         let why = match mishap {
+            Mishap::Full => Spill::Overloaded,
             Mishap::Said(failure) if failure.code == FailureCode::Overloaded => Spill::Overloaded,
             Mishap::Said(failure) if failure.code == FailureCode::Draining => Spill::Draining,
             _ => Spill::Failed,
         };
         self.passed.get_or_insert(why);
+        if target.is_lane() {
+            self.failed.push(target.link.clone());
+        }
+        self.lost_some |=
+            matches!(mishap, Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Lost | Mishap::Unresponsive { .. });
+        let node = &target.link.shard().node;
         match mishap {
             // The shard's next connection may well work.
-            Mishap::NotBegun | Mishap::Lost => _ = self.last_resort.get_or_insert_with(|| link.clone()),
-            Mishap::Said(failure) if failure.code == FailureCode::Draining => link.drains(self.nodes_version),
-            Mishap::Unreachable => {}
+            Mishap::NotBegun | Mishap::Lost => _ = self.last_resort.get_or_insert_with(|| target.clone()),
+            Mishap::Said(failure) if failure.code == FailureCode::Draining => target.link.drains(self.nodes_version),
+            // One process that is not there says little of the others, two say more.
+            Mishap::Unreachable(ConnectFailure::Refused) if !self.refused.contains(node) => {
+                return self.refused.push(node.clone());
+            }
+            Mishap::Unreachable(_) | Mishap::Unresponsive { .. } => {}
             // Not the node's fault, or not that of its other shards.
             _ => return,
         }
-        self.avoided.push(link.shard().node.clone());
+        self.avoided.push(node.clone());
     }
 
     /// Each candidate at most once, but for one as a last resort.
-    pub(crate) fn next(&mut self) -> Option<Rc<Link>> {
+    pub(crate) fn next(&mut self, wish: Wish) -> Option<Target> {
+        self.next_sound(wish).or_else(|| {
+            // The only node there is may have lost a shard and no lane. What is overloaded is no
+            // reason to use its lanes.
+            let lane = if self.lost_some { self.any_lane() } else { None };
+            lane.map(|lane| Target { stays: true, ..lane }).or_else(|| self.last_resort.take())
+        })
+    }
+
+    /// The next that takes requests, if any does.
+    pub(crate) fn next_sound(&mut self, wish: Wish) -> Option<Target> {
+        let wish = match wish {
+            Wish::Home if self.is_remembered_in_lane() => Wish::Lane,
+            wish => wish,
+        };
+        // Another lane of the node that it was sent to is nearer than any other node.
+        let near = self.last.filter(|slot| wish == Wish::Lane && !self.avoids(*slot));
+        if let Some(target) = near.and_then(|slot| self.lane(slot)) {
+            return Some(target);
+        }
         while self.left > 0 {
             self.left -= 1;
             let Some(slot) = self.candidates.next(&self.pool.ring) else { break };
-            let shard = &self.pool.shards[slot.get()];
-            if self.avoided.contains(&shard.node) {
+            if self.avoids(slot) {
                 continue;
             }
-            let link = self.lane.link(shard);
-            let Some(why) = link.refuses(self.nodes_version) else {
-                // Counted once.
-                self.passed.filter(|_| !self.spilled).inspect(|why| self.lane.metrics.spill(*why));
-                self.spilled = self.passed.is_some();
-                return Some(link);
+            let found = match wish {
+                Wish::Lane if self.has_lanes(slot) => self.lane(slot),
+                _ => self.pinned(slot),
             };
-            self.passed.get_or_insert(why);
-            self.last_resort.get_or_insert(link);
+            let Some(target) = found else { continue };
+            // Counted once.
+            self.passed.filter(|_| !self.spilled).inspect(|why| self.thread.metrics.spill(*why));
+            self.spilled = self.passed.is_some();
+            self.last = Some(slot);
+            return Some(target);
         }
         self.left = 0;
-        self.last_resort.take()
+        None
+    }
+
+    /// Where on its node a request goes that a process has sent on, or else what is next.
+    pub(crate) fn moved(&mut self, from: &Target, to: Move) -> Option<Target> {
+        let there = match to {
+            Move::Lane => self.lane(from.slot),
+            Move::Shard => self.pinned(from.slot),
+            // The one that it comes from may be the only one.
+            Move::Stay => self.lane(from.slot).or_else(|| from.is_lane().then(|| from.clone())),
+        };
+        there.or_else(|| self.next(if to == Move::Shard { Wish::Home } else { Wish::Lane }))
+    }
+
+    fn pinned(&mut self, slot: SlotIndex) -> Option<Target> {
+        let link = self.thread.link(&self.pool.shards[slot.get()]);
+        let target = Target { link, slot, turns_are_short: self.has_lanes(slot), stays: false };
+        self.sound(target)
+    }
+
+    /// A lane of a candidate's node: the Worker's own, or the first after it that takes requests.
+    fn lane(&mut self, slot: SlotIndex) -> Option<Target> {
+        let lanes = &self.pool.lanes[slot.get()];
+        let own = if lanes.is_empty() { 0 } else { self.key.choose(lanes.len()) };
+        let (before, from) = lanes.split_at(own);
+        from.iter().chain(before).find_map(|lane| {
+            let link = self.thread.link(lane);
+            if self.failed.iter().any(|failed| Rc::ptr_eq(failed, &link)) {
+                return None;
+            }
+            self.sound(Target { link, slot, turns_are_short: false, stays: false })
+        })
+    }
+
+    /// A lane of any node, but rather of one that has not failed the request.
+    fn any_lane(&mut self) -> Option<Target> {
+        let mut slots: Vec<_> = self.pool.ring.candidates(self.key).take(MAX_CANDIDATES).collect();
+        slots.sort_by_key(|slot| self.avoids(*slot));
+        slots.into_iter().find_map(|slot| self.lane(slot))
+    }
+
+    fn sound(&mut self, target: Target) -> Option<Target> {
+        let Some(why) = target.link.refuses(self.nodes_version) else { return Some(target) };
+        self.lost_some |= why == Spill::Ejected;
+        if !target.is_lane() {
+            self.passed.get_or_insert(why);
+        }
+        self.last_resort.get_or_insert(target);
+        None
+    }
+
+    fn avoids(&self, slot: SlotIndex) -> bool {
+        self.avoided.contains(&self.pool.shards[slot.get()].node)
+    }
+
+    fn has_lanes(&self, slot: SlotIndex) -> bool {
+        !self.pool.lanes[slot.get()].is_empty()
+    }
+
+    fn is_remembered_in_lane(&self) -> bool {
+        self.thread.placements.borrow().is_in_lane(self.digest, Instant::now())
     }
 }

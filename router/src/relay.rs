@@ -18,8 +18,8 @@ use tenon_proto::runtime::invoke_response::Part;
 use tonic::Status;
 
 use crate::exchange::{Reply, Rest};
-use crate::lane::Permit;
 use crate::retry::Mishap;
+use crate::thread::Permit;
 use crate::tunnels::Place;
 use crate::wire;
 
@@ -71,7 +71,10 @@ impl Held {
 
 /// The answer to a call that a node has begun to answer.
 pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
-    let Reply { head, rest } = reply;
+    let Reply { head, mut rest } = reply;
+    if let Held::Tunnel(_) = held {
+        rest.leave_berth();
+    }
     let message = frame::encode(&InvokeResponse { part: Some(Part::Head(head)) });
     let relay = Relay { message: Some(message), rest: Some(rest), held: Some(held), ..Relay::default() };
     let mut response = Response::new(relay);

@@ -5,11 +5,15 @@
 //! | no connection; never sent; the node refused the stream | no | again, for free |
 //! | the node says that it drains | no | again, for free |
 //! | the node says that it is overloaded, or cannot get the code | no | again, within the budget |
-//! | the node was lost on the way | yes | again, once, within the budget, if the method is idempotent |
-//! | anything else | yes | the caller's answer |
+//! | the shard has its share of this thread's requests already | no | again, within the budget |
+//! | the shard was lost on the way, or is silent ([`silence`](crate::silence)) | yes | again, once, in a lane, within the budget, if the method is idempotent |
+//! | anything else, a revision in quarantine too | yes | the caller's answer |
 //!
-//! And only while the request's body can be sent once more. The budget keeps retries from doubling the load of
-//! nodes that suffer from it already; what costs no node any work is not part of it.
+//! What a node's processes send to one another ("moved") is no retry:
+//! [`placement`](crate::placement) bounds it. A request that may have ended its shard is repeated
+//! in a lane, so that the same request ends no second shard. And only while the request's body can
+//! be sent once more. The budget keeps retries from doubling the load of nodes that suffer from it
+//! already; what costs no node any work is not part of it.
 //!
 //! Pure.
 
@@ -17,6 +21,8 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+
+use crate::health::ConnectFailure;
 
 /// Attempts that reach a node, per request.
 const MAX_ATTEMPTS: u32 = 3;
@@ -36,13 +42,20 @@ const BUDGET_WINDOW: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) enum Mishap {
     /// There is no connection to the shard.
-    Unreachable,
+    Unreachable(ConnectFailure),
+    /// The shard has as many of this thread's requests as one may have.
+    Full,
     /// The request was not sent, or the node has told that it did not look at it.
     NotBegun,
     /// The node said what went wrong.
     Said(Failure),
     /// The connection or the stream broke, and nobody knows how far it had come.
     Lost,
+    /// The shard is silent, and the request has left it.
+    Unresponsive {
+        /// Whether it had been sent.
+        sent: bool,
+    },
     /// Nothing came by the deadline.
     Silent,
     /// It is the request's own body that failed.
@@ -55,10 +68,12 @@ impl Mishap {
     /// For metrics.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
-            Self::Unreachable => "unreachable",
+            Self::Unreachable(_) => "unreachable",
+            Self::Full => FailureCode::Overloaded.as_str(),
             Self::NotBegun => "not_begun",
             Self::Said(failure) => failure.code.as_str(),
             Self::Lost => "node_lost",
+            Self::Unresponsive { .. } => "unresponsive",
             Self::Silent => "silent",
             Self::Upload(_) => "upload",
             Self::Nonsense(_) => "nonsense",
@@ -69,11 +84,19 @@ impl Mishap {
     pub(crate) fn into_failure(self) -> Failure {
         let failure = |code, phase, message: &str| Failure::new(code, phase, message);
         match self {
-            Self::Unreachable | Self::NotBegun => {
+            Self::Unreachable(_) | Self::NotBegun | Self::Unresponsive { sent: false } => {
                 failure(FailureCode::NoNode, Phase::Admission, "No node that could run the Worker can be reached.")
             }
+            Self::Full => {
+                let message = "The Worker's shard has as many requests from here as it may have.";
+                failure(FailureCode::Overloaded, Phase::Admission, message)
+            }
+            // A word between routers and nodes.
+            Self::Said(Failure { code: FailureCode::Moved, .. }) => {
+                failure(FailureCode::NoNode, Phase::Admission, "The node does not say where the Worker runs.")
+            }
             Self::Said(failure) | Self::Upload(failure) => failure,
-            Self::Lost => {
+            Self::Lost | Self::Unresponsive { sent: true } => {
                 failure(FailureCode::NodeLost, Phase::Handler, "The node went away while it ran the invocation.")
             }
             Self::Silent => {
@@ -84,6 +107,16 @@ impl Mishap {
                 failure(FailureCode::Internal, Phase::Handler, "The node's answer makes no sense.")
             }
         }
+    }
+
+    /// Whether the request may have been what ended its shard, or holds it.
+    pub(crate) fn may_be_its_own_fault(&self) -> bool {
+        matches!(self, Self::Lost | Self::Unresponsive { sent: true })
+    }
+
+    /// Whether the node says that another of its processes runs the Worker.
+    pub(crate) fn is_moved(&self) -> bool {
+        matches!(self, Self::Said(Failure { code: FailureCode::Moved, phase: Phase::Admission, .. }))
     }
 }
 
@@ -116,19 +149,31 @@ impl Attempts {
         Self { again, reached: 0, unreachable: 0, lost: 0 }
     }
 
+    /// Whether the request is of a kind that may be sent again after this mishap, and has not been
+    /// too often.
+    pub(crate) fn may_be_made_again(&self, after: &Mishap) -> bool {
+        match after {
+            Mishap::Lost | Mishap::Unresponsive { sent: true } => self.again == Again::Harmless && self.lost < MAX_LOST,
+            _ => true,
+        }
+    }
+
     /// Whether the request may be sent again after this mishap.
     ///
     /// # Arguments
     /// `replayable` tells whether its body can be sent once more.
     pub(crate) fn may_go_on(&mut self, after: &Mishap, replayable: bool, budget: &mut Budget, now: Instant) -> bool {
         match after {
-            Mishap::Unreachable => self.unreachable += 1,
+            Mishap::Unreachable(_) | Mishap::Unresponsive { sent: false } => self.unreachable += 1,
             _ => self.reached += 1,
         }
         let (safe, free) = match after {
-            Mishap::Unreachable | Mishap::NotBegun => (true, true),
+            Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Unresponsive { sent: false } => (true, true),
+            Mishap::Full => (true, false),
+            // By a node that has nowhere to move it.
+            moved if moved.is_moved() => (true, true),
             Mishap::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
-            Mishap::Lost => {
+            Mishap::Lost | Mishap::Unresponsive { sent: true } => {
                 self.lost += 1;
                 (self.again == Again::Harmless && self.lost <= MAX_LOST, false)
             }
@@ -201,7 +246,10 @@ mod tests {
 
     #[test]
     fn what_has_not_begun_is_tried_elsewhere_whatever_the_method() {
-        assert!(retried(Mishap::Unreachable, Method::POST, true));
+        assert!(retried(Mishap::Unreachable(ConnectFailure::Refused), Method::POST, true));
+        assert!(retried(Mishap::Unresponsive { sent: false }, Method::POST, true));
+        assert!(retried(Mishap::Full, Method::POST, true));
+        assert!(retried(said(FailureCode::Moved), Method::POST, true));
         assert!(retried(Mishap::NotBegun, Method::POST, true));
         assert!(retried(said(FailureCode::Draining), Method::POST, true));
         assert!(retried(said(FailureCode::Overloaded), Method::POST, true));
@@ -213,6 +261,7 @@ mod tests {
             [(Method::GET, true), (Method::PUT, true), (Method::POST, false), (Method::PATCH, false)]
         {
             assert_eq!(retried(Mishap::Lost, method.clone(), true), expected, "{method}");
+            assert_eq!(retried(Mishap::Unresponsive { sent: true }, method.clone(), true), expected, "{method}");
         }
     }
 
@@ -224,7 +273,12 @@ mod tests {
 
     #[test]
     fn the_workers_own_failures_are_the_answer() {
-        for code in [FailureCode::WorkerException, FailureCode::CpuLimitExceeded, FailureCode::NoResponse] {
+        for code in [
+            FailureCode::WorkerException,
+            FailureCode::CpuLimitExceeded,
+            FailureCode::NoResponse,
+            FailureCode::WorkerQuarantined,
+        ] {
             assert!(!retried(said(code), Method::GET, true));
             assert_eq!(said(code).into_failure().code, code);
         }
@@ -237,7 +291,7 @@ mod tests {
         let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
         let mut after = |mishap| attempts.may_go_on(&mishap, true, &mut budget, now);
         assert!(after(Mishap::Lost));
-        assert!(after(Mishap::Unreachable));
+        assert!(after(Mishap::Unreachable(ConnectFailure::Silent)));
         assert!(after(Mishap::NotBegun));
         assert!(!after(Mishap::NotBegun));
     }
@@ -248,6 +302,19 @@ mod tests {
         let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
         assert!(attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
         assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
+    }
+
+    #[test]
+    fn a_request_leaves_one_silent_shard_and_no_second() {
+        let now = Instant::now();
+        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+        assert!(attempts.may_go_on(&Mishap::Unresponsive { sent: true }, true, &mut budget, now));
+        assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
+    }
+
+    #[test]
+    fn no_caller_hears_that_a_worker_has_moved() {
+        assert_eq!(said(FailureCode::Moved).into_failure().code, FailureCode::NoNode);
     }
 
     #[test]

@@ -39,6 +39,14 @@ impl Key {
         Self(hash(&[worker.as_str().as_bytes()]))
     }
 
+    /// Which one of so many it takes, where there is no ring.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn choose(self, of: usize) -> usize {
+        (self.0 % of as u64) as usize
+    }
+
     /// The places probed: an arithmetic progression, as good as independent hashes (Kirsch and Mitzenmacher,
     /// "Less hashing, same performance", 2006). The step is odd, so that all probes differ.
     fn probes(self) -> impl Iterator<Item = u32> {

@@ -20,6 +20,9 @@ use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use crate::ring::{Key, Ring, Seed};
 use crate::route::{Route, Routes};
 
+/// The ids of lanes begin where those of shards end. No node has so many of either.
+const POSITIONS: u16 = ShardId::lane(0).0;
+
 /// The table that is current, for any thread to read without a lock.
 pub type Published = Arc<ArcSwap<Table>>;
 
@@ -63,9 +66,15 @@ pub struct Node {
     pub pool: Arc<str>,
     pub ready: bool,
     shards: Vec<Arc<Shard>>,
+    lanes: Lanes,
 }
 
-/// One shard, and where it listens.
+/// A node's lanes: shards that the kernel schedules last, and that no ring has a slot for. There
+/// run the Workers that are not known yet, those that are heavy, and what is repeated after a shard
+/// was lost. A node without lanes runs all of these on its shards.
+pub type Lanes = Arc<[Arc<Shard>]>;
+
+/// One shard, or one lane, and where it listens.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Shard {
     pub node: Arc<str>,
@@ -81,6 +90,8 @@ pub struct Pool {
     pub ring: Ring,
     /// By slot.
     pub shards: Vec<Arc<Shard>>,
+    /// By slot: the lanes of the same node.
+    pub lanes: Vec<Lanes>,
 }
 
 /// Where a Worker runs as long as nothing is in the way.
@@ -179,13 +190,19 @@ impl Table {
         Some(Pin { node: shard.node.clone(), shard: shard.id })
     }
 
-    /// Every shard of every node, of those that drain too.
+    /// Every shard of every node, of those that drain too, but for lanes.
     pub fn shards(&self) -> impl Iterator<Item = &Arc<Shard>> {
         self.nodes.values().flat_map(|node| &node.shards)
     }
 
+    /// The shards of a node, and then its lanes.
+    pub fn processes_of(&self, node: &str) -> impl Iterator<Item = &Arc<Shard>> {
+        self.nodes.get(node).into_iter().flat_map(|node| node.shards.iter().chain(&*node.lanes))
+    }
+
+    /// Whether there still is this shard, or this lane.
     pub fn has_shard(&self, shard: &Shard) -> bool {
-        self.nodes.get(&shard.node).is_some_and(|node| node.shards.iter().any(|other| **other == *shard))
+        self.processes_of(&shard.node).any(|other| **other == *shard)
     }
 
     /// Two tables of one router with the same version have the same nodes.
@@ -241,14 +258,16 @@ impl Worker {
 impl Node {
     fn new(node: catalog::Node) -> Self {
         let name: Arc<str> = node.name.into();
-        let shard = |(i, port): (usize, u32)| {
+        let shard = |(id, port): (ShardId, u32)| {
             // A port beyond 16 bits cannot be connected to; 0 fails like any other that nobody listens on.
-            let (id, port) = (ShardId(i as u16), u16::try_from(port).unwrap_or(0));
+            let port = u16::try_from(port).unwrap_or(0);
             Arc::new(Shard { node: name.clone(), id, address: node.address.as_str().into(), port })
         };
+        let positions = || 0..POSITIONS;
         Self {
             ready: node.state == i32::from(node::State::Ready),
-            shards: (0..=usize::from(u16::MAX)).zip(node.shard_ports).map(shard).collect(),
+            shards: positions().map(ShardId).zip(node.shard_ports).map(shard).collect(),
+            lanes: positions().map(ShardId::lane).zip(node.lane_ports).map(shard).collect(),
             pool: node.pool.into(),
             name,
         }
@@ -258,8 +277,9 @@ impl Node {
 impl Pool {
     /// Nodes in the order of their names, which every router finds.
     fn new<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>) -> Self {
-        let shards: Vec<Arc<Shard>> = nodes.flat_map(|node| node.shards.iter().cloned()).collect();
-        Self { ring: Ring::new(shards.iter().map(|shard| Seed::of(&shard.node, shard.id))), shards }
+        let slots = nodes.flat_map(|node| node.shards.iter().map(|shard| (shard.clone(), node.lanes.clone())));
+        let (shards, lanes): (Vec<Arc<Shard>>, Vec<Lanes>) = slots.unzip();
+        Self { ring: Ring::new(shards.iter().map(|shard| Seed::of(&shard.node, shard.id))), shards, lanes }
     }
 }
 
@@ -361,6 +381,26 @@ mod tests {
         assert_eq!(table.shards().count(), 4);
         table.apply(WatchResponse { removed_nodes: vec!["n1".into(), "n2".into()], ..Default::default() });
         assert!(table.pool("default").is_none());
+    }
+
+    #[test]
+    fn lanes_are_known_and_take_no_part_in_the_ring() {
+        let mut table = Table::default();
+        let with_lanes = catalog::Node { lane_ports: vec![7200, 7201, 7202], ..node("n1", node::State::Ready) };
+        table.apply(workers(vec![worker("a/one", "x")]));
+        table.apply(nodes(vec![with_lanes, node("n2", node::State::Ready)]));
+        let pool = table.pool("default").unwrap().clone();
+        assert_eq!((pool.ring.len(), pool.shards.len()), (4, 4));
+        for (shard, lanes) in pool.shards.iter().zip(&pool.lanes) {
+            let expected: &[u16] = if &*shard.node == "n1" { &[7200, 7201, 7202] } else { &[] };
+            assert_eq!(lanes.iter().map(|lane| lane.port).collect::<Vec<_>>(), expected);
+            assert!(lanes.iter().all(|lane| lane.id.is_lane() && table.has_shard(lane)));
+        }
+        assert_eq!(table.processes_of("n1").count(), 5);
+        // A node that comes back with other lanes is another one.
+        let lane = pool.lanes.iter().find_map(|lanes| lanes.first()).unwrap();
+        table.apply(nodes(vec![node("n1", node::State::Ready)]));
+        assert!(!table.has_shard(lane));
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use tenon_proto::id::WorkerId;
 
-use crate::lane::Lane;
 use crate::metrics::Outcome;
 use crate::table::Shard;
+use crate::thread::RouterThread;
 
 const DEBUG: HeaderName = HeaderName::from_static("tenon-debug");
 const WORKER: HeaderName = HeaderName::from_static("tenon-worker");
@@ -39,15 +39,15 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    pub(crate) fn new(lane: &Lane, headers: &HeaderMap) -> Self {
+    pub(crate) fn new(thread: &RouterThread, headers: &HeaderMap) -> Self {
         let asked = || headers.get(DEBUG).is_some_and(|value| value == "1");
-        let for_caller = lane.settings.debug_headers || asked();
-        Self { for_caller, ..Self::for_log(lane) }
+        let for_caller = thread.settings.debug_headers || asked();
+        Self { for_caller, ..Self::for_log(thread) }
     }
 
     /// Of what no client asked for.
-    pub(crate) fn for_log(lane: &Lane) -> Self {
-        Self { for_caller: false, for_log: lane.settings.access_log, worker: None, shard: None, attempts: 0 }
+    pub(crate) fn for_log(thread: &RouterThread) -> Self {
+        Self { for_caller: false, for_log: thread.settings.access_log, worker: None, shard: None, attempts: 0 }
     }
 
     /// The counts of these are shared by all threads, so only who wants them touches them.
@@ -100,7 +100,7 @@ impl Trace {
             duration_us = took.as_micros() as u64,
             worker = self.worker.as_ref().map(WorkerId::as_str),
             node = self.shard.as_ref().map(|shard| &*shard.node),
-            shard = self.shard.as_ref().map(|shard| shard.id.0),
+            shard = self.shard.as_ref().map(|shard| tracing::field::display(shard.id)),
             attempts = self.attempts,
         );
     }

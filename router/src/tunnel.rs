@@ -78,7 +78,8 @@ impl Tunnel {
     /// * `headers` - of the answer, which become what the client is told.
     pub(crate) fn open(self, reply: Reply, headers: &mut HeaderMap) -> StatusCode {
         let Self { handshake, upgrade, client, place } = self;
-        let Reply { head, rest } = reply;
+        let Reply { head, mut rest } = reply;
+        rest.leave_berth();
         let open = Open { client, first: head.body, rest: head.more_body.then_some(rest), frames: Frames::default() };
         spawn_local(open.run(upgrade, place));
         handshake.agree(headers)

@@ -21,6 +21,7 @@ const HEADERS: u32 = 6;
 const BODY: u32 = 7;
 const MORE_BODY: u32 = 8;
 const SERVICES: u32 = 12;
+const STAY: u32 = 13;
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
 
@@ -92,6 +93,21 @@ pub(crate) fn body_prologue(len: usize) -> Bytes {
     prologue(PART_BODY, len).freeze()
 }
 
+/// The same framed head with `stay` set, for whatever gets it. A head that comes twice in a message
+/// is merged, by the rules of protobuf, so the field follows as a head of its own.
+///
+/// # Arguments
+/// `head` is one framed message, and has a head.
+pub(crate) fn with_stay(head: &[u8]) -> Bytes {
+    const MORE: [u8; 4] = [(PART_HEAD << 3) as u8 | WireType::LengthDelimited as u8, 2, (STAY << 3) as u8, 1];
+    let mut message = BytesMut::with_capacity(head.len() + MORE.len());
+    message.put_u8(0);
+    message.put_u32((head.len() - HEADER_LEN + MORE.len()) as u32);
+    message.put_slice(&head[HEADER_LEN..]);
+    message.put_slice(&MORE);
+    message.freeze()
+}
+
 fn prologue(part: u32, len: usize) -> BytesMut {
     let mut prologue = BytesMut::with_capacity(PROLOGUE);
     prologue.put_u8(0);
@@ -152,7 +168,10 @@ mod tests {
                 services: services.into_iter().map(service).collect(),
                 ..InvokeHead::default()
             };
-            prop_assert_eq!(read([writer.finish(&body, more)]), Some(Part::Head(expected)));
+            let head = writer.finish(&body, more);
+            let stays = InvokeHead { stay: true, ..expected.clone() };
+            prop_assert_eq!(read([with_stay(&head)]), Some(Part::Head(stays)));
+            prop_assert_eq!(read([head]), Some(Part::Head(expected)));
         }
 
         #[test]

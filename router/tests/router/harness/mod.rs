@@ -50,11 +50,13 @@ pub(crate) struct Options {
     pub(crate) linger: Duration,
     pub(crate) tunnel_grace: Duration,
     pub(crate) tls: Option<Tls>,
+    pub(crate) threads: NonZeroUsize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { debug_headers: true, linger: Duration::ZERO, tunnel_grace: Duration::ZERO, tls: None }
+        let threads = NonZeroUsize::new(2).unwrap();
+        Self { debug_headers: true, linger: Duration::ZERO, tunnel_grace: Duration::ZERO, tls: None, threads }
     }
 }
 
@@ -86,7 +88,7 @@ impl Scenario {
             inner_listen: ([127, 0, 0, 1], 0).into(),
             catalog: format!("{}://{watches}", scheme(options.tls.is_some())).parse().unwrap(),
             tls: options.tls.clone(),
-            threads: NonZeroUsize::new(2).unwrap(),
+            threads: options.threads,
             access_log: true,
             debug_headers: options.debug_headers,
             drain_linger: options.linger,

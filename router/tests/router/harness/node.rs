@@ -1,9 +1,11 @@
-//! A node of one shard that behaves as a test wants, and can be killed.
+//! A node of one shard that behaves as a test wants, and can be stopped and killed. It may have
+//! lanes, which are the same.
 
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
@@ -29,6 +31,8 @@ pub(crate) enum Behaviour {
     EchoStream,
     /// Says no before anything has run.
     Refuse(FailureCode),
+    /// Says that the Worker has moved, unless it is to stay: then as [`Behaviour::Echo`].
+    SendOn,
     /// The Worker fails.
     Fail(FailureCode),
     /// Never answers.
@@ -50,12 +54,21 @@ pub(crate) const WELCOME: &[u8] = b"\x81\x07welcome";
 /// A Close frame with the code 1000.
 pub(crate) const BYE: &[u8] = b"\x88\x02\x03\xe8";
 
+/// A node, with the behaviour of its shard to be changed and asked for as its own.
 pub(crate) struct Node {
     name: String,
+    process: Process,
+    lanes: Vec<Process>,
+}
+
+/// A shard or a lane.
+pub(crate) struct Process {
     addr: SocketAddr,
     shard: Shard,
+    /// While it is there the process is stopped.
+    stopped: Option<mpsc::Sender<()>>,
     /// Its threads are the process: without it, every connection is reset.
-    process: Option<Runtime>,
+    runtime: Option<Runtime>,
 }
 
 #[derive(Clone)]
@@ -68,32 +81,22 @@ struct Shard {
     last_head: Arc<Mutex<Option<InvokeHead>>>,
 }
 
+const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
 impl Node {
     pub(crate) fn start(name: &str, behaviour: Behaviour) -> Self {
-        Self::start_at(name, behaviour, ([127, 0, 0, 1], 0).into())
+        Self::start_at(name, behaviour, ANY_PORT)
     }
 
     /// A new process in the place of one that was killed.
     pub(crate) fn start_at(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
-        let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let shard = Shard {
-            name: name.into(),
-            behaviour: Arc::new(Mutex::new(behaviour)),
-            invocations: Arc::default(),
-            dropped: Arc::default(),
-            said: Arc::default(),
-            last_head: Arc::default(),
-        };
-        let entered = process.enter();
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_reuseaddr(true).unwrap();
-        socket.bind(addr).unwrap();
-        let listener: TcpListener = socket.listen(64).unwrap();
-        drop(entered);
-        let addr = listener.local_addr().unwrap();
-        let server = tonic::transport::Server::builder().add_service(RuntimeServer::new(shard.clone()));
-        process.spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
-        Self { name: name.into(), addr, shard, process: Some(process) }
+        Self { name: name.into(), process: Process::start(name, behaviour, addr), lanes: Vec::new() }
+    }
+
+    /// A node whose shard and whose two lanes are processes of their own.
+    pub(crate) fn with_lanes(name: &str, behaviour: Behaviour) -> Self {
+        let lane = || Process::start(name, behaviour.clone(), ANY_PORT);
+        Self { lanes: vec![lane(), lane()], ..Self::start(name, behaviour.clone()) }
     }
 
     pub(crate) fn entry(&self) -> catalog::Node {
@@ -102,13 +105,65 @@ impl Node {
             pool: "default".into(),
             address: self.addr.ip().to_string(),
             shard_ports: vec![self.addr.port().into()],
-            lane_ports: Vec::new(),
+            lane_ports: self.lanes.iter().map(|lane| lane.addr.port().into()).collect(),
             state: State::Ready.into(),
         }
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn lanes(&mut self) -> &mut [Process] {
+        &mut self.lanes
+    }
+
+    /// Invocations that have come to its lanes.
+    pub(crate) fn in_lanes(&self) -> usize {
+        self.lanes.iter().map(Process::invocations).sum()
+    }
+
+    /// The shard and all lanes.
+    pub(crate) fn processes(&mut self) -> impl Iterator<Item = &mut Process> {
+        std::iter::once(&mut self.process).chain(&mut self.lanes)
+    }
+}
+
+impl Deref for Node {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl DerefMut for Node {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+impl Process {
+    fn start(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let shard = Shard {
+            name: name.into(),
+            behaviour: Arc::new(Mutex::new(behaviour)),
+            invocations: Arc::default(),
+            dropped: Arc::default(),
+            said: Arc::default(),
+            last_head: Arc::default(),
+        };
+        let entered = runtime.enter();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(addr).unwrap();
+        let listener: TcpListener = socket.listen(64).unwrap();
+        drop(entered);
+        let addr = listener.local_addr().unwrap();
+        let server = tonic::transport::Server::builder().add_service(RuntimeServer::new(shard.clone()));
+        runtime.spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+        Self { addr, shard, stopped: None, runtime: Some(runtime) }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -141,16 +196,36 @@ impl Node {
 
     /// As SIGKILL does: the kernel resets its connections, and its port is free when this returns.
     pub(crate) fn kill(&mut self) {
-        let process = self.process.take().unwrap();
+        let runtime = self.runtime.take().unwrap();
         // A runtime may not be waited for on the thread of another.
-        std::thread::spawn(move || process.shutdown_timeout(DEADLINE)).join().unwrap();
+        std::thread::spawn(move || runtime.shutdown_timeout(DEADLINE)).join().unwrap();
+    }
+
+    /// As SIGSTOP does, or a turn that goes on and on: the kernel takes connections and bytes for
+    /// it, and it says nothing.
+    pub(crate) fn stop(&mut self) {
+        let (go_tx, go_rx) = mpsc::channel();
+        let (stopped_tx, stopped_rx) = mpsc::channel();
+        // Its only thread.
+        self.runtime.as_ref().unwrap().spawn(async move {
+            stopped_tx.send(()).unwrap();
+            _ = go_rx.recv();
+        });
+        stopped_rx.recv().unwrap();
+        self.stopped = Some(go_tx);
+    }
+
+    /// As SIGCONT does.
+    pub(crate) fn resume(&mut self) {
+        self.stopped = None;
     }
 }
 
-impl Drop for Node {
+impl Drop for Process {
     fn drop(&mut self) {
-        if let Some(process) = self.process.take() {
-            process.shutdown_background();
+        self.resume();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }
@@ -183,7 +258,10 @@ impl runtime_server::Runtime for Shard {
         }
         let behaviour = self.behaviour.lock().unwrap().clone();
         let messages: Answers = match behaviour {
-            Behaviour::Echo => {
+            Behaviour::SendOn if !head.stay => {
+                return Err(Status::from(&Failure::new(FailureCode::Moved, Phase::Admission, "Elsewhere.")));
+            }
+            Behaviour::Echo | Behaviour::SendOn => {
                 let body = whole(&head, parts).await?;
                 stream::iter([Ok(answer(200, self.told(&head), body, false))]).boxed()
             }

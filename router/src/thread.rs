@@ -1,9 +1,10 @@
-//! A lane: all that one router thread owns, and nobody else touches.
+//! All that one router thread owns, and no other touches.
 //!
 //! ```text
 //!  Published (shared) ─► View ─┐
 //!  links, by shard ────────────┼─► the path of a request
-//!  retry budget, meters, ids ──┘
+//!  retry budget, placements ───┤
+//!  meters, ids ────────────────┘
 //! ```
 //!
 //! `!Send`, and without locks: the one thing read that others write is the published table.
@@ -18,26 +19,29 @@ use prometheus::IntGauge;
 use rustc_hash::FxHashMap;
 use tenon_lifecycle::tls::Tls;
 
+use crate::bulkhead::Bulkhead;
 use crate::link::Link;
 use crate::metrics::{Gauges, Meters, Metrics};
+use crate::placement::Placements;
 use crate::retry::Budget;
 use crate::table::{Published, Shard, Table};
 use crate::tunnels::Tunnels;
 
-/// Requests a lane has in hand at once. Each may hold its windows' worth of memory.
+/// Requests a thread has in hand at once. Each may hold its windows' worth of memory.
 const MAX_IN_FLIGHT: usize = 16_384;
 
 /// The table as a request sees it from its beginning to its end. Cloning it touches this thread's memory only,
 /// while all threads would share the count of an `Arc`.
 pub(crate) type View = Rc<Arc<Table>>;
 
-pub(crate) struct Lane {
+pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
     pub(crate) tls: Option<Tls>,
     pub(crate) metrics: Metrics,
     pub(crate) gauges: Gauges,
     pub(crate) meters: Rc<Meters>,
     pub(crate) budget: RefCell<Budget>,
+    pub(crate) placements: RefCell<Placements>,
     /// Clients are told to come back on another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
@@ -59,7 +63,7 @@ struct TableCache {
     view: View,
 }
 
-impl Lane {
+impl RouterThread {
     /// # Arguments
     /// * `name` - by which metrics tell it from the others.
     pub(crate) fn new(
@@ -70,6 +74,7 @@ impl Lane {
         metrics: Metrics,
     ) -> Rc<Self> {
         let view = Rc::new(published.load_full());
+        let mut random = fastrand::Rng::new();
         Rc::new(Self {
             settings,
             tls,
@@ -78,11 +83,12 @@ impl Lane {
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics,
             budget: RefCell::new(Budget::new(Instant::now())),
+            placements: RefCell::new(Placements::new(random.u64(..))),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published.clone()), view }),
             links: RefCell::default(),
             in_flight: Rc::default(),
-            random: RefCell::default(),
+            random: RefCell::new(random),
         })
     }
 
@@ -105,7 +111,9 @@ impl Lane {
         match links.get(shard) {
             Some(link) => link.clone(),
             None => {
-                let link = Link::new(shard.clone(), self.tls.clone(), self.metrics.clone(), self.gauges.clone());
+                let bulkhead = Bulkhead::new(MAX_IN_FLIGHT);
+                let (metrics, gauges) = (self.metrics.clone(), self.gauges.clone());
+                let link = Link::new(shard.clone(), self.tls.clone(), metrics, gauges, bulkhead);
                 links.insert(shard.clone(), link.clone());
                 link
             }

@@ -1,0 +1,220 @@
+//! Where on its node a Worker runs, as far as answers have told: on its shard, or in a lane.
+//!
+//! ```text
+//!             "moved", says the shard
+//!   Unknown ──────────────────────────► in a lane ── its time is over ──► asked again at the shard
+//!      ▲                                    │                                      │
+//!      └──── "moved", says the lane ────────┘ ◄── "moved", says the shard: twice ──┘
+//!                                                 the time
+//! ```
+//!
+//! The node decides, and the router follows: what is wrong or forgotten here costs a request one
+//! more hop within the node. So the memory may be small. It is of a fixed size, and what it has no
+//! room for any more is forgotten.
+//!
+//! Pure.
+
+use std::time::{Duration, Instant};
+
+use tenon_proto::id::RevisionDigest;
+
+/// How long a place is remembered at first, and at most.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Revisions remembered at once: 4,096 in some 230 KB. Which set is a revision's own is told by its
+/// digest and a number that no tenant knows, so that none can choose code that drives a neighbour's
+/// out.
+const SETS: usize = 1024;
+const WAYS: usize = 4;
+
+/// How often the processes of a node may send one request to one another. Then a lane is told to
+/// run it.
+const MOVES: u32 = 2;
+
+/// What a thread remembers.
+pub(crate) struct Placements {
+    /// Empty until there is something to remember.
+    sets: Vec<[Option<Entry>; WAYS]>,
+    seed: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    digest: RevisionDigest,
+    until: Instant,
+    lasts: Duration,
+}
+
+impl Placements {
+    /// # Arguments
+    /// `seed` is random.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { sets: Vec::new(), seed }
+    }
+
+    /// Whether to ask a lane first.
+    pub(crate) fn is_in_lane(&self, digest: &RevisionDigest, now: Instant) -> bool {
+        let set = self.sets.get(self.set_of(digest)).into_iter().flatten().flatten();
+        set.filter(|entry| entry.digest == *digest).any(|entry| now < entry.until)
+    }
+
+    /// The shard has said that the revision is in a lane.
+    pub(crate) fn moved_to_lane(&mut self, digest: &RevisionDigest, now: Instant) {
+        if self.sets.is_empty() {
+            self.sets.resize(SETS, [None; WAYS]);
+        }
+        let at = self.set_of(digest);
+        let set = &mut self.sets[at];
+        if let Some(known) = set.iter_mut().flatten().find(|entry| entry.digest == *digest) {
+            return known.told_again(now);
+        }
+        // An empty place, or that of the entry which is, or will be, of no use soonest.
+        let oldest = set.iter_mut().min_by_key(|entry| entry.as_ref().map(|entry| entry.until));
+        let entry = Entry { digest: *digest, until: now + SHORTEST, lasts: SHORTEST };
+        *oldest.expect("a set has ways") = Some(entry);
+    }
+
+    /// A lane has said that the revision is on its shard.
+    pub(crate) fn moved_to_shard(&mut self, digest: &RevisionDigest) {
+        let at = self.set_of(digest);
+        let set = self.sets.get_mut(at).into_iter().flatten();
+        set.filter(|entry| entry.as_ref().is_some_and(|entry| entry.digest == *digest)).for_each(|entry| *entry = None);
+    }
+
+    fn set_of(&self, digest: &RevisionDigest) -> usize {
+        let (first, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
+        let mixed = (u64::from_le_bytes(*first) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize % SETS
+    }
+}
+
+impl Entry {
+    fn told_again(&mut self, now: Instant) {
+        if now < self.until {
+            // The request was on its way before.
+            return;
+        }
+        let right_after = now < self.until + self.lasts;
+        self.lasts = if right_after { (self.lasts * 2).min(LONGEST) } else { SHORTEST };
+        self.until = now + self.lasts;
+    }
+}
+
+/// Where a process of a node sends a request that it does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Move {
+    Lane,
+    Shard,
+    /// To a lane that is to run it in any case.
+    Stay,
+}
+
+impl Move {
+    /// For metrics.
+    pub(crate) fn to(self) -> &'static str {
+        match self {
+            Self::Lane | Self::Stay => "lane",
+            Self::Shard => "shard",
+        }
+    }
+}
+
+/// How often one request has been sent on within nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Moves(u32);
+
+impl Moves {
+    /// Where a request goes that has been told to go elsewhere. `None` when it was told so although
+    /// it was to stay.
+    pub(crate) fn follow(&mut self, from_lane: bool) -> Option<Move> {
+        self.0 += 1;
+        match self.0 {
+            MOVES => Some(Move::Stay),
+            more if more > MOVES => None,
+            _ if from_lane => Some(Move::Shard),
+            _ => Some(Move::Lane),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(number: u64) -> RevisionDigest {
+        let mut bytes = [7; 32];
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        RevisionDigest::new(bytes)
+    }
+
+    #[test]
+    fn what_a_shard_says_is_remembered_for_a_time_that_doubles() {
+        let mut now = Instant::now();
+        let mut placements = Placements::new(5);
+        assert!(!placements.is_in_lane(&digest(1), now));
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            placements.moved_to_lane(&digest(1), now);
+            now += Duration::from_secs(seconds) - Duration::from_millis(1);
+            assert!(placements.is_in_lane(&digest(1), now), "{seconds}");
+            now += Duration::from_millis(1);
+            assert!(!placements.is_in_lane(&digest(1), now), "{seconds}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_long_after_begins_anew() {
+        let mut now = Instant::now();
+        let mut placements = Placements::new(5);
+        placements.moved_to_lane(&digest(1), now);
+        now += SHORTEST;
+        placements.moved_to_lane(&digest(1), now);
+        now += 2 * SHORTEST + 2 * SHORTEST;
+        placements.moved_to_lane(&digest(1), now);
+        assert!(!placements.is_in_lane(&digest(1), now + SHORTEST));
+    }
+
+    #[test]
+    fn requests_that_hear_it_at_once_count_as_one() {
+        let now = Instant::now();
+        let mut placements = Placements::new(5);
+        (0..10).for_each(|_| placements.moved_to_lane(&digest(1), now));
+        assert!(!placements.is_in_lane(&digest(1), now + SHORTEST));
+    }
+
+    #[test]
+    fn what_a_lane_sends_back_is_forgotten() {
+        let now = Instant::now();
+        let mut placements = Placements::new(5);
+        placements.moved_to_shard(&digest(1));
+        placements.moved_to_lane(&digest(1), now);
+        placements.moved_to_lane(&digest(2), now);
+        placements.moved_to_shard(&digest(1));
+        assert!(!placements.is_in_lane(&digest(1), now));
+        assert!(placements.is_in_lane(&digest(2), now));
+    }
+
+    #[test]
+    fn the_memory_has_a_bound_and_keeps_what_is_new() {
+        let now = Instant::now();
+        let mut placements = Placements::new(5);
+        let many = 10 * (SETS * WAYS) as u64;
+        for number in 0..many {
+            let now = now + Duration::from_nanos(number);
+            placements.moved_to_lane(&digest(number), now);
+            assert!(placements.is_in_lane(&digest(number), now));
+        }
+        let remembered = (0..many).filter(|number| placements.is_in_lane(&digest(*number), now)).count();
+        assert!((SETS * WAYS * 9 / 10..=SETS * WAYS).contains(&remembered), "{remembered}");
+    }
+
+    #[test]
+    fn a_request_that_is_sent_back_and_forth_is_told_to_stay() {
+        let told = |from: [bool; 3]| {
+            let mut moves = Moves::default();
+            from.map(|from_lane| moves.follow(from_lane))
+        };
+        assert_eq!(told([false, true, true]), [Some(Move::Lane), Some(Move::Stay), None]);
+        assert_eq!(told([true, false, true]), [Some(Move::Shard), Some(Move::Stay), None]);
+    }
+}

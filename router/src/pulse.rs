@@ -1,0 +1,88 @@
+//! Whether a connection on which requests wait is silent: nothing at all has come, not even the
+//! answer to a ping.
+//!
+//! ```text
+//!  last byte         ping                        silent
+//!     ├────────────────┼────────────────────────────┤
+//!     0              0.75 s                   1.5 s to 1.75 s
+//! ```
+//!
+//! Time is counted in ticks and not read from a clock. A tick that comes late, because this thread
+//! was busy itself, counts as one: what has come meanwhile is read before the next.
+//!
+//! Pure.
+
+use std::time::Duration;
+
+/// How often a connection is looked at.
+pub(crate) const TICK: Duration = Duration::from_millis(250);
+
+/// After so long without a byte a ping is sent.
+pub(crate) const PING_AFTER: Duration = Duration::from_millis(750);
+
+/// Whole ticks without a byte after which the other side counts as silent. The ping has half of
+/// them.
+const PATIENCE: u32 = 6;
+
+/// What is known of a connection.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    /// How often something had been read at the last tick.
+    reads: u64,
+    /// Whole ticks since.
+    quiet: u32,
+}
+
+impl Pulse {
+    /// # Arguments
+    /// `reads` counts up with everything that is read.
+    pub(crate) fn new(reads: u64) -> Self {
+        Self { reads, quiet: 0 }
+    }
+
+    /// A tick has passed.
+    pub(crate) fn tick(&mut self, reads: u64) -> Beat {
+        self.quiet = if reads == self.reads { self.quiet.saturating_add(1) } else { 0 };
+        self.reads = reads;
+        match self.quiet {
+            0 => Beat::Heard,
+            quiet if quiet < PATIENCE => Beat::Quiet,
+            _ => Beat::Silent,
+        }
+    }
+}
+
+/// What a tick finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beat {
+    Heard,
+    /// Nothing has come, but not for long.
+    Quiet,
+    Silent,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_noticed_within_two_seconds_and_not_before_a_ping_has_had_its_time() {
+        let mut pulse = Pulse::new(0);
+        // The last byte came right after the tick before.
+        assert_eq!(pulse.tick(1), Beat::Heard);
+        let ticks = 1 + (1..).find(|_| pulse.tick(1) == Beat::Silent).unwrap();
+        assert!(ticks * TICK < Duration::from_secs(2));
+        assert!((ticks - 1) * TICK >= 2 * PING_AFTER);
+    }
+
+    #[test]
+    fn any_byte_is_a_sign_of_life() {
+        let mut pulse = Pulse::new(0);
+        for reads in 1..100 {
+            assert_eq!(pulse.tick(reads), Beat::Heard);
+            assert!((0..PATIENCE - 1).all(|_| pulse.tick(reads) == Beat::Quiet));
+        }
+        assert_eq!(pulse.tick(99), Beat::Silent);
+        assert_eq!(pulse.tick(100), Beat::Heard);
+    }
+}

@@ -1,0 +1,96 @@
+//! What the silence of a shard means for the requests that wait for it.
+//!
+//! A silent shard ([`pulse`](crate::pulse)) gets no new requests, whatever it is. Those that it has
+//! are another matter: a shard answers nothing during a turn, so that one that is stopped and one
+//! that computes look the same. So:
+//!
+//! * A **pinned shard of a node with lanes** has short turns only, for what is heavy runs in the
+//!   lanes. Its silence is enough: its requests leave it.
+//! * On a **lane**, and on the shards of a node without lanes, a turn of 30 seconds is allowed. To
+//!   leave it for its silence would throw away what is being computed, and have it computed once
+//!   more elsewhere; a request that always takes that long would never be answered at the first
+//!   place. So the node's other processes are asked ([`Link::answers`]), which costs them no
+//!   JavaScript: if one says anything, the node is there, and the requests wait. Its supervisor
+//!   ends a turn that does not end, and that breaks the connection. If none does, the node is
+//!   stopped or cut off, and its requests leave it.
+//!
+//! ```text
+//!  silent ─┬─ pinned, and the node has lanes ──────────────────► leave
+//!          └─ else: knock at the others ─┬─ no answer ─────────► leave
+//!                   ▲                    └─ an answer ─► wait ─┐
+//!                   └──────────── after a second ──────────────┘
+//! ```
+//!
+//! To leave is to be repeated elsewhere, which only an idempotent request may be, or one that has
+//! not been sent; and only if there is another node that takes it. Any other request goes on
+//! waiting on its stream, until its deadline: a node that was stopped and comes back answers it.
+//!
+//! Belongs to one thread.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::{FutureExt as _, LocalBoxFuture, Shared};
+use futures::stream::FuturesUnordered;
+use tokio::time::Instant;
+
+use crate::link::Link;
+use crate::pick::Target;
+use crate::table::Table;
+use crate::thread::RouterThread;
+
+/// Processes of a node that are asked at most. Shards come first: their turns are short.
+const ASKED: usize = 4;
+
+/// How long the answer of a node counts.
+const ANSWER_LASTS: Duration = Duration::from_secs(1);
+
+/// Whether a node answers, asked once for all requests that wait for the same shard.
+#[derive(Default)]
+pub(crate) struct Inquiry(RefCell<Option<(Instant, Shared<LocalBoxFuture<'static, bool>>)>>);
+
+/// Resolves when the requests that wait for this target had better leave it.
+pub(crate) async fn lost(thread: &RouterThread, view: &Table, target: &Target) {
+    loop {
+        target.link.silence().await;
+        if target.turns_are_short || !node_answers(thread, view, &target.link).await {
+            return;
+        }
+        tokio::time::sleep(ANSWER_LASTS).await;
+    }
+}
+
+/// Whether any other process of the node says anything.
+async fn node_answers(thread: &RouterThread, view: &Table, silent: &Link) -> bool {
+    let answer = {
+        let mut asked = silent.inquiry.0.borrow_mut();
+        match &*asked {
+            Some((when, answer)) if when.elapsed() < ANSWER_LASTS => answer.clone(),
+            _ => {
+                let answer = any_answers(others(thread, view, silent)).boxed_local().shared();
+                *asked = Some((Instant::now(), answer.clone()));
+                answer
+            }
+        }
+    };
+    answer.await
+}
+
+fn others(thread: &RouterThread, view: &Table, silent: &Link) -> Vec<Rc<Link>> {
+    let node = &silent.shard().node;
+    let others = view.processes_of(node).filter(|shard| *shard != silent.shard());
+    let links = others.map(|shard| thread.link(shard)).filter(|link| !link.is_out());
+    links.take(ASKED).collect()
+}
+
+async fn any_answers(links: Vec<Rc<Link>>) -> bool {
+    let mut answers: FuturesUnordered<_> = links.iter().map(Link::answers).collect();
+    while let Some(answers) = answers.next().await {
+        if answers {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,173 @@
+//! Nodes with lanes: Workers that move, and requests that are repeated where they can do less harm.
+
+use tenon_proto::failure::FailureCode;
+
+use crate::harness::{Behaviour, Node, Scenario, eventually};
+
+const MOVED: Behaviour = Behaviour::Refuse(FailureCode::Moved);
+
+/// Two nodes with lanes, the one first that the Worker is pinned to.
+async fn pinned_first() -> (Scenario, Node, Node) {
+    let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behaviour::Echo));
+    let scenario = Scenario::with(&nodes.each_ref()).await;
+    let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
+    let [one, two] = nodes;
+    if one.name() == &*pin.node { (scenario, one, two) } else { (scenario, two, one) }
+}
+
+fn moves(scenario: &Scenario, to: &str) -> usize {
+    scenario.metric("tenon_router_moves_total", Some(to)) as usize
+}
+
+#[tokio::test]
+async fn a_worker_that_its_shard_sends_on_is_found_in_a_lane_and_remembered_there() {
+    let (scenario, first, second) = pinned_first().await;
+    first.behave(MOVED);
+    let mut client = scenario.client().await;
+    for _ in 0..40 {
+        let answer = client.post("/", "x").await;
+        assert_eq!((answer.header("told-node"), &answer.body[..]), (first.name(), &b"x"[..]));
+        assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
+    }
+    assert_eq!(first.in_lanes(), 40);
+    assert!(first.invocations() <= 10, "{} of 40 had to ask the shard", first.invocations());
+    assert_eq!((moves(&scenario, "lane"), moves(&scenario, "shard")), (first.invocations(), 0));
+    assert_eq!(scenario.metric("tenon_router_retries_total", None), 0.0, "what moves is not repeated");
+    assert_eq!(second.invocations() + second.in_lanes(), 0);
+}
+
+#[tokio::test]
+async fn a_worker_keeps_to_one_lane_of_its_node() {
+    let (scenario, mut first, _second) = pinned_first().await;
+    first.behave(MOVED);
+    let mut client = scenario.client().await;
+    for _ in 0..10 {
+        client.get("/").await;
+    }
+    assert!(first.lanes().iter().any(|lane| lane.invocations() == 10));
+}
+
+#[tokio::test]
+async fn a_worker_that_is_promoted_is_followed_to_its_shard() {
+    let (scenario, mut first, _second) = pinned_first().await;
+    first.behave(MOVED);
+    let mut client = scenario.client().await;
+    client.get("/").await;
+    first.behave(Behaviour::Echo);
+    first.lanes().iter().for_each(|lane| lane.behave(MOVED));
+    let asked = first.in_lanes();
+    for _ in 0..10 {
+        let answer = client.post("/", "x").await;
+        assert_eq!((answer.status.as_u16(), answer.header("tenon-shard")), (200, "0"));
+    }
+    assert!(first.in_lanes() <= asked + 1, "it was forgotten at once");
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_back_and_forth_stays_in_a_lane() {
+    let (scenario, mut first, second) = pinned_first().await;
+    first.processes().for_each(|process| process.behave(Behaviour::SendOn));
+    let mut client = scenario.client().await;
+    for _ in 0..3 {
+        let answer = client.post("/", "x").await;
+        assert_eq!((answer.header("told-node"), &answer.body[..]), (first.name(), &b"x"[..]));
+        assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
+    }
+    assert_eq!(moves(&scenario, "lane") + moves(&scenario, "shard"), 6, "two for each");
+    assert_eq!(second.invocations() + second.in_lanes(), 0);
+}
+
+#[tokio::test]
+async fn a_worker_that_nobody_on_its_node_runs_goes_to_another_node() {
+    let (scenario, mut first, second) = pinned_first().await;
+    first.processes().for_each(|process| process.behave(MOVED));
+    let answer = scenario.client().await.post("/", "x").await;
+    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+}
+
+#[tokio::test]
+async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_another_node() {
+    let (scenario, mut first, mut second) = pinned_first().await;
+    first.behave(Behaviour::Hang);
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the invocation to begin", || first.invocations() == 1).await;
+    first.kill();
+    let answer = asked.await.unwrap();
+    assert_eq!(answer.header("told-node"), second.name());
+    assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
+    let ran = second.lanes().iter().find(|lane| lane.invocations() == 1).unwrap();
+    assert!(ran.last_head().stay, "the lane is to run it");
+    assert_eq!((second.invocations(), moves(&scenario, "lane")), (0, 0));
+}
+
+#[tokio::test]
+async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_the_only_node() {
+    let mut node = Node::with_lanes("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    node.behave(Behaviour::Hang);
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the invocation to begin", || node.invocations() == 1).await;
+    node.kill();
+    let answer = asked.await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn while_the_only_shard_is_being_restarted_a_lane_runs_its_workers() {
+    let mut node = Node::with_lanes("n1", Behaviour::SendOn);
+    let scenario = Scenario::with(&[&node]).await;
+    node.kill();
+    let mut client = scenario.client().await;
+    for _ in 0..5 {
+        let answer = client.post("/", "x").await;
+        assert_eq!((answer.status.as_u16(), node.in_lanes() > 0), (200, true));
+    }
+}
+
+#[tokio::test]
+async fn what_has_ended_a_shard_and_a_lane_ends_no_more() {
+    let (scenario, mut first, mut second) = pinned_first().await;
+    first.behave(Behaviour::Hang);
+    second.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the invocation to begin", || first.invocations() == 1).await;
+    first.kill();
+    eventually("its repetition to begin", || second.in_lanes() == 1).await;
+    second.lanes().iter_mut().for_each(|lane| lane.kill());
+    let answer = asked.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.code()), (502, "node_lost".into()));
+    assert_eq!((second.invocations(), first.in_lanes(), second.in_lanes()), (0, 0, 1));
+}
+
+#[tokio::test]
+async fn a_revision_in_quarantine_is_asked_for_nowhere_else() {
+    let (scenario, mut first, mut second) = pinned_first().await;
+    first.behave(Behaviour::Hang);
+    let quarantined = Behaviour::Refuse(FailureCode::WorkerQuarantined);
+    second.processes().for_each(|process| process.behave(quarantined.clone()));
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the invocation to begin", || first.invocations() == 1).await;
+    first.kill();
+    let answer = asked.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.code()), (503, "worker_quarantined".into()));
+    assert!(answer.headers.contains_key("retry-after"));
+    assert_eq!((second.invocations(), second.in_lanes(), first.in_lanes()), (0, 1, 0));
+}
+
+#[tokio::test]
+async fn a_lane_that_is_being_restarted_is_passed_by_for_another_of_its_node() {
+    let (scenario, mut first, _second) = pinned_first().await;
+    first.behave(MOVED);
+    let mut client = scenario.client().await;
+    client.get("/").await;
+    first.lanes().iter_mut().find(|lane| lane.invocations() == 1).unwrap().kill();
+    for _ in 0..5 {
+        let answer = client.post("/", "x").await;
+        assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, first.name()));
+    }
+}

@@ -1,0 +1,217 @@
+//! Shards, lanes and nodes that say nothing, although their connections are there.
+
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+use tenon_lifecycle::tls::Role;
+use tenon_proto::catalog::{self, WatchResponse, Worker};
+use tenon_proto::failure::FailureCode;
+
+use crate::harness::{
+    Authority, Behaviour, Catalog, Client, DEADLINE, Door, Node, Options, Scenario, eventually, worker,
+};
+
+/// A silent shard is left after two seconds, or after as many as a busy machine makes of them. The
+/// request's own limit is far longer.
+const WELL_BEFORE_THE_LIMIT: Duration = Duration::from_secs(15);
+
+/// A Worker that may take its time.
+fn patient() -> Worker {
+    Worker { wall_ms: 60_000, ..worker("shop/cart", "shop") }
+}
+
+/// Two nodes, the one first that the Worker is pinned to.
+async fn pinned_first(start: impl Fn(&str) -> Node) -> (Scenario, Node, Node) {
+    let nodes = ["n1", "n2"].map(start);
+    // What one thread has noticed another has not.
+    let options = Options { threads: NonZeroUsize::MIN, ..Options::default() };
+    let scenario = Scenario::with_options(&nodes.each_ref(), options).await;
+    scenario
+        .catalog
+        .change(WatchResponse { workers: vec![patient(), worker("shop/till", "till")], ..Default::default() });
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
+    let [one, two] = nodes;
+    if one.name() == &*pin.node { (scenario, one, two) } else { (scenario, two, one) }
+}
+
+fn with_lanes(name: &str) -> Node {
+    Node::with_lanes(name, Behaviour::Echo)
+}
+
+fn without_lanes(name: &str) -> Node {
+    Node::start(name, Behaviour::Echo)
+}
+
+fn silent(scenario: &Scenario) -> f64 {
+    scenario.metric("tenon_router_ejections_total", Some("silent"))
+}
+
+#[tokio::test]
+async fn a_get_leaves_a_stopped_node_and_the_next_ones_pass_it_by_until_it_is_back() {
+    for start in [with_lanes, without_lanes] {
+        let (scenario, mut first, second) = pinned_first(start).await;
+        let mut client = scenario.client().await;
+        assert_eq!(client.get("/").await.header("told-node"), first.name());
+        first.processes().for_each(|process| process.stop());
+
+        let asked = Instant::now();
+        let answer = client.get("/").await;
+        assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+        assert!(asked.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", asked.elapsed());
+        assert_eq!(scenario.metric("tenon_router_retries_total", Some("unresponsive")), 1.0);
+        assert_eq!(silent(&scenario), 1.0);
+        for _ in 0..5 {
+            assert_eq!(client.post("/", "x").await.header("told-node"), second.name());
+        }
+
+        first.processes().for_each(|process| process.resume());
+        while client.post("/", "x").await.header("told-node") != first.name() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(scenario.metric("tenon_router_ejected_shards", None), 0.0);
+    }
+}
+
+#[tokio::test]
+async fn what_may_have_begun_on_a_stopped_node_waits_for_it() {
+    let (scenario, mut first, second) = pinned_first(with_lanes).await;
+    first.processes().for_each(|process| process.stop());
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.post("/", "x").await });
+    eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
+    assert_eq!(scenario.client().await.post("/", "y").await.header("told-node"), second.name());
+    first.processes().for_each(|process| process.resume());
+    let answer = asked.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, first.name()));
+    assert_eq!(scenario.metric("tenon_router_retries_total", None), 0.0);
+}
+
+#[tokio::test]
+async fn a_request_waits_for_a_lane_that_is_busy_while_others_pass_it_by() {
+    let (scenario, mut first, second) = pinned_first(with_lanes).await;
+    first.behave(Behaviour::Refuse(FailureCode::Moved));
+    let mut client = scenario.client().await;
+    client.get("/").await;
+    let [mut own, mut other] = first.lanes().iter_mut().collect::<Vec<_>>().try_into().ok().unwrap();
+    if own.invocations() == 0 {
+        (own, other) = (other, own);
+    }
+    own.stop();
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
+    let mut client = scenario.client().await;
+    // For longer than the node is given to answer.
+    let noticed = Instant::now();
+    let mut others = 0;
+    while noticed.elapsed() < Duration::from_secs(2) {
+        assert_eq!(client.post("/", "y").await.status, 200);
+        others += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(other.invocations(), others, "the node's other lane has had them all");
+    own.resume();
+    assert_eq!(asked.await.unwrap().status, 200);
+    assert_eq!(scenario.metric("tenon_router_retries_total", None), 0.0);
+    assert_eq!((own.invocations(), second.in_lanes()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_request_leaves_a_lane_whose_whole_node_is_stopped() {
+    let (scenario, mut first, mut second) = pinned_first(with_lanes).await;
+    first.behave(Behaviour::Refuse(FailureCode::Moved));
+    let mut client = scenario.client().await;
+    client.get("/").await;
+    first.processes().for_each(|process| process.stop());
+    let asked = Instant::now();
+    let answer = client.get("/").await;
+    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+    assert!(asked.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", asked.elapsed());
+    let ran = second.lanes().iter().find(|lane| lane.invocations() == 1).unwrap();
+    assert!(ran.last_head().stay);
+}
+
+#[tokio::test]
+async fn a_request_waits_for_the_only_node_there_is() {
+    let mut node = Node::with_lanes("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let mut client = scenario.client().await;
+    client.get("/").await;
+    node.processes().for_each(|process| process.stop());
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
+    node.processes().for_each(|process| process.resume());
+    assert_eq!(asked.await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_worker_that_takes_its_time_is_no_silence() {
+    let (scenario, first, second) = pinned_first(with_lanes).await;
+    first.behave(Behaviour::Hang);
+    let hasty = Worker { wall_ms: 1500, ..worker("shop/cart", "shop") };
+    let news = vec![hasty, worker("shop/third", "third")];
+    scenario.catalog.change(WatchResponse { workers: news, ..Default::default() });
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 3.0).await;
+    let answer = scenario.client().await.get("/").await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (504, "wall_limit_exceeded".into()));
+    assert_eq!((silent(&scenario), second.invocations() + second.in_lanes()), (0.0, 0), "it has answered pings");
+}
+
+#[tokio::test]
+async fn a_shard_that_shakes_no_hands_is_left_by_what_has_not_been_sent() {
+    let authority = Authority::new();
+    let catalog = Catalog::start().await;
+    let catalog_door = Door::before(catalog.addr(), authority.tls(Role::Operator)).await;
+    let nodes = ["n1", "n2"].map(|name| Node::start(name, Behaviour::Echo));
+    // What listens is the kernel.
+    let deaf = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let mut doors = Vec::new();
+    for node in &nodes {
+        doors.push(Door::before(node.addr(), authority.tls(Role::RuntimeNode)).await);
+    }
+    let entry = |node: &Node, port: u16| catalog::Node { shard_ports: vec![port.into()], ..node.entry() };
+    let entries = || nodes.iter().zip(&doors).map(|(node, door)| entry(node, door.addr.port()));
+    catalog.change(WatchResponse { workers: vec![patient()], nodes: entries().collect(), ..Default::default() });
+    let options = Options { tls: Some(authority.tls(Role::Router)), ..Options::default() };
+    let scenario = Scenario::start(catalog_door.addr, catalog, options);
+    eventually("readiness", || scenario.readiness.is_ready()).await;
+
+    let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
+    let pinned = nodes.iter().find(|node| node.name() == &*pin.node).unwrap();
+    let changed = entry(pinned, deaf.local_addr().unwrap().port());
+    let news = vec![worker("shop/till", "till")];
+    scenario.catalog.change(WatchResponse { nodes: vec![changed], workers: news, ..Default::default() });
+    eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    let asked = Instant::now();
+    let answer = scenario.client().await.post("/", "x").await;
+    assert_eq!(answer.status, 200);
+    assert_ne!(answer.header("told-node"), pinned.name());
+    assert!(asked.elapsed() < WELL_BEFORE_THE_LIMIT, "{:?}", asked.elapsed());
+}
+
+#[tokio::test]
+async fn a_shard_that_answers_no_request_holds_a_share_of_a_threads_and_no_more() {
+    const SHARE: usize = 16_384 / 8;
+    const STREAMS: usize = 256;
+    let (scenario, first, second) = pinned_first(without_lanes).await;
+    first.behave(Behaviour::Hang);
+    let (answered_tx, mut answered_rx) = tokio::sync::mpsc::unbounded_channel();
+    let mut asked = tokio::task::JoinSet::new();
+    for _ in 0..=SHARE / STREAMS {
+        let Client::Http2(sender) = Client::http2(scenario.addr()).await else { unreachable!() };
+        for _ in 0..STREAMS {
+            let (mut client, answered_tx) = (Client::Http2(sender.clone()), answered_tx.clone());
+            asked.spawn(async move {
+                let answer = client.post("/", "x").await;
+                answered_tx.send(answer.header("told-node").to_owned()).unwrap();
+            });
+        }
+    }
+    for _ in 0..STREAMS {
+        let answered = tokio::time::timeout(DEADLINE, answered_rx.recv()).await;
+        assert_eq!(answered.unwrap().unwrap(), second.name(), "whatever is over the share goes on");
+    }
+    assert_eq!(scenario.metric("tenon_router_inflight", None) as usize, SHARE);
+    asked.abort_all();
+    eventually("the share to be given back", || scenario.metric("tenon_router_inflight", None) == 0.0).await;
+}
