@@ -224,22 +224,23 @@ async fn bytecode_outlives_the_process_and_damage_to_it_costs_only_time(name: &'
     let directory = tempfile::tempdir().unwrap();
     let source: String = (0..500).map(|n| format!("export function f{n}(x) {{ return x * {n}; }}\n")).collect();
     let lookups = ["miss", "hit", "rejected"];
-    let answers_with = async |wanted: &str| {
+    let answers_with = async |wanted: &str, damaged: &[u8]| {
         let stand = Stand::with(name, |config| config.code_cache_dir = Some(directory.path().join("code"))).await;
         let worker = stand.worker("long", &format!("{source}{COUNTER}"), |_| {});
         assert_eq!(stand.client().get(&worker).await.unwrap().text(), "1");
         let found = |lookup| stand.metric("tenon_bytecode_lookups_total", &[("outcome", lookup)]);
         assert_eq!(lookups.map(found), lookups.map(|lookup| u64::from(lookup == wanted)));
         let file = directory.path().join("code").join(worker.digest.to_string());
-        await_condition("the bytecode's file", || file.exists()).await;
+        // It is written under another name first.
+        await_condition("the bytecode's file", || std::fs::read(&file).is_ok_and(|bytes| bytes != damaged)).await;
         file
     };
-    let file = answers_with("miss").await;
-    answers_with("hit").await;
+    let file = answers_with("miss", &[]).await;
+    answers_with("hit", &[]).await;
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
-    std::fs::write(&file, bytes).unwrap();
-    answers_with("miss").await;
-    answers_with("hit").await;
+    std::fs::write(&file, &bytes).unwrap();
+    answers_with("miss", &bytes).await;
+    answers_with("hit", &bytes).await;
 }
