@@ -31,6 +31,8 @@ mod stacks;
 mod starts;
 #[path = "engine/streams.rs"]
 mod streams;
+#[path = "engine/stretches.rs"]
+mod stretches;
 #[path = "engine/wasm.rs"]
 mod wasm;
 
@@ -50,6 +52,7 @@ fn main() {
         stacks::trials(),
         starts::trials(),
         streams::trials(),
+        stretches::trials(),
         wasm::trials(),
     ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()

@@ -35,6 +35,7 @@ use super::platform::{Foreground, Tasks};
 use super::realm::{Hooks, Realm};
 use super::spare::Spare;
 use super::state::State;
+use super::stretches::{Pauses, Stretches};
 use super::turn::{Exited, Stop};
 use super::turnstile::{Account, Pass};
 use super::{Engine, FetchRequest, FetchResponse, ScheduledEvent, modules, report, source_maps, wasm};
@@ -48,6 +49,7 @@ pub struct Isolate {
     pub(super) account: Rc<Account>,
     /// Of its turns, since somebody asked.
     pub(super) cpu: Cell<Duration>,
+    pub(super) stretches: Stretches,
     digest: RevisionDigest,
     /// Never entered again.
     sealed: Cell<bool>,
@@ -65,6 +67,7 @@ pub(super) struct Vm {
     pub(super) isolate: Exited,
     pub(super) handle: v8::IsolateHandle,
     pub(super) guard: Box<HeapGuard>,
+    pub(super) pauses: Box<Pauses>,
     pub(super) memories: Arc<wasm::pages::Account>,
     pub(super) tasks: Tasks,
 }
@@ -253,8 +256,10 @@ impl Isolate {
 
     fn make(engine: &Rc<Engine>, digest: RevisionDigest, revision: Rc<Revision>, modules: Modules) -> Rc<Self> {
         let limits = &revision.limits;
+        let stretches = Stretches::default();
         let spare = Spare::suits(limits).then(|| engine.spares.borrow_mut().pop()).flatten();
-        let Spare { mut vm, foreground, buffers } = spare.unwrap_or_else(|| Spare::make(limits.memory_mib));
+        let spare = spare.unwrap_or_else(|| stretches.measure(|| Spare::make(limits.memory_mib)));
+        let Spare { mut vm, foreground, buffers } = spare;
         let account = engine.turnstile.account(&revision.worker);
         let log_rate = engine.log_rates.of(&revision.worker, Instant::now());
         let state = State::new(revision, buffers, log_rate);
@@ -271,6 +276,7 @@ impl Isolate {
             state,
             account,
             cpu: Cell::default(),
+            stretches,
             digest,
             sealed: Cell::new(false),
             renews: Cell::new(false),

@@ -18,7 +18,8 @@
 //!   that native functions can reach, and [`continuation`], whose the running code is; [`streams`] and [`pipe`]: bytes that come over time; [`response`] and
 //!   [`sending`]: what they answer with, and [`callers`], who may not wait for it.
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
-//!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it.
+//!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it; [`stretches`]: for how long
+//!   an isolate has kept its thread.
 //! - [`sockets`]: WebSockets, which keep an invocation for as long as they are open.
 //! - [`wasm`]: the same limits for WebAssembly.
 //! - [`offload`]: threads beside the shards' for what computes for long.
@@ -62,6 +63,7 @@ mod source_maps;
 mod spare;
 mod state;
 mod streams;
+mod stretches;
 mod string;
 mod turn;
 mod turnstile;
@@ -89,6 +91,7 @@ pub use response::{Piece, ResponseBody};
 pub use sending::Sending;
 pub use services::{Answered, Call, Origin, Services};
 pub use streams::{Body, Broken, ByteStream};
+pub use stretches::Pause;
 pub use turnstile::Pass;
 pub use watchdog::Watchdog;
 

@@ -14,6 +14,7 @@ use super::isolate::Vm;
 use super::platform::{Foreground, Tasks};
 use super::realm::Realm;
 use super::rejections::on_promise_reject;
+use super::stretches::Pauses;
 use super::turn::Exited;
 use super::{modules, snapshot, wasm};
 
@@ -48,6 +49,7 @@ impl Spare {
         let tasks = Tasks::of(&isolate);
         let foreground = tasks.foreground();
         let guard = HeapGuard::install(&mut isolate);
+        let pauses = Pauses::install(&mut isolate);
         isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
         isolate.set_promise_reject_callback(on_promise_reject);
         isolate.add_message_listener(on_message);
@@ -60,7 +62,7 @@ impl Spare {
         };
         let handle = isolate.thread_safe_handle();
         let memories = wasm::pages::Account::new(&buffers, handle.clone(), &guard);
-        let vm = Vm { realm, ready: None, isolate: Exited::new(isolate), handle, guard, memories, tasks };
+        let vm = Vm { realm, ready: None, isolate: Exited::new(isolate), handle, guard, pauses, memories, tasks };
         Self { vm, foreground, buffers }
     }
 }

@@ -101,6 +101,7 @@ impl Isolate {
         self.engine.turns.set(self.engine.turns.get() + 1);
         self.engine.turn_cpu.set(self.engine.turn_cpu.get() + spent.cpu);
         self.cpu.set(self.cpu.get() + spent.cpu);
+        self.stretches.note(spent.cpu);
         if spent.expired || vm.guard.is_exhausted() {
             vm.isolate.cancel_terminate_execution();
         }
@@ -144,7 +145,8 @@ impl Isolate {
             let mut entered = Entered::enter(self.vm.borrow_mut());
             let vm = &mut *entered.vm;
             v8::scope!(let scope, &mut *vm.isolate);
-            (look(scope, &vm.realm), vm.guard.is_exhausted())
+            let found = self.stretches.measure(|| look(scope, &vm.realm));
+            (found, vm.guard.is_exhausted())
         };
         if exhausted {
             self.seal(FailureCode::MemoryLimitExceeded);

@@ -1,0 +1,77 @@
+//! For how long Workers keep their thread, as a shard asks for it.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::harness::{Shard, trials};
+
+trials! {
+    the_longest_turn_is_the_longest_stretch_until_it_has_been_asked_for,
+    a_start_is_a_stretch,
+    a_long_collection_is_told_from_a_long_computation,
+    a_collection_that_a_shard_asks_for_is_a_stretch,
+}
+
+/// Computes for some ten milliseconds at least.
+const COUNTS: &str = "let n = 0; for (let i = 0; i < 3e7; i++) n += i & 3;";
+
+async fn the_longest_turn_is_the_longest_stretch_until_it_has_been_asked_for(shard: Rc<Shard>) {
+    let worker = shard.handler(&format!(
+        "if (request.url.endsWith('/long')) {{ {COUNTS} return new Response(n) }} return new Response()"
+    ));
+    let worker = worker.limits(|limits| limits.cpu_ms = 10_000).start().await.unwrap();
+    worker.0.longest_stretch();
+    worker.get("/long").await.unwrap();
+    worker.get("/").await.unwrap();
+    let long = worker.0.longest_stretch();
+    worker.get("/").await.unwrap();
+    let short = worker.0.longest_stretch();
+    assert!(!short.is_zero() && long > short * 2, "{long:?}, {short:?}");
+    assert_eq!(worker.0.longest_stretch(), Duration::ZERO);
+}
+
+async fn a_start_is_a_stretch(shard: Rc<Shard>) {
+    let busy = shard.worker(&format!("{COUNTS} export default {{ fetch: () => new Response(n) }}"));
+    let busy = busy.limits(|limits| limits.startup_ms = 10_000).start().await.unwrap();
+    let light = shard.handler("return new Response()").start().await.unwrap();
+    let (busy, light) = (busy.0.longest_stretch(), light.0.longest_stretch());
+    assert!(!light.is_zero() && busy > light, "{busy:?}, {light:?}");
+}
+
+/// Each key is reached only through the value before it, so that one collection goes through the table again and again.
+async fn a_long_collection_is_told_from_a_long_computation(shard: Rc<Shard>) {
+    let collects = "
+        const map = globalThis.map = new WeakMap();
+        const keys = Array.from({ length: 100_000 }, () => ({}));
+        for (let i = keys.length - 1; i > 0; i--) map.set(keys[i - 1], keys[i]);
+        globalThis.first = keys[0];
+        keys.length = 1;
+        for (let i = 0; i < 100; i++) globalThis.kept = new Array(100_000).fill(i);
+        return new Response()";
+    let collects = shard.handler(collects).limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap();
+    collects.0.longest_collection();
+    collects.get("/").await.unwrap();
+    let collection = collects.0.longest_collection();
+    let turn = collects.0.longest_stretch();
+    assert!(!collection.cpu.is_zero() && collection.cpu < turn, "{collection:?} in {turn:?}");
+    assert_eq!(collects.0.longest_collection().cpu, Duration::ZERO);
+
+    let counts = shard.handler(&format!("{COUNTS} return new Response(n)"));
+    let counts = counts.limits(|limits| limits.cpu_ms = 10_000).start().await.unwrap();
+    counts.get("/").await.unwrap();
+    let (collection, turn) = (counts.0.longest_collection(), counts.0.longest_stretch());
+    assert!(collection.cpu * 4 < turn, "{collection:?} in {turn:?}");
+}
+
+async fn a_collection_that_a_shard_asks_for_is_a_stretch(shard: Rc<Shard>) {
+    let worker = shard.worker(
+        "const kept = Array.from({ length: 50_000 }, (_, i) => ({ i })); export default { fetch: () => new Response(kept.length) }",
+    );
+    let worker = worker.start().await.unwrap();
+    worker.get("/").await.unwrap();
+    (worker.0.longest_stretch(), worker.0.longest_collection());
+    worker.0.idle().await;
+    worker.0.collect().expect("an idle and small isolate is collected");
+    let (collection, stretch) = (worker.0.longest_collection(), worker.0.longest_stretch());
+    assert!(!collection.cpu.is_zero() && stretch >= collection.cpu, "{collection:?} in {stretch:?}");
+}
