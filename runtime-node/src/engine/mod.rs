@@ -38,6 +38,7 @@ mod continuation;
 mod exception;
 mod fetch;
 mod flags;
+mod foreground;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod heap;

@@ -45,8 +45,7 @@ impl Spare {
             .heap_limits(0, memory.max(LEAST_HEAP))
             .array_buffer_allocator(buffers.allocator().make_shared())
             .allow_atomics_wait(false);
-        let mut isolate = v8::Isolate::new(params);
-        let tasks = Tasks::of(&isolate);
+        let (mut isolate, tasks) = Tasks::attend(|| v8::Isolate::new(params));
         let foreground = tasks.foreground();
         let guard = HeapGuard::install(&mut isolate);
         let pauses = Pauses::install(&mut isolate);
