@@ -20,6 +20,7 @@
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
 //!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it; [`stretches`]: for how long
 //!   an isolate has kept its thread.
+//! - [`fence`]: the functions that V8 calls, and what becomes of a panic in one.
 //! - [`sockets`]: WebSockets, which keep an invocation for as long as they are open.
 //! - [`wasm`]: the same limits for WebAssembly.
 //! - [`offload`]: threads beside the shards' for what computes for long.
@@ -36,6 +37,7 @@ mod clock;
 mod collection;
 mod continuation;
 mod exception;
+mod fence;
 mod fetch;
 mod flags;
 mod foreground;

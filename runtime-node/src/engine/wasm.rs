@@ -58,15 +58,6 @@ impl AsRef<[u8]> for Text {
     }
 }
 
-/// V8 compiles what has passed the check, whoever asks.
-#[allow(unsafe_code)] // V8's own signature.
-pub(super) unsafe extern "C" fn on_code_generation(
-    _: v8::Local<'_, v8::Context>,
-    _: v8::Local<'_, v8::String>,
-) -> bool {
-    true
-}
-
 /// Counts what V8 will keep of a module that is about to be compiled.
 ///
 /// # Errors

@@ -133,9 +133,11 @@ mod tests {
 
     #[test]
     fn a_pong_is_the_answer_to_a_ping_of_ours_only_after_one() {
-        let mut vigil = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-            Vigil::new()
-        });
+        let mut vigil = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap()
+            .block_on(async { Vigil::new() });
         assert!(!vigil.is_answer(PING));
         assert_eq!(vigil.seen.judge(Look::default()), Finding::Silent);
         assert!(vigil.is_answer(PING) && !vigil.is_answer(b"a heartbeat"));
