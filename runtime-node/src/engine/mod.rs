@@ -23,7 +23,7 @@
 //! - [`fence`]: the functions that V8 calls, and what becomes of a panic in one.
 //! - [`sockets`]: WebSockets, which keep an invocation for as long as they are open.
 //! - [`wasm`]: the same limits for WebAssembly.
-//! - [`offload`]: threads beside the shards' for what computes for long.
+//! - [`offload`]: threads beside the shards' for what computes for long; [`background`]: V8's own, for optimising compilation.
 //! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`rejections`], [`report`]: what the log gets of it,
 //!   [`source_maps`]: by its author's lines, and [`log_rate`]: how much; [`outbound`]: what it fetches, and [`services`], the
 //!   Workers that it calls.
@@ -31,6 +31,7 @@
 //! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
 //! and its isolate is condemned where what is left of it cannot be trusted.
 
+mod background;
 mod bytecode;
 mod callers;
 mod clock;
@@ -177,6 +178,18 @@ impl Engine {
     /// CPU time of these turns.
     pub fn turn_cpu(&self) -> Duration {
         self.turn_cpu.get()
+    }
+
+    /// Whether the process has used up most of what it can only get back by beginning anew, which are the types of
+    /// WebAssembly that V8 remembers. All goes on for now. The process is to be drained and another to take its place;
+    /// until then modules with new types are refused, first to the namespaces that have brought the most.
+    pub fn exhausted(&self) -> bool {
+        wasm::types::are_nearly_used_up()
+    }
+
+    /// CPU time that V8's own threads have used for this process, beside its shards' turns. It reads files of `/proc`.
+    pub fn background_cpu(&self) -> Duration {
+        background::cpu()
     }
 
     /// Isolates that are ready for a Worker.

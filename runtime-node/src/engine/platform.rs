@@ -15,6 +15,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, LazyLock, Once};
 use std::time::Duration;
 
+use super::background;
 use super::flags::FLAGS;
 use super::foreground::{self, Addresses};
 use super::wasm;
@@ -30,7 +31,9 @@ pub fn init() {
         wasm::pages::watch();
         // V8 itself would open and read a file for each isolate's hash seed.
         v8::V8::set_entropy_source(|bytes| getrandom::fill(bytes).is_ok());
+        let before = background::threads();
         let platform = v8::new_custom_platform(background_threads(), false, false, Router).make_shared();
+        background::yield_to_others(&before);
         v8::V8::initialize_platform(platform);
         v8::V8::initialize();
     });

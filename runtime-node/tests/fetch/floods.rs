@@ -27,7 +27,7 @@ fetching![
 const HELD: usize = 2 << 20;
 
 /// What the kernel's buffers of both ends of a connection may take besides, in bytes.
-const KERNEL: usize = 6 << 20;
+const KERNEL: usize = 12 << 20;
 
 /// How often a neighbour has to be served while the flood goes on.
 const ROUNDS: usize = 300;
