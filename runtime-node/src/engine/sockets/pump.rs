@@ -324,8 +324,11 @@ impl Pump {
                     }
                     Event::Closing
                 }
-                Some(Ok(tungstenite::Message::Ping(_))) => {
-                    self.hear();
+                Some(Ok(tungstenite::Message::Ping(payload))) => {
+                    // Two Workers that have nothing to say would otherwise keep each other for ever.
+                    if payload != PING {
+                        self.hear();
+                    }
                     self.owes_pong = !self.has_said;
                     return Read::Control;
                 }
@@ -441,3 +444,6 @@ impl Drop for Pump {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
