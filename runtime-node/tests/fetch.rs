@@ -12,6 +12,8 @@ mod bodies;
 mod events;
 #[path = "fetch/failures.rs"]
 mod failures;
+#[path = "fetch/floods.rs"]
+mod floods;
 #[path = "engine/harness.rs"]
 #[allow(dead_code)] // The other suites want more of it.
 mod harness;
@@ -67,6 +69,7 @@ fn main() {
         bodies::trials(),
         events::trials(),
         failures::trials(),
+        floods::trials(),
         sockets::trials(),
     ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), rooms.into_iter().flatten().collect()).exit()

@@ -66,12 +66,9 @@ fn stack<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) 
     value.to_object(scope)?.get(scope, key.into())?.try_into().ok()
 }
 
-/// For `Isolate::add_message_listener`: what the callbacks of a `FinalizationRegistry` throw, which V8 runs by itself.
-/// Without a listener V8 prints it.
-#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
-pub(super) unsafe extern "C" fn on_message(message: v8::Local<'_, v8::Message>, value: v8::Local<'_, v8::Value>) {
-    // SAFETY: V8 is calling back, which is what such a scope is for.
-    v8::callback_scope!(unsafe scope, message);
+/// Logs what the callbacks of a `FinalizationRegistry` throw, which V8 runs by itself. If nothing listened, V8 would print
+/// it.
+pub(super) fn hear<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) {
     let state = State::of(scope);
     let exception = Exception::describe(scope, value);
     report::uncaught(&state, state.current(scope), "uncaught", &exception);

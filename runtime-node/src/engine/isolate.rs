@@ -262,6 +262,7 @@ impl Isolate {
         let Spare { mut vm, foreground, buffers } = spare;
         let account = engine.turnstile.account(&revision.worker);
         let log_rate = engine.log_rates.of(&revision.worker, Instant::now());
+        vm.memories.belong_to(revision.worker.namespace());
         let state = State::new(revision, buffers, log_rate);
         *vm.realm.modules.borrow_mut() = modules;
         vm.isolate.set_slot(Rc::clone(&state));

@@ -20,9 +20,10 @@
 //! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
 //!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it; [`stretches`]: for how long
 //!   an isolate has kept its thread.
+//! - [`fence`]: the functions that V8 calls, and what becomes of a panic in one.
 //! - [`sockets`]: WebSockets, which keep an invocation for as long as they are open.
 //! - [`wasm`]: the same limits for WebAssembly.
-//! - [`offload`]: threads beside the shards' for what computes for long.
+//! - [`offload`]: threads beside the shards' for what computes for long; [`background`]: V8's own, for optimising compilation.
 //! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`rejections`], [`report`]: what the log gets of it,
 //!   [`source_maps`]: by its author's lines, and [`log_rate`]: how much; [`outbound`]: what it fetches, and [`services`], the
 //!   Workers that it calls.
@@ -30,14 +31,17 @@
 //! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
 //! and its isolate is condemned where what is left of it cannot be trusted.
 
+mod background;
 mod bytecode;
 mod callers;
 mod clock;
 mod collection;
 mod continuation;
 mod exception;
+mod fence;
 mod fetch;
 mod flags;
+mod foreground;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod heap;
@@ -182,6 +186,18 @@ impl Engine {
     /// CPU time of these turns.
     pub fn turn_cpu(&self) -> Duration {
         self.turn_cpu.get()
+    }
+
+    /// Whether the process has used up most of what it can only get back by beginning anew, which are the types of
+    /// WebAssembly that V8 remembers. All goes on for now. The process is to be drained and another to take its place;
+    /// until then modules with new types are refused, first to the namespaces that have brought the most.
+    pub fn exhausted(&self) -> bool {
+        wasm::types::are_nearly_used_up()
+    }
+
+    /// CPU time that V8's own threads have used for this process, beside its shards' turns. It reads files of `/proc`.
+    pub fn background_cpu(&self) -> Duration {
+        background::cpu()
     }
 
     /// Isolates that are ready for a Worker.

@@ -11,7 +11,7 @@
 //! same way. Nothing outside of the revision can be imported.
 
 pub(super) mod builtin;
-mod values;
+pub(super) mod values;
 
 use std::num::NonZeroI32;
 use std::rc::Rc;
@@ -23,6 +23,7 @@ use tenon_proto::module::{Form, ImportRefused, ModuleKind, ORIGIN, resolve, type
 use v8::script_compiler::{CachedData, CompileOptions, NoCacheReason, Source, compile_module2};
 
 use super::bytecode::{Bytecode, BytecodeLookup};
+use super::fence;
 use super::realm::Realm;
 use super::state::State;
 use super::string::beginning;
@@ -95,20 +96,17 @@ fn run<'s>(
     key: &Key,
 ) -> Option<(v8::Local<'s, v8::Value>, v8::Local<'s, v8::Value>)> {
     let module = load(scope, state, key)?;
-    module.instantiate_module(scope, resolve_callback)?;
+    module.instantiate_module(scope, fence::on_resolve)?;
     let evaluation = module.evaluate(scope)?;
     Some((evaluation, module.get_module_namespace()))
 }
 
-/// For `Isolate::set_host_initialize_import_meta_object_callback`.
-#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
-pub(super) unsafe extern "C" fn on_import_meta(
-    context: v8::Local<'_, v8::Context>,
+/// Tells a module its URL, and whether it is the entrypoint, as `import.meta`.
+pub(super) fn fill_meta(
+    scope: &mut v8::PinScope<'_, '_>,
     module: v8::Local<'_, v8::Module>,
     meta: v8::Local<'_, v8::Object>,
 ) {
-    // SAFETY: V8 is calling back, which is what such a scope is for.
-    v8::callback_scope!(unsafe scope, context);
     let Some(realm) = Realm::of(scope) else { return };
     let Some(name) = realm.modules.borrow().key_of(module).map(|key| key.name.clone()) else { return };
     let is_main = v8::Boolean::new(scope, State::of(scope).revision.entrypoint == name);
@@ -120,13 +118,12 @@ pub(super) unsafe extern "C" fn on_import_meta(
     }
 }
 
-/// For `Isolate::set_host_import_module_dynamically_callback`.
+/// What `import()` gives.
 ///
 /// It only asks for the module. To evaluate one from here would be to do it while another is being evaluated, which
 /// ends the process where the one is the other.
-pub(super) fn on_dynamic_import<'s, 'i>(
-    scope: &mut v8::PinScope<'s, 'i>,
-    _options: v8::Local<'s, v8::Data>,
+pub(super) fn import_dynamically<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
     referrer: v8::Local<'s, v8::Value>,
     specifier: v8::Local<'s, v8::String>,
     attributes: v8::Local<'s, v8::FixedArray>,
@@ -170,15 +167,13 @@ pub(super) fn import<'s>(
     run(scope, &state, &key)
 }
 
-#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
-fn resolve_callback<'s>(
-    context: v8::Local<'s, v8::Context>,
+/// The module that an `import` of another names.
+pub(super) fn resolve_import<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
     specifier: v8::Local<'s, v8::String>,
     attributes: v8::Local<'s, v8::FixedArray>,
     referrer: v8::Local<'s, v8::Module>,
 ) -> Option<v8::Local<'s, v8::Module>> {
-    // SAFETY: V8 is calling back, which is what such a scope is for.
-    v8::callback_scope!(unsafe scope, context);
     let state = State::of(scope);
     let referrer = Realm::of(scope)?.modules.borrow().key_of(referrer).map(|key| key.name.clone()).unwrap_or_default();
     // Each has a key, a value, and its place in the source.

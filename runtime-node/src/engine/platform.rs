@@ -10,16 +10,14 @@
 
 #![allow(unsafe_code)] // Reads the address of an isolate, which is how V8 names it when it posts.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, LazyLock, Once};
+use std::time::Duration;
 
-use futures::task::AtomicWaker;
-use rustc_hash::FxHashMap;
-
+use super::background;
 use super::flags::FLAGS;
+use super::foreground::{self, Addresses};
 use super::wasm;
 
 /// Initialises V8 for the process. Idempotent.
@@ -33,7 +31,9 @@ pub fn init() {
         wasm::pages::watch();
         // V8 itself would open and read a file for each isolate's hash seed.
         v8::V8::set_entropy_source(|bytes| getrandom::fill(bytes).is_ok());
+        let before = background::threads();
         let platform = v8::new_custom_platform(background_threads(), false, false, Router).make_shared();
+        background::yield_to_others(&before);
         v8::V8::initialize_platform(platform);
         v8::V8::initialize();
     });
@@ -45,118 +45,102 @@ fn background_threads() -> u32 {
     (cores / 4).clamp(1, 4) as u32
 }
 
-/// The tasks that wait for one isolate's thread.
-pub(super) struct Foreground {
-    key: usize,
-    queue: Mutex<Queue>,
-    /// Whether a task without a delay waits: one load on the path of every turn.
-    urgent: AtomicBool,
-    waker: AtomicWaker,
+/// The queue of tasks of one isolate.
+pub(super) type Foreground = foreground::Foreground<v8::Task>;
+
+/// An isolate's own end of its queue. Drop it after the isolate.
+pub(super) struct Tasks {
+    queue: Arc<Foreground>,
+    address: usize,
 }
 
-#[derive(Default)]
-struct Queue {
-    tasks: Vec<(Option<Instant>, v8::Task)>,
-    /// After this nothing is taken: a task must not outlive its isolate.
-    closed: bool,
+thread_local! {
+    /// Of the isolate that this thread is making.
+    static NEWBORN: RefCell<Option<Arc<Foreground>>> = const { RefCell::new(None) };
 }
 
-/// An isolate's own end of its queue. Drop it after the isolate: then the address may be another's.
-pub(super) struct Tasks(Arc<Foreground>);
+static ADDRESSES: LazyLock<Addresses<v8::Task>> = LazyLock::new(Addresses::default);
 
 impl Tasks {
-    pub(super) fn of(isolate: &v8::Isolate) -> Self {
+    /// Makes an isolate, and the queue for what V8 posts for it from its constructor on.
+    pub(super) fn attend(make: impl FnOnce() -> v8::OwnedIsolate) -> (v8::OwnedIsolate, Self) {
+        let queue = Arc::<Foreground>::default();
+        let newborn = Newborn::begin(&queue);
+        let isolate = make();
+        drop(newborn);
         // SAFETY: `UnsafeRawIsolatePtr` is `repr(transparent)` over the isolate's address, which is only compared.
-        let key: usize = unsafe { std::mem::transmute(isolate.as_raw_isolate_ptr()) };
-        Self(Foreground::at(key))
+        let address: usize = unsafe { std::mem::transmute(isolate.as_raw_isolate_ptr()) };
+        ADDRESSES.register(address, Arc::clone(&queue));
+        (isolate, Self { queue, address })
     }
 
     pub(super) fn foreground(&self) -> Arc<Foreground> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.queue)
     }
 
     /// Whether a turn is wanted for a task.
     pub(super) fn are_urgent(&self) -> bool {
-        self.0.urgent.load(Ordering::Acquire)
+        self.queue.is_urgent()
     }
 
     /// What is due now. The caller runs it inside the isolate.
     pub(super) fn take_due(&self) -> Vec<v8::Task> {
-        let mut queue = lock(&self.0.queue);
-        self.0.urgent.store(false, Ordering::Release);
-        let now = Instant::now();
-        let due = queue.tasks.extract_if(.., |(due, _)| due.is_none_or(|due| due <= now));
-        due.map(|(_, task)| task).collect()
+        self.queue.take_due()
     }
 
     /// Drops what waits and takes nothing more. Call before the isolate is disposed of.
     pub(super) fn close(&self) {
-        let tasks = {
-            let mut queue = lock(&self.0.queue);
-            queue.closed = true;
-            std::mem::take(&mut queue.tasks)
-        };
-        drop(tasks);
+        self.queue.close();
     }
 }
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        lock(&ISOLATES).remove(&self.0.key);
+        ADDRESSES.unregister(self.address, &self.queue);
     }
 }
 
-/// By the isolate's address. V8 knows isolates by nothing else, and posts for one before its constructor returns.
-static ISOLATES: LazyLock<Mutex<FxHashMap<usize, Arc<Foreground>>>> = LazyLock::new(Mutex::default);
+/// This thread is making an isolate, until this is dropped.
+struct Newborn;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these locks, and the data would be whole if it did.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Foreground {
-    fn at(key: usize) -> Arc<Self> {
-        let make = || {
-            Arc::new(Self { key, queue: Mutex::default(), urgent: AtomicBool::new(false), waker: AtomicWaker::new() })
-        };
-        lock(&ISOLATES).entry(key).or_insert_with(make).clone()
-    }
-
-    /// Ready when a turn is wanted for a task.
-    pub(super) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.waker.register(cx.waker());
-        if self.urgent.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
-    }
-
-    fn post(&self, task: v8::Task, delay: Option<Duration>) {
-        let mut queue = lock(&self.queue);
-        if queue.closed {
-            return;
-        }
-        queue.tasks.push((delay.map(|delay| Instant::now() + delay), task));
-        drop(queue);
-        if delay.is_none() {
-            self.urgent.store(true, Ordering::Release);
-            self.waker.wake();
-        }
+impl Newborn {
+    fn begin(queue: &Arc<Foreground>) -> Self {
+        NEWBORN.set(Some(Arc::clone(queue)));
+        Self
     }
 }
+
+impl Drop for Newborn {
+    fn drop(&mut self) {
+        drop(NEWBORN.take());
+    }
+}
+
+/// The longest delay: what is due later than this is due then.
+const LATEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Takes each task to its isolate's queue.
 struct Router;
 
+impl Router {
+    fn post(isolate: *mut c_void, task: v8::Task, delay: Option<Duration>) {
+        let newborn = NEWBORN.try_with(|newborn| newborn.borrow().clone()).ok().flatten();
+        ADDRESSES.post(isolate.addr(), newborn.as_ref(), task, delay);
+    }
+}
+
 impl v8::PlatformImpl for Router {
     fn post_task(&self, isolate: *mut c_void, task: v8::Task) {
-        Foreground::at(isolate.addr()).post(task, None);
+        Self::post(isolate, task, None);
     }
 
     fn post_non_nestable_task(&self, isolate: *mut c_void, task: v8::Task) {
-        self.post_task(isolate, task);
+        Self::post(isolate, task, None);
     }
 
     fn post_delayed_task(&self, isolate: *mut c_void, task: v8::Task, delay_in_seconds: f64) {
-        let delay = Duration::try_from_secs_f64(delay_in_seconds).unwrap_or(Duration::MAX / 4);
-        Foreground::at(isolate.addr()).post(task, Some(delay));
+        let delay = Duration::try_from_secs_f64(delay_in_seconds).map_or(LATEST, |delay| delay.min(LATEST));
+        Self::post(isolate, task, Some(delay));
     }
 
     fn post_non_nestable_delayed_task(&self, isolate: *mut c_void, task: v8::Task, delay_in_seconds: f64) {

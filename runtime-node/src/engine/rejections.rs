@@ -43,11 +43,8 @@ impl Rejections {
     }
 }
 
-/// For `Isolate::set_promise_reject_callback`.
-#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
-pub(super) unsafe extern "C" fn on_promise_reject(message: v8::PromiseRejectMessage<'_>) {
-    // SAFETY: V8 is calling back, which is what such a scope is for.
-    v8::callback_scope!(unsafe scope, &message);
+/// Notes what V8 says of a promise.
+pub(super) fn note(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseRejectMessage<'_>) {
     let state = State::of(scope);
     let promise = message.get_promise();
     let rejection = |reason: v8::Local<'_, v8::Value>| Rejection {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::c_void;
 use std::ptr;
 
-use super::{modules, ops};
+use super::{fence, modules, ops};
 
 /// Made by `build.rs`.
 static BLOB: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
@@ -31,23 +31,19 @@ pub(super) fn blob() -> v8::StartupData {
 pub(super) fn references() -> Cow<'static, [v8::ExternalReference]> {
     let sources = SOURCES.iter().map(|text| v8::ExternalReference { pointer: ptr::from_ref(text).cast_mut().cast() });
     let functions = ops::callbacks().map(|function| v8::ExternalReference { function });
-    let getter: v8::AccessorNameGetterCallback = v8::MapFnTo::map_fn_to(lazy);
+    let getter: v8::AccessorNameGetterCallback = v8::MapFnTo::map_fn_to(fence::on_lazy);
     sources.chain(functions).chain([v8::ExternalReference { pointer: getter as *mut c_void }]).collect()
 }
 
 /// The getter of a property of the global object that is made when it is first read (`internal.later`).
-fn lazy(
-    scope: &mut v8::PinScope<'_, '_>,
+pub(super) fn make_lazy<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
     name: v8::Local<'_, v8::Name>,
-    _args: v8::PropertyCallbackArguments<'_>,
-    mut result: v8::ReturnValue<'_, v8::Value>,
-) {
-    let Some(realm) = modules::realm(scope) else { return };
+) -> Option<v8::Local<'s, v8::Value>> {
+    let realm = modules::realm(scope)?;
     let make = v8::Local::new(scope, &realm.hooks.lazy);
     let undefined = v8::undefined(scope).into();
-    if let Some(value) = make.call(scope, undefined, &[name.into()]) {
-        result.set(value);
-    }
+    make.call(scope, undefined, &[name.into()])
 }
 
 /// What a file of `src/js` evaluates to that is not in the snapshot. `None` when that threw, or there is none of that name.
@@ -68,7 +64,7 @@ pub(super) fn define_lazy(
     let nothing = v8::undefined(scope).into();
     let [getting, setting] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
     let attributes = v8::PropertyAttribute::DONT_ENUM;
-    object.set_lazy_data_property_with_data(scope, name.into(), lazy, nothing, attributes, getting, setting)
+    object.set_lazy_data_property_with_data(scope, name.into(), fence::on_lazy, nothing, attributes, getting, setting)
 }
 
 /// One more context as the snapshot has it. `None` when the heap is full.
@@ -105,16 +101,11 @@ pub(super) fn replace_what_v8_adds(
     define_lazy(scope, global, key)?;
     // V8 asks only where it is not allowed anyway.
     scope.get_current_context().set_allow_generation_from_strings(false);
-    scope.set_modify_code_generation_from_strings_callback(on_code_generation);
+    scope.set_modify_code_generation_from_strings_callback(fence::on_code_generation);
     Some(())
 }
 
-fn on_code_generation<'s>(
-    _: &mut v8::PinScope<'s, '_>,
-    source: v8::Local<'s, v8::Value>,
-    _is_code_like: bool,
-) -> v8::ModifyCodeGenerationFromStringsResult<'s> {
-    // What is not a string is not compiled, but handed back.
-    let codegen_allowed = source.try_cast::<v8::String>().is_ok_and(|source| source.length() <= EVALUATED);
-    v8::ModifyCodeGenerationFromStringsResult { codegen_allowed, modified_source: None }
+/// Whether a text is compiled: it is one, and not too long. What is not a string is not compiled, but handed back.
+pub(super) fn may_be_compiled(source: v8::Local<'_, v8::Value>) -> bool {
+    source.try_cast::<v8::String>().is_ok_and(|source| source.length() <= EVALUATED)
 }

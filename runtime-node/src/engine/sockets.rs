@@ -13,7 +13,8 @@
 //! invocation's wall limit begins anew with whatever goes over the socket, so that it is the time for which one may be idle.
 //! An invocation that is ended takes its sockets with it, which say so with code 1011; a node that leaves says 1001.
 //!
-//! - [`line`]: what is said and not yet sent; [`pump`]: the protocol's states; [`link`] and [`split`]: the bytes beneath.
+//! - [`line`]: what is said and not yet sent; [`pump`]: the protocol's states; [`vigil`]: whether the other side is there;
+//!   [`link`] and [`split`]: the bytes beneath.
 //! - [`attend`]: from the pump to JavaScript; [`splice`]: sockets that are handed on.
 
 pub(super) mod attend;
@@ -22,6 +23,7 @@ pub(super) mod link;
 pub(super) mod pump;
 pub(super) mod splice;
 mod split;
+mod vigil;
 
 use std::rc::Rc;
 

@@ -8,15 +8,13 @@ use std::sync::Arc;
 
 use tenon_proto::revision::Limits;
 
-use super::exception::on_message;
 use super::heap::{BufferBudget, HeapGuard};
 use super::isolate::Vm;
 use super::platform::{Foreground, Tasks};
 use super::realm::Realm;
-use super::rejections::on_promise_reject;
 use super::stretches::Pauses;
 use super::turn::Exited;
-use super::{modules, snapshot, wasm};
+use super::{fence, snapshot, wasm};
 
 /// A heap limit below this would not hold the built-in JavaScript and room to collect garbage in.
 const LEAST_HEAP: usize = 8 << 20;
@@ -45,17 +43,12 @@ impl Spare {
             .heap_limits(0, memory.max(LEAST_HEAP))
             .array_buffer_allocator(buffers.allocator().make_shared())
             .allow_atomics_wait(false);
-        let mut isolate = v8::Isolate::new(params);
-        let tasks = Tasks::of(&isolate);
+        let (mut isolate, tasks) = Tasks::attend(|| v8::Isolate::new(params));
         let foreground = tasks.foreground();
         let guard = HeapGuard::install(&mut isolate);
         let pauses = Pauses::install(&mut isolate);
         isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
-        isolate.set_promise_reject_callback(on_promise_reject);
-        isolate.add_message_listener(on_message);
-        isolate.set_host_initialize_import_meta_object_callback(modules::on_import_meta);
-        isolate.set_host_import_module_dynamically_callback(modules::on_dynamic_import);
-        isolate.set_allow_wasm_code_generation_callback(wasm::on_code_generation);
+        fence::install(&mut isolate);
         let realm = {
             v8::scope!(let scope, &mut isolate);
             Realm::make(scope).expect("a new heap has room for a realm")

@@ -258,6 +258,7 @@ mod tests {
     use tokio::task::LocalSet;
 
     use super::*;
+    use crate::engine::fence::{Callback, contain};
     use crate::engine::fetch::invoke;
     use crate::engine::invocation::Invocation;
     use crate::engine::{Engine, Watchdog};
@@ -338,7 +339,7 @@ mod tests {
                 let key = v8::String::new(scope, "panics")?;
                 let panics = v8::Function::builder(
                     |scope: &mut v8::PinScope<'_, '_>, _: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>| {
-                        crate::engine::ops::contain(scope, |_| panic!("a defect of the node"));
+                        let _ = contain(scope, Callback::Operation, |_| panic!("a defect of the node"));
                     },
                 );
                 let panics = panics.build(scope)?;

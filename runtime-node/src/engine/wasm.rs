@@ -11,6 +11,7 @@
 //! - [`check`]: what V8 would do for a module is bounded before it does any of it;
 //! - [`types`], [`code`] and [`spaces`]: what it keeps outside of its heap is charged, and kept away from where it ends the process;
 //! - [`compiled`]: what has been compiled of a revision's modules is there for its other isolates;
+//! - [`shares`]: what one namespace may have of what the process has only so much of;
 //! - [`pages`]: what programs have as their memory counts as array buffers do, and grows only as far as they may.
 //!
 //! The rest is in flags (see `flags.rs`) and in `src/js/wasm.js`, which has the interfaces: V8 compiles on the thread of
@@ -20,11 +21,14 @@ pub(super) mod check;
 pub(super) mod code;
 pub(super) mod compiled;
 pub(super) mod pages;
+mod shares;
 pub(super) mod spaces;
 pub(super) mod types;
 
 use check::{Check, Facts, Refused};
 use code::Code;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -33,7 +37,7 @@ use super::heap::Counted;
 use super::ops;
 use super::ops::wasm::Opened;
 use super::realm::Realm;
-use super::state::slot;
+use super::state::{State, slot};
 
 /// The bytes of a module.
 pub(super) enum Text {
@@ -58,22 +62,19 @@ impl AsRef<[u8]> for Text {
     }
 }
 
-/// V8 compiles what has passed the check, whoever asks.
-#[allow(unsafe_code)] // V8's own signature.
-pub(super) unsafe extern "C" fn on_code_generation(
-    _: v8::Local<'_, v8::Context>,
-    _: v8::Local<'_, v8::String>,
-) -> bool {
-    true
-}
-
 /// Counts what V8 will keep of a module that is about to be compiled.
 ///
 /// # Errors
 /// When its types are too many. `Ok(None)` when there is no memory for it.
 pub(super) fn admit(scope: &mut v8::PinScope<'_, '_>, check: Check, facts: &Facts) -> Result<Option<Code>, Refused> {
-    types::remember(&check.into_types(), slot::<types::Added>(scope))?;
-    Ok(make_room(scope, facts.memory()).and_then(|budget| Code::charge(facts, &budget)))
+    let namespace = namespace(scope);
+    types::remember(&check.into_types(), slot::<types::Added>(scope), &namespace)?;
+    Ok(make_room(scope, facts.memory()).and_then(|budget| Code::charge(facts, &budget, &namespace)))
+}
+
+/// Of the Worker whose isolate this is.
+fn namespace(scope: &v8::PinScope<'_, '_>) -> Arc<str> {
+    State::of(scope).revision.worker.namespace().into()
 }
 
 /// The `WebAssembly.Module` of a module of the Worker's revision. `None` when that threw.
@@ -91,7 +92,9 @@ pub(super) fn module<'s>(
         let number = v8::Integer::new_from_unsigned(scope, number).into();
         return hook.call(scope, undefined, &[number]);
     };
-    let Some(code) = make_room(scope, facts.memory()).and_then(|budget| Code::charge(&facts, &budget)) else {
+    let namespace = namespace(scope);
+    let budget = make_room(scope, facts.memory());
+    let Some(code) = budget.and_then(|budget| Code::charge(&facts, &budget, &namespace)) else {
         ops::promise::out_of_memory().throw(scope);
         return None;
     };

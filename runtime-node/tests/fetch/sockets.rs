@@ -57,18 +57,18 @@ fetching![
 pub(crate) type Client = WebSocketStream<DuplexStream>;
 
 /// An opening handshake, and what the client will send.
-fn opening(headers: &[(&str, &str)]) -> (FetchRequest, mpsc::UnboundedSender<Result<Bytes, Broken>>) {
+pub(crate) fn opening(headers: &[(&str, &str)]) -> (FetchRequest, mpsc::UnboundedSender<Result<Bytes, Broken>>) {
     let (sent, body) = mpsc::unbounded();
     let header = |(name, value): &(&str, &str)| Header { name: (*name).to_owned(), value: (*value).to_owned().into() };
     let headers = [("upgrade", "websocket"), ("connection", "upgrade")].iter().chain(headers).map(header).collect();
     (FetchRequest { headers, body: Body::Stream(Box::pin(body)), ..request("/chat") }, sent)
 }
 
-const KEY: (&str, &str) = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
-const VERSION: (&str, &str) = ("sec-websocket-version", "13");
+pub(crate) const KEY: (&str, &str) = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+pub(crate) const VERSION: (&str, &str) = ("sec-websocket-version", "13");
 
 /// Opens a socket to a Worker.
-async fn connect(worker: &Loaded) -> Client {
+pub(crate) async fn connect(worker: &Loaded) -> Client {
     let (request, sent) = opening(&[KEY, VERSION]);
     join(worker.0.fetch(request).await.unwrap(), sent)
 }
@@ -104,11 +104,11 @@ fn client_of(stream: DuplexStream) -> Client {
     futures::executor::block_on(WebSocketStream::from_raw_socket(stream, Role::Client, None))
 }
 
-async fn say(client: &mut Client, text: &str) {
+pub(crate) async fn say(client: &mut Client, text: &str) {
     client.send(Message::text(text)).await.unwrap();
 }
 
-async fn hear(client: &mut Client) -> String {
+pub(crate) async fn hear(client: &mut Client) -> String {
     match client.next().await {
         Some(Ok(Message::Text(text))) => text.as_str().to_owned(),
         other => panic!("a text was due, {other:?} came"),
@@ -129,7 +129,7 @@ async fn hear_close(client: &mut Client) -> Option<(u16, String)> {
 }
 
 /// A handler that accepts one end, has `body` do something with `server`, and answers with the other.
-fn serving(body: &str) -> String {
+pub(crate) fn serving(body: &str) -> String {
     format!(
         "const [client, server] = Object.values(new WebSocketPair());
          const on = (type, listener) => server.addEventListener(type, listener);
@@ -139,7 +139,7 @@ fn serving(body: &str) -> String {
     )
 }
 
-const ECHO: &str = "on('message', ({ data }) => server.send(data));
+pub(crate) const ECHO: &str = "on('message', ({ data }) => server.send(data));
     on('error', (e) => console.log('error', e.message));
     on('close', (e) => console.log('closed', e.code, e.reason, e.wasClean));";
 
@@ -430,24 +430,38 @@ async fn echo(headers: &'static str) -> (Origin, Rc<Heard>) {
     (origin, heard)
 }
 
-async fn serve_echo(mut stream: TcpStream, headers: &str, heard: &Heard) {
+/// Agrees to the handshake that comes, as a server without choices does. Whether there was one.
+pub(crate) async fn agree(stream: &mut TcpStream) -> bool {
+    let Some(head) = read_head(stream).await else { return false };
+    let key = head.lines().find_map(|line| line.strip_prefix("sec-websocket-key: "));
+    let Some(key) = key.and_then(|key| Key::read(key.as_bytes())) else { return false };
+    stream.write_all(agreement(&key, "").as_bytes()).await.is_ok()
+}
+
+async fn read_head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        let Ok(byte) = stream.read_u8().await else { return };
-        head.push(byte);
+        head.push(stream.read_u8().await.ok()?);
     }
-    let head = String::from_utf8(head).unwrap();
+    Some(String::from_utf8(head).unwrap())
+}
+
+fn agreement(key: &Key, headers: &str) -> String {
+    let accept = key.accept();
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nsec-websocket-accept: {accept}\r\n{headers}\r\n"
+    )
+}
+
+async fn serve_echo(mut stream: TcpStream, headers: &str, heard: &Heard) {
+    let Some(head) = read_head(&mut stream).await else { return };
     let key = head.lines().find_map(|line| line.strip_prefix("sec-websocket-key: ")).unwrap_or_default().to_owned();
     heard.heads.borrow_mut().push(head);
     let Some(key) = Key::read(key.as_bytes()) else {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
         return;
     };
-    let accept = key.accept();
-    let answer = format!(
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nsec-websocket-accept: {accept}\r\n{headers}\r\n"
-    );
-    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream.write_all(agreement(&key, headers).as_bytes()).await.unwrap();
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, None).await;
     heard.open.set(heard.open.get() + 1);
     while let Some(Ok(message)) = socket.next().await {

@@ -7,6 +7,7 @@ use tenon_proto::module::{NotBuiltin, builtin};
 use tenon_proto::revision::CompatibilityFlag;
 
 use super::{Form, Key, realm, throw};
+use crate::engine::fence;
 use crate::engine::realm::Realm;
 use crate::engine::snapshot;
 use crate::engine::state::State;
@@ -45,17 +46,14 @@ pub(super) fn module<'s>(
     let exports = exports(scope, realm, name)?;
     let names = exports.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     let name = v8::String::new(scope, name)?;
-    Some(v8::Module::create_synthetic_module(scope, name, &names, evaluate))
+    Some(v8::Module::create_synthetic_module(scope, name, &names, fence::on_builtin))
 }
 
-/// Called by V8. Returns a promise, as the evaluation of any module does.
-#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
-fn evaluate<'s>(
-    context: v8::Local<'s, v8::Context>,
+/// Gives the module what it exports.
+pub(in crate::engine) fn evaluate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
     module: v8::Local<'s, v8::Module>,
 ) -> Option<v8::Local<'s, v8::Value>> {
-    // SAFETY: V8 is calling back, which is what such a scope is for.
-    v8::callback_scope!(unsafe scope, context);
     let realm = realm(scope)?;
     let name = realm.modules.borrow().key_of(module).map(|key| key.name.clone());
     let name = name.expect("a module is known from when it was made");

@@ -8,6 +8,7 @@ use tenon_proto::module::Form;
 
 use super::{realm, text, throw};
 use crate::engine::collection::make_room;
+use crate::engine::fence;
 use crate::engine::state::State;
 use crate::engine::string::array_of;
 use crate::engine::wasm;
@@ -19,17 +20,14 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(super) fn module<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::Local<'s, v8::Module>> {
     let name = v8::String::new(scope, name)?;
     let default = v8::String::new(scope, "default")?;
-    Some(v8::Module::create_synthetic_module(scope, name, &[default], evaluate))
+    Some(v8::Module::create_synthetic_module(scope, name, &[default], fence::on_value))
 }
 
-/// Called by V8. Returns a promise, as the evaluation of any module does.
-#[allow(unsafe_code)] // The scope of a callback can be had in no other way.
-fn evaluate<'s>(
-    context: v8::Local<'s, v8::Context>,
+/// Gives the module what it exports.
+pub(in crate::engine) fn evaluate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
     module: v8::Local<'s, v8::Module>,
 ) -> Option<v8::Local<'s, v8::Value>> {
-    // SAFETY: V8 is calling back, which is what such a scope is for.
-    v8::callback_scope!(unsafe scope, context);
     let value = value(scope, module)?;
     let default = v8::String::new(scope, "default")?;
     module.set_synthetic_module_export(scope, default, value)?;

@@ -33,10 +33,8 @@ mod urlpattern;
 pub(super) mod wasm;
 mod websocket;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
+use super::fence::{Callback, contain};
 use super::invocation::InvocationId;
-use super::state::State;
 use super::streams::StreamId;
 
 macro_rules! ops {
@@ -50,7 +48,7 @@ macro_rules! ops {
                     args: v8::FunctionCallbackArguments<'s>,
                     result: v8::ReturnValue<'s>,
                 ) {
-                    contain(scope, |scope| $function(scope, args, result));
+                    let _ = contain(scope, Callback::Operation, |scope| $function(scope, args, result));
                 }
                 op.map_fn_to()
             }),+].into_iter()
@@ -58,14 +56,6 @@ macro_rules! ops {
     };
 }
 include!("table.rs");
-
-/// Ends the isolate if `op` panics.
-pub(super) fn contain<'s, 'i>(scope: &mut v8::PinScope<'s, 'i>, op: impl FnOnce(&mut v8::PinScope<'s, 'i>)) {
-    if catch_unwind(AssertUnwindSafe(|| op(scope))).is_err() {
-        State::of(scope).seal();
-        scope.terminate_execution();
-    }
-}
 
 /// The invocation named by an argument.
 fn invocation(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> InvocationId {

@@ -59,6 +59,11 @@ impl Line {
         self.buffered.get()
     }
 
+    /// What waits to be sent costs so much, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        self.buffered.get() + self.said.borrow().len() * MESSAGE
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.is_full.get()
     }

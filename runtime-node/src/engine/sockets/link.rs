@@ -134,13 +134,27 @@ pub(super) struct Link {
     /// Bytes of it that there was no memory for.
     short: usize,
     longest: usize,
+    /// Bytes so far, both ways.
+    read: u64,
+    written: u64,
 }
 
 impl Link {
     /// # Arguments
     /// * `longest` - how many bytes a message may have.
     pub(super) fn new(wire: Wire, budget: Arc<BufferBudget>, longest: usize) -> Self {
-        Self { wire, splitter: Splitter::default(), piece: Bytes::new(), budget, held: None, short: 0, longest }
+        let (splitter, piece) = (Splitter::default(), Bytes::new());
+        Self { wire, splitter, piece, budget, held: None, short: 0, longest, read: 0, written: 0 }
+    }
+
+    /// Bytes that have come so far.
+    pub(super) fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Bytes that the network has taken so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written
     }
 
     /// How many bytes more the message that is coming needs before it can go on; 0 if it can.
@@ -191,6 +205,7 @@ impl AsyncRead for Link {
                 return Poll::Ready(Ok(()));
             }
             link.piece = ready!(link.wire.poll_piece(cx))?;
+            link.read += link.piece.len() as u64;
             if link.piece.is_empty() {
                 coop.made_progress();
                 return Poll::Ready(Ok(()));
@@ -203,7 +218,9 @@ impl AsyncRead for Link {
 
 impl AsyncWrite for Link {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.wire.poll_write(cx, bytes)
+        let written = ready!(self.wire.poll_write(cx, bytes))?;
+        self.written += written as u64;
+        Poll::Ready(Ok(written))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

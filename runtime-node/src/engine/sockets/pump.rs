@@ -7,8 +7,11 @@
 //!    └── lost, wrong, full ─► failed ─────────────────────────────────────► closed
 //! ```
 //!
-//! It is polled between turns only: while its Worker is busy nothing is read, and the network holds back who sends. Pings are
-//! answered here.
+//! It is polled between turns only: while its Worker is busy nothing is read, and the network holds back the sender. Pings
+//! are answered here, one at a time: the next is read when the network has taken the answer to the last, so that a client
+//! that pings and never reads is held back by its own answers. While more than [`LEEWAY`] of what the Worker has said waits
+//! for the network, reading goes on only as fast as writing does. A socket so has no more than [`WRITTEN`] bytes in the
+//! library's buffer whatever the other side does, and [`Vigil`] ends one whose other side takes nothing.
 
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
@@ -29,6 +32,7 @@ use tokio_tungstenite::tungstenite::{self, Error, Utf8Bytes};
 use super::line::{Line, Message, Said};
 use super::link::{Link, Wire};
 use super::split::FRAGMENT;
+use super::vigil::{Finding, Look, PING, Vigil};
 use crate::engine::heap::BufferBudget;
 use crate::engine::invocation::InvocationId;
 use crate::engine::state::State;
@@ -38,6 +42,17 @@ pub(in crate::engine) const LONGEST: usize = 32 << 20;
 
 /// What the library reads at a time. It keeps so much for each socket.
 const READ: usize = 4 * 1024;
+
+/// What the library may hold that the network has not taken: a fragment, or short messages that come to one with their
+/// heads, and beside that its answers to a ping and to a Close. It refuses what would be more.
+const WRITTEN: usize = FRAGMENT + 1024;
+
+/// What a frame costs beside its bytes, at most: its head (RFC 6455 §5.2).
+const HEAD: usize = 14;
+
+/// How much of what the Worker has said may wait for the network while reading goes on regardless, in bytes. Enough for a
+/// client that sends for a while before it reads; beyond it an echo would fill the Worker's memory for one that never does.
+const LEEWAY: usize = 256 * 1024;
 
 /// What a socket costs beside what it has to send: the library's buffers.
 pub(in crate::engine) const SOCKET: usize = 2 * FRAGMENT + READ;
@@ -57,8 +72,15 @@ pub(in crate::engine) struct Pump {
     stream: WebSocketStream<Link>,
     line: Rc<Line>,
     sending: Option<Sending>,
-    /// What has been written since the last flush.
+    /// What has been written since the last flush, with the frames' heads.
     written: usize,
+    /// A ping has been read, and its answer is not written.
+    owes_pong: bool,
+    /// The network did not take all that was written.
+    is_blocked: bool,
+    /// Something may be read although the network takes less than there is: it has taken something since the last time.
+    may_read_one: bool,
+    vigil: Vigil,
     /// Messages that are among that to their end, and still count.
     finished: Vec<Message>,
     finished_bytes: usize,
@@ -82,6 +104,15 @@ struct Sending {
     message: Message,
     rest: Bytes,
     has_begun: bool,
+}
+
+/// What reading has come to.
+enum Read {
+    Event(Event),
+    /// Something that may have to be answered.
+    Control,
+    /// There is nothing more now, or it is not to be read now.
+    Nothing,
 }
 
 /// What JavaScript is to hear.
@@ -128,6 +159,7 @@ impl Pump {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ)
             .write_buffer_size(FRAGMENT)
+            .max_write_buffer_size(WRITTEN)
             .max_message_size(Some(longest))
             .max_frame_size(Some(FRAGMENT));
         let link = Link::new(wire, budget.clone(), longest);
@@ -137,6 +169,10 @@ impl Pump {
             line,
             sending: None,
             written: 0,
+            owes_pong: false,
+            is_blocked: false,
+            may_read_one: false,
+            vigil: Vigil::new(),
             finished: Vec::new(),
             finished_bytes: 0,
             has_said: false,
@@ -155,27 +191,31 @@ impl Pump {
     pub(in crate::engine) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         self.line.listen(cx);
         if self.line.is_full() || self.is_refused {
-            return self.close(Closed::failed());
+            return Poll::Ready(self.close(Closed::failed()));
         }
         if !self.has_left && self.leaving.as_mut().poll(cx).is_ready() {
             self.has_left = true;
             self.line.say(Said::Close(Some(CloseFrame { code: CloseCode::Away, reason: "".into() })));
         }
-        if let Err(error) = self.write(cx) {
-            return self.fail(&error);
-        }
-        if let Some(event) = self.read(cx) {
-            return event;
+        loop {
+            if let Err(error) = self.write(cx) {
+                return Poll::Ready(self.fail(&error));
+            }
+            match self.read(cx) {
+                Read::Event(event) => return Poll::Ready(event),
+                Read::Control => {}
+                Read::Nothing => break,
+            }
         }
         let short = self.stream.get_ref().short();
         if short > 0 {
             return Poll::Ready(Event::Short(short));
         }
-        let Some(patience) = &mut self.patience else { return Poll::Pending };
+        let Some(patience) = &mut self.patience else { return self.watch(cx) };
         ready!(patience.as_mut().poll(cx));
         // Who does not answer has not failed.
         let closed = Closed { has_failed: false, ..self.heard() };
-        self.close(closed)
+        Poll::Ready(self.close(closed))
     }
 
     /// Whether the memory that was short is there now.
@@ -197,23 +237,24 @@ impl Pump {
     /// Writes as much of what was said as the network takes.
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
         loop {
-            while self.written < FRAGMENT
-                && let Some(message) = self.next_frame()
-            {
+            while let Some(message) = self.next_frame() {
                 Pin::new(&mut self.stream).start_send(message)?;
             }
-            if self.written == 0 {
+            self.is_blocked = false;
+            if self.written == 0 && !self.owes_pong {
                 return Ok(());
             }
             if Pin::new(&mut self.stream).poll_flush(cx)?.is_pending() {
+                self.is_blocked = true;
                 return Ok(());
             }
-            self.written = 0;
+            (self.written, self.owes_pong, self.may_read_one) = (0, false, true);
             self.line.sent(std::mem::take(&mut self.finished_bytes));
             self.finished.clear();
         }
     }
 
+    /// What goes out next. `None` when there is nothing, or it has to wait until what is written has been flushed.
     fn next_frame(&mut self) -> Option<tungstenite::Message> {
         // Nothing comes after a Close, ours or the answer to theirs.
         if self.has_said || self.heard.is_some() {
@@ -229,14 +270,18 @@ impl Pump {
                 Said::Close(reason) => {
                     self.has_said = true;
                     self.wait(ANSWER);
-                    self.written += FRAGMENT;
+                    self.written += HEAD;
                     return Some(tungstenite::Message::Close(reason));
                 }
             }
         }
+        let size = self.sending.as_ref()?.rest.remaining().min(FRAGMENT);
+        if self.written > 0 && self.written + HEAD + size > FRAGMENT {
+            return None;
+        }
         let mut sending = self.sending.take()?;
-        let piece = sending.rest.split_to(sending.rest.remaining().min(FRAGMENT));
-        self.written += piece.len().max(1);
+        let piece = sending.rest.split_to(size);
+        self.written += HEAD + size;
         let kind = if sending.has_begun { Data::Continue } else { sending.message.kind };
         sending.has_begun = true;
         let is_final = sending.rest.is_empty();
@@ -249,10 +294,20 @@ impl Pump {
         Some(tungstenite::Message::Frame(Frame::message(piece, OpCode::Data(kind), is_final)))
     }
 
-    /// `None` when there is nothing more now.
-    fn read(&mut self, cx: &mut Context<'_>) -> Option<Poll<Event>> {
+    /// Whether what comes may be read now. Once there is a Close it may, because nothing is answered any more.
+    fn may_read(&self) -> bool {
+        let is_ending = self.has_said || self.heard.is_some();
+        let is_within_leeway = !self.owes_pong && self.line.weight() <= LEEWAY;
+        !self.is_blocked || is_ending || is_within_leeway || self.may_read_one
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>) -> Read {
         loop {
-            let Poll::Ready(read) = self.stream.poll_next_unpin(cx) else { return None };
+            if !self.may_read() {
+                return Read::Nothing;
+            }
+            let Poll::Ready(read) = self.stream.poll_next_unpin(cx) else { return Read::Nothing };
+            self.may_read_one = false;
             let event = match read {
                 // What comes after we have said Close is for nobody.
                 Some(Ok(tungstenite::Message::Text(_) | tungstenite::Message::Binary(_))) if self.has_said => {
@@ -269,19 +324,54 @@ impl Pump {
                     }
                     Event::Closing
                 }
+                Some(Ok(tungstenite::Message::Ping(payload))) => {
+                    // Two Workers that have nothing to say would otherwise keep each other for ever.
+                    if payload != PING {
+                        self.hear();
+                    }
+                    self.owes_pong = !self.has_said;
+                    return Read::Control;
+                }
+                // An answer to a ping of the node's own says nothing of what the two have to say to each other.
+                Some(Ok(tungstenite::Message::Pong(payload))) if self.vigil.is_answer(&payload) => continue,
                 Some(Ok(_)) => {
                     self.hear();
                     continue;
                 }
-                Some(Err(error)) => return Some(self.fail(&error)),
+                Some(Err(error)) => return Read::Event(self.fail(&error)),
                 None => {
                     let closed = self.heard();
-                    return Some(self.close(closed));
+                    return Read::Event(self.close(closed));
                 }
             };
             self.hear();
-            return Some(Poll::Ready(event));
+            return Read::Event(event);
         }
+    }
+
+    /// Looks after the other side from time to time.
+    fn watch(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+        loop {
+            let link = self.stream.get_ref();
+            let look = Look { read: link.read(), written: link.written(), is_blocked: self.is_blocked };
+            match ready!(self.vigil.poll(cx, look)) {
+                Finding::Well => {}
+                Finding::Silent => {
+                    if let Err(error) = self.ping().and_then(|()| self.write(cx)) {
+                        return Poll::Ready(self.fail(&error));
+                    }
+                }
+                Finding::Gone => {
+                    self.say_last(CloseCode::Away);
+                    return Poll::Ready(self.close(Closed::failed()));
+                }
+            }
+        }
+    }
+
+    fn ping(&mut self) -> Result<(), Error> {
+        self.written += HEAD + PING.len();
+        Pin::new(&mut self.stream).start_send(tungstenite::Message::Ping(Bytes::from_static(PING)))
     }
 
     /// Something goes over the socket: the time that its invocation may be idle begins anew.
@@ -316,7 +406,7 @@ impl Pump {
     }
 
     /// The other side does not do as the protocol has it, or is gone.
-    fn fail(&mut self, error: &Error) -> Poll<Event> {
+    fn fail(&mut self, error: &Error) -> Event {
         let closed = self.heard();
         if !closed.was_clean {
             let code = match error {
@@ -340,9 +430,9 @@ impl Pump {
         }
     }
 
-    fn close(&mut self, closed: Closed) -> Poll<Event> {
+    fn close(&mut self, closed: Closed) -> Event {
         self.is_over = true;
-        Poll::Ready(Event::Closed(closed))
+        Event::Closed(closed)
     }
 }
 
@@ -354,3 +444,6 @@ impl Drop for Pump {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

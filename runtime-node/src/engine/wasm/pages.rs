@@ -24,8 +24,9 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::shares::{Part, Shares};
 use super::spaces;
 use crate::engine::heap::{BufferBudget, Charge, HeapGuard};
 
@@ -42,7 +43,7 @@ const MEMORIES: usize = 64;
 const MEMORY: usize = 64 << 10;
 
 /// The memories of all isolates, in reservations: 48 of the 128 TiB of addresses that a process has, and a fifth of the
-/// mappings.
+/// mappings. A namespace has a share of them.
 const RESERVATIONS: usize = 6_000;
 
 /// What an isolate's memories are counted against.
@@ -51,6 +52,8 @@ pub(in crate::engine) struct Account {
     memories: AtomicUsize,
     isolate: v8::IsolateHandle,
     exhausted: Arc<AtomicBool>,
+    /// Of its Worker, once it has one.
+    namespace: OnceLock<Arc<str>>,
 }
 
 thread_local! {
@@ -61,7 +64,7 @@ thread_local! {
 /// A memory.
 struct Region {
     account: Arc<Account>,
-    reservations: usize,
+    _reservations: Part,
     /// From the beginning.
     accessible: usize,
     charge: Charge,
@@ -70,7 +73,7 @@ struct Region {
 /// By address, which is all that the system functions know.
 static REGIONS: Mutex<BTreeMap<usize, Region>> = Mutex::new(BTreeMap::new());
 
-static RESERVED: AtomicUsize = AtomicUsize::new(0);
+static RESERVED: Shares = Shares::new(RESERVATIONS);
 
 fn regions() -> MutexGuard<'static, BTreeMap<usize, Region>> {
     // Nothing panics while it holds the lock.
@@ -98,7 +101,22 @@ impl Account {
         guard: &HeapGuard,
     ) -> Arc<Self> {
         let budget = Arc::clone(budget);
-        Arc::new(Self { budget, memories: AtomicUsize::new(0), isolate, exhausted: guard.exhausted() })
+        Arc::new(Self {
+            budget,
+            memories: AtomicUsize::new(0),
+            isolate,
+            exhausted: guard.exhausted(),
+            namespace: OnceLock::new(),
+        })
+    }
+
+    /// The isolate has got a Worker of this namespace.
+    pub(in crate::engine) fn belong_to(&self, namespace: &str) {
+        self.namespace.get_or_init(|| namespace.into());
+    }
+
+    pub(super) fn namespace(&self) -> Arc<str> {
+        self.namespace.get().cloned().unwrap_or_default()
     }
 
     pub(super) fn charge(&self, bytes: usize) -> Option<Charge> {
@@ -120,16 +138,15 @@ impl Account {
 
     /// A memory without pages. `None` when there are too many.
     fn open(self: &Arc<Self>, reservations: usize) -> Option<Region> {
-        let within = |most: usize, more: usize| move |now: usize| Some(now + more).filter(|then| *then <= most);
+        let one_more = |now: usize| Some(now + 1).filter(|then| *then <= MEMORIES);
         let charge = self.budget.charge(MEMORY)?;
-        let of_one = self.memories.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within(MEMORIES, 1));
+        let of_one = self.memories.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         of_one.ok()?;
-        let of_all = RESERVED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within(RESERVATIONS, reservations));
-        if of_all.is_err() {
+        let Some(reserved) = RESERVED.take(&self.namespace(), reservations) else {
             self.memories.fetch_sub(1, Ordering::Relaxed);
             return None;
-        }
-        Some(Region { account: Arc::clone(self), reservations, accessible: 0, charge })
+        };
+        Some(Region { account: Arc::clone(self), _reservations: reserved, accessible: 0, charge })
     }
 }
 
@@ -146,7 +163,6 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         self.account.memories.fetch_sub(1, Ordering::Relaxed);
-        RESERVED.fetch_sub(self.reservations, Ordering::Relaxed);
     }
 }
 
@@ -235,7 +251,7 @@ unsafe extern "C" fn mmap(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int {
     if protection == libc::PROT_READ | libc::PROT_WRITE
-        && RESERVED.load(Ordering::Relaxed) > 0
+        && RESERVED.all() > 0
         && regions().get_mut(&address.addr()).is_some_and(|region| !region.grow(length))
     {
         out_of_memory();

@@ -9,8 +9,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::code::Taken;
+use super::code::TAKEN;
 use super::pages::Account;
+use super::shares::Part;
 use crate::engine::heap::Charge;
 
 thread_local! {
@@ -19,9 +20,9 @@ thread_local! {
 }
 
 /// By address. The charge is none where there was no room for it.
-static SPACES: Mutex<BTreeMap<usize, (Option<Charge>, Taken)>> = Mutex::new(BTreeMap::new());
+static SPACES: Mutex<BTreeMap<usize, (Option<Charge>, Part)>> = Mutex::new(BTreeMap::new());
 
-fn spaces() -> MutexGuard<'static, BTreeMap<usize, (Option<Charge>, Taken)>> {
+fn spaces() -> MutexGuard<'static, BTreeMap<usize, (Option<Charge>, Part)>> {
     // Nothing panics while it holds the lock.
     SPACES.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -39,7 +40,7 @@ pub(super) fn add(account: &Account, address: usize, bytes: usize) {
     if COMPILES.get() {
         return;
     }
-    let (charge, taken) = (account.charge(bytes), Taken::anyhow(bytes));
+    let (charge, taken) = (account.charge(bytes), TAKEN.take_anyhow(&account.namespace(), bytes));
     if charge.is_none() || taken.is_too_much() {
         account.end();
     }

@@ -1,13 +1,17 @@
 //! The types of modules that V8 remembers.
 //!
 //! It keeps one list of all types that any module of the process has had, forgets none of them, and ends the process
-//! when there are two million. So they are counted here, each once, as V8 does or higher; one isolate may add so many, and
-//! when all together have added too many a module is refused that has a new one. The common ones are known by then.
+//! when there are two million. So they are counted here, each once, as V8 does or higher. One isolate may add so many. One
+//! namespace may add half of what the others have left, or all but an eighth while no other has added any, so that there
+//! is some for whoever comes next. A module is refused that goes beyond that; the common types are known by then.
+//!
+//! Nothing of it is ever given back. When little is left ([`are_nearly_used_up`]) the process is to end in order and begin
+//! anew, which is for whoever started it to do.
 
-use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use wasmparser::{
     BinaryReaderError, CompositeInnerType, FromReader as _, StorageType, SubType, TypeSectionReader, ValType,
@@ -16,6 +20,9 @@ use wasmparser::{
 /// What the process remembers: a quarter of what V8 bears.
 const ALL: Use = Use { types: 500_000, bytes: 32 << 20 };
 
+/// Of how many of these the process is to begin anew, in eighths.
+const NEARLY: u64 = 6;
+
 /// What an isolate may add to that.
 const ONE: Use = Use { types: 20_000, bytes: 1 << 20 };
 
@@ -23,8 +30,8 @@ const ONE: Use = Use { types: 20_000, bytes: 1 << 20 };
 pub(in crate::engine) enum Refused {
     #[error("the Worker has used too many different types in its modules")]
     OfOne,
-    #[error("the node has seen too many different types, and knows not all of this module's")]
-    OfAll,
+    #[error("the Workers of this namespace have used too many different types in their modules on this node")]
+    OfNamespace,
 }
 
 /// Types that refer to each other, and so are remembered together.
@@ -50,6 +57,15 @@ impl Use {
     fn is_within(self, most: Self) -> bool {
         self.types <= most.types && self.bytes <= most.bytes
     }
+
+    /// So many eighths of it.
+    fn eighths(self, eighths: u64) -> Self {
+        Self { types: self.types / 8 * eighths, bytes: self.bytes / 8 * eighths }
+    }
+
+    fn less(self, other: Self) -> Self {
+        Self { types: self.types.saturating_sub(other.types), bytes: self.bytes.saturating_sub(other.bytes) }
+    }
 }
 
 /// What an isolate has added.
@@ -63,16 +79,27 @@ impl Added {
     }
 }
 
+#[derive(Default)]
 struct Known {
     names: HashSet<u64>,
     all: Use,
+    of: HashMap<Arc<str>, Use>,
 }
 
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// V8's list is the process's, and so is this.
-static KNOWN: LazyLock<Mutex<Known>> =
-    LazyLock::new(|| Mutex::new(Known { names: HashSet::new(), all: Use::default() }));
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+
+fn known() -> MutexGuard<'static, Known> {
+    // It is whole whatever happens while the lock is held.
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the process has seen so many types that another is to take its place.
+pub(in crate::engine) fn are_nearly_used_up() -> bool {
+    known().are_nearly_used_up()
+}
 
 /// The groups of a section.
 ///
@@ -110,28 +137,91 @@ fn refers(ty: &SubType) -> bool {
         }
 }
 
-/// Takes down what V8 will remember of a module that is about to be compiled.
+/// Takes down what V8 will remember of a module that is about to be compiled for a Worker of `namespace`.
 ///
 /// # Errors
 /// When that is too much; nothing is taken down then.
-pub(super) fn remember(groups: &[Group], added: &mut Added) -> Result<(), Refused> {
-    // The set is whole whatever happens while the lock is held.
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let new: HashSet<u64> = groups.iter().map(|group| group.name).filter(|name| !known.names.contains(name)).collect();
-    let (mut one, mut all) = (added.0, known.all);
-    for group in groups.iter().filter(|group| new.contains(&group.name)) {
-        (one, all) = (one.and(group), all.and(group));
+pub(super) fn remember(groups: &[Group], added: &mut Added, namespace: &Arc<str>) -> Result<(), Refused> {
+    known().remember(groups, added, namespace)
+}
+
+impl Known {
+    fn remember(&mut self, groups: &[Group], added: &mut Added, namespace: &Arc<str>) -> Result<(), Refused> {
+        let new: HashSet<u64> =
+            groups.iter().map(|group| group.name).filter(|name| !self.names.contains(name)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let before = self.of.get(namespace).copied().unwrap_or_default();
+        let (mut one, mut own, mut all) = (added.0, before, self.all);
+        for group in groups.iter().filter(|group| new.contains(&group.name)) {
+            (one, own, all) = (one.and(group), own.and(group), all.and(group));
+        }
+        if !one.is_within(ONE) {
+            return Err(Refused::OfOne);
+        }
+        if !own.is_within(Self::share(self.all.less(before))) {
+            return Err(Refused::OfNamespace);
+        }
+        (added.0, self.all) = (one, all);
+        self.of.insert(Arc::clone(namespace), own);
+        self.names.extend(new);
+        Ok(())
     }
-    if new.is_empty() {
-        return Ok(());
+
+    /// What a namespace may add where the others have added so much.
+    fn share(others: Use) -> Use {
+        if others.types == 0 { ALL.eighths(7) } else { ALL.less(others).eighths(4) }
     }
-    if !one.is_within(ONE) {
-        return Err(Refused::OfOne);
+
+    fn are_nearly_used_up(&self) -> bool {
+        !self.all.is_within(ALL.eighths(NEARLY))
     }
-    if !all.is_within(ALL) {
-        return Err(Refused::OfAll);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has a namespace add as many types as it may, by ever new isolates. How many those are.
+    fn use_up(known: &mut Known, namespace: &str) -> u64 {
+        let namespace = namespace.into();
+        let before = known.all.types;
+        let group = |known: &Known| Group { name: known.names.len() as u64, types: 1_000, bytes: 4_000 };
+        while known.remember(&[group(known)], &mut Added::default(), &namespace).is_ok() {}
+        known.all.types - before
     }
-    (added.0, known.all) = (one, all);
-    known.names.extend(new);
-    Ok(())
+
+    #[test]
+    fn an_isolate_may_add_so_many() {
+        let (mut known, mut added) = (Known::default(), Added::default());
+        let group = |name| Group { name, types: 1_000, bytes: 4_000 };
+        let results: Vec<_> = (0..21).map(|name| known.remember(&[group(name)], &mut added, &"one".into())).collect();
+        assert_eq!((results[19], results[20]), (Ok(()), Err(Refused::OfOne)));
+    }
+
+    #[test]
+    fn one_namespace_never_uses_up_what_is_for_the_others() {
+        let mut known = Known::default();
+        let shares: Vec<_> = ["one", "other", "third", "fourth"].map(|namespace| use_up(&mut known, namespace)).into();
+        assert_eq!(shares, [437_000, 31_000, 16_000, 8_000]);
+        // And those that came first get nothing more.
+        assert_eq!(use_up(&mut known, "one"), 0);
+        // What is known costs nobody anything.
+        let common = Group { name: 0, types: 1_000, bytes: 4_000 };
+        assert_eq!(known.remember(&[common], &mut Added::default(), &"one".into()), Ok(()));
+    }
+
+    #[test]
+    fn namespaces_that_come_together_have_half_of_what_the_other_has_left() {
+        let mut known = Known::default();
+        let first = Group { name: u64::MAX, types: 1, bytes: 4 };
+        known.remember(&[first], &mut Added::default(), &"other".into()).unwrap();
+        assert_eq!(use_up(&mut known, "one"), 249_000);
+        assert!(!known.are_nearly_used_up());
+        use_up(&mut known, "other");
+        use_up(&mut known, "third");
+        assert!(known.are_nearly_used_up());
+        assert!(use_up(&mut known, "fourth") > 0, "there is some until the process begins anew");
+    }
 }

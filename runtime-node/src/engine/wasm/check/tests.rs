@@ -138,9 +138,9 @@ fn types_are_remembered_once() {
     };
     assert_eq!(groups(&bytes).len(), 3);
     let mut added = types::Added::default();
-    types::remember(&groups(&bytes), &mut added).unwrap();
+    types::remember(&groups(&bytes), &mut added, &"test".into()).unwrap();
     let before = added.count();
-    types::remember(&groups(&bytes), &mut added).unwrap();
+    types::remember(&groups(&bytes), &mut added, &"test".into()).unwrap();
     assert_eq!(added.count(), before);
     // A type that refers to another is another in another module.
     let first = module(&[section(1, 2, &[0x60, 0, 0, 0x60, 1, 0x64, 0, 0])]);

@@ -1,0 +1,209 @@
+//! The functions that V8 calls, and what becomes of a panic in one.
+//!
+//! ```text
+//!  V8 ──► a function of this room ──► contain ──► the room whose work it is ──┬─► a result ─► V8
+//!                                                                            └─► a panic: the isolate is sealed,
+//!                                                                                what runs is terminated
+//! ```
+//!
+//! A panic cannot unwind through V8's frames: it would end the process, and with it the isolates of all others. So V8 is
+//! given functions of this room and of no other, and each does its work within [`contain`]. The other rooms have no scope
+//! of a callback, because only unsafe code can make one. Operations are wrapped in the same way where their table is made
+//! (`ops`). What V8 calls without a scope (allocators, the heap's limit, collections, tasks) is in the room that it
+//! belongs to, and does nothing that can panic.
+
+#![allow(unsafe_code)] // Makes the scopes of callbacks, and has functions of V8's own signatures.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use super::modules::{self, builtin, values};
+use super::state::State;
+use super::{exception, rejections, snapshot};
+
+/// What V8 calls a function for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Callback {
+    Operation,
+    Rejection,
+    Message,
+    ImportMeta,
+    DynamicImport,
+    Resolve,
+    Value,
+    Builtin,
+    Lazy,
+    CodeGeneration,
+}
+
+/// The work has panicked.
+pub(super) struct Panicked;
+
+/// Does the work of a callback, and ends the isolate if that panics.
+pub(super) fn contain<'s, 'i, R>(
+    scope: &mut v8::PinScope<'s, 'i>,
+    callback: Callback,
+    work: impl FnOnce(&mut v8::PinScope<'s, 'i>) -> R,
+) -> Result<R, Panicked> {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        injected::strike(callback);
+        work(scope)
+    }));
+    result.map_err(|_| {
+        // An isolate that has not been given a Worker has no state yet.
+        let state = scope.get_slot::<Rc<State>>().cloned();
+        state.iter().for_each(|state| state.seal());
+        scope.terminate_execution();
+        Panicked
+    })
+}
+
+/// The same for work without whose result V8 expects an exception.
+fn contain_or_throw<'s, 'i, R>(
+    scope: &mut v8::PinScope<'s, 'i>,
+    callback: Callback,
+    work: impl FnOnce(&mut v8::PinScope<'s, 'i>) -> Option<R>,
+) -> Option<R> {
+    contain(scope, callback, work).unwrap_or_else(|Panicked| {
+        let nothing = v8::undefined(scope);
+        scope.throw_exception(nothing.into());
+        None
+    })
+}
+
+/// Has V8 call this room's functions for what an isolate needs from its first moment on.
+pub(super) fn install(isolate: &mut v8::Isolate) {
+    isolate.set_promise_reject_callback(on_rejection);
+    isolate.add_message_listener(on_message);
+    isolate.set_host_initialize_import_meta_object_callback(on_import_meta);
+    isolate.set_host_import_module_dynamically_callback(on_dynamic_import);
+    isolate.set_allow_wasm_code_generation_callback(on_wasm_code_generation);
+}
+
+unsafe extern "C" fn on_rejection(message: v8::PromiseRejectMessage<'_>) {
+    // SAFETY: V8 is calling back, which is what such a scope is for.
+    v8::callback_scope!(unsafe scope, &message);
+    let _ = contain(scope, Callback::Rejection, |scope| rejections::note(scope, &message));
+}
+
+unsafe extern "C" fn on_message(message: v8::Local<'_, v8::Message>, value: v8::Local<'_, v8::Value>) {
+    // SAFETY: as above.
+    v8::callback_scope!(unsafe scope, message);
+    let _ = contain(scope, Callback::Message, |scope| exception::hear(scope, value));
+}
+
+unsafe extern "C" fn on_import_meta(
+    context: v8::Local<'_, v8::Context>,
+    module: v8::Local<'_, v8::Module>,
+    meta: v8::Local<'_, v8::Object>,
+) {
+    // SAFETY: as above.
+    v8::callback_scope!(unsafe scope, context);
+    let _ = contain(scope, Callback::ImportMeta, |scope| modules::fill_meta(scope, module, meta));
+}
+
+fn on_dynamic_import<'s, 'i>(
+    scope: &mut v8::PinScope<'s, 'i>,
+    _options: v8::Local<'s, v8::Data>,
+    referrer: v8::Local<'s, v8::Value>,
+    specifier: v8::Local<'s, v8::String>,
+    attributes: v8::Local<'s, v8::FixedArray>,
+) -> Option<v8::Local<'s, v8::Promise>> {
+    contain_or_throw(scope, Callback::DynamicImport, |scope| {
+        modules::import_dynamically(scope, referrer, specifier, attributes)
+    })
+}
+
+/// V8 compiles what has passed the check, whoever asks.
+unsafe extern "C" fn on_wasm_code_generation(_: v8::Local<'_, v8::Context>, _: v8::Local<'_, v8::String>) -> bool {
+    true
+}
+
+/// For `Module::instantiate_module`.
+pub(super) fn on_resolve<'s>(
+    context: v8::Local<'s, v8::Context>,
+    specifier: v8::Local<'s, v8::String>,
+    attributes: v8::Local<'s, v8::FixedArray>,
+    referrer: v8::Local<'s, v8::Module>,
+) -> Option<v8::Local<'s, v8::Module>> {
+    // SAFETY: V8 is calling back, which is what such a scope is for.
+    v8::callback_scope!(unsafe scope, context);
+    contain_or_throw(scope, Callback::Resolve, |scope| modules::resolve_import(scope, specifier, attributes, referrer))
+}
+
+/// For a synthetic module that is a value of the revision's content.
+pub(super) fn on_value<'s>(
+    context: v8::Local<'s, v8::Context>,
+    module: v8::Local<'s, v8::Module>,
+) -> Option<v8::Local<'s, v8::Value>> {
+    // SAFETY: as above.
+    v8::callback_scope!(unsafe scope, context);
+    contain_or_throw(scope, Callback::Value, |scope| values::evaluate(scope, module))
+}
+
+/// For a synthetic module of Node.js.
+pub(super) fn on_builtin<'s>(
+    context: v8::Local<'s, v8::Context>,
+    module: v8::Local<'s, v8::Module>,
+) -> Option<v8::Local<'s, v8::Value>> {
+    // SAFETY: as above.
+    v8::callback_scope!(unsafe scope, context);
+    contain_or_throw(scope, Callback::Builtin, |scope| builtin::evaluate(scope, module))
+}
+
+/// For a property of the global object that is made when it is first asked for.
+pub(super) fn on_lazy(
+    scope: &mut v8::PinScope<'_, '_>,
+    name: v8::Local<'_, v8::Name>,
+    _args: v8::PropertyCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_, v8::Value>,
+) {
+    if let Some(value) = contain_or_throw(scope, Callback::Lazy, |scope| snapshot::make_lazy(scope, name)) {
+        result.set(value);
+    }
+}
+
+/// For `eval` and the like.
+pub(super) fn on_code_generation<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    source: v8::Local<'s, v8::Value>,
+    _is_code_like: bool,
+) -> v8::ModifyCodeGenerationFromStringsResult<'s> {
+    let allowed = contain(scope, Callback::CodeGeneration, |_| snapshot::may_be_compiled(source));
+    v8::ModifyCodeGenerationFromStringsResult { codegen_allowed: allowed.unwrap_or(false), modified_source: None }
+}
+
+/// Panics that a test asks for.
+#[cfg(test)]
+mod injected {
+    use std::cell::Cell;
+
+    use super::Callback;
+
+    thread_local! {
+        static NEXT: Cell<Option<Callback>> = const { Cell::new(None) };
+    }
+
+    pub(super) fn arm(callback: Callback) {
+        NEXT.set(Some(callback));
+    }
+
+    pub(super) fn is_armed() -> bool {
+        NEXT.get().is_some()
+    }
+
+    pub(super) fn strike(callback: Callback) {
+        if NEXT.get() == Some(callback) {
+            NEXT.set(None);
+            panic!("a defect of the node, in a callback: {callback:?}");
+        }
+    }
+}
+
+#[cfg(not(test))]
+mod injected {
+    pub(super) fn strike(_: super::Callback) {}
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! WebSockets whose other side sends without end and never reads: what the node holds for one stays bounded, and the
+//! Worker's other sockets are served.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use tenon_runtime_node::engine::{Body, Broken, ByteStream, FetchRequest, ResponseBody};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::fetching;
+use crate::harness::{Loaded, Shard, Text as _, await_condition};
+use crate::origin::Origin;
+use crate::sockets::{ECHO, KEY, VERSION, agree, connect, hear, opening, say, serving};
+
+fetching![
+    a_client_that_pings_and_never_reads_is_held_back,
+    a_server_that_pings_and_never_reads_is_held_back,
+    a_client_that_asks_for_echoes_and_never_reads_is_held_back,
+    a_client_that_reads_again_is_served_again,
+];
+
+/// What a socket that is not read may have taken of what its other side sends, in bytes: pieces that have been read from the
+/// network, and what the Worker has said that waits.
+const HELD: usize = 2 << 20;
+
+/// What the kernel's buffers of both ends of a connection may take besides, in bytes.
+const KERNEL: usize = 12 << 20;
+
+/// How often a neighbour has to be served while the flood goes on.
+const ROUNDS: usize = 300;
+
+fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+    [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
+}
+
+/// The same piece without end, and how many bytes of it have been taken.
+fn endless(piece: Vec<u8>) -> (ByteStream, Rc<Cell<usize>>) {
+    let taken = Rc::<Cell<usize>>::default();
+    let count = Rc::clone(&taken);
+    let piece = Bytes::from(piece);
+    let pieces = stream::repeat_with(move || {
+        count.set(count.get() + piece.len());
+        Ok::<_, Broken>(piece.clone())
+    });
+    (Box::pin(pieces), taken)
+}
+
+/// Has another socket of the Worker served, again and again, or until the flood has gone beyond its bound.
+async fn serve_a_neighbour(worker: &Loaded, taken: &Cell<usize>, bound: usize) {
+    let mut neighbour = connect(worker).await;
+    for round in 0..ROUNDS {
+        if taken.get() > bound {
+            break;
+        }
+        let text = format!("round {round}");
+        say(&mut neighbour, &text).await;
+        assert_eq!(hear(&mut neighbour).await, text);
+    }
+    assert!(taken.get() <= bound, "{} bytes have been taken for a peer that never reads", taken.get());
+}
+
+async fn a_client_that_pings_and_never_reads_is_held_back(shard: Rc<Shard>) {
+    let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
+    let (pings, taken) = endless(masked(0x89, &[7; 125]).repeat(500));
+    let (request, _sent) = opening(&[KEY, VERSION]);
+    let unread = worker.0.fetch(FetchRequest { body: Body::Stream(pings), ..request });
+    let unread = unread.await.unwrap();
+    serve_a_neighbour(&worker, &taken, HELD).await;
+    drop(unread);
+}
+
+async fn a_client_that_asks_for_echoes_and_never_reads_is_held_back(shard: Rc<Shard>) {
+    let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
+    let message = [&[0x82, 0xfe, 0x3e, 0x80, 0, 0, 0, 0][..], &[7; 16_000]].concat();
+    let (messages, taken) = endless(message.repeat(4));
+    let (request, _sent) = opening(&[KEY, VERSION]);
+    let unread = worker.0.fetch(FetchRequest { body: Body::Stream(messages), ..request });
+    let unread = unread.await.unwrap();
+    serve_a_neighbour(&worker, &taken, HELD).await;
+    assert!(!shard.logged("error"), "the Worker has room for what it says");
+    drop(unread);
+}
+
+async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
+    let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
+    let (request, sent) = opening(&[KEY, VERSION]);
+    let response = worker.0.fetch(request).await.unwrap();
+    let ResponseBody::Stream(mut received) = response.body else { panic!("no tunnel") };
+    // More than the leeway, and than the pipe to the client has room for.
+    let message = masked(0x82, &[7; 125]);
+    let count = 8_000;
+    sent.unbounded_send(Ok(message.repeat(count).into())).unwrap();
+    sent.unbounded_send(Ok(masked(0x89, b"last").into())).unwrap();
+    let mut neighbour = connect(&worker).await;
+    say(&mut neighbour, "meanwhile").await;
+    assert_eq!(hear(&mut neighbour).await, "meanwhile");
+    let mut heard = Vec::new();
+    while !heard.ends_with(b"\x8a\x04last") {
+        heard.extend_from_slice(&received.next().await.expect("the tunnel is open").unwrap());
+    }
+    assert_eq!(heard.len(), count * (2 + 125) + 6, "every message has come back, and the answer to the ping");
+}
+
+/// An origin that agrees to a WebSocket, and then sends pings for as long as the network takes them. How many bytes that
+/// were.
+async fn flooding() -> (Origin, Rc<Cell<usize>>) {
+    let taken = Rc::<Cell<usize>>::default();
+    let count = Rc::clone(&taken);
+    let origin = Origin::by_hand(move |mut stream: TcpStream| {
+        let count = Rc::clone(&count);
+        async move {
+            if !agree(&mut stream).await {
+                return;
+            }
+            let pings = [&[0x89, 125][..], &[7; 125]].concat().repeat(500);
+            while let Ok(written @ 1..) = stream.write(&pings).await {
+                count.set(count.get() + written);
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    (origin.await, taken)
+}
+
+async fn a_server_that_pings_and_never_reads_is_held_back(shard: Rc<Shard>) {
+    let (origin, taken) = flooding().await;
+    let opens = format!(
+        "const socket = new WebSocket('ws{}');
+         await new Promise((resolve) => {{ socket.onopen = resolve }});
+         return new Response('open');",
+        origin.url("/").as_str().trim_start_matches("http")
+    );
+    let body = format!("if (request.headers.get('upgrade')) {{ {} }} {opens}", serving(ECHO));
+    let worker = shard.handler(&body).start().await.unwrap();
+    let opened = worker.get("/").await.unwrap();
+    assert_eq!(opened.text(), "open");
+    await_condition("the flood", || taken.get() > 0).await;
+    serve_a_neighbour(&worker, &taken, KERNEL).await;
+}
