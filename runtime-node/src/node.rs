@@ -22,7 +22,7 @@ use tenon_proto::id::ShardId;
 
 use crate::config::Config;
 use crate::egress::{Policy, Settings, SettingsError};
-use crate::engine::Watchdog;
+use crate::engine::{Headroom, Watchdog};
 use crate::memory::{self, Meter, MeterError};
 use crate::metrics::{LOOPS, Metrics};
 use crate::reports::Reporter;
@@ -76,6 +76,7 @@ impl Node {
         let loops = EventLoops::register(registry, LOOPS)?;
         let meter = Meter::new(config.memory_budget, &config.root)?;
         metrics.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
+        let headroom = Headroom::within(meter.budget());
         let pressure_rx = memory::watch(meter, metrics.memory_used.clone()).map_err(SpawnError::Thread)?;
         let (catalog, tls) = (config.catalog.clone(), config.tls.clone());
         let source = Source::spawn(catalog.clone(), tls.clone(), config.code_cache_dir.clone());
@@ -99,6 +100,7 @@ impl Node {
                 metrics: metrics.shard(ShardId(shard)),
                 loops: loops.clone(),
                 pressure_rx: pressure_rx.clone(),
+                headroom,
                 egress: egress.clone(),
                 responses: Arc::clone(&responses),
                 config: config.clone(),

@@ -76,6 +76,7 @@ use std::time::Duration;
 use tenon_proto::id::ShardId;
 use tenon_proto::revision::Limits;
 use tenon_proto::runtime::Header;
+use tokio::sync::Notify;
 
 use crate::buffers::{self, BufferMetrics, BufferPool};
 use crate::egress;
@@ -83,6 +84,7 @@ use crate::metrics::EgressMetrics;
 use crate::response_cache::ResponseCache;
 
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
+pub use heap::Headroom;
 pub use isolate::Isolate;
 pub use platform::init;
 pub use response::{Piece, ResponseBody};
@@ -107,6 +109,8 @@ pub struct Engine {
     services: Rc<dyn Services>,
     responses: Arc<ResponseCache>,
     leaving: sockets::Leaving,
+    headroom: Headroom,
+    is_condemned: Rc<Notify>,
 }
 
 impl Engine {
@@ -126,6 +130,8 @@ impl Engine {
             services: Rc::new(services::NoServices),
             responses: ResponseCache::new(0),
             leaving: sockets::Leaving::default(),
+            headroom: Headroom::default(),
+            is_condemned: Rc::default(),
         }
     }
 
@@ -151,6 +157,17 @@ impl Engine {
     #[must_use]
     pub fn with_services(self, services: Rc<dyn Services>) -> Self {
         Self { services, ..self }
+    }
+
+    /// The same where there is less memory.
+    #[must_use]
+    pub fn with_headroom(self, headroom: Headroom) -> Self {
+        Self { headroom, ..self }
+    }
+
+    /// Resolves when an isolate has been condemned since this resolved last.
+    pub async fn condemned(&self) {
+        self.is_condemned.notified().await;
     }
 
     /// Closes every WebSocket, now and to come: the node leaves.
@@ -185,7 +202,7 @@ impl Engine {
 
     /// Makes one more, which takes some milliseconds.
     pub fn make_spare(&self) {
-        let spare = spare::Spare::make(Limits::default().memory_mib);
+        let spare = spare::Spare::make(Limits::default().memory_mib, self.headroom);
         self.spares.borrow_mut().push(spare);
     }
 

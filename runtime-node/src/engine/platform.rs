@@ -98,11 +98,19 @@ impl Tasks {
         };
         drop(tasks);
     }
+
+    /// Call when the isolate has been disposed of: from now on the address may be another's.
+    pub(super) fn leave(&self) {
+        let mut isolates = lock(&ISOLATES);
+        if isolates.get(&self.0.key).is_some_and(|queue| Arc::ptr_eq(queue, &self.0)) {
+            isolates.remove(&self.0.key);
+        }
+    }
 }
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        lock(&ISOLATES).remove(&self.0.key);
+        self.leave();
     }
 }
 

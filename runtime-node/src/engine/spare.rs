@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tenon_proto::revision::Limits;
 
 use super::exception::on_message;
-use super::heap::{BufferBudget, HeapGuard};
+use super::heap::{BufferBudget, Headroom, HeapGuard};
 use super::isolate::Vm;
 use super::platform::{Foreground, Tasks};
 use super::realm::Realm;
@@ -35,7 +35,8 @@ impl Spare {
 
     /// # Arguments
     /// * `memory_mib` - what its heap, and its array buffers, may take.
-    pub(super) fn make(memory_mib: u32) -> Self {
+    /// * `headroom` - what the heap may take beyond, while what has filled it comes to its end.
+    pub(super) fn make(memory_mib: u32, headroom: Headroom) -> Self {
         let memory = memory_mib as usize * (1 << 20);
         let buffers = BufferBudget::new(memory);
         let params = v8::CreateParams::default()
@@ -47,7 +48,7 @@ impl Spare {
         let mut isolate = v8::Isolate::new(params);
         let tasks = Tasks::of(&isolate);
         let foreground = tasks.foreground();
-        let guard = HeapGuard::install(&mut isolate);
+        let guard = HeapGuard::install(&mut isolate, headroom);
         isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
         isolate.set_promise_reject_callback(on_promise_reject);
         isolate.add_message_listener(on_message);

@@ -27,7 +27,7 @@ use super::connection;
 use crate::buffers::{self, BufferPool};
 use crate::config::Config;
 use crate::egress::{Client, Settings};
-use crate::engine::{Engine, Watchdog};
+use crate::engine::{Engine, Headroom, Watchdog};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::reports::Reports;
@@ -54,6 +54,7 @@ pub(super) struct ShardThread {
     pub(super) metrics: ShardMetrics,
     pub(super) loops: EventLoops,
     pub(super) pressure_rx: watch::Receiver<Pressure>,
+    pub(super) headroom: Headroom,
     pub(super) egress: Settings,
     pub(super) responses: Arc<ResponseCache>,
     pub(super) config: Config,
@@ -86,6 +87,7 @@ impl ShardThread {
             metrics,
             loops,
             pressure_rx,
+            headroom,
             egress,
             responses,
             config,
@@ -96,6 +98,7 @@ impl ShardThread {
         let buffers = BufferPool::new(buffers::POOL, metrics.buffers.clone()).touch();
         let calls = Calls::new(config.router.clone().map(|url| Router::at(url, config.tls.clone())));
         let engine = Engine::new(&watchdog, id)
+            .with_headroom(headroom)
             .with_buffers(buffers)
             .with_responses(responses)
             .with_egress(Client::new(&egress, metrics.egress.clone()))
