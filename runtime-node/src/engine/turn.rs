@@ -381,6 +381,7 @@ mod tests {
             });
             assert_eq!((filled, isolate.condemned()), (None, Some(FailureCode::MemoryLimitExceeded)));
             assert_eq!((isolate.in_flight(), Rc::strong_count(isolate)), (0, 1));
+            assert_eq!(isolate.memory_bytes(), 0, "its heap has been given back");
         });
     }
 

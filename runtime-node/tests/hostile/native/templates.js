@@ -1,6 +1,5 @@
 // Templates of many parts for many matches, or very many for one: V8 ends the process when it lists them all.
 // expect: cpu_limit_exceeded or memory_limit_exceeded
-// limits: memory_mib=64
 // requests: 12
 const text = 'a'.repeat(2 ** 18);
 const many = (part) => part.repeat(2 ** 10);
