@@ -27,7 +27,8 @@
 //!   Workers that it calls.
 //!
 //! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
-//! and its isolate is condemned where what is left of it cannot be trusted.
+//! and its isolate is condemned where what is left of it cannot be trusted. The exception is a native function that takes
+//! more memory than there is ([`Headroom`]) and heeds no termination: V8 ends the process for that.
 
 mod bytecode;
 mod callers;
