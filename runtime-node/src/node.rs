@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::egress::{Policy, Settings, SettingsError};
-use crate::engine::Watchdog;
+use crate::engine::{Headroom, Watchdog};
 use crate::memory::{self, Meter, MeterError, Pressure};
 use crate::metrics::{LOOPS, Metrics, NodeMetrics};
 use crate::reports::Reporter;
@@ -139,6 +139,7 @@ struct Parts<'a> {
     metrics: Metrics,
     loops: EventLoops,
     pressure_rx: watch::Receiver<Pressure>,
+    headroom: Headroom,
     source: Source,
     reporter: Reporter,
     egress: Settings,
@@ -163,6 +164,7 @@ impl<'a> Parts<'a> {
         let loops = EventLoops::register(registry, LOOPS)?;
         let meter = Meter::new(config.memory_budget, &config.root)?;
         of_node.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
+        let headroom = Headroom::within(meter.budget());
         let pressure_rx = memory::watch(meter, of_node.memory_used).map_err(SpawnError::Thread)?;
         let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
         let egress = Settings::of_system(policy, &config.egress_ca_files)?.with_proxy(config.egress_proxy.clone());
@@ -174,6 +176,7 @@ impl<'a> Parts<'a> {
             metrics,
             loops,
             pressure_rx,
+            headroom,
             source,
             reporter,
             egress,
@@ -203,6 +206,7 @@ impl<'a> Parts<'a> {
             metrics: self.metrics.shard(id),
             loops: self.loops.clone(),
             pressure_rx: self.pressure_rx.clone(),
+            headroom: self.headroom,
             egress: self.egress.clone(),
             responses: Arc::clone(&self.responses),
             config: self.config.clone(),

@@ -10,10 +10,13 @@
 //! ```
 //!
 //! The process that runs the suite is the one that a script would like to end, so a suite that comes to its end is
-//! the proof that none did; and when it has, the memory that all of them took must have come back.
+//! the proof that none did; and when it has, the memory that all of them took must have come back. What nothing keeps
+//! from ending its process has one of its own (`hostile/ends.rs`).
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
+#[path = "hostile/ends.rs"]
+mod ends;
 #[allow(dead_code, unused_imports, unused_macros)] // The engine's own tests use the rest.
 #[path = "engine/harness.rs"]
 mod harness;

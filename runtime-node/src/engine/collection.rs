@@ -81,7 +81,7 @@ impl Isolate {
     /// above). How many bytes that were; `None` when nothing has been done, because it is not idle, is too large for it,
     /// or has done so too often for now.
     pub fn collect(&self) -> Option<usize> {
-        if self.in_flight() > 0 || !is_small(&mut self.vm.borrow_mut().isolate) {
+        if self.is_sealed() || self.in_flight() > 0 || !is_small(&mut self.vm.borrow_mut().isolate) {
             return None;
         }
         let before = self.memory_bytes();

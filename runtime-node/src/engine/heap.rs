@@ -1,8 +1,9 @@
 //! What an isolate may keep in memory.
 //!
 //! Two budgets of the same size, because V8 counts only its own heap against its limit:
-//! - the **heap**: near its limit V8 asks [`HeapGuard`], which raises the limit far enough for the running code to
-//!   unwind, terminates it and remembers; the isolate is never entered again;
+//! - the **heap**: near its limit V8 asks [`HeapGuard`], which raises the limit once, as far as its [`Headroom`] goes, for
+//!   the running code to unwind, terminates it and remembers; the isolate is never entered again, and its heap is given
+//!   back as soon as it has been left;
 //! - **array buffers**: [`BufferBudget`] is their allocator. When it refuses, V8 collects and tries again; if that was
 //!   not enough, V8 asks the guard as it does for the heap, and with the same end. What native code holds on a Worker's
 //!   behalf is counted here as well: responses until they have been sent, request bodies as they arrive, operations; and so are
@@ -16,21 +17,48 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// By how much the heap limit is raised for the running code to unwind. V8 ends the process when the allocation at
-/// hand still does not fit, and the largest there is, an array or a string of two-byte characters, has 1 GiB; a second
-/// one may follow before the code comes to a point where it can be terminated.
-const HEADROOM: usize = 2 << 30;
+/// How far a heap may outgrow its limit, while what has filled it comes to its end.
+///
+/// V8 asks for more when the allocation at hand does not fit, does not say how large that is, and ends the process when it
+/// still does not fit. The largest there is, an array or a string of two-byte characters, has 1 GiB; a native function that
+/// does not heed that it is terminated goes on to the next. So the limit is raised once, by the largest block where there is
+/// memory for that. Whatever wants more has V8 end the process, and not the kernel end all that share its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headroom(usize);
+
+impl Headroom {
+    const LARGEST_BLOCK: usize = 1 << 30;
+
+    /// For what else is made until the code comes to a point where it can be terminated.
+    const UNWINDING: usize = 64 << 20;
+
+    /// Half of the memory that there is, and no more than can be of use.
+    ///
+    /// # Arguments
+    /// * `budget` - of the process, in bytes.
+    pub fn within(budget: u64) -> Self {
+        let half = usize::try_from(budget / 2).unwrap_or(usize::MAX);
+        Self(half.min(Self::LARGEST_BLOCK + Self::UNWINDING))
+    }
+}
+
+impl Default for Headroom {
+    fn default() -> Self {
+        Self::within(u64::MAX)
+    }
+}
 
 /// Notices that an isolate's heap is full.
 pub(super) struct HeapGuard {
     isolate: v8::IsolateHandle,
     exhausted: Arc<AtomicBool>,
+    headroom: Headroom,
 }
 
 impl HeapGuard {
     /// Watches `isolate`, which must not outlive what is returned.
-    pub(super) fn install(isolate: &mut v8::Isolate) -> Box<Self> {
-        let guard = Box::new(Self { isolate: isolate.thread_safe_handle(), exhausted: Arc::default() });
+    pub(super) fn install(isolate: &mut v8::Isolate, headroom: Headroom) -> Box<Self> {
+        let guard = Box::new(Self { isolate: isolate.thread_safe_handle(), exhausted: Arc::default(), headroom });
         isolate.add_near_heap_limit_callback(near_heap_limit, (&raw const *guard).cast_mut().cast());
         guard
     }
@@ -43,16 +71,30 @@ impl HeapGuard {
     pub(super) fn exhausted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.exhausted)
     }
+
+    /// Looks at the heap of its isolate after a turn that may have filled it: V8 lets the first large block of a young
+    /// generation pass whatever the limit is, and counts it when it collects.
+    ///
+    /// # Arguments
+    /// * `limit` - the Worker's, in bytes.
+    pub(super) fn inspect(&self, isolate: &mut v8::Isolate, limit: usize) {
+        if isolate.get_heap_statistics().total_physical_size() > 2 * limit.max(LEAST_LIMIT) {
+            self.exhausted.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
-/// Raising the limit is not optional: V8 ends the process when the callback leaves it as it is. It may come more
-/// than once before the running code has unwound.
-unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial: usize) -> usize {
+/// Of a smaller limit twice as much may be V8's own: young generations, and pages kept for the next.
+const LEAST_LIMIT: usize = 32 << 20;
+
+/// V8 ends the process when this leaves the limit as it is. It may come more than once before the running code has
+/// unwound.
+unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, initial: usize) -> usize {
     // SAFETY: `data` is the guard that `install` boxed, which outlives the isolate and is only ever shared.
     let guard = unsafe { &*data.cast::<HeapGuard>() };
     guard.exhausted.store(true, Ordering::Relaxed);
     guard.isolate.terminate_execution();
-    current + HEADROOM
+    initial.saturating_add(guard.headroom.0).max(current)
 }
 
 /// The allocator of an isolate's array buffers. V8 may free from other threads.
@@ -279,4 +321,28 @@ unsafe extern "C" fn free(budget: &BufferBudget, data: *mut c_void, len: usize) 
 unsafe extern "C" fn release(budget: *const BufferBudget) {
     // SAFETY: the reference that `allocator` gave away, given back once, when V8 drops its allocator.
     drop(unsafe { Arc::from_raw(budget) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heap_may_outgrow_its_limit_by_half_of_the_memory_and_no_more_than_can_be_of_use() {
+        assert_eq!(Headroom::within(1 << 30), Headroom(1 << 29));
+        assert_eq!(Headroom::within(u64::MAX), Headroom(Headroom::LARGEST_BLOCK + Headroom::UNWINDING));
+        assert_eq!(Headroom::within(0), Headroom(0));
+    }
+
+    #[test]
+    fn a_heap_limit_is_raised_once() {
+        crate::engine::init();
+        let isolate = &mut v8::Isolate::new(v8::CreateParams::default());
+        let guard = HeapGuard::install(isolate, Headroom(100));
+        let data: *mut c_void = (&raw const *guard).cast_mut().cast();
+        // SAFETY: the guard is alive.
+        let limits = [1_000, 1_100, 1_200].map(|current| unsafe { near_heap_limit(data, current, 1_000) });
+        assert_eq!(limits, [1_100, 1_100, 1_200]);
+        assert!(guard.is_exhausted());
+    }
 }

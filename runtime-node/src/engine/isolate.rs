@@ -72,6 +72,15 @@ pub(super) struct Vm {
     pub(super) tasks: Tasks,
 }
 
+impl Vm {
+    /// Disposes of the isolate. Handles that are left refer to nothing.
+    fn end(&mut self) {
+        self.tasks.close();
+        self.isolate.end();
+        self.tasks.leave();
+    }
+}
+
 impl Drop for Vm {
     fn drop(&mut self) {
         self.tasks.close();
@@ -158,8 +167,10 @@ impl Isolate {
 
     /// JavaScript heap and array buffers, bytes.
     pub fn memory_bytes(&self) -> usize {
-        let heap = self.vm.borrow_mut().isolate.get_heap_statistics();
-        heap.total_physical_size() + heap.malloced_memory() + self.state.buffers.used()
+        let mut vm = self.vm.borrow_mut();
+        let heap = vm.isolate.is_there().then(|| vm.isolate.get_heap_statistics());
+        let heap = heap.map_or(0, |heap| heap.total_physical_size() + heap.malloced_memory());
+        heap + self.state.buffers.used()
     }
 
     /// CPU time of its turns since this was called last.
@@ -250,6 +261,12 @@ impl Isolate {
         ids.into_iter().for_each(|id| self.state.fail(id, code));
     }
 
+    /// Gives back a heap that has outgrown its limit, whoever still has something of the isolate. Between turns.
+    pub(super) fn give_back(&self) {
+        self.state.clear();
+        self.vm.borrow_mut().end();
+    }
+
     pub(super) fn is_sealed(&self) -> bool {
         self.sealed.get()
     }
@@ -258,12 +275,12 @@ impl Isolate {
         let limits = &revision.limits;
         let stretches = Stretches::default();
         let spare = Spare::suits(limits).then(|| engine.spares.borrow_mut().pop()).flatten();
-        let spare = spare.unwrap_or_else(|| stretches.measure(|| Spare::make(limits.memory_mib)));
+        let spare = spare.unwrap_or_else(|| stretches.measure(|| Spare::make(limits.memory_mib, engine.headroom)));
         let Spare { mut vm, foreground, buffers } = spare;
         let account = engine.turnstile.account(&revision.worker);
         let log_rate = engine.log_rates.of(&revision.worker, Instant::now());
         vm.memories.belong_to(revision.worker.namespace());
-        let state = State::new(revision, buffers, log_rate);
+        let state = State::new(revision, buffers, log_rate, Rc::clone(&engine.is_condemned));
         *vm.realm.modules.borrow_mut() = modules;
         vm.isolate.set_slot(Rc::clone(&state));
         vm.isolate.set_slot(engine.buffers.clone());

@@ -29,7 +29,8 @@
 //!   Workers that it calls.
 //!
 //! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
-//! and its isolate is condemned where what is left of it cannot be trusted.
+//! and its isolate is condemned where what is left of it cannot be trusted. The exception is a native function that takes
+//! more memory than there is ([`Headroom`]) and heeds no termination: V8 ends the process for that.
 
 mod background;
 mod bytecode;
@@ -82,6 +83,7 @@ use std::time::Duration;
 use tenon_proto::id::ShardId;
 use tenon_proto::revision::Limits;
 use tenon_proto::runtime::Header;
+use tokio::sync::Notify;
 
 use crate::buffers::{self, BufferMetrics, BufferPool};
 use crate::egress;
@@ -90,6 +92,7 @@ use crate::page::Page;
 use crate::response_cache::ResponseCache;
 
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
+pub use heap::Headroom;
 pub use isolate::Isolate;
 pub use platform::init;
 pub use response::{Piece, ResponseBody};
@@ -116,6 +119,8 @@ pub struct Engine {
     services: Rc<dyn Services>,
     responses: Arc<ResponseCache>,
     leaving: sockets::Leaving,
+    headroom: Headroom,
+    is_condemned: Rc<Notify>,
 }
 
 impl Engine {
@@ -141,6 +146,8 @@ impl Engine {
             services: Rc::new(services::NoServices),
             responses: ResponseCache::new(0),
             leaving: sockets::Leaving::default(),
+            headroom: Headroom::default(),
+            is_condemned: Rc::default(),
         }
     }
 
@@ -166,6 +173,17 @@ impl Engine {
     #[must_use]
     pub fn with_services(self, services: Rc<dyn Services>) -> Self {
         Self { services, ..self }
+    }
+
+    /// The same where there is less memory.
+    #[must_use]
+    pub fn with_headroom(self, headroom: Headroom) -> Self {
+        Self { headroom, ..self }
+    }
+
+    /// Resolves when an isolate has been condemned since this resolved last.
+    pub async fn condemned(&self) {
+        self.is_condemned.notified().await;
     }
 
     /// Closes every WebSocket, now and to come: the node leaves.
@@ -212,7 +230,7 @@ impl Engine {
 
     /// Makes one more, which takes some milliseconds.
     pub fn make_spare(&self) {
-        let spare = spare::Spare::make(Limits::default().memory_mib);
+        let spare = spare::Spare::make(Limits::default().memory_mib, self.headroom);
         self.spares.borrow_mut().push(spare);
     }
 

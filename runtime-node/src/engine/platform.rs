@@ -92,11 +92,16 @@ impl Tasks {
     pub(super) fn close(&self) {
         self.queue.close();
     }
+
+    /// Call when the isolate has been disposed of: from now on the address may be another's.
+    pub(super) fn leave(&self) {
+        ADDRESSES.unregister(self.address, &self.queue);
+    }
 }
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        ADDRESSES.unregister(self.address, &self.queue);
+        self.leave();
     }
 }
 

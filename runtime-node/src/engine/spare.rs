@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tenon_proto::revision::Limits;
 
-use super::heap::{BufferBudget, HeapGuard};
+use super::heap::{BufferBudget, Headroom, HeapGuard};
 use super::isolate::Vm;
 use super::platform::{Foreground, Tasks};
 use super::realm::Realm;
@@ -34,7 +34,8 @@ impl Spare {
 
     /// # Arguments
     /// * `memory_mib` - what its heap, and its array buffers, may take.
-    pub(super) fn make(memory_mib: u32) -> Self {
+    /// * `headroom` - what the heap may take beyond, while what has filled it comes to its end.
+    pub(super) fn make(memory_mib: u32, headroom: Headroom) -> Self {
         let memory = memory_mib as usize * (1 << 20);
         let buffers = BufferBudget::new(memory);
         let params = v8::CreateParams::default()
@@ -45,7 +46,7 @@ impl Spare {
             .allow_atomics_wait(false);
         let (mut isolate, tasks) = Tasks::attend(|| v8::Isolate::new(params));
         let foreground = tasks.foreground();
-        let guard = HeapGuard::install(&mut isolate);
+        let guard = HeapGuard::install(&mut isolate, headroom);
         let pauses = Pauses::install(&mut isolate);
         isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
         fence::install(&mut isolate);

@@ -48,6 +48,8 @@ pub(super) struct State {
     unattended: RefCell<Unattended>,
     pub(super) log_rate: Rc<LogRate>,
     condemned: Cell<Option<FailureCode>>,
+    /// For its shard, which lets it go.
+    is_condemned: Rc<Notify>,
     /// An invocation has gone over its CPU limit, and ended by itself before it was stopped.
     pub(super) retired: Cell<bool>,
     isolate: OnceCell<Weak<Isolate>>,
@@ -61,6 +63,7 @@ impl State {
         revision: Rc<Revision>,
         buffers: std::sync::Arc<BufferBudget>,
         log_rate: Rc<LogRate>,
+        is_condemned: Rc<Notify>,
     ) -> Rc<Self> {
         Rc::new(Self {
             revision,
@@ -75,6 +78,7 @@ impl State {
             unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
             log_rate,
             condemned: Cell::new(None),
+            is_condemned,
             retired: Cell::new(false),
             isolate: OnceCell::new(),
             kept: RefCell::default(),
@@ -266,6 +270,7 @@ impl State {
     pub(super) fn condemn(&self, code: FailureCode) {
         if self.condemned.get().is_none() {
             self.condemned.set(Some(code));
+            self.is_condemned.notify_one();
         }
     }
 

@@ -17,6 +17,7 @@ use std::cell::RefMut;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::time::Duration;
 
 use tenon_proto::failure::FailureCode;
 
@@ -33,6 +34,10 @@ use crate::page::Page;
 
 /// How often the end of a turn looks for tasks of V8 that its own tasks have posted.
 const TASK_ROUNDS: usize = 8;
+
+/// After a turn that took so long its isolate's heap is looked at, which takes some microseconds. To fill what makes a
+/// difference takes longer.
+const LONG: Duration = Duration::from_millis(5);
 
 /// Why a turn's work did not come through.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +108,9 @@ impl Isolate {
         self.engine.turn_cpu.set(self.engine.turn_cpu.get() + spent.cpu);
         self.cpu.set(self.cpu.get() + spent.cpu);
         self.stretches.note(spent.cpu);
+        if spent.cpu >= LONG {
+            vm.guard.inspect(&mut vm.isolate, state.buffers.limit());
+        }
         if spent.expired || vm.guard.is_exhausted() {
             vm.isolate.cancel_terminate_execution();
         }
@@ -112,6 +120,7 @@ impl Isolate {
         state.charge(who, spent.cpu);
         let limited = if exhausted {
             self.seal(FailureCode::MemoryLimitExceeded);
+            self.give_back();
             true
         } else if result.is_err() || self.is_sealed() {
             // Who knows what a panic has left half done.
@@ -151,6 +160,7 @@ impl Isolate {
         };
         if exhausted {
             self.seal(FailureCode::MemoryLimitExceeded);
+            self.give_back();
             self.state.rest();
             return None;
         }
@@ -212,14 +222,28 @@ impl Drop for Entered<'_> {
 }
 
 /// An isolate that no thread is inside of, which is how it spends the time between turns.
-pub(super) struct Exited(v8::OwnedIsolate);
+pub(super) struct Exited(Option<v8::OwnedIsolate>);
 
 impl Exited {
     /// Leaves an isolate that has just been made.
     pub(super) fn new(isolate: v8::OwnedIsolate) -> Self {
         // SAFETY: making it entered it, on this thread.
         unsafe { isolate.exit() };
-        Self(isolate)
+        Self(Some(isolate))
+    }
+
+    /// Whether it has not been disposed of.
+    pub(super) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Disposes of it.
+    pub(super) fn end(&mut self) {
+        if let Some(isolate) = self.0.take() {
+            // SAFETY: on the isolate's thread, with no turn running. An isolate is disposed of from inside, which leaves it.
+            unsafe { isolate.enter() };
+            drop(isolate);
+        }
     }
 }
 
@@ -227,28 +251,27 @@ impl Deref for Exited {
     type Target = v8::OwnedIsolate;
 
     fn deref(&self) -> &v8::OwnedIsolate {
-        &self.0
+        self.0.as_ref().expect(ENDED)
     }
 }
 
 impl DerefMut for Exited {
     fn deref_mut(&mut self) -> &mut v8::OwnedIsolate {
-        &mut self.0
+        self.0.as_mut().expect(ENDED)
     }
 }
 
+const ENDED: &str = "an isolate that has been disposed of was sealed before, and is not asked for";
+
 impl Drop for Exited {
     fn drop(&mut self) {
-        // SAFETY: on the isolate's thread, with no turn running. An isolate is disposed of from inside, and the drop
-        // of the field, which comes next, leaves it.
-        unsafe { self.0.enter() };
+        self.end();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
-    use std::time::Duration;
 
     use bytes::Bytes;
     use futures::FutureExt as _;
@@ -367,6 +390,7 @@ mod tests {
             });
             assert_eq!((filled, isolate.condemned()), (None, Some(FailureCode::MemoryLimitExceeded)));
             assert_eq!((isolate.in_flight(), Rc::strong_count(isolate)), (0, 1));
+            assert_eq!(isolate.memory_bytes(), 0, "its heap has been given back");
         });
     }
 

@@ -8,11 +8,11 @@
   "use strict";
 
   const {
-    ArrayPrototypeFlat, JSONParse, JSONStringify, Map, MapPrototypeGet, MapPrototypeSet, ObjectDefineProperty,
+    ArrayIsArray, ArrayPrototypeFlat, JSONParse, JSONStringify, Map, MapPrototypeGet, MapPrototypeSet, ObjectDefineProperty,
     ReflectOwnKeys, StringPrototypeCharCodeAt, StringPrototypeSlice, SyntaxError, TypedArrayPrototypeGetLength,
     TypedArrayPrototypeGetSymbolToStringTag,
   } = internal.primordials;
-  const { refuse, replace } = internal.bounds;
+  const { isProxy, refuse, replace } = internal.bounds;
 
   // Some hundredths of a second, at worst.
   const LONG = 2 ** 20;
@@ -169,6 +169,16 @@
     return build(text, ends, start, end);
   }
 
+  // A list of keys that is no longer than it says, and whose length is its own.
+  function keysIn(list) {
+    if (!ArrayIsArray(list) || (list.length <= MANY && !isProxy(list))) return list;
+    const length = +list.length;
+    if (length > MANY) refuse("A list of keys", length);
+    const keys = [];
+    for (let i = 0; i < length; i++) put(keys, i, list[i]);
+    return keys;
+  }
+
   replace(globalThis.JSON, {
     parse(text, reviver) {
       if (typeof text !== "string") text = `${text}`;
@@ -183,7 +193,7 @@
         const length = TypedArrayPrototypeGetLength(value);
         if (length > MANY) refuse("A list", length);
       }
-      return JSONStringify(value, replacer, space);
+      return JSONStringify(value, typeof replacer === "object" ? keysIn(replacer) : replacer, space);
     },
   });
   internal.bounds = undefined;

@@ -6,10 +6,10 @@
   const {
     Proxy, ReflectApply, ReflectGet, ReflectSet, RegExp,
     RegExpPrototypeExec, RegExpPrototypeGetSource, StringPrototype, StringPrototypeCharCodeAt,
-    StringPrototypeSlice, decodeURI, decodeURIComponent, encodeURI,
+    StringPrototypeSlice, SymbolReplace, decodeURI, decodeURIComponent, encodeURI,
     encodeURIComponent, uncurryThis,
   } = internal.primordials;
-  const { refuse, replace: put } = internal.bounds;
+  const { capturesLittle, isLight, lightened, refuse, replace: put } = internal.bounds;
 
   // A text of this length is searched, cut and put together natively in some hundredths of a second.
   const LONG = 2 ** 18;
@@ -17,6 +17,9 @@
   const TOO_LONG = 2 ** 22;
   // One of this length is searched match by match, where each is a call.
   const UNSEARCHABLE = 2 ** 24;
+
+  // So many captures may be listed at once.
+  const MANY_CAPTURES = 2 ** 23;
 
   // ---- What reads a text from its beginning to its end
 
@@ -100,20 +103,43 @@
   put(RegExp.prototype, {
     [Symbol.match](string) { return match(isShort(string) ? this : within(string, this), string); },
     [Symbol.matchAll](string) { return matchAll(isShort(string) ? this : within(string, this), string); },
-    [Symbol.replace](string, by) { return replaceBy(isShort(string) ? this : within(string, this), string, by); },
+    [Symbol.replace](string, by) {
+      if (isShort(string) && isLight(by, string.length) && capturesLittle(this, string.length)) return replaceBy(this, string, by);
+      const text = toText(string, UNSEARCHABLE);
+      const expression = capturesLittle(this, text.length) ? within(text, this) : stepped(this);
+      return replaceBy(expression, text, lightened(by, text.length));
+    },
     [Symbol.search](string) { return search(isShort(string) ? this : within(string, this), string); },
-    [Symbol.split](string, limit) { return splitBy(isShort(string) ? this : within(string, this), string, limit); },
+    [Symbol.split](string, limit) {
+      const text = toText(string, UNSEARCHABLE);
+      if (!capturesLittle(this, text.length, MANY_CAPTURES)) refuse("A string", text.length);
+      return splitBy(within(text, this), text, limit);
+    },
   });
 
   // What is looked for in a long text, as an expression that finds the same.
   function found(pattern, flags) {
     return typeof pattern === "string" ? new RegExp(replaceBy(/[\\^$.*+?()[\]{}|]/g, pattern, "\\$&"), flags) : pattern;
   }
+  // What goes about it in its own way, as expressions do, looks at `by` itself.
+  function replaceSlowly(native, text, pattern, by) {
+    if (typeof text !== "string") return ReflectApply(native, text, [pattern, by]);
+    if (typeof pattern === "object" && pattern !== null || typeof pattern === "function") {
+      const way = pattern[SymbolReplace];
+      if (way !== undefined && way !== null) return ReflectApply(native, text, [pattern, by]);
+      pattern = `${pattern}`;
+    }
+    return ReflectApply(native, text, [pattern, lightened(by, text.length)]);
+  }
   put(StringPrototype, {
-    replace(pattern, by) { return ReflectApply(replace, isShort(this) ? this : read(this, UNSEARCHABLE), arguments); },
+    replace(pattern, by) {
+      if (isShort(this) && isLight(by, this.length)) return ReflectApply(replace, this, arguments);
+      return replaceSlowly(replace, read(this, UNSEARCHABLE), pattern, by);
+    },
     replaceAll(pattern, by) {
-      if (isShort(this)) return ReflectApply(replaceAll, this, arguments);
-      return ReflectApply(replaceAll, read(this, UNSEARCHABLE), [found(pattern, "g"), by]);
+      if (isShort(this) && isLight(by, this.length)) return ReflectApply(replaceAll, this, arguments);
+      const text = read(this, UNSEARCHABLE);
+      return replaceSlowly(replaceAll, text, isShort(text) ? pattern : found(pattern, "g"), by);
     },
     split(separator, limit) {
       if (isShort(this)) return ReflectApply(split, this, arguments);

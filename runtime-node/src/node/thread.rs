@@ -27,7 +27,7 @@ use super::connection;
 use crate::buffers::{self, BufferPool};
 use crate::config::Config;
 use crate::egress::{Client, Settings};
-use crate::engine::{Engine, Watchdog};
+use crate::engine::{Engine, Headroom, Watchdog};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::page::Page;
@@ -60,6 +60,7 @@ pub(super) struct ShardThread {
     pub(super) metrics: ShardMetrics,
     pub(super) loops: EventLoops,
     pub(super) pressure_rx: watch::Receiver<Pressure>,
+    pub(super) headroom: Headroom,
     pub(super) egress: Settings,
     pub(super) responses: Arc<ResponseCache>,
     pub(super) config: Config,
@@ -100,6 +101,7 @@ impl ShardThread {
             metrics,
             loops,
             pressure_rx,
+            headroom,
             egress,
             responses,
             config,
@@ -112,6 +114,7 @@ impl ShardThread {
         let page = supervised.as_ref().map(|supervised| Arc::clone(&supervised.page));
         let supervisor = supervised.as_ref().map(|supervised| supervised.supervisor.clone());
         let engine = Engine::supervised(&watchdog, id, page)
+            .with_headroom(headroom)
             .with_buffers(buffers)
             .with_responses(responses)
             .with_egress(Client::new(&egress, metrics.egress.clone()))

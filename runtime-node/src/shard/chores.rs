@@ -1,6 +1,7 @@
 //! What a shard does for itself, on tasks of its own that live as long as it. What is to be done is decided by
 //! [`crate::upkeep`], [`crate::spares`] and [`crate::pool`].
 
+use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ const PRESTART: Duration = Duration::from_secs(10);
 const SPARES_REVIEW: Duration = Duration::from_secs(1);
 
 impl Shard {
-    /// Lets isolates go that are idle for too long, and while memory is short others as well, one after another.
+    /// Lets isolates go that are spent, or idle for too long, and while memory is short others as well, one after another.
     pub async fn tend(self: Rc<Self>, mut pressure_rx: watch::Receiver<Pressure>, idle: Duration) {
         let mut upkeep = Upkeep::default();
         loop {
@@ -45,11 +46,20 @@ impl Shard {
                     self.pool.borrow_mut().let_one_go(Eviction::Memory, now);
                 }
             }
-            self.pool.borrow_mut().sweep(idle, now);
-            self.settle();
-            // An error says that the node has ended, as this task will in a moment.
-            if let Ok(Err(_)) = tokio::time::timeout(upkeep::pause(pressure, idle), pressure_rx.changed()).await {
-                return;
+            let mut pause = pin!(tokio::time::sleep(upkeep::pause(pressure, idle)));
+            loop {
+                self.pool.borrow_mut().sweep(idle, Instant::now());
+                self.settle();
+                tokio::select! {
+                    // What a limit has stopped is let go at once: it may hold much.
+                    () = self.engine.condemned() => {}
+                    // An error says that the node has ended, as this task will in a moment.
+                    changed = pressure_rx.changed() => match changed {
+                        Ok(()) => break,
+                        Err(_) => return,
+                    },
+                    () = &mut pause => break,
+                }
             }
         }
     }

@@ -17,6 +17,7 @@ trials! {
     a_termination_never_reaches_the_next_turn,
     a_loop_after_the_response_ends_too,
     a_full_heap_ends_the_isolate_and_nothing_else,
+    a_heap_that_has_outgrown_its_limit_is_given_back_when_its_turn_has_ended,
     array_buffers_are_counted,
     array_buffers_that_are_garbage_make_room_for_others,
     responses_that_nobody_takes_are_counted_with_their_headers,
@@ -182,6 +183,26 @@ async fn a_full_heap_ends_the_isolate_and_nothing_else(shard: Rc<Shard>) {
         assert_eq!(worker.0.in_flight(), 0, "{code}");
         assert_eq!(neighbour.get("/").await.unwrap().text(), "well");
     }
+}
+
+async fn a_heap_that_has_outgrown_its_limit_is_given_back_when_its_turn_has_ended(shard: Rc<Shard>) {
+    // V8 lets one long string pass, whatever the limit is, and counts it when it collects.
+    let worker = shard.handler(
+        "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 1e6));
+         globalThis.kept = 'x'.repeat(2 ** 28);
+         return new Response(String(kept.charCodeAt(0)))",
+    );
+    let worker = worker.limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap();
+    let other = async {
+        await_condition("a request to be there", || worker.0.in_flight() > 0).await;
+        let answer = worker.get("/").await;
+        (answer, worker.0.condemned(), worker.0.memory_bytes())
+    };
+    let (waits, (answer, condemned, bytes)) = tokio::join!(worker.get("/waits"), other);
+    assert_eq!(answer.unwrap().text(), "120");
+    assert_eq!(condemned, Some(FailureCode::MemoryLimitExceeded));
+    assert!(bytes < 1 << 20, "{bytes} bytes are held for those who still have the isolate");
+    assert_eq!(waits.unwrap_err().code, FailureCode::MemoryLimitExceeded);
 }
 
 async fn array_buffers_are_counted(shard: Rc<Shard>) {

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use futures::future::join_all;
 use libtest_mimic::Trial;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_runtime_node::engine::{Body, FetchResponse};
+use tenon_runtime_node::engine::{Body, Engine, FetchResponse, Headroom};
 
+use crate::ends;
 use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
 use crate::waits::{self, TooLong, Waits};
@@ -40,7 +41,11 @@ enum Slow {
 const ALONE: usize = 50;
 
 pub(crate) fn trial(script: Script) -> Trial {
-    harness::trial(script.name.clone(), move |shard| Box::pin(play(script, shard)))
+    if ends::needs_a_process(&script.name) {
+        return ends::trial(script.name);
+    }
+    let equip = |engine: Engine| engine.with_headroom(Headroom::within(ends::MEMORY));
+    harness::trial_with(script.name.clone(), equip, move |shard| Box::pin(play(script, shard)))
 }
 
 async fn play(script: Script, shard: Rc<Shard>) {

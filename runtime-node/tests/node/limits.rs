@@ -20,6 +20,7 @@ trials! {
     a_body_over_the_limit_is_refused_however_it_comes,
     a_loop_fails_at_the_cpu_limit_and_its_neighbour_is_well,
     an_isolate_that_is_full_is_replaced,
+    what_a_limit_has_stopped_is_let_go_at_once,
     who_waits_while_an_isolate_is_stopped_is_served_by_the_next,
     workers_that_do_not_read_their_bodies_hold_up_nobody,
     an_isolate_that_nobody_uses_is_let_go,
@@ -170,6 +171,18 @@ async fn an_isolate_that_is_full_is_replaced(name: &'static str) {
     assert_eq!(stand.client().get(&grows).await.unwrap().text(), "1");
     assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "condemned")]), 1);
     stand.await_metric("tenon_isolates", &[], 1).await;
+}
+
+async fn what_a_limit_has_stopped_is_let_go_at_once(name: &'static str) {
+    let stand = Stand::start(name).await;
+    // If each waited for the next look at idle isolates, all of them together would outlast the test.
+    for n in 0..10 {
+        let loops = stand.handler(&format!("loops-{n}"), "for (;;);");
+        let failure = stand.client().get(&loops).await.unwrap_err();
+        assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
+        stand.await_metric("tenon_isolates", &[], 0).await;
+    }
+    assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "condemned")]), 10);
 }
 
 async fn who_waits_while_an_isolate_is_stopped_is_served_by_the_next(name: &'static str) {

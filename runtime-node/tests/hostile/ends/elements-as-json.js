@@ -1,0 +1,5 @@
+// Makes JSON of a large array within another, for which V8 makes all of its elements' names at once.
+// expect: memory_limit_exceeded or cpu_limit_exceeded
+// limits: memory_mib=128
+// beyond: 60000
+export default { fetch: () => new Response(JSON.stringify([new Uint8Array(2 ** 26)])) };

@@ -1,0 +1,5 @@
+// Has V8 parse an expression of which what it makes is a hundred times as large.
+// expect: memory_limit_exceeded or cpu_limit_exceeded
+// limits: memory_mib=128
+// beyond: 60000
+export default { fetch: () => new Response(String(new RegExp('(?:[a])'.repeat(2 ** 22)).test('b'))) };

@@ -1,0 +1,14 @@
+// Reads several of the longest strings in one turn, and keeps them. V8 lets each pass that is the first since it collected.
+// expect: memory_limit_exceeded
+// limits: cpu_ms=20000 wall_ms=30000 memory_mib=128
+// beyond: 60000
+export default {
+  fetch() {
+    globalThis.kept = [];
+    for (const letter of 'abcd') {
+      kept.push(letter.repeat(2 ** 29 - 24));
+      kept.at(-1).charCodeAt(0);
+    }
+    return new Response();
+  },
+};
