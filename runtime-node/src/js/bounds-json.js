@@ -186,5 +186,6 @@
       return JSONStringify(value, replacer, space);
     },
   });
-  internal.bounds = undefined;
+  // The same for the platform's own use.
+  internal.parseJSON = (text) => (text.length <= LONG ? JSONParse(text) : parseLong(text));
 })

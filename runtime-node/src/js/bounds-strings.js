@@ -10,6 +10,7 @@
     encodeURIComponent, uncurryThis,
   } = internal.primordials;
   const { refuse, replace: put } = internal.bounds;
+  const { isQuick, replaceFound, splitFound } = internal.bounds.search;
 
   // A text of this length is searched, cut and put together natively in some hundredths of a second.
   const LONG = 2 ** 18;
@@ -27,19 +28,14 @@
   }
   // The same of an argument.
   const toText = (value, length) => read(typeof value === "string" ? value : `${value}`, length);
-  const {
-    localeCompare, normalize, replace, replaceAll, split, toLocaleLowerCase, toLocaleUpperCase, toLowerCase, toUpperCase,
-    toWellFormed,
-  } = StringPrototype;
+  const { replace, replaceAll, split, toLowerCase, toUpperCase, toWellFormed } = StringPrototype;
   put(StringPrototype, {
-    localeCompare(other) { return ReflectApply(localeCompare, read(this, TOO_LONG), arguments); },
-    normalize() { return ReflectApply(normalize, read(this, TOO_LONG), arguments); },
-    toLocaleLowerCase() { return ReflectApply(toLocaleLowerCase, read(this, TOO_LONG), arguments); },
-    toLocaleUpperCase() { return ReflectApply(toLocaleUpperCase, read(this, TOO_LONG), arguments); },
     toLowerCase() { return ReflectApply(toLowerCase, read(this, TOO_LONG), arguments); },
     toUpperCase() { return ReflectApply(toUpperCase, read(this, TOO_LONG), arguments); },
     toWellFormed() { return ReflectApply(toWellFormed, read(this, TOO_LONG), arguments); },
   });
+
+  internal.bounds.texts = { __proto__: null, TOO_LONG, read, toText };
 
   // ---- Uniform resource identifiers
 
@@ -109,13 +105,21 @@
   function found(pattern, flags) {
     return typeof pattern === "string" ? new RegExp(replaceBy(/[\\^$.*+?()[\]{}|]/g, pattern, "\\$&"), flags) : pattern;
   }
+  // Whether a text is long to search for what is no expression.
+  const isSlow = (text, wanted) =>
+    typeof text === "string" && typeof wanted === "string" && text.length <= UNSEARCHABLE && !isQuick(text, wanted);
   put(StringPrototype, {
-    replace(pattern, by) { return ReflectApply(replace, isShort(this) ? this : read(this, UNSEARCHABLE), arguments); },
+    replace(pattern, by) {
+      if (isSlow(this, pattern)) return replaceFound(this, pattern, by, false);
+      return ReflectApply(replace, isShort(this) ? this : read(this, UNSEARCHABLE), arguments);
+    },
     replaceAll(pattern, by) {
+      if (isSlow(this, pattern)) return replaceFound(this, pattern, by, true);
       if (isShort(this)) return ReflectApply(replaceAll, this, arguments);
       return ReflectApply(replaceAll, read(this, UNSEARCHABLE), [found(pattern, "g"), by]);
     },
     split(separator, limit) {
+      if (isSlow(this, separator)) return splitFound(this, separator, limit);
       if (isShort(this)) return ReflectApply(split, this, arguments);
       return ReflectApply(split, read(this, UNSEARCHABLE), [found(separator, ""), limit]);
     },
