@@ -91,7 +91,14 @@ mod tests {
     fn node(name: &str, shards: u32) -> Node {
         let state = State::Ready.into();
         let address = "127.0.0.1".into();
-        Node { name: name.into(), pool: "default".into(), address, shard_ports: (0..shards).collect(), state, ..Default::default() }
+        Node {
+            name: name.into(),
+            pool: "default".into(),
+            address,
+            shard_ports: (0..shards).collect(),
+            state,
+            ..Default::default()
+        }
     }
 
     fn values(shares: &Shares, family: &str) -> Vec<f64> {

@@ -32,29 +32,48 @@ use std::time::{Duration, Instant};
 
 use findings::Findings;
 use libtest_mimic::{Arguments, Failed, Trial};
-use watch::{Ended, Unattributed, watch};
+use watch::{Ended, Heard, How, Unattributed, watch};
 
 /// Makes of this program the child. The seed and the first call follow.
 const PLAY: &str = "--play";
+
+/// Makes of it a child that does what is to be found out. What that is follows.
+const ACT: &str = "--act";
 
 /// How many functions there are at least, if the walk has come to all of them.
 const FUNCTIONS: usize = 1_000;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
-    if let [_, play, seed, call] = &arguments[..]
-        && play == PLAY
-    {
-        child::play(seed.parse().unwrap(), call.parse().unwrap());
+    match &arguments[..] {
+        [_, play, seed, call] if play == PLAY => child::play(seed.parse().unwrap(), call.parse().unwrap()),
+        [_, act, how] if act == ACT => child::act(how),
+        _ => {}
     }
-    let trial = Trial::test("no_call_ends_a_process_without_being_named", fuzz);
-    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
+    let trials = vec![
+        Trial::test("no_call_ends_a_process_without_being_named", fuzz),
+        Trial::test("a_call_that_aborts_is_named", || expect_found("abort", |how| matches!(how, How::Aborted(_)))),
+        Trial::test("a_call_that_holds_its_thread_is_named", || {
+            expect_found("hold", |how| matches!(how, How::Held(_)))
+        }),
+        Trial::test("a_call_that_never_ends_is_named", || expect_found("spin", |how| *how == How::NeverEnded)),
+        Trial::test("a_call_that_takes_a_pods_memory_is_named", || expect_found("grow", |how| *how == How::TookMemory)),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// That a child which does this is found out, and its call named.
+fn expect_found(act: &str, is_found: impl Fn(&How) -> bool) -> Result<(), Failed> {
+    let ended = watch(&[ACT, act], 0, |_| false)?;
+    assert_eq!((ended.call, &ended.text[..]), (7, act));
+    assert!(ended.how.as_ref().is_some_and(is_found), "{ended:?}");
+    Ok(())
 }
 
 fn fuzz() -> Result<(), Failed> {
     let seed = setting("SEED").unwrap_or_else(std::process::id);
     if let Some(call) = setting("CALL") {
-        let ended = watch(seed, call, |heard| heard.calls == 1 && heard.is_done)?;
+        let ended = play(seed, call, |heard| heard.calls == 1 && heard.is_done)?;
         println!("{ended:#?}");
         return Ok(());
     }
@@ -62,6 +81,10 @@ fn fuzz() -> Result<(), Failed> {
     let (findings, calls) = find(seed, time)?;
     println!("TENON_BUILTINS_SEED={seed}: {calls} calls, {findings}");
     if calls == 0 { Err("no call was made".into()) } else { Ok(()) }
+}
+
+fn play(seed: u32, first: u32, is_enough: impl Fn(&Heard) -> bool) -> Result<Ended, Unattributed> {
+    watch(&[PLAY, &seed.to_string(), &first.to_string()], first, is_enough)
 }
 
 fn setting<T: FromStr>(name: &str) -> Option<T> {
@@ -73,7 +96,7 @@ fn find(seed: u32, time: Duration) -> Result<(Findings, usize), Unattributed> {
     let (mut findings, mut next, mut calls) = (Findings::default(), 0, 0);
     let deadline = Instant::now() + time;
     while Instant::now() < deadline {
-        let Ended { call, text, how, calls: made } = watch(seed, next, |_| Instant::now() >= deadline)?;
+        let Ended { call, text, how, calls: made } = play(seed, next, |_| Instant::now() >= deadline)?;
         calls += made;
         next = call + 1;
         if let Some(how) = how {

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::ffi::c_void;
 use std::ptr;
 
+use tenon_proto::pattern::{MAX_PROPERTIES, properties};
+
+use super::string::beginning;
 use super::{modules, ops};
 
 /// Made by `build.rs`.
@@ -84,8 +87,8 @@ pub(super) fn internal<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local
 /// Gives a new context our `console` in place of the one that V8 defines in every context, and takes from it:
 /// - `WebAssembly`, in whose place `wasm.js` puts, when it is wanted, one that keeps to the isolate's limits;
 /// - `Atomics`, which is of no use without shared memory;
-/// - `eval` and `Function` of more source text than [`EVALUATED`]: the parser's memory is outside of the heap limit, and
-///   its work cannot be terminated.
+/// - `eval` and `Function` of more source text than [`EVALUATED`], or of more properties of Unicode than
+///   [`MAX_PROPERTIES`]: the parser's memory is outside of the heap limit, and its work cannot be terminated.
 ///
 /// `None` when the heap is full.
 pub(super) fn replace_what_v8_adds(
@@ -110,11 +113,13 @@ pub(super) fn replace_what_v8_adds(
 }
 
 fn on_code_generation<'s>(
-    _: &mut v8::PinScope<'s, '_>,
+    scope: &mut v8::PinScope<'s, '_>,
     source: v8::Local<'s, v8::Value>,
     _is_code_like: bool,
 ) -> v8::ModifyCodeGenerationFromStringsResult<'s> {
     // What is not a string is not compiled, but handed back.
-    let codegen_allowed = source.try_cast::<v8::String>().is_ok_and(|source| source.length() <= EVALUATED);
+    let codegen_allowed = source.try_cast::<v8::String>().is_ok_and(|source| {
+        source.length() <= EVALUATED && properties(beginning(scope, source, 3 * EVALUATED).as_bytes()) <= MAX_PROPERTIES
+    });
     v8::ModifyCodeGenerationFromStringsResult { codegen_allowed, modified_source: None }
 }

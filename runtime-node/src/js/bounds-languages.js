@@ -57,6 +57,9 @@
     return typeof value === "string" ? named(value) : value;
   } };
 
+  // Is of no standard, and takes locales as well.
+  delete Intl.v8BreakIterator;
+
   const make = (native, target, self, args) =>
     target === undefined ? ReflectApply(native, self, withLocales(args, 0))
       : ReflectConstruct(native, withLocales(args, 0), target);

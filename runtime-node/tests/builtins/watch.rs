@@ -9,7 +9,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::PLAY;
 use crate::child::CPU;
 
 /// How often the parent looks at a child that says nothing.
@@ -79,11 +78,15 @@ pub(crate) struct Heard {
     cpu: Duration,
 }
 
-/// Has a child make the calls of `seed` from `first` on until there is a finding or it `is_enough`.
-pub(crate) fn watch(seed: u32, first: u32, is_enough: impl Fn(&Heard) -> bool) -> Result<Ended, Unattributed> {
+/// Has a child make calls until there is a finding or it `is_enough`.
+///
+/// # Arguments
+/// * `arguments` - that make of this program the child.
+/// * `first` - the call that it begins with.
+pub(crate) fn watch(arguments: &[&str], first: u32, is_enough: impl Fn(&Heard) -> bool) -> Result<Ended, Unattributed> {
     let program = std::env::current_exe().unwrap();
     let mut child = Command::new(program)
-        .args([PLAY, &seed.to_string(), &first.to_string()])
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

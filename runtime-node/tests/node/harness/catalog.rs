@@ -149,7 +149,9 @@ impl catalog_server::Catalog for Content {
         &self,
         _: Request<WatchQuarantineRequest>,
     ) -> Result<Response<Self::WatchQuarantineStream>, Status> {
-        Ok(Response::new(stream::once(async { Ok(WatchQuarantineResponse::default()) }).chain(stream::pending()).boxed()))
+        Ok(Response::new(
+            stream::once(async { Ok(WatchQuarantineResponse::default()) }).chain(stream::pending()).boxed(),
+        ))
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
