@@ -4,8 +4,8 @@
   "use strict";
 
   const {
-    ArrayIsArray, ArrayPrototype, FunctionPrototypeCall, MathMax, MathMin, MathTrunc, Object, ObjectDefineProperty,
-    ObjectGetPrototypeOf, ReflectApply, SymbolIsConcatSpreadable,
+    ArrayIsArray, ArrayPrototype, ArrayPrototypeIncludes, ArrayPrototypeIndexOf, FunctionPrototypeCall, MathMax, MathMin,
+    MathTrunc, Object, ObjectDefineProperty, ObjectGetPrototypeOf, ReflectApply, SymbolIsConcatSpreadable,
   } = internal.primordials;
   const { isProxy, replace } = internal.bounds;
   const { MANY, disguise, isBounded, lengthOf, visit } = internal.bounds.places;
@@ -157,13 +157,13 @@
       const args = [mapped(callback, arguments[1])];
       return isBounded(this) ? ReflectApply(flatMap, this, args) : visit(flatMap, this, args);
     },
-    includes(element) {
-      if (isComparable(this, element)) return ReflectApply(includes, this, arguments);
-      return isBounded(this) ? seek(this, element, arguments[1]) >= 0 : visit(includes, this, arguments);
+    includes(element, from = undefined) {
+      if (isComparable(this, element)) return ArrayPrototypeIncludes(this, element, from);
+      return isBounded(this) ? seek(this, element, from) >= 0 : visit(includes, this, [element, from]);
     },
-    indexOf(element) {
-      if (isComparable(this, element)) return ReflectApply(indexOf, this, arguments);
-      return isBounded(this) ? seek(this, element, arguments[1]) : visit(indexOf, this, arguments);
+    indexOf(element, from = undefined) {
+      if (isComparable(this, element)) return ArrayPrototypeIndexOf(this, element, from);
+      return isBounded(this) ? seek(this, element, from) : visit(indexOf, this, [element, from]);
     },
     lastIndexOf(element) {
       if (isComparable(this, element)) return ReflectApply(lastIndexOf, this, arguments);

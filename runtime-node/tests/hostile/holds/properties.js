@@ -1,6 +1,6 @@
 // Evaluates a source of many small regular expressions, each of thousands of strings.
 // expect: answer refused
-// limits: memory_mib=128
+// limits: memory_mib=128 cpu_ms=5000 wall_ms=20000
 // beyond: 30
 export default {
   async fetch(request, env, ctx) {
