@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use tenon_proto::module::{ModuleKind, resolve};
+use tenon_proto::pattern::{MAX_PROPERTIES, properties};
 use tenon_proto::revision::CompatibilityFlag;
 use tenon_proto::revision::{MAX_MODULE_BYTES, MAX_MODULES, MAX_SOURCE_BYTES};
 
@@ -102,6 +103,8 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
             format!("a module has at most {MAX_MODULE_BYTES} bytes, not {}", source.len())
         } else if nesting(ModuleKind::of(file), source) > MAX_NESTING {
             format!("brackets nest more than {MAX_NESTING} deep")
+        } else if ModuleKind::of(file).is_code() && properties(source) > MAX_PROPERTIES {
+            format!("regular expressions name more than {MAX_PROPERTIES} properties of Unicode, of which one of strings counts for many")
         } else {
             return None;
         };

@@ -5,6 +5,7 @@
 //! - [`id`]: the names of things as types.
 //! - [`egress`]: to which hosts a Worker may connect.
 //! - [`module`]: what a Worker's modules are, and what importing one gives.
+//! - [`pattern`]: what regular expressions cost to compile.
 //! - [`revision`]: what a node runs, and the digest that names it.
 //! - [`failure`]: why an invocation failed, as a caller, a router and a log see it.
 //!
@@ -15,6 +16,7 @@ pub mod failure;
 pub mod frame;
 pub mod id;
 pub mod module;
+pub mod pattern;
 pub mod revision;
 
 /// `tenon.catalog.v1`: what is deployed.

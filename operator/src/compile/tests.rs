@@ -151,6 +151,14 @@ fn bounds_are_checked_before_anything_is_parsed() {
 }
 
 #[test]
+fn a_source_whose_patterns_take_minutes_to_compile_is_refused() {
+    let source = |times| format!("{}{HANDLER}", r"/\p{RGI_Emoji}/v;".repeat(times));
+    assert_eq!(errors(&[("worker.js", &source(64))]), [""; 0]);
+    assert!(errors(&[("worker.js", &source(65))])[0].contains("properties of Unicode"));
+    assert_eq!(errors(&[("worker.js", HANDLER), ("a.txt", &source(65))]), [""; 0]);
+}
+
+#[test]
 fn data_is_what_its_name_says() {
     let worker = format!("import a from './a.json'; import './page.html'; import logo from './logo.png';\n{HANDLER}");
     let with = |name: &str, content: &[u8]| {

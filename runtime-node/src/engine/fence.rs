@@ -169,7 +169,7 @@ pub(super) fn on_code_generation<'s>(
     source: v8::Local<'s, v8::Value>,
     _is_code_like: bool,
 ) -> v8::ModifyCodeGenerationFromStringsResult<'s> {
-    let allowed = contain(scope, Callback::CodeGeneration, |_| snapshot::may_be_compiled(source));
+    let allowed = contain(scope, Callback::CodeGeneration, |scope| snapshot::may_be_compiled(scope, source));
     v8::ModifyCodeGenerationFromStringsResult { codegen_allowed: allowed.unwrap_or(false), modified_source: None }
 }
 

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::ffi::c_void;
 use std::ptr;
 
+use tenon_proto::pattern::{MAX_PROPERTIES, properties};
+
+use super::string::beginning;
 use super::{fence, modules, ops};
 
 /// Made by `build.rs`.
@@ -80,8 +83,8 @@ pub(super) fn internal<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local
 /// Gives a new context our `console` in place of the one that V8 defines in every context, and takes from it:
 /// - `WebAssembly`, in whose place `wasm.js` puts, when it is wanted, one that keeps to the isolate's limits;
 /// - `Atomics`, which is of no use without shared memory;
-/// - `eval` and `Function` of more source text than [`EVALUATED`]: the parser's memory is outside of the heap limit, and
-///   its work cannot be terminated.
+/// - `eval` and `Function` of more source text than [`EVALUATED`], or of more properties of Unicode than
+///   [`MAX_PROPERTIES`]: the parser's memory is outside of the heap limit, and its work cannot be terminated.
 ///
 /// `None` when the heap is full.
 pub(super) fn replace_what_v8_adds(
@@ -105,7 +108,10 @@ pub(super) fn replace_what_v8_adds(
     Some(())
 }
 
-/// Whether a text is compiled: it is one, and not too long. What is not a string is not compiled, but handed back.
-pub(super) fn may_be_compiled(source: v8::Local<'_, v8::Value>) -> bool {
-    source.try_cast::<v8::String>().is_ok_and(|source| source.length() <= EVALUATED)
+/// Whether a text is compiled: it is one, not too long, and has no patterns that are. What is not a string is not
+/// compiled, but handed back.
+pub(super) fn may_be_compiled(scope: &mut v8::PinScope<'_, '_>, source: v8::Local<'_, v8::Value>) -> bool {
+    source.try_cast::<v8::String>().is_ok_and(|source| {
+        source.length() <= EVALUATED && properties(beginning(scope, source, 3 * EVALUATED).as_bytes()) <= MAX_PROPERTIES
+    })
 }

@@ -15,7 +15,7 @@
   "use strict";
 
   const {
-    ArrayBufferPrototypeGetByteLength, ArrayBufferIsView, JSONParse, ObjectDefineProperties,
+    ArrayBufferPrototypeGetByteLength, ArrayBufferIsView, ObjectDefineProperties,
     ObjectGetOwnPropertyDescriptors, PromisePrototypeThen, PromiseWithResolvers, StringPrototypeSlice, TypeError,
     TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetSymbolToStringTag,
     TypedArrayPrototypeSet, Uint8Array, WeakMap, WeakMapPrototypeGet, WeakMapPrototypeSet,
@@ -322,7 +322,7 @@
         return await readBytes(bodyOf(this));
       },
       async json() {
-        return JSONParse(await readText(bodyOf(this)));
+        return internal.parseJSON(await readText(bodyOf(this)));
       },
       async text() {
         return await readText(bodyOf(this));

@@ -69,9 +69,8 @@
 
   // Each written out, so that the optimiser sees through it.
   const {
-    copyWithin, every, fill, filter, find, findIndex, findLast, findLastIndex, flat, flatMap, forEach, includes, indexOf,
-    join, lastIndexOf, map, reduce, reduceRight, reverse, shift, slice, some, sort, splice, toLocaleString, toReversed,
-    toSorted, toSpliced, unshift, with: withAt,
+    copyWithin, every, fill, filter, find, findIndex, findLast, findLastIndex, forEach, join, map, reduce, reduceRight,
+    reverse, shift, slice, some, splice, toLocaleString, toReversed, toSpliced, unshift, with: withAt,
   } = ArrayPrototype;
   replace(ArrayPrototype, {
     copyWithin(target, start) { return isBounded(this) ? ReflectApply(copyWithin, this, arguments) : visit(copyWithin, this, arguments); },
@@ -82,13 +81,8 @@
     findIndex(callback) { return isBounded(this) ? ReflectApply(findIndex, this, arguments) : visit(findIndex, this, arguments); },
     findLast(callback) { return isBounded(this) ? ReflectApply(findLast, this, arguments) : visit(findLast, this, arguments); },
     findLastIndex(callback) { return isBounded(this) ? ReflectApply(findLastIndex, this, arguments) : visit(findLastIndex, this, arguments); },
-    flat() { return isBounded(this) ? ReflectApply(flat, this, arguments) : visit(flat, this, arguments); },
-    flatMap(callback) { return isBounded(this) ? ReflectApply(flatMap, this, arguments) : visit(flatMap, this, arguments); },
     forEach(callback) { return isBounded(this) ? ReflectApply(forEach, this, arguments) : visit(forEach, this, arguments); },
-    includes(element) { return isBounded(this) ? ReflectApply(includes, this, arguments) : visit(includes, this, arguments); },
-    indexOf(element) { return isBounded(this) ? ReflectApply(indexOf, this, arguments) : visit(indexOf, this, arguments); },
     join(separator) { return isBounded(this) ? ReflectApply(join, this, arguments) : visit(join, this, arguments); },
-    lastIndexOf(element) { return isBounded(this) ? ReflectApply(lastIndexOf, this, arguments) : visit(lastIndexOf, this, arguments); },
     map(callback) { return isBounded(this) ? ReflectApply(map, this, arguments) : visit(map, this, arguments); },
     reduce(callback) { return isBounded(this) ? ReflectApply(reduce, this, arguments) : visit(reduce, this, arguments); },
     reduceRight(callback) { return isBounded(this) ? ReflectApply(reduceRight, this, arguments) : visit(reduceRight, this, arguments); },
@@ -96,11 +90,9 @@
     shift() { return isBounded(this) ? ReflectApply(shift, this, arguments) : visit(shift, this, arguments); },
     slice(start, end) { return isBounded(this) ? ReflectApply(slice, this, arguments) : visit(slice, this, arguments); },
     some(callback) { return isBounded(this) ? ReflectApply(some, this, arguments) : visit(some, this, arguments); },
-    sort(compare) { return isBounded(this) ? ReflectApply(sort, this, arguments) : visit(sort, this, arguments); },
     splice(start, count) { return isBounded(this) ? ReflectApply(splice, this, arguments) : visit(splice, this, arguments); },
     toLocaleString() { return isBounded(this) && this.length <= MANY_WORDS ? ReflectApply(toLocaleString, this, arguments) : visit(toLocaleString, this, arguments); },
     toReversed() { return isBounded(this) ? ReflectApply(toReversed, this, arguments) : visit(toReversed, this, arguments); },
-    toSorted(compare) { return isBounded(this) ? ReflectApply(toSorted, this, arguments) : visit(toSorted, this, arguments); },
     toSpliced(start, count) { return isBounded(this) ? ReflectApply(toSpliced, this, arguments) : visit(toSpliced, this, arguments); },
     unshift(element) { return isBounded(this) ? ReflectApply(unshift, this, arguments) : visit(unshift, this, arguments); },
     with(index, value) { return isBounded(this) ? ReflectApply(withAt, this, arguments) : visit(withAt, this, arguments); },
@@ -146,4 +138,6 @@
     any(items) { return ReflectApply(any, this, stepped(items)); },
     race(items) { return ReflectApply(race, this, stepped(items)); },
   });
+
+  internal.bounds.places = { __proto__: null, MANY, disguise, isBounded, lengthOf, visit };
 })

@@ -196,5 +196,6 @@
       return JSONStringify(value, typeof replacer === "object" ? keysIn(replacer) : replacer, space);
     },
   });
-  internal.bounds = undefined;
+  // The same for the platform's own use.
+  internal.parseJSON = (text) => (text.length <= LONG ? JSONParse(text) : parseLong(text));
 })

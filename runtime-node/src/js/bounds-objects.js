@@ -9,7 +9,7 @@
     ArrayIsArray, Object, ObjectHasOwn, ReflectApply, ReflectGetOwnPropertyDescriptor, ReflectOwnKeys, Set,
     SetPrototypeGetSize, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag,
   } = internal.primordials;
-  const { each, isProxy, refuse, replace } = internal.bounds;
+  const { each, isProxy, refuse, replace, targetOf } = internal.bounds;
 
   // So many names are listed in some hundredths of a second, and compared with others in less.
   const MANY = 2 ** 17;
@@ -23,7 +23,9 @@
   // How many places there are in `value` that may have no cost but a length.
   function places(value) {
     if (typeof value === "string") return value.length;
-    if (typeof value !== "object" || value === null || isProxy(value)) return 0;
+    if (typeof value !== "object" || value === null) return 0;
+    // Without a trap it lists what its target has.
+    if (isProxy(value)) return places(targetOf(value));
     if (ArrayIsArray(value)) return value.length <= SPARSE ? value.length : 0;
     if (TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined) return TypedArrayPrototypeGetLength(value);
     if (!ObjectHasOwn(value, "length")) return 0;

@@ -10,6 +10,7 @@
     encodeURIComponent, uncurryThis,
   } = internal.primordials;
   const { capturesLittle, isLight, lightened, refuse, replace: put } = internal.bounds;
+  const { isQuick, replaceFound, splitFound } = internal.bounds.search;
 
   // A text of this length is searched, cut and put together natively in some hundredths of a second.
   const LONG = 2 ** 18;
@@ -30,19 +31,14 @@
   }
   // The same of an argument.
   const toText = (value, length) => read(typeof value === "string" ? value : `${value}`, length);
-  const {
-    localeCompare, normalize, replace, replaceAll, split, toLocaleLowerCase, toLocaleUpperCase, toLowerCase, toUpperCase,
-    toWellFormed,
-  } = StringPrototype;
+  const { replace, replaceAll, split, toLowerCase, toUpperCase, toWellFormed } = StringPrototype;
   put(StringPrototype, {
-    localeCompare(other) { return ReflectApply(localeCompare, read(this, TOO_LONG), arguments); },
-    normalize() { return ReflectApply(normalize, read(this, TOO_LONG), arguments); },
-    toLocaleLowerCase() { return ReflectApply(toLocaleLowerCase, read(this, TOO_LONG), arguments); },
-    toLocaleUpperCase() { return ReflectApply(toLocaleUpperCase, read(this, TOO_LONG), arguments); },
     toLowerCase() { return ReflectApply(toLowerCase, read(this, TOO_LONG), arguments); },
     toUpperCase() { return ReflectApply(toUpperCase, read(this, TOO_LONG), arguments); },
     toWellFormed() { return ReflectApply(toWellFormed, read(this, TOO_LONG), arguments); },
   });
+
+  internal.bounds.texts = { __proto__: null, TOO_LONG, read, toText };
 
   // ---- Uniform resource identifiers
 
@@ -131,17 +127,23 @@
     }
     return ReflectApply(native, text, [pattern, lightened(by, text.length)]);
   }
+  // Whether a text is long to search for what is no expression.
+  const isSlow = (text, wanted) =>
+    typeof text === "string" && typeof wanted === "string" && text.length <= UNSEARCHABLE && !isQuick(text, wanted);
   put(StringPrototype, {
     replace(pattern, by) {
+      if (isSlow(this, pattern)) return replaceFound(this, pattern, by, false);
       if (isShort(this) && isLight(by, this.length)) return ReflectApply(replace, this, arguments);
       return replaceSlowly(replace, read(this, UNSEARCHABLE), pattern, by);
     },
     replaceAll(pattern, by) {
+      if (isSlow(this, pattern)) return replaceFound(this, pattern, by, true);
       if (isShort(this) && isLight(by, this.length)) return ReflectApply(replaceAll, this, arguments);
       const text = read(this, UNSEARCHABLE);
       return replaceSlowly(replaceAll, text, isShort(text) ? pattern : found(pattern, "g"), by);
     },
     split(separator, limit) {
+      if (isSlow(this, separator)) return splitFound(this, separator, limit);
       if (isShort(this)) return ReflectApply(split, this, arguments);
       return ReflectApply(split, read(this, UNSEARCHABLE), [found(separator, ""), limit]);
     },

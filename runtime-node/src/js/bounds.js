@@ -15,7 +15,7 @@
 
   const {
     FunctionPrototypeBind, ObjectDefineProperty, Proxy, ProxyRevocable, RangeError, ReflectGetOwnPropertyDescriptor,
-    ReflectOwnKeys, TypeError, WeakSet, WeakSetPrototypeAdd, WeakSetPrototypeHas,
+    ReflectOwnKeys, TypeError, WeakMap, WeakMapPrototypeGet, WeakMapPrototypeHas, WeakMapPrototypeSet,
   } = internal.primordials;
 
   // Puts `made`, of the same names and lengths and described as what it replaces, in place of functions of `object`.
@@ -39,18 +39,19 @@
 
   // ---- Proxies, which must be known from arrays: one can say that it has a length of 1, and then of 2⁵³ − 1.
 
-  // All there are; null until the first is made, so that who makes none pays nothing.
-  let marked = null;
-  const isProxy = (value) => marked !== null && WeakSetPrototypeHas(marked, value);
-  function mark(proxy) {
-    marked ??= new WeakSet();
-    WeakSetPrototypeAdd(marked, proxy);
+  // The targets of all there are; null until the first is made, so that a Worker that makes none pays nothing.
+  let targets = null;
+  const isProxy = (value) => targets !== null && WeakMapPrototypeHas(targets, value);
+  const targetOf = (proxy) => WeakMapPrototypeGet(targets, proxy);
+  function mark(proxy, target) {
+    targets ??= new WeakMap();
+    WeakMapPrototypeSet(targets, proxy, target);
     return proxy;
   }
 
   function construct(target, handler) {
     if (new.target === undefined) throw new TypeError("Constructor Proxy requires 'new'");
-    return mark(new Proxy(target, handler));
+    return mark(new Proxy(target, handler), target);
   }
   // Bound, because `Proxy` has no property `prototype`.
   const proxies = FunctionPrototypeBind(construct, undefined);
@@ -58,7 +59,7 @@
   const { revocable } = {
     revocable(target, handler) {
       const made = ProxyRevocable(target, handler);
-      mark(made.proxy);
+      mark(made.proxy, target);
       return made;
     },
   };
@@ -70,5 +71,5 @@
     for (const item of items) yield item;
   }
 
-  internal.bounds = { __proto__: null, each, isProxy, refuse, replace };
+  internal.bounds = { __proto__: null, each, isProxy, refuse, replace, targetOf };
 })

@@ -3,7 +3,7 @@
   "use strict";
 
   const {
-    ArrayIsArray, JSONParse, JSONStringify, ObjectSetPrototypeOf, ReflectGetOwnPropertyDescriptor, TypeError, Uint8Array,
+    ArrayIsArray, JSONStringify, ObjectSetPrototypeOf, ReflectGetOwnPropertyDescriptor, TypeError, Uint8Array,
   } = internal.primordials;
   const { DOMString, isObject } = internal.webidl;
 
@@ -51,7 +51,7 @@
       if (bytes.length > LONGEST_TEXT) throw dataError("What was wrapped is too long to be a JSON Web Key");
       let parsed;
       try {
-        parsed = JSONParse(internal.decodeUtf8(bytes));
+        parsed = internal.parseJSON(internal.decodeUtf8(bytes));
       } catch {
         throw dataError("What was wrapped is not JSON");
       }

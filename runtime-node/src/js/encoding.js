@@ -3,8 +3,9 @@
   "use strict";
 
   const {
-    ArrayBufferIsView, FinalizationRegistry, FinalizationRegistryPrototypeRegister,
-    FinalizationRegistryPrototypeUnregister, MathFloor, RangeError, ReflectApply, TypeError,
+    ArrayBufferIsView, DataViewPrototypeGetByteLength, FinalizationRegistry, FinalizationRegistryPrototypeRegister,
+    FinalizationRegistryPrototypeUnregister, MathFloor, MathMin, RangeError, ReflectApply, TypeError,
+    TypedArrayPrototypeGetBuffer, TypedArrayPrototypeGetByteLength, TypedArrayPrototypeGetByteOffset,
     TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
   } = internal.primordials;
   const { DOMString, bufferSource, dictionary, expose, needs } = internal.webidl;
@@ -15,8 +16,44 @@
     internal.ops.utf8Write(string, bytes);
     return bytes;
   };
+  // So many bytes are decoded in some hundredths of a second; more are decoded in pieces, between which a termination
+  // strikes.
+  const PIECE = 2 ** 21;
+
+  const byteLength = (view) => (TypedArrayPrototypeGetSymbolToStringTag(view) === undefined
+    ? DataViewPrototypeGetByteLength(view) : TypedArrayPrototypeGetByteLength(view));
+
+  // A string; null if the bytes are wrong, and that is fatal.
+  function decodeWhole(view, encoding, fatal, keepsMark) {
+    const { ops } = internal;
+    if (byteLength(view) <= PIECE) return ops.decode(view, encoding, fatal, keepsMark);
+    return pushPieces(openDecoder(encoding, fatal, keepsMark), view, true);
+  }
+  function openDecoder(encoding, fatal, keepsMark) {
+    const decoder = internal.ops.decoderOpen(encoding, fatal, keepsMark);
+    if (decoder === undefined) throw new RangeError("TextDecoder.decode: too many streams are being decoded");
+    return decoder;
+  }
+  // The same of bytes that come after those that the decoder has seen.
+  function pushPieces(decoder, view, last) {
+    const { ops } = internal;
+    if (view === undefined || byteLength(view) <= PIECE) return ops.decoderPush(decoder, view, last);
+    const whole = bufferSource(view);
+    const buffer = TypedArrayPrototypeGetBuffer(whole);
+    const offset = TypedArrayPrototypeGetByteOffset(whole);
+    const length = TypedArrayPrototypeGetByteLength(whole);
+    let text = "";
+    for (let at = 0; at < length; at += PIECE) {
+      const piece = new Uint8Array(buffer, offset + at, MathMin(PIECE, length - at));
+      const part = ops.decoderPush(decoder, piece, last && at + PIECE >= length);
+      if (part === null) return null;
+      text += part;
+    }
+    return text;
+  }
+
   // For bodies: UTF-8 without its byte order mark, mistakes replaced.
-  internal.decodeUtf8 = (bytes) => internal.ops.decode(bytes, "utf-8", false, false);
+  internal.decodeUtf8 = (bytes) => decodeWhole(bytes, "utf-8", false, false);
 
   internal.later("encoding", ["TextDecoder", "TextEncoder"], () => {
     class TextEncoder {
@@ -95,20 +132,19 @@
         }
         const text = more || this.#stream >= 0
           ? this.#push(bytes, !more)
-          : bytes === undefined ? "" : internal.ops.decode(bytes, encoding, this.#fatal, this.#ignoreBOM);
+          : bytes === undefined ? "" : decodeWhole(bytes, encoding, this.#fatal, this.#ignoreBOM);
         if (text === null) throw new TypeError(`TextDecoder.decode: the bytes are not valid ${encoding}`);
         return text;
       }
 
       #push(bytes, last) {
         if (this.#stream < 0) {
-          const id = internal.ops.decoderOpen(this.#encoding, this.#fatal, this.#ignoreBOM);
-          if (id === undefined) throw new RangeError("TextDecoder.decode: too many streams are being decoded");
+          const id = openDecoder(this.#encoding, this.#fatal, this.#ignoreBOM);
           forgotten ??= new FinalizationRegistry((id) => internal.ops.decoderClose(id));
           FinalizationRegistryPrototypeRegister(forgotten, this, id, this);
           this.#stream = id;
         }
-        const text = internal.ops.decoderPush(this.#stream, bytes, last);
+        const text = pushPieces(this.#stream, bytes, last);
         // The end of the stream closes the native decoder, and so does an error.
         if (last || text === null) {
           this.#stream = -1;

@@ -2,7 +2,7 @@
 (function (internal) {
   "use strict";
 
-  const { JSONParse, SymbolAsyncIterator, SymbolIterator, TypeError } = internal.primordials;
+  const { SymbolAsyncIterator, SymbolIterator, TypeError } = internal.primordials;
 
   internal.define("streamFrom", () => (Readable, source, options = undefined) => {
     const { invalid } = internal.node;
@@ -233,7 +233,7 @@
       },
       buffer,
       async json(stream) {
-        return JSONParse(await text(stream));
+        return internal.parseJSON(await text(stream));
       },
       text,
     };

@@ -1,0 +1,180 @@
+// The functions of arrays whose work goes by what the elements are, not only by how many there are (see bounds.js): long
+// texts that are compared, and arrays within arrays.
+(function (internal) {
+  "use strict";
+
+  const {
+    ArrayIsArray, ArrayPrototype, ArrayPrototypeIncludes, ArrayPrototypeIndexOf, FunctionPrototypeCall, MathMax, MathMin,
+    MathTrunc, Object, ObjectDefineProperty, ObjectGetPrototypeOf, ReflectApply, SymbolIsConcatSpreadable,
+  } = internal.primordials;
+  const { isProxy, replace } = internal.bounds;
+  const { MANY, disguise, isBounded, lengthOf, visit } = internal.bounds.places;
+  const { concat, flat, flatMap, includes, indexOf, lastIndexOf, sort, toSorted } = ArrayPrototype;
+
+  // ---- Searches: two texts of the same length are compared from their beginnings, and may differ only at their ends
+
+  // So many characters are compared natively in some hundredths of a second.
+  const CHARACTERS = 2 ** 26;
+
+  const isComparable = (list, element) =>
+    isBounded(list) && (typeof element !== "string" || element.length * list.length <= CHARACTERS);
+
+  // The place that an argument means in a list of this length.
+  function place(argument, length) {
+    const from = MathTrunc(+argument) || 0;
+    return from < 0 ? from + length : from;
+  }
+  // Where a list has a text. A termination strikes between any two comparisons.
+  function seek(list, text, from) {
+    for (let i = MathMax(place(from, list.length), 0); i < list.length; i++) {
+      if (list[i] === text) return i;
+    }
+    return -1;
+  }
+  function seekBack(list, text, args) {
+    const last = list.length - 1;
+    for (let i = args.length > 1 ? MathMin(place(args[1], list.length), last) : last; i >= 0; i--) {
+      if (list[i] === text) return i;
+    }
+    return -1;
+  }
+
+  // ---- Sorting by the texts of the elements
+
+  // So many characters, and so many elements, are compared natively as often as sorting takes.
+  const TEXT = 2 ** 22;
+  const CROWD = 2 ** 16;
+
+  function isLight(list) {
+    if (!ArrayIsArray(list) || list.length > CROWD) return false;
+    let characters = 0;
+    for (let i = 0; i < list.length; i++) {
+      const element = list[i];
+      if (typeof element === "string") characters += element.length;
+      else if (typeof element === "object" && element !== null) return false;
+    }
+    return characters <= TEXT;
+  }
+  // Compares as the native order does, and is a call.
+  function byText(a, b) {
+    const one = `${a}`;
+    const other = `${b}`;
+    return one < other ? -1 : one > other ? 1 : 0;
+  }
+  const order = (list, args) => (args[0] === undefined && !isLight(list) ? [byText] : args);
+
+  // ---- Arrays within arrays
+
+  // How many places are gone over to flatten a list, or some number above `most`.
+  function countPlaces(list, depth, most) {
+    let count = list.length;
+    for (let i = 0; i < list.length && count <= most; i++) {
+      const element = list[i];
+      if (!ArrayIsArray(element)) continue;
+      if (isProxy(element)) return most + 1;
+      count += depth > 1 ? countPlaces(element, depth - 1, most - count) : element.length;
+    }
+    return count;
+  }
+  // The same as natively is done, in a loop of ours.
+  function flatten(made, list, depth) {
+    const length = lengthOf(list);
+    for (let i = 0; i < length; i++) {
+      if (!(i in list)) continue;
+      const element = list[i];
+      if (depth > 0 && ArrayIsArray(element)) flatten(made, element, depth - 1);
+      else append(made, made.length, element);
+    }
+    return made;
+  }
+  // What a function makes in place of `list`, which the list itself has a say in; empty.
+  function species(list, native) {
+    const like = [];
+    if (ArrayIsArray(list)) define(like, "constructor", list.constructor);
+    return ReflectApply(native, like, []);
+  }
+  // Only a class of the Worker's has anything to say about what becomes of its places.
+  function append(made, at, element) {
+    if (ObjectGetPrototypeOf(made) === ArrayPrototype) made[at] = element;
+    else define(made, at, element);
+  }
+  function define(object, key, value) {
+    ObjectDefineProperty(object, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+  }
+  // What a function gives whose result is flattened by one level.
+  const mapped = (callback, self) => (element, index, list) => {
+    const made = FunctionPrototypeCall(callback, self, element, index, list);
+    return ArrayIsArray(made) && !isBounded(made) ? disguise(made) : made;
+  };
+
+  // Natively appended at once: a place of an array that has holes costs some hundredths of a microsecond.
+  const APPENDED = 2 ** 22;
+
+  const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
+  // Whether an argument of `concat` is a list of what is appended.
+  function spreads(item) {
+    if (!isObject(item)) return false;
+    const spreadable = item[SymbolIsConcatSpreadable];
+    return spreadable === undefined ? ArrayIsArray(item) : !!spreadable;
+  }
+  // How many places are appended; more than all where that must be seen step by step.
+  function appended(item) {
+    if (!spreads(item)) return 1;
+    return (ArrayIsArray(item) && !isProxy(item)) || isBounded(item) ? item.length : Infinity;
+  }
+  function appendTo(made, at, item) {
+    if (!spreads(item)) {
+      append(made, at, item);
+      return at + 1;
+    }
+    const length = lengthOf(item);
+    for (let i = 0; i < length; i++) {
+      if (i in item) append(made, at + i, item[i]);
+    }
+    return at + length;
+  }
+
+  replace(ArrayPrototype, {
+    concat(item) {
+      let count = appended(this);
+      for (let i = 0; i < arguments.length; i++) count += appended(arguments[i]);
+      if (count <= APPENDED || this === undefined || this === null) return ReflectApply(concat, this, arguments);
+      const made = species(this, concat);
+      let length = appendTo(made, 0, this);
+      for (let i = 0; i < arguments.length; i++) length = appendTo(made, length, arguments[i]);
+      made.length = length;
+      return made;
+    },
+    flat() {
+      const depth = arguments[0] === undefined ? 1 : MathTrunc(+arguments[0]) || 0;
+      if (this === undefined || this === null) return ReflectApply(flat, this, [depth]);
+      if (isBounded(this) && countPlaces(this, depth, MANY) <= MANY) return ReflectApply(flat, this, [depth]);
+      const list = Object(this);
+      return flatten(species(list, flat), list, depth);
+    },
+    flatMap(callback) {
+      if (typeof callback !== "function") return ReflectApply(flatMap, this, arguments);
+      const args = [mapped(callback, arguments[1])];
+      return isBounded(this) ? ReflectApply(flatMap, this, args) : visit(flatMap, this, args);
+    },
+    includes(element, from = undefined) {
+      if (isComparable(this, element)) return ArrayPrototypeIncludes(this, element, from);
+      return isBounded(this) ? seek(this, element, from) >= 0 : visit(includes, this, [element, from]);
+    },
+    indexOf(element, from = undefined) {
+      if (isComparable(this, element)) return ArrayPrototypeIndexOf(this, element, from);
+      return isBounded(this) ? seek(this, element, from) : visit(indexOf, this, [element, from]);
+    },
+    lastIndexOf(element) {
+      if (isComparable(this, element)) return ReflectApply(lastIndexOf, this, arguments);
+      return isBounded(this) ? seekBack(this, element, arguments) : visit(lastIndexOf, this, arguments);
+    },
+    sort(compare) {
+      return isBounded(this) ? ReflectApply(sort, this, order(this, arguments)) : visit(sort, this, order(this, arguments));
+    },
+    toSorted(compare) {
+      const args = order(this, arguments);
+      return isBounded(this) ? ReflectApply(toSorted, this, args) : visit(toSorted, this, args);
+    },
+  });
+})

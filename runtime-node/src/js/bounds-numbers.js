@@ -1,0 +1,110 @@
+// Numbers, times and bytes that are read from something long (see bounds.js).
+(function (internal) {
+  "use strict";
+
+  const {
+    Date, MathTrunc, Number, Object, RangeError, ReflectApply, RegExpPrototypeExec, StringPrototypeCharCodeAt,
+    StringPrototypeSlice, SymbolIterator, TypedArray, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array, parseInt,
+  } = internal.primordials;
+  const { each, refuse, replace } = internal.bounds;
+  const { MANY, disguise, isBounded, lengthOf } = internal.bounds.places;
+
+  // ---- Integers
+
+  // The smallest base has this many digits at most of a number that is not infinite, and four times as many more.
+  const DIGITS = 2 ** 12;
+  const SIGN = /^\s*[+-]?/;
+  const SIGN_AND_BASE = /^\s*[+-]?(?:0[xX])?/;
+
+  // Zeros count for nothing, and what comes behind so many digits for nothing but that the number is infinite.
+  function parseLong(text, radix) {
+    const base = radix | 0;
+    const { length } = RegExpPrototypeExec(base === 0 || base === 16 ? SIGN_AND_BASE : SIGN, text)[0];
+    let at = length;
+    while (StringPrototypeCharCodeAt(text, at) === 48) at++;
+    // One of the zeros stays: it may be all there is.
+    if (at > length) at--;
+    const beginning = StringPrototypeSlice(text, length < DIGITS ? 0 : length - 3, length);
+    return parseInt(beginning + StringPrototypeSlice(text, at, at + DIGITS), base);
+  }
+  const integers = {
+    parseInt(string, radix) {
+      if (typeof string === "number") return parseInt(string, radix);
+      const text = typeof string === "string" ? string : `${string}`;
+      return text.length <= DIGITS ? parseInt(text, radix) : parseLong(text, radix);
+    },
+  };
+  replace(globalThis, integers);
+  replace(Number, integers);
+
+  // ---- Times
+
+  // A time is written in some tens of characters. What is longer is none.
+  const TIME = 2 ** 10;
+  const { parse } = Date;
+  replace(Date, {
+    parse(string) {
+      const text = typeof string === "string" ? string : `${string}`;
+      return text.length <= TIME ? parse(text) : NaN;
+    },
+  });
+
+  // ---- Arrays of numbers
+
+  const isTyped = (value) => TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined;
+  const isListed = (value) => isBounded(value) || (isTyped(value) && TypedArrayPrototypeGetLength(value) <= MANY);
+
+  // What has an iterator is asked by calls, and so is what has places.
+  function stepped(items) {
+    if (items === undefined || items === null || isListed(items)) return items;
+    const iterates = items[SymbolIterator];
+    return iterates === undefined || iterates === null ? disguise(items) : each(items);
+  }
+  const { from } = TypedArray;
+  replace(TypedArray, {
+    from(source) {
+      const items = stepped(source);
+      return ReflectApply(from, this, items === source ? arguments : [items, arguments[1], arguments[2]]);
+    },
+  });
+  const { set } = TypedArray.prototype;
+  // The same as natively is done, in a loop of ours.
+  function setSlowly(numbers, source, offset) {
+    const room = TypedArrayPrototypeGetLength(numbers);
+    const start = MathTrunc(+offset) || 0;
+    if (start < 0) throw new RangeError("offset is out of bounds");
+    const list = Object(source);
+    const length = lengthOf(list);
+    if (start + length > room) throw new RangeError("offset is out of bounds");
+    for (let i = 0; i < length; i++) numbers[start + i] = list[i];
+  }
+  replace(TypedArray.prototype, {
+    set(source) {
+      const isNative = isTyped(source) || source === undefined || source === null || isBounded(source) || !isTyped(this);
+      return isNative ? ReflectApply(set, this, arguments) : setSlowly(this, source, arguments[1]);
+    },
+  });
+
+  // ---- Bytes as text
+
+  // So much is read or written in some hundredths of a second.
+  const TEXT = 2 ** 25;
+  const check = (text) => (typeof text === "string" && text.length > TEXT ? refuse("A text", text.length) : text);
+  const checkBytes = (bytes) => {
+    if (isTyped(bytes) && TypedArrayPrototypeGetLength(bytes) > TEXT) refuse("A list", TypedArrayPrototypeGetLength(bytes));
+  };
+  const { fromBase64, fromHex } = Uint8Array;
+  const { setFromBase64, setFromHex, toBase64, toHex } = Uint8Array.prototype;
+  if (fromBase64 !== undefined) {
+    replace(Uint8Array, {
+      fromBase64(string) { return check(string), ReflectApply(fromBase64, this, arguments); },
+      fromHex(string) { return check(string), ReflectApply(fromHex, this, arguments); },
+    });
+    replace(Uint8Array.prototype, {
+      setFromBase64(string) { return check(string), ReflectApply(setFromBase64, this, arguments); },
+      setFromHex(string) { return check(string), ReflectApply(setFromHex, this, arguments); },
+      toBase64() { return checkBytes(this), ReflectApply(toBase64, this, arguments); },
+      toHex() { return checkBytes(this), ReflectApply(toHex, this, arguments); },
+    });
+  }
+})

@@ -1,0 +1,108 @@
+//! A fuzzer of built-in functions: calls every function that is reachable from the global object with values at the edges of
+//! size and shape, until its time is over.
+//!
+//! ```text
+//!  this process                         a child, as many as it takes
+//!  names a seed ───────────────────────► for each call: a Worker plans it   ──► "call 7 (Array.prototype.flat).call(…)"
+//!  reads what is called, and looks at    (builtins/caller.js), then makes it ──► "done 7 12 returned"
+//!  the child's CPU time and memory  ◄──
+//! ```
+//!
+//! A finding is a call with which the child aborts, takes more memory than a Pod has, or goes on for more than a second of CPU
+//! time after it should have been terminated. V8's built-in functions cannot all be bounded, so findings do not fail the
+//! test: they cost a process that a supervisor starts again, and are printed, by function. The test fails where that
+//! attribution does: where a child ends without a call that did it, since then neither could a supervisor say which Worker
+//! to quarantine.
+//!
+//! A call follows from the seed and its number alone. `TENON_BUILTINS_SEED` and `TENON_BUILTINS_CALL` repeat one;
+//! `TENON_BUILTINS_SECONDS` has the fuzzer go on for longer than the 30 seconds that it has in tests.
+
+#![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
+
+#[path = "builtins/child.rs"]
+mod child;
+#[path = "builtins/findings.rs"]
+mod findings;
+#[path = "builtins/watch.rs"]
+mod watch;
+
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use findings::Findings;
+use libtest_mimic::{Arguments, Failed, Trial};
+use watch::{Ended, Heard, How, Unattributed, watch};
+
+/// Makes of this program the child. The seed and the first call follow.
+const PLAY: &str = "--play";
+
+/// Makes of it a child that does what is to be found out. What that is follows.
+const ACT: &str = "--act";
+
+/// How many functions there are at least, if the walk has come to all of them.
+const FUNCTIONS: usize = 1_000;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().collect();
+    match &arguments[..] {
+        [_, play, seed, call] if play == PLAY => child::play(seed.parse().unwrap(), call.parse().unwrap()),
+        [_, act, how] if act == ACT => child::act(how),
+        _ => {}
+    }
+    let trials = vec![
+        Trial::test("no_call_ends_a_process_without_being_named", fuzz),
+        Trial::test("a_call_that_aborts_is_named", || expect_found("abort", |how| matches!(how, How::Aborted(_)))),
+        Trial::test("a_call_that_holds_its_thread_is_named", || {
+            expect_found("hold", |how| matches!(how, How::Held(_)))
+        }),
+        Trial::test("a_call_that_never_ends_is_named", || expect_found("spin", |how| *how == How::NeverEnded)),
+        Trial::test("a_call_that_takes_a_pods_memory_is_named", || expect_found("grow", |how| *how == How::TookMemory)),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// That a child which does this is found out, and its call named.
+fn expect_found(act: &str, is_found: impl Fn(&How) -> bool) -> Result<(), Failed> {
+    let ended = watch(&[ACT, act], 0, |_| false)?;
+    assert_eq!((ended.call, &ended.text[..]), (7, act));
+    assert!(ended.how.as_ref().is_some_and(is_found), "{ended:?}");
+    Ok(())
+}
+
+fn fuzz() -> Result<(), Failed> {
+    let seed = setting("SEED").unwrap_or_else(std::process::id);
+    if let Some(call) = setting("CALL") {
+        let ended = play(seed, call, |heard| heard.calls == 1 && heard.is_done)?;
+        println!("{ended:#?}");
+        return Ok(());
+    }
+    let time = Duration::from_secs(setting("SECONDS").unwrap_or(30));
+    let (findings, calls) = find(seed, time)?;
+    println!("TENON_BUILTINS_SEED={seed}: {calls} calls, {findings}");
+    if calls == 0 { Err("no call was made".into()) } else { Ok(()) }
+}
+
+fn play(seed: u32, first: u32, is_enough: impl Fn(&Heard) -> bool) -> Result<Ended, Unattributed> {
+    watch(&[PLAY, &seed.to_string(), &first.to_string()], first, is_enough)
+}
+
+fn setting<T: FromStr>(name: &str) -> Option<T> {
+    std::env::var(format!("TENON_BUILTINS_{name}")).ok()?.parse().ok()
+}
+
+/// Everything that is found in that time, and how many calls were made.
+fn find(seed: u32, time: Duration) -> Result<(Findings, usize), Unattributed> {
+    let (mut findings, mut next, mut calls) = (Findings::default(), 0, 0);
+    let deadline = Instant::now() + time;
+    while Instant::now() < deadline {
+        let Ended { call, text, how, calls: made } = play(seed, next, |_| Instant::now() >= deadline)?;
+        calls += made;
+        next = call + 1;
+        if let Some(how) = how {
+            println!("call {call}: {text}: {how}");
+            findings.add(call, text, how);
+        }
+    }
+    Ok((findings, calls))
+}

@@ -1,0 +1,140 @@
+//! The process in which the calls are made, and which may end for any of them.
+//!
+//! It tells on its standard output what it is about to do, and what came of it, a line each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tenon_proto::egress::Egress;
+use tenon_proto::failure::Failure;
+use tenon_proto::id::{ShardId, WorkerId};
+use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_runtime_node::engine::{self, Body, Engine, FetchRequest, Isolate, Origin, ResponseBody, Watchdog};
+use tokio::task::LocalSet;
+
+use crate::FUNCTIONS;
+
+/// What a call may take.
+pub(crate) const CPU: Duration = Duration::from_millis(100);
+
+/// Calls that an isolate makes at most: what one leaves behind changes what the next ones do.
+const CALLS: u32 = 32;
+
+/// Makes the calls from `first` on, for ever.
+pub(crate) fn play(seed: u32, first: u32) -> ! {
+    engine::init();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0)));
+    LocalSet::new().block_on(&runtime, async {
+        let mut next = first;
+        loop {
+            next = play_some(&engine, seed, next).await;
+        }
+    })
+}
+
+/// Makes the calls of one isolate, and returns the number of the next.
+async fn play_some(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
+    let revision = revision();
+    let isolate = match Isolate::start(engine, revision.digest(), Rc::new(revision), None).await {
+        Ok(isolate) => isolate,
+        Err(failure) => {
+            tell(&format!("start failed: {failure}"));
+            return first;
+        }
+    };
+    let count = ask(&isolate, "/count").await.unwrap_or_default();
+    assert!(count.parse().is_ok_and(|count: usize| count >= FUNCTIONS), "the walk has found {count} functions");
+    for call in first..first + CALLS {
+        let Ok(text) = ask(&isolate, &format!("/plan?seed={seed}&call={call}")).await else { return call };
+        tell(&format!("call {call} {}", text.replace('\n', " ")));
+        let begun = Instant::now();
+        let outcome = ask(&isolate, &format!("/call?seed={seed}&call={call}")).await;
+        let outcome = outcome.unwrap_or_else(|failure| failure.code.as_str().to_owned());
+        let is_over = isolate.condemned().is_some();
+        if is_over {
+            isolate.idle().await;
+        }
+        tell(&format!("done {call} {} {outcome}", begun.elapsed().as_millis()));
+        if is_over {
+            return call + 1;
+        }
+    }
+    first + CALLS
+}
+
+async fn ask(isolate: &Rc<Isolate>, path: &str) -> Result<String, Failure> {
+    let request = FetchRequest {
+        request_id: path.to_owned(),
+        method: "GET".to_owned(),
+        url: format!("https://worker.test{path}"),
+        headers: Vec::new(),
+        body: Body::Full(Bytes::new()),
+        origin: Origin::default(),
+    };
+    match isolate.fetch(request).await?.body {
+        ResponseBody::Full(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+        ResponseBody::Stream(_) => Ok("a stream".to_owned()),
+    }
+}
+
+fn revision() -> Revision {
+    let module = |name: &str, source: &'static str| (name.to_owned(), Bytes::from_static(source.as_bytes()));
+    Revision {
+        worker: WorkerId::new("test", "builtins"),
+        name: "first".to_owned(),
+        entrypoint: "caller.js".to_owned(),
+        modules: BTreeMap::from([
+            module("caller.js", include_str!("caller.js")),
+            module("values.js", include_str!("values.js")),
+        ]),
+        vars: BTreeMap::new(),
+        secrets: BTreeMap::new(),
+        services: BTreeMap::new(),
+        limits: Limits {
+            cpu_ms: CPU.as_millis() as u32,
+            wall_ms: 2_000,
+            startup_ms: 20_000,
+            memory_mib: 128,
+            ..Limits::default()
+        },
+        state: StatePolicy::default(),
+        egress: Egress::Only(Vec::new()),
+        compatibility_flags: BTreeSet::new(),
+    }
+}
+
+/// Does with one call what a finding is made of, for the parent to find out.
+pub(crate) fn act(how: &str) -> ! {
+    tell(&format!("call 7 {how}"));
+    let mut kept = Vec::new();
+    loop {
+        match how {
+            "abort" => std::process::abort(),
+            "hold" if cpu_time() > 3 * CPU + Duration::from_secs(1) => break,
+            "grow" => kept.push(vec![1u8; 16 << 20]),
+            _ => {}
+        }
+        std::hint::black_box(&kept);
+    }
+    tell("done 7 0 returned");
+    std::thread::sleep(Duration::from_secs(60));
+    std::process::exit(0)
+}
+
+/// What this thread has had of the CPU.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(stat.split_whitespace().next().unwrap().parse().unwrap())
+}
+
+/// Says a line at once. The parent that does not listen any more has ended.
+fn tell(line: &str) {
+    let mut out = std::io::stdout().lock();
+    if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
+        std::process::exit(0);
+    }
+}

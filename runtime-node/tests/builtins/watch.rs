@@ -1,0 +1,197 @@
+//! The parent's side of a child: what it says, and what it takes.
+
+use std::fmt;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::child::CPU;
+
+/// How often the parent looks at a child that says nothing.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a call may go on after it should have been terminated, in CPU time of the thread that makes it: so that it is
+/// the call and not the machine that is judged.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// When to believe that a call never ends.
+const FOREVER: Duration = Duration::from_secs(4);
+
+/// What a Pod has, by the chart.
+const MEMORY: u64 = 1 << 30;
+
+/// Starts that may fail in a row, for a machine that is slow.
+const STARTS: usize = 10;
+
+/// How a call was found out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum How {
+    Aborted(String),
+    TookMemory,
+    Held(Duration),
+    NeverEnded,
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Aborted(last_words) => write!(f, "ended the process: {last_words}"),
+            Self::TookMemory => write!(f, "took {} MiB of memory", MEMORY >> 20),
+            Self::Held(time) => write!(f, "went on for {time:?} of CPU time"),
+            Self::NeverEnded => write!(f, "had not ended after {FOREVER:?} of CPU time"),
+        }
+    }
+}
+
+/// How a child ended, and with which call.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) call: u32,
+    pub(crate) text: String,
+    /// `None` when the parent has ended it because it was enough.
+    pub(crate) how: Option<How>,
+    pub(crate) calls: usize,
+}
+
+/// A child that ended, and no call that did it.
+#[derive(Debug, thiserror::Error)]
+#[error("a child ended without a call ({status}): {last_words}")]
+pub(crate) struct Unattributed {
+    status: String,
+    last_words: String,
+}
+
+/// What a child has said so far.
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) calls: usize,
+    /// Of the call that was told last.
+    pub(crate) is_done: bool,
+    call: u32,
+    text: String,
+    failed_starts: usize,
+    /// The child's CPU time when the call was told.
+    cpu: Duration,
+}
+
+/// Has a child make calls until there is a finding or it `is_enough`.
+///
+/// # Arguments
+/// * `arguments` - that make of this program the child.
+/// * `first` - the call that it begins with.
+pub(crate) fn watch(arguments: &[&str], first: u32, is_enough: impl Fn(&Heard) -> bool) -> Result<Ended, Unattributed> {
+    let program = std::env::current_exe().unwrap();
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = lines(&mut child);
+    let last_words = last_words(&mut child);
+    let mut heard = Heard { is_done: true, call: first, ..Heard::default() };
+    let how = loop {
+        match lines.recv_timeout(LOOK) {
+            Ok(line) => {
+                let cpu = cpu_time(child.id());
+                if let Some(how) = heard.take(&line, cpu) {
+                    break Some(how);
+                }
+                assert!(heard.failed_starts < STARTS, "no isolate starts: {line}");
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = child.wait().unwrap();
+                let last_words = last_words.join().unwrap();
+                if heard.is_done {
+                    return Err(Unattributed { status: status.to_string(), last_words });
+                }
+                break Some(How::Aborted(told(status, &last_words)));
+            }
+        }
+        if heard.is_done && is_enough(&heard) {
+            break None;
+        }
+        if !heard.is_done && cpu_time(child.id()).saturating_sub(heard.cpu) > FOREVER {
+            break Some(How::NeverEnded);
+        }
+        if !heard.is_done && resident(child.id()) > MEMORY {
+            break Some(How::TookMemory);
+        }
+    };
+    // It may have ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+    Ok(Ended { call: heard.call, text: heard.text, how, calls: heard.calls })
+}
+
+impl Heard {
+    /// # Arguments
+    /// * `cpu` - of the child, now.
+    fn take(&mut self, line: &str, cpu: Duration) -> Option<How> {
+        let mut words = line.splitn(3, ' ');
+        let (what, call, rest) = (words.next()?, words.next()?, words.next()?);
+        match what {
+            "call" => {
+                *self = Self { calls: self.calls + 1, is_done: false, cpu, ..Self::default() };
+                (self.call, self.text) = (call.parse().unwrap(), rest.to_owned());
+                None
+            }
+            "done" => {
+                self.is_done = true;
+                let taken = cpu.saturating_sub(self.cpu);
+                (taken > CPU + GRACE).then_some(How::Held(taken))
+            }
+            _ => {
+                self.failed_starts += 1;
+                None
+            }
+        }
+    }
+}
+
+fn lines(child: &mut Child) -> Receiver<String> {
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let (line_tx, line_rx) = channel();
+    thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| line_tx.send(line)));
+    line_rx
+}
+
+/// What the child says before it ends.
+fn last_words(child: &mut Child) -> thread::JoinHandle<String> {
+    let mut errors = child.stderr.take().unwrap();
+    thread::spawn(move || {
+        let mut said = Vec::new();
+        let _ = errors.read_to_end(&mut said);
+        String::from_utf8_lossy(&said).into_owned()
+    })
+}
+
+/// The signal, and the line that V8 writes about it.
+fn told(status: ExitStatus, last_words: &str) -> String {
+    let line = last_words.lines().find(|line| line.contains("Fatal") || line.contains("panicked"));
+    let line = line.or_else(|| last_words.lines().rfind(|line| !line.trim_matches(['#', ' ']).is_empty()));
+    match status.signal() {
+        Some(signal) => format!("signal {signal}, {}", line.unwrap_or_default().trim()),
+        None => format!("{status}, {}", line.unwrap_or_default().trim()),
+    }
+}
+
+/// What the child's main thread has had of the CPU.
+fn cpu_time(process: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{process}/task/{process}/schedstat")).unwrap_or_default();
+    let nanoseconds = stat.split_whitespace().next().and_then(|first| first.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or_default())
+}
+
+/// Resident memory in bytes.
+fn resident(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default() << 10
+}

@@ -1,0 +1,59 @@
+// Reads long integers of every base.
+// expect: cpu_limit_exceeded or memory_limit_exceeded
+// limits: memory_mib=128
+// beyond: 60
+// requests: 5
+export default {
+  async fetch(request, env, ctx) {
+    try {
+      for (;;) parseInt('1'.repeat(2 ** 27), 3);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
+    return new Response('refused');
+  },
+};
+// revision: 2
+export default {
+  async fetch(request, env, ctx) {
+    try {
+      for (;;) parseInt('1'.repeat(2 ** 27), 2);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
+    return new Response('refused');
+  },
+};
+// revision: 3
+export default {
+  async fetch(request, env, ctx) {
+    try {
+      for (;;) parseInt('0'.repeat(2 ** 27), 36);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
+    return new Response('refused');
+  },
+};
+// revision: 4
+export default {
+  async fetch(request, env, ctx) {
+    try {
+      for (;;) parseInt('9'.repeat(2 ** 27), undefined);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
+    return new Response('refused');
+  },
+};
+// revision: 5
+export default {
+  async fetch(request, env, ctx) {
+    try {
+      for (;;) parseInt(' '.repeat(2 ** 27), 10);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
+    return new Response('refused');
+  },
+};
