@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::exchange::{self, Reply};
-use crate::lane::{Lane, Permit};
+use crate::lane::{Accounts, Lane, Permit};
 use crate::pick::Picker;
 pub(crate) use crate::retry::Again;
 use crate::retry::Attempts;
@@ -30,8 +30,8 @@ const SLACK: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn admit(lane: &Lane) -> Result<Permit, Failure> {
-    let permit = lane.permit().ok_or_else(overloaded)?;
+pub(crate) fn admit(lane: &Lane, accounts: &Accounts) -> Result<Permit, Failure> {
+    let permit = lane.permit(accounts).ok_or_else(overloaded)?;
     lane.budget.borrow_mut().request(Instant::now());
     Ok(permit)
 }
@@ -40,8 +40,8 @@ pub(crate) fn admit(lane: &Lane) -> Result<Permit, Failure> {
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn admit_tunnel(lane: &Lane) -> Result<Place, Failure> {
-    lane.tunnels.place().ok_or_else(overloaded)
+pub(crate) fn admit_tunnel(lane: &Lane, accounts: &Accounts) -> Result<Place, Failure> {
+    lane.tunnels.place(accounts).ok_or_else(overloaded)
 }
 
 /// # Arguments
@@ -88,6 +88,7 @@ fn no_node() -> Failure {
     Failure::new(FailureCode::NoNode, Phase::Admission, "No node that could run the Worker can be reached.")
 }
 
-fn overloaded() -> Failure {
+/// There is no room for a request, or no memory.
+pub(crate) fn overloaded() -> Failure {
     Failure::new(FailureCode::Overloaded, Phase::Admission, "The router has no room for this request now.")
 }

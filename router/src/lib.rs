@@ -17,6 +17,7 @@
 
 mod answer;
 mod catalog;
+mod clients;
 mod closing;
 mod error;
 mod exchange;
@@ -24,17 +25,21 @@ mod forward;
 mod front;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod gate;
 mod handshake;
+mod head;
 mod headers;
 mod health;
 mod inner;
 mod lane;
 mod link;
+pub mod memory;
 mod messages;
 mod metrics;
 mod path;
 mod pick;
 mod preface;
+mod quota;
 mod relay;
 mod retry;
 pub mod ring;
