@@ -15,13 +15,13 @@
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::server::conn::{http1, http2};
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
@@ -409,7 +409,7 @@ async fn serve_http1(
         ended = &mut connection => return Ok(ended.map(|()| None)?),
         rests = rests => rests,
         () = until(&stage_rx, Stage::Closing, &asked) => {
-            let finished = async { finish!(&asked, Pin::new(&mut connection)) };
+            let finished = async { finish!(&asked, std::pin::Pin::new(&mut connection)) };
             return tokio::select! {
                 biased;
                 finished = finished => Served::map(finished, |()| None),

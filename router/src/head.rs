@@ -30,7 +30,9 @@ pub(crate) struct Messages(State);
 #[derive(Debug)]
 enum State {
     /// So many bytes of the head have been looked at.
-    Head { seen: usize },
+    Head {
+        seen: usize,
+    },
     /// Bytes to come.
     Length(u64),
     Chunked(Chunked),
@@ -202,9 +204,8 @@ fn number(digits: &[u8]) -> Result<u64, Refusal> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(Refusal::NoLength);
     }
-    let number = digits
-        .iter()
-        .try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
+    let number =
+        digits.iter().try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
     number.filter(|number| *number <= MAX_LENGTH).ok_or(Refusal::Huge)
 }
 

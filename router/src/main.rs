@@ -101,7 +101,9 @@ fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
         threads,
         access_log: args.access_log,
         debug_headers: args.debug_headers,
-        client_memory: args.client_memory.map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),
+        client_memory: args
+            .client_memory
+            .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),
         tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace).context("--tunnel-grace is to be seconds")?,
         drain_linger: Duration::try_from_secs_f64(args.drain_linger).context("--drain-linger is to be seconds")?,
     })

@@ -5,10 +5,9 @@
 //!                  └── may take more while it has at most [`GREED`] times what is free
 //! ```
 //!
-//! An address that is alone gets nearly all. The more there are that want much, the less each of them gets, and something
-//! is always free for one that has little (Choudhury and Hahne's dynamic thresholds). So no number of addresses, each
-//! asking for as much as it can get, leaves nothing for the next one; and a proxy with many clients behind it is
-//! limited only when others ask too.
+//! An address that is alone gets three quarters, the next one three quarters of the rest, and so on (Choudhury and Hahne's
+//! dynamic thresholds): the more is taken, the less may one that has much take, and one that has little still finds some
+//! free. A proxy with many clients behind it is hardly limited while nobody else asks.
 //!
 //! Pure. The counts are atomic because connections must be `Send` for hyper; one thread alone reads and writes them.
 
@@ -19,8 +18,8 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
-/// One address alone gets seven eighths, and two get seven fifteenths each.
-const GREED: usize = 7;
+/// One address alone gets three quarters. Two that take and give back get three sevenths each.
+const GREED: usize = 3;
 
 /// Names of addresses that have nothing are forgotten when there are more of them than this, and twice those in use.
 const FORGET: usize = 1024;
@@ -73,6 +72,10 @@ impl Quota {
 
     pub(crate) fn used(&self) -> usize {
         self.used.load(Relaxed)
+    }
+
+    pub(crate) fn is_half_taken(&self) -> bool {
+        self.used() > self.capacity / 2
     }
 
     pub(crate) fn account(&self, peer: Peer) -> Account {
@@ -154,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn one_address_gets_nearly_all_and_leaves_room_for_the_next() {
+    fn one_address_gets_most_and_leaves_room_for_the_next() {
         let quota = Quota::new(16_384);
         let hog = all(&quota.account(peer(1)));
-        assert!((14_000..15_000).contains(&hog.len()), "{}", hog.len());
+        assert!((12_000..13_000).contains(&hog.len()), "{}", hog.len());
         let next = all(&quota.account(peer(2)));
         assert!(next.len() > 1_000, "{}", next.len());
         drop((hog, next));
@@ -165,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_greedy_addresses_leave_room_for_one_more() {
+    fn five_greedy_addresses_leave_room_for_one_more() {
         let quota = Quota::new(16_384);
-        let hogs: Vec<_> = (0..100).map(|i| all(&quota.account(peer(i)))).collect();
+        let hogs: Vec<_> = (0..5).map(|i| all(&quota.account(peer(i)))).collect();
         assert!(quota.account(peer(200)).take(8).is_some());
         drop(hogs);
     }

@@ -40,7 +40,10 @@ const STREAMED: usize = 192 * 1024;
 /// A body as the path of a request has it.
 pub(crate) enum Admitted {
     /// All of it, and the memory that it takes.
-    Inline { bytes: Bytes, _memory: Hold },
+    Inline {
+        bytes: Bytes,
+        _memory: Hold,
+    },
     Streaming(Rc<Upload>),
 }
 

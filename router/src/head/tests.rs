@@ -68,7 +68,8 @@ fn what_can_be_read_in_two_ways_is_refused() {
     }
     refused(with("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), Refusal::TwoFramings);
     refused(with("Transfer-Encoding: chunked\r\nContent-Length : 1\r\n"), Refusal::TwoFramings);
-    for coding in ["gzip, chunked", "chunked, chunked", "identity", "chunked, identity", "", "xchunked", "chunked;q=1"] {
+    for coding in ["gzip, chunked", "chunked, chunked", "identity", "chunked, identity", "", "xchunked", "chunked;q=1"]
+    {
         refused(with(&format!("Transfer-Encoding: {coding}\r\n")), Refusal::Coding);
     }
     refused(with("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), Refusal::Coding);
