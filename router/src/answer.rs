@@ -19,7 +19,7 @@ use tokio::task::spawn_local;
 use crate::clients::{Client, InHand};
 use crate::exchange::{Reply, Rest};
 use crate::headers;
-use crate::lane::Permit;
+use crate::thread::Permit;
 use crate::link::STREAM_WINDOW;
 use crate::quota::Hold;
 use crate::retry::Mishap;

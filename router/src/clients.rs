@@ -1,4 +1,4 @@
-//! The connections of a lane's clients: what each holds of the lane's memory, and which one ends when there is none left.
+//! The connections of a thread's clients: what each holds of the thread's memory, and which one ends when there is none left.
 //!
 //! ```text
 //!  admitted ──► waiting: for a head, its end, or the next ──► in hand: requests ──┐
@@ -10,7 +10,7 @@
 //! memory is short, the one that has waited longest ends, of the address that has most among a few that are looked at by
 //! chance: a crowd is met there as often as it is large, and nobody has to keep it sorted.
 //!
-//! `Send`, because hyper wants it of what becomes a tunnel; only the lane's thread touches it, and no lock is ever
+//! `Send`, because hyper wants it of what becomes a tunnel; only the thread's thread touches it, and no lock is ever
 //! waited for.
 
 use std::future::poll_fn;
@@ -49,7 +49,7 @@ pub(crate) const REQUEST: usize = 8 * 1024;
 const SAMPLE: usize = 24;
 const SHED: usize = 32;
 
-/// The clients of a lane.
+/// The clients of a thread.
 pub(crate) struct Clients {
     memory: Quota,
     list: Arc<Mutex<List>>,
@@ -70,7 +70,7 @@ pub(crate) struct Client {
     list: Weak<Mutex<List>>,
     index: AtomicUsize,
     in_hand: AtomicUsize,
-    /// Since when it waits, in milliseconds after the lane's beginning.
+    /// Since when it waits, in milliseconds after the thread's beginning.
     since: AtomicU32,
     started: Instant,
     order: AtomicU8,

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::exchange::{self, Reply};
-use crate::lane::{Accounts, Lane, Permit};
+use crate::thread::{Accounts, RouterThread, Permit};
 use crate::pick::Picker;
 pub(crate) use crate::retry::Again;
 use crate::retry::Attempts;
@@ -30,9 +30,9 @@ const SLACK: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn admit(lane: &Lane, accounts: &Accounts) -> Result<Permit, Failure> {
-    let permit = lane.permit(accounts).ok_or_else(overloaded)?;
-    lane.budget.borrow_mut().request(Instant::now());
+pub(crate) fn admit(thread: &RouterThread, accounts: &Accounts) -> Result<Permit, Failure> {
+    let permit = thread.permit(accounts).ok_or_else(overloaded)?;
+    thread.budget.borrow_mut().request(Instant::now());
     Ok(permit)
 }
 
@@ -40,8 +40,8 @@ pub(crate) fn admit(lane: &Lane, accounts: &Accounts) -> Result<Permit, Failure>
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn admit_tunnel(lane: &Lane, accounts: &Accounts) -> Result<Place, Failure> {
-    lane.tunnels.place(accounts).ok_or_else(overloaded)
+pub(crate) fn admit_tunnel(thread: &RouterThread, accounts: &Accounts) -> Result<Place, Failure> {
+    thread.tunnels.place(accounts).ok_or_else(overloaded)
 }
 
 /// # Arguments
@@ -50,7 +50,7 @@ pub(crate) fn admit_tunnel(lane: &Lane, accounts: &Accounts) -> Result<Place, Fa
 /// # Errors
 /// When no node would take it, or the one that did has failed.
 pub(crate) async fn forward(
-    lane: &Rc<Lane>,
+    thread: &Rc<RouterThread>,
     view: &Table,
     worker: &Worker,
     head: &Bytes,
@@ -59,7 +59,7 @@ pub(crate) async fn forward(
     trace: &mut Trace,
 ) -> Result<Reply, Failure> {
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
-    let mut picker = Picker::new(lane, pool, worker.key, view.nodes_version());
+    let mut picker = Picker::new(thread, pool, worker.key, view.nodes_version());
     let mut attempts = Attempts::new(again);
     let patience = worker.wall + SLACK;
     let deadline = tokio::time::Instant::now() + patience;
@@ -77,9 +77,9 @@ pub(crate) async fn forward(
         };
         picker.failed(&link, &mishap);
         let replayable = upload.is_none_or(|upload| upload.is_replayable());
-        let again = attempts.may_go_on(&mishap, replayable, &mut lane.budget.borrow_mut(), Instant::now());
+        let again = attempts.may_go_on(&mishap, replayable, &mut thread.budget.borrow_mut(), Instant::now());
         let Some(next) = (if again { picker.next() } else { None }) else { return Err(mishap.into_failure()) };
-        lane.metrics.retry(mishap.reason());
+        thread.metrics.retry(mishap.reason());
         link = next;
     }
 }

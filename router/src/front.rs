@@ -1,6 +1,6 @@
-//! The front of a lane: its doors, the connections that come by them, and how they end.
+//! The front of a thread: its doors, the connections that come by them, and how they end.
 //!
-//! Every lane listens on the same addresses (`SO_REUSEPORT`), one for clients and one for the platform's own processes;
+//! Every thread listens on the same addresses (`SO_REUSEPORT`), one for clients and one for the platform's own processes;
 //! the kernel deals connections out. A drain has two
 //! steps, because a Service goes on sending new connections for a moment after its endpoint is told to leave:
 //!
@@ -35,7 +35,7 @@ use crate::clients::{self, Order, Passage, SWEEP};
 use crate::gate::{self, Gate};
 use crate::handshake::Handshake;
 use crate::inner;
-use crate::lane::Lane;
+use crate::thread::RouterThread;
 use crate::link::Local;
 use crate::path::{self, Caller};
 use crate::preface::{Opening, Speaks};
@@ -76,7 +76,7 @@ const INNER_STREAMS: u32 = 4096;
 const INNER_STREAM_WINDOW: u32 = 256 * 1024;
 const INNER_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// A lane's listeners.
+/// A thread's listeners.
 pub(crate) struct Doors<L> {
     pub(crate) clients: L,
     pub(crate) inner: L,
@@ -99,7 +99,7 @@ impl Doors<TcpListener> {
     }
 }
 
-/// A listener that shares its address with those of the other lanes.
+/// A listener that shares its address with those of the other threads.
 ///
 /// # Errors
 /// When the address cannot be listened on.
@@ -126,7 +126,7 @@ enum Stage {
 /// `linger` is how long new connections are taken after the drain has begun, and `tunnel_grace` how long tunnels may go on
 /// from then.
 pub(crate) async fn run(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     doors: Doors<std::net::TcpListener>,
     drain: drain::Watch,
     readiness: Readiness,
@@ -135,14 +135,14 @@ pub(crate) async fn run(
 ) -> io::Result<()> {
     let doors = Doors { clients: TcpListener::from_std(doors.clients)?, inner: TcpListener::from_std(doors.inner)? };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
-    let front = Front { lane: lane.clone(), stage_rx };
-    let tunnels = &lane.tunnels;
+    let front = Front { thread: thread.clone(), stage_rx };
+    let tunnels = &thread.tunnels;
 
-    let sweeper = spawn_local(sweep(lane.clone()));
+    let sweeper = spawn_local(sweep(thread.clone()));
 
     front.accept_until(&doors, drain.signaled()).await;
     let leaving = readiness.hold("drain");
-    lane.leaving.set(true);
+    thread.leaving.set(true);
     stage_tx.send_replace(Stage::Leaving);
     front.accept_until(&doors, tokio::time::sleep(linger)).await;
     // Whoever has been let in by the kernel is served: closing the listener would reset them.
@@ -161,13 +161,13 @@ pub(crate) async fn run(
         finished.await;
     }
     sweeper.abort();
-    lane.meters.flush();
+    thread.meters.flush();
     drop((leaving, drain));
     Ok(())
 }
 
 struct Front {
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     stage_rx: watch::Receiver<Stage>,
 }
 
@@ -211,22 +211,22 @@ impl Front {
     }
 
     fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
-        let (lane, stage_rx) = (self.lane.clone(), self.stage_rx.clone());
-        let gauge = Counted::new(&lane);
+        let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
+        let gauge = Counted::new(&thread);
         match door {
             Door::Clients => {
                 // Without memory for it, and without one that waits and could make room, it is hung up on.
-                let Some(admitted) = lane.clients.admit(peer.ip()) else { return };
-                let accounts = lane.accounts(peer.ip());
+                let Some(admitted) = thread.clients.admit(peer.ip()) else { return };
+                let accounts = thread.accounts(peer.ip());
                 let caller = Caller { address: peer.ip(), client: admitted.0.clone(), accounts };
                 spawn_local(async move {
-                    tell(peer, serve(lane, stream, caller, stage_rx).await);
+                    tell(peer, serve(thread, stream, caller, stage_rx).await);
                     drop((admitted, gauge));
                 });
             }
             Door::Inner => {
                 spawn_local(async move {
-                    tell(peer, serve_inner(lane, stream, peer.ip(), stage_rx).await);
+                    tell(peer, serve_inner(thread, stream, peer.ip(), stage_rx).await);
                     drop(gauge);
                 });
             }
@@ -244,24 +244,24 @@ fn tell(peer: SocketAddr, served: Served) {
 }
 
 /// Looks through the clients' connections from time to time.
-async fn sweep(lane: Rc<Lane>) {
+async fn sweep(thread: Rc<RouterThread>) {
     let mut shed = 0;
     loop {
         tokio::time::sleep(SWEEP).await;
-        lane.clients.sweep();
-        lane.gauges.client_memory.set(lane.clients.memory() as i64);
-        let before = std::mem::replace(&mut shed, lane.clients.shed());
-        lane.metrics.shed.inc_by(shed - before);
+        thread.clients.sweep();
+        thread.gauges.client_memory.set(thread.clients.memory() as i64);
+        let before = std::mem::replace(&mut shed, thread.clients.shed());
+        thread.metrics.shed.inc_by(shed - before);
     }
 }
 
 /// A connection, as the gauge sees it.
-struct Counted(Rc<Lane>);
+struct Counted(Rc<RouterThread>);
 
 impl Counted {
-    fn new(lane: &Rc<Lane>) -> Self {
-        lane.gauges.connections.inc();
-        Self(lane.clone())
+    fn new(thread: &Rc<RouterThread>) -> Self {
+        thread.gauges.connections.inc();
+        Self(thread.clone())
     }
 }
 
@@ -320,7 +320,7 @@ async fn begin<T>(stage_rx: &watch::Receiver<Stage>, beginning: impl Future<Outp
     }
 }
 
-async fn serve(lane: Rc<Lane>, stream: TcpStream, caller: Caller, stage_rx: watch::Receiver<Stage>) -> Served {
+async fn serve(thread: Rc<RouterThread>, stream: TcpStream, caller: Caller, stage_rx: watch::Receiver<Stage>) -> Served {
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_INTERVAL);
     let socket = SockRef::from(&stream);
@@ -339,10 +339,10 @@ async fn serve(lane: Rc<Lane>, stream: TcpStream, caller: Caller, stage_rx: watc
     let mut gate = Gate::new(opening?, client.clone());
     // What only a connection at work needs is not part of one that rests.
     if gate.speaks() == Speaks::Http2 {
-        return Box::pin(serve_http2(lane, gate, caller, stage_rx)).await;
+        return Box::pin(serve_http2(thread, gate, caller, stage_rx)).await;
     }
     loop {
-        match Box::pin(serve_http1(lane.clone(), gate, caller.clone(), stage_rx.clone())).await? {
+        match Box::pin(serve_http1(thread.clone(), gate, caller.clone(), stage_rx.clone())).await? {
             Some(resting) => gate = resting,
             None => return Ok(()),
         }
@@ -366,7 +366,7 @@ async fn ended(client: &clients::Client) {
 
 /// Serves until the end of the connection, or until it rests.
 async fn serve_http1(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     gate: Gate,
     caller: Rc<Caller>,
     stage_rx: watch::Receiver<Stage>,
@@ -386,7 +386,7 @@ async fn serve_http1(
             request.extensions_mut().insert(refusal);
         }
         let in_hand = client.take_in_hand();
-        let served = path::serve(lane.clone(), caller.clone(), request);
+        let served = path::serve(thread.clone(), caller.clone(), request);
         async { served.await.map(|response| Written::of(response, in_hand)) }
     });
     let mut connection = http1::Builder::new()
@@ -420,7 +420,7 @@ async fn serve_http1(
     Ok(if rests { connection.into_parts().map(|parts| parts.io.into_inner()) } else { None })
 }
 
-async fn serve_http2(lane: Rc<Lane>, gate: Gate, caller: Rc<Caller>, stage_rx: watch::Receiver<Stage>) -> Served {
+async fn serve_http2(thread: Rc<RouterThread>, gate: Gate, caller: Rc<Caller>, stage_rx: watch::Receiver<Stage>) -> Served {
     let client = caller.client.clone();
     client.pass(Passage::Free);
     if !client.hold(clients::HTTP2) {
@@ -430,7 +430,7 @@ async fn serve_http2(lane: Rc<Lane>, gate: Gate, caller: Rc<Caller>, stage_rx: w
     let service = service_fn(|request| {
         asked.set(true);
         let in_hand = client.take_in_hand();
-        let served = path::serve(lane.clone(), caller.clone(), request);
+        let served = path::serve(thread.clone(), caller.clone(), request);
         async { served.await.map(|response| Written::of(response, in_hand)) }
     });
     let connection = http2::Builder::new(Local)
@@ -453,19 +453,19 @@ async fn serve_http2(lane: Rc<Lane>, gate: Gate, caller: Rc<Caller>, stage_rx: w
 }
 
 async fn serve_inner(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     stream: TcpStream,
     peer: IpAddr,
     stage_rx: watch::Receiver<Stage>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
-    let Some(stream) = begin(&stage_rx, tls::accept(lane.tls.as_ref(), stream)).await else { return Ok(()) };
+    let Some(stream) = begin(&stage_rx, tls::accept(thread.tls.as_ref(), stream)).await else { return Ok(()) };
     let stream = stream?;
-    let accounts = Rc::new(lane.accounts(peer));
+    let accounts = Rc::new(thread.accounts(peer));
     let asked = Cell::new(false);
     let service = service_fn(|request| {
         asked.set(true);
-        inner::serve(lane.clone(), peer, accounts.clone(), request)
+        inner::serve(thread.clone(), peer, accounts.clone(), request)
     });
     drive!(
         stage_rx,

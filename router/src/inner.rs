@@ -26,7 +26,7 @@ use tonic::Status;
 use crate::answer;
 use crate::exchange::Reply;
 use crate::forward::{self, Again};
-use crate::lane::{Accounts, Lane};
+use crate::thread::{Accounts, RouterThread};
 use crate::messages::Messages;
 use crate::metrics::Outcome;
 use crate::relay::{self, Held, Relay};
@@ -36,7 +36,7 @@ use crate::upload::{admit_rest, too_large};
 
 /// Serves one call.
 pub(crate) async fn serve(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     peer: IpAddr,
     accounts: Rc<Accounts>,
     request: Request<Incoming>,
@@ -52,13 +52,13 @@ pub(crate) async fn serve(
     }
     let mut messages = Messages::new(request.into_body());
     Ok(match messages.head().await {
-        Ok(head) => answer(&lane, peer, &accounts, head, messages).await,
+        Ok(head) => answer(&thread, peer, &accounts, head, messages).await,
         Err(failure) => relay::failure(&failure),
     })
 }
 
 async fn answer(
-    lane: &Rc<Lane>,
+    thread: &Rc<RouterThread>,
     peer: IpAddr,
     accounts: &Accounts,
     mut head: InvokeHead,
@@ -66,18 +66,18 @@ async fn answer(
 ) -> Response<Relay> {
     let started = Instant::now();
     if head.request_id.is_empty() {
-        head.request_id = lane.request_id();
+        head.request_id = thread.request_id();
     }
-    let mut trace = Trace::for_log(lane);
+    let mut trace = Trace::for_log(thread);
     let line = trace.for_log.then(|| Line::of(&head));
-    let result = invoke(lane, accounts, head, messages, &mut trace).await;
+    let result = invoke(thread, accounts, head, messages, &mut trace).await;
     let outcome = match &result {
         // Nodes answer with statuses that HTTP has.
         Ok((reply, _)) => Outcome::Answered(status(reply)),
         Err(failure) => Outcome::Failed(failure.code),
     };
     let took = started.elapsed();
-    lane.meters.observe(outcome, took);
+    thread.meters.observe(outcome, took);
     if let Some(line) = line {
         trace.log(&line.asked(peer), outcome, took);
     }
@@ -88,23 +88,23 @@ async fn answer(
 }
 
 async fn invoke(
-    lane: &Rc<Lane>,
+    thread: &Rc<RouterThread>,
     accounts: &Accounts,
     mut head: InvokeHead,
     messages: Messages,
     trace: &mut Trace,
 ) -> Result<(Reply, Held), Failure> {
     head.check_depth()?;
-    let view = lane.view();
+    let view = thread.view();
     let id: Option<WorkerId> = head.worker.parse().ok();
     let worker = id.and_then(|id| view.worker(&id)).ok_or_else(|| no_worker(&head.worker))?;
     trace.worker(&worker.id);
 
-    let permit = forward::admit(lane, accounts)?;
+    let permit = forward::admit(thread, accounts)?;
     if head.body.len() as u64 > worker.body_limit {
         return Err(too_large(worker.body_limit));
     }
-    let place = if head.asks_for_tunnel() { Some(forward::admit_tunnel(lane, accounts)?) } else { None };
+    let place = if head.asks_for_tunnel() { Some(forward::admit_tunnel(thread, accounts)?) } else { None };
     let limit = if place.is_some() { u64::MAX } else { worker.body_limit };
     let upload = head.more_body.then(|| admit_rest(messages, limit, head.body.len()));
 
@@ -114,7 +114,7 @@ async fn invoke(
     head.services = view.services_of(worker).map(|of| service((&of.id, of.digest.as_bytes()))).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
-    let reply = forward::forward(lane, &view, worker, &message, upload.as_ref(), again, trace).await?;
+    let reply = forward::forward(thread, &view, worker, &message, upload.as_ref(), again, trace).await?;
     let held = match (answer::switches_protocols(&reply), place) {
         (true, Some(place)) => Held::tunnel(place),
         (true, None) => return Err(Mishap::Nonsense("a tunnel that nobody asked for".into()).into_failure()),

@@ -3,11 +3,11 @@
 //! ```text
 //!                     ┌─ catalog thread: watch ─► table ─► published
 //!  operator ─gRPC─────┘                                        │ read without locks
-//!                     ┌─ lane 0 ───────────────────────────────┴──────────┐
+//!                     ┌─ thread 0 ───────────────────────────────┴──────────┐
 //!  client ─HTTP──────►│ front ─► path: match ─► admit ─► pick ─► forward ─┼─► shard
 //!                     └───────────────────────────────────────────────────┘
 //!  node, operator ─gRPC──► inner: look up by name ─► the same from admit on
-//!                       lane 1 … one per core, sharing nothing but the addresses
+//!                       thread 1 … one per core, sharing nothing but the addresses
 //! ```
 //!
 //! Decisions are pure rooms: [`route`] (which Worker), [`ring`] (which shards), `health` and `retry` (what to
@@ -31,7 +31,7 @@ mod head;
 mod headers;
 mod health;
 mod inner;
-mod lane;
+mod thread;
 mod link;
 pub mod memory;
 mod messages;

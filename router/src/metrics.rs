@@ -22,7 +22,7 @@ const FLUSH: Duration = Duration::from_millis(100);
 const BUCKETS: [f64; 16] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
-/// Of the lanes' event loops.
+/// Of the threads' event loops.
 pub(crate) const LOOPS: event_loop::Names = event_loop::Names {
     busy: "tenon_router_lane_busy_seconds_total",
     lag: "tenon_router_event_loop_lag_seconds",
@@ -156,8 +156,8 @@ impl Metrics {
         Ok(metrics)
     }
 
-    pub(crate) fn gauges(&self, lane: &str) -> Gauges {
-        let of = |family: &IntGaugeVec| family.with_label_values(&[lane]);
+    pub(crate) fn gauges(&self, thread: &str) -> Gauges {
+        let of = |family: &IntGaugeVec| family.with_label_values(&[thread]);
         Gauges {
             connections: of(&self.connections),
             in_flight: of(&self.in_flight),
@@ -210,14 +210,14 @@ struct Counts {
 }
 
 impl Meters {
-    pub(crate) fn new(metrics: &Metrics, lane: &str) -> Rc<Self> {
+    pub(crate) fn new(metrics: &Metrics, thread: &str) -> Rc<Self> {
         let counter = |code: &str| metrics.requests.with_label_values(&[code]).local();
         let counts = Counts {
             classes: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(counter),
             failures: FailureCode::ALL.iter().map(|code| counter(code.as_str())).collect(),
             carried: ["node", "client"].map(|to| metrics.carried.with_label_values(&[to]).local()),
             duration: metrics.duration.local(),
-            requests: metrics.by_lane.with_label_values(&[lane]).local(),
+            requests: metrics.by_lane.with_label_values(&[thread]).local(),
         };
         Rc::new(Self { counts: RefCell::new(counts), dirty: Cell::new(false) })
     }

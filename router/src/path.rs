@@ -28,7 +28,7 @@ use crate::clients::{Client, Passage, REQUEST};
 use crate::forward::{self, Again};
 use crate::handshake::Handshake;
 use crate::head::Refusal;
-use crate::lane::{Accounts, Lane};
+use crate::thread::{Accounts, RouterThread};
 use crate::metrics::Outcome;
 use crate::table::Worker;
 use crate::target::Target;
@@ -47,7 +47,7 @@ pub(crate) struct Caller {
 
 /// Serves one request of one client.
 pub(crate) async fn serve(
-    lane: Rc<Lane>,
+    thread: Rc<RouterThread>,
     caller: Rc<Caller>,
     mut request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
@@ -55,10 +55,10 @@ pub(crate) async fn serve(
     let peer = caller.address;
     let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
-    let request_id = headers::sane_request_id(&parts.headers).map_or_else(|| lane.request_id(), str::to_owned);
-    let mut trace = Trace::new(&lane, &parts.headers);
+    let request_id = headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
+    let mut trace = Trace::new(&thread, &parts.headers);
 
-    let (mut response, outcome) = match answer(&lane, &caller, &parts, body, upgrade, &request_id, &mut trace).await {
+    let (mut response, outcome) = match answer(&thread, &caller, &parts, body, upgrade, &request_id, &mut trace).await {
         Ok(response) => {
             let outcome = Outcome::Answered(response.status());
             (response, outcome)
@@ -78,15 +78,15 @@ pub(crate) async fn serve(
     if caller.client.passage() == Passage::Kept {
         caller.client.pass(if switches { Passage::Free } else { Passage::Judged });
     }
-    if lane.leaving.get() && parts.version < Version::HTTP_2 && !switches {
+    if thread.leaving.get() && parts.version < Version::HTTP_2 && !switches {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if trace.for_caller {
         trace.write(response.headers_mut(), &request_id);
     }
     let took = started.elapsed();
-    lane.meters.observe(outcome, took);
-    if lane.settings.access_log {
+    thread.meters.observe(outcome, took);
+    if thread.settings.access_log {
         let host = parts.uri.authority().map(|authority| authority.as_str());
         let host = host.or_else(|| parts.headers.get(header::HOST)?.to_str().ok());
         let asked = Asked {
@@ -104,7 +104,7 @@ pub(crate) async fn serve(
 }
 
 async fn answer(
-    lane: &Rc<Lane>,
+    thread: &Rc<RouterThread>,
     caller: &Caller,
     parts: &Parts,
     body: Incoming,
@@ -120,15 +120,15 @@ async fn answer(
     let handshake = Handshake::of(parts, !body.is_end_stream())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
-    let view = lane.view();
+    let view = thread.view();
     let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
     trace.worker(&worker.id);
 
     // Admit. A body that is small has come before the request takes a permit, so that nobody waits for its client.
     let tunnel = match handshake {
         Some(handshake) => {
-            let place = forward::admit_tunnel(lane, accounts)?.on(client.take_in_hand());
-            Some(Tunnel::new(handshake, upgrade, place, lane.meters.clone()))
+            let place = forward::admit_tunnel(thread, accounts)?.on(client.take_in_hand());
+            Some(Tunnel::new(handshake, upgrade, place, thread.meters.clone()))
         }
         None => None,
     };
@@ -140,7 +140,7 @@ async fn answer(
             upload::admit(body, worker.body_limit, memory).await?
         }
     };
-    let permit = forward::admit(lane, accounts)?;
+    let permit = forward::admit(thread, accounts)?;
 
     // The head.
     let (inline, upload) = match &body {
@@ -152,13 +152,13 @@ async fn answer(
     let handshake = tunnel.as_ref().map(Tunnel::handshake);
     let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
     headers::write(&mut head, &parts.headers, replaced, target.authority(), *address, request_id);
-    handshake.inspect(|handshake| handshake.write(&mut head, || lane.random().to_ne_bytes()));
+    handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
     view.services_of(worker).for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
     let head = head.finish(inline, upload.is_some());
 
     // Pick, forward, and again while that helps.
     let again = Again::of(method);
-    let reply = forward::forward(lane, &view, worker, &head, upload, again, trace).await?;
+    let reply = forward::forward(thread, &view, worker, &head, upload, again, trace).await?;
 
     // Answer.
     let Some(tunnel) = tunnel else { return answer::response(method, reply, permit, client) };

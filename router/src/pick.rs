@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tenon_proto::failure::FailureCode;
 
-use crate::lane::Lane;
+use crate::thread::RouterThread;
 use crate::link::Link;
 use crate::metrics::Spill;
 use crate::retry::Mishap;
@@ -17,7 +17,7 @@ const MAX_CANDIDATES: usize = 64;
 
 /// One request's walk through its candidates.
 pub(crate) struct Picker<'a> {
-    lane: &'a Lane,
+    thread: &'a RouterThread,
     pool: &'a Pool,
     nodes_version: u64,
     candidates: Candidates,
@@ -32,10 +32,10 @@ pub(crate) struct Picker<'a> {
 }
 
 impl<'a> Picker<'a> {
-    pub(crate) fn new(lane: &'a Lane, pool: &'a Pool, key: Key, nodes_version: u64) -> Self {
+    pub(crate) fn new(thread: &'a RouterThread, pool: &'a Pool, key: Key, nodes_version: u64) -> Self {
         let candidates = Candidates::new(key);
         let (left, avoided) = (MAX_CANDIDATES, Vec::new());
-        Self { lane, pool, nodes_version, candidates, left, avoided, last_resort: None, passed: None, spilled: false }
+        Self { thread, pool, nodes_version, candidates, left, avoided, last_resort: None, passed: None, spilled: false }
     }
 
     /// This shard has failed the request.
@@ -66,10 +66,10 @@ impl<'a> Picker<'a> {
             if self.avoided.contains(&shard.node) {
                 continue;
             }
-            let link = self.lane.link(shard);
+            let link = self.thread.link(shard);
             let Some(why) = link.refuses(self.nodes_version) else {
                 // Counted once.
-                self.passed.filter(|_| !self.spilled).inspect(|why| self.lane.metrics.spill(*why));
+                self.passed.filter(|_| !self.spilled).inspect(|why| self.thread.metrics.spill(*why));
                 self.spilled = self.passed.is_some();
                 return Some(link);
             };

@@ -1,4 +1,4 @@
-//! What a lane has for its clients, in bytes or in pieces, and how they share it.
+//! What a thread has for its clients, in bytes or in pieces, and how they share it.
 //!
 //! ```text
 //!   capacity ├── address A ──┼─ B ─┼─ C ─┼────── free ──────┤

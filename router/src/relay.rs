@@ -18,7 +18,7 @@ use tenon_proto::runtime::invoke_response::Part;
 use tonic::Status;
 
 use crate::exchange::{Reply, Rest};
-use crate::lane::Permit;
+use crate::thread::Permit;
 use crate::retry::Mishap;
 use crate::tunnels::Place;
 use crate::wire;

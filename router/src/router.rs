@@ -22,7 +22,7 @@ use tonic::transport::Endpoint;
 
 use crate::catalog;
 use crate::front::{self, Doors};
-use crate::lane::{Lane, Settings};
+use crate::thread::{RouterThread, Settings};
 use crate::metrics::{LOOPS, Metrics};
 use crate::shares::Shares;
 use crate::table::{Pin, Published, Table};
@@ -40,7 +40,7 @@ pub struct Config {
     pub catalog: Uri,
     /// By which operator, nodes and router know one another. Clients come without.
     pub tls: Option<Tls>,
-    /// One lane each.
+    /// One thread each.
     pub threads: NonZeroUsize,
     /// One log line per request, of target `tenon::access`.
     pub access_log: bool,
@@ -94,10 +94,10 @@ impl Router {
         let (inner_addr, inner) = listen(config.inner_listen, threads)?;
 
         let mut threads = Vec::new();
-        // The catalog is watched until no lane is left.
-        let (lanes_tx, lanes_rx) = watch::channel(());
+        // The catalog is watched until no thread is left.
+        let (threads_tx, threads_rx) = watch::channel(());
         for (i, (clients, inner)) in clients.into_iter().zip(inner).enumerate() {
-            let lane = LaneThread {
+            let thread = ThreadParts {
                 name: i.to_string(),
                 loops: loops.clone(),
                 doors: Doors { clients, inner },
@@ -113,12 +113,12 @@ impl Router {
                 readiness: readiness.clone(),
                 linger: config.drain_linger,
                 tunnel_grace: config.tunnel_grace,
-                _alive: lanes_rx.clone(),
+                _alive: threads_rx.clone(),
             };
             let runtime = runtime()?;
-            threads.push(vital::spawn(format!("lane-{i}"), move || lane.run(&runtime))?);
+            threads.push(vital::spawn(format!("router-{i}"), move || thread.run(&runtime))?);
         }
-        drop((lanes_rx, drain));
+        drop((threads_rx, drain));
 
         let ready = readiness.hold("catalog");
         let server = catalog::Server {
@@ -131,11 +131,11 @@ impl Router {
             runtime.block_on(async {
                 tokio::select! {
                     never = client.run() => match never {},
-                    () = lanes_tx.closed() => {}
+                    () = threads_tx.closed() => {}
                 }
             });
         })?);
-        tracing::info!(%addr, %inner_addr, lanes = config.threads, "the router listens");
+        tracing::info!(%addr, %inner_addr, threads = config.threads, "the router listens");
         Ok(Self { addr, inner_addr, published, threads })
     }
 
@@ -166,8 +166,8 @@ impl Router {
     }
 }
 
-/// What a lane's thread takes with it. The lane itself cannot travel, and is made there.
-struct LaneThread {
+/// What a thread's thread takes with it. The thread itself cannot travel, and is made there.
+struct ThreadParts {
     name: String,
     loops: EventLoops,
     doors: Doors<TcpListener>,
@@ -182,15 +182,15 @@ struct LaneThread {
     _alive: watch::Receiver<()>,
 }
 
-impl LaneThread {
+impl ThreadParts {
     fn run(self, runtime: &Runtime) {
-        let lane = Lane::new(&self.name, self.settings, self.tls, &self.published, self.metrics);
+        let thread = RouterThread::new(&self.name, self.settings, self.tls, &self.published, self.metrics);
         let served = async {
             spawn_local(self.loops.watch(&self.name));
-            front::run(lane, self.doors, self.drain, self.readiness, self.linger, self.tunnel_grace).await
+            front::run(thread, self.doors, self.drain, self.readiness, self.linger, self.tunnel_grace).await
         };
         if let Err(error) = LocalSet::new().block_on(runtime, served) {
-            tracing::error!(%error, "a lane cannot serve");
+            tracing::error!(%error, "a thread cannot serve");
         }
     }
 }

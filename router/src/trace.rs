@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use tenon_proto::id::WorkerId;
 
-use crate::lane::Lane;
+use crate::thread::RouterThread;
 use crate::metrics::Outcome;
 use crate::table::Shard;
 
@@ -39,15 +39,15 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    pub(crate) fn new(lane: &Lane, headers: &HeaderMap) -> Self {
+    pub(crate) fn new(thread: &RouterThread, headers: &HeaderMap) -> Self {
         let asked = || headers.get(DEBUG).is_some_and(|value| value == "1");
-        let for_caller = lane.settings.debug_headers || asked();
-        Self { for_caller, ..Self::for_log(lane) }
+        let for_caller = thread.settings.debug_headers || asked();
+        Self { for_caller, ..Self::for_log(thread) }
     }
 
     /// Of what no client asked for.
-    pub(crate) fn for_log(lane: &Lane) -> Self {
-        Self { for_caller: false, for_log: lane.settings.access_log, worker: None, shard: None, attempts: 0 }
+    pub(crate) fn for_log(thread: &RouterThread) -> Self {
+        Self { for_caller: false, for_log: thread.settings.access_log, worker: None, shard: None, attempts: 0 }
     }
 
     /// The counts of these are shared by all threads, so only who wants them touches them.

@@ -1,7 +1,7 @@
-//! How many tunnels a lane has, and their end.
+//! How many tunnels a thread has, and their end.
 //!
 //! They are counted apart from requests: a request's place is free again within its Worker's wall limit, while a tunnel that
-//! nobody uses may be there for days, and a lane full of those would serve nobody.
+//! nobody uses may be there for days, and a thread full of those would serve nobody.
 //!
 //! Belongs to one thread.
 
@@ -9,10 +9,10 @@ use prometheus::IntGauge;
 use tokio::sync::watch;
 
 use crate::clients::InHand;
-use crate::lane::Accounts;
+use crate::thread::Accounts;
 use crate::quota::{Account, Hold, Peer, Quota};
 
-/// Tunnels of a lane at once. One that is idle has a socket, a stream and a few KiB, which are counted with its connection.
+/// Tunnels of a thread at once. One that is idle has a socket, a stream and a few KiB, which are counted with its connection.
 const MAX: usize = 16_384;
 
 pub(crate) struct Tunnels {
@@ -67,7 +67,7 @@ impl Place {
 
     /// Resolves when the tunnel is to end.
     pub(crate) async fn ended(&mut self) {
-        // The lane goes after its tunnels; if it did not, that would be an end as well.
+        // The thread goes after its tunnels; if it did not, that would be an end as well.
         let _ = self.end_rx.wait_for(|ended| *ended).await;
     }
 }

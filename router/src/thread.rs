@@ -1,4 +1,4 @@
-//! A lane: all that one router thread owns, and nobody else touches.
+//! A thread: all that one router thread owns, and nobody else touches.
 //!
 //! ```text
 //!  Published (shared) ─► View ─┐
@@ -27,14 +27,14 @@ use crate::retry::Budget;
 use crate::table::{Published, Shard, Table};
 use crate::tunnels::Tunnels;
 
-/// Requests a lane has in hand at once. Their memory is counted apart.
+/// Requests a thread has in hand at once. Their memory is counted apart.
 const MAX_IN_FLIGHT: usize = 16_384;
 
 /// The table as a request sees it from its beginning to its end. Cloning it touches this thread's memory only,
 /// while all threads would share the count of an `Arc`.
 pub(crate) type View = Rc<Arc<Table>>;
 
-pub(crate) struct Lane {
+pub(crate) struct RouterThread {
     pub(crate) settings: Settings,
     pub(crate) tls: Option<Tls>,
     pub(crate) metrics: Metrics,
@@ -56,11 +56,11 @@ pub(crate) struct Lane {
 pub(crate) struct Settings {
     pub(crate) access_log: bool,
     pub(crate) debug_headers: bool,
-    /// What clients of a lane may take, in bytes.
+    /// What clients of a thread may take, in bytes.
     pub(crate) client_memory: usize,
 }
 
-/// An address's parts of what a lane has.
+/// An address's parts of what a thread has.
 #[derive(Clone, Debug)]
 pub(crate) struct Accounts {
     pub(crate) permits: Account,
@@ -72,7 +72,7 @@ struct TableCache {
     view: View,
 }
 
-impl Lane {
+impl RouterThread {
     /// # Arguments
     /// * `name` - by which metrics tell it from the others.
     pub(crate) fn new(
@@ -126,7 +126,7 @@ impl Lane {
         }
     }
 
-    /// What an address has of this lane, for as long as any of its connections.
+    /// What an address has of this thread, for as long as any of its connections.
     pub(crate) fn accounts(&self, address: IpAddr) -> Accounts {
         let peer = Peer::from(address);
         Accounts { permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }
