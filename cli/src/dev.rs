@@ -16,7 +16,7 @@ mod schedules;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroU16;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -242,6 +242,7 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
         threads: NonZeroU16::new(lanes).context("at least one thread")?.into(),
         access_log: args.access_log,
         debug_headers: false,
+        client_memory: tenon_router::memory::for_clients(Path::new("/")),
         // Nobody balances load here who would have to hear of the drain first.
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,

@@ -80,6 +80,13 @@ pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
     manifests
 }
 
+/// Whether the process, or the machine, has no file descriptor left.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    /// `EMFILE` and `ENFILE`, for which the standard library has no names.
+    const TOO_MANY_OPEN: [i32; 2] = [24, 23];
+    error.raw_os_error().is_some_and(|code| TOO_MANY_OPEN.contains(&code))
+}
+
 /// The YAML files below a directory, in order; a file is taken whatever its name.
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
@@ -131,7 +138,8 @@ impl Manifests {
     fn unreadable(&mut self, path: &Path, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
             let place = Place { file: path.to_owned(), line: 1 };
-            self.problem(place, None, format!("cannot be read: {error}"));
+            let hint = if is_out_of_descriptors(error) { "; raise the limit of open files: ulimit -n" } else { "" };
+            self.problem(place, None, format!("cannot be read: {error}{hint}"));
         }
     }
 

@@ -82,9 +82,11 @@ impl Site {
             .problems
             .iter()
             .filter(|problem| problem.worker.is_none())
-            .map(|problem| &problem.place.file)
+            .map(|problem| problem.place.file.as_path())
             .collect();
-        let of_file = self.workers.iter().filter(|(_, loaded)| unknown.contains(&loaded.place.file));
+        // A directory that cannot be read, as when the process has no file descriptor left, hides all that is below it.
+        let is_unknown = |loaded: &Loaded| loaded.place.file.ancestors().any(|above| unknown.contains(above));
+        let of_file = self.workers.iter().filter(|(_, loaded)| is_unknown(loaded));
         named.chain(of_file.map(|(id, _)| id.clone())).collect()
     }
 }

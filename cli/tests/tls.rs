@@ -275,6 +275,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         threads: NonZeroUsize::new(2).unwrap(),
         access_log: false,
         debug_headers: false,
+        client_memory: 64 << 20,
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,
     }

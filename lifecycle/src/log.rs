@@ -8,7 +8,7 @@
 //! Whoever reads standard error may be slow, or stop. A thread that logs never waits for them: a shard that did would
 //! keep every Worker on it waiting for what one of them says.
 
-use std::io::{IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::str::FromStr;
 
 use clap::ValueEnum as _;
@@ -17,6 +17,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, Registry};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter as _;
 
 /// Lines that wait to be written: what a busy process logs in the time in which its reader may be slow, and at most
 /// 128 MiB, as no line that a Worker writes is longer than 64 KiB.
@@ -80,7 +81,10 @@ pub fn init(args: &LogArgs) -> Log {
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     match args.log_format {
         LogFormat::Json => subscriber.json().flatten_event(true).with_span_list(false).init(),
-        LogFormat::Pretty => subscriber.compact().with_target(false).with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Pretty => {
+            let subscriber = subscriber.map_writer(|writer| move || Plain(writer.make_writer()));
+            subscriber.compact().with_target(false).with_ansi(std::io::stderr().is_terminal()).init();
+        }
     }
     log
 }
@@ -104,6 +108,53 @@ impl Log {
     }
 }
 
+/// Writes an event so that nothing in it looks like another: what has lines of its own goes on behind [`CONTINUED`], and
+/// control characters are written as escapes, but for colours. (JSON has escapes of its own.)
+struct Plain<W>(W);
+
+/// How a line begins that belongs to the event before it.
+const CONTINUED: &[u8] = b"\n  | ";
+
+impl<W: Write> Write for Plain<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let line = event.strip_suffix(b"\n").unwrap_or(event);
+        if line.iter().any(is_control) {
+            self.0.write_all(&escaped(line))?;
+            self.0.write_all(&event[line.len()..])?;
+        } else {
+            self.0.write_all(event)?;
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn is_control(byte: &u8) -> bool {
+    matches!(byte, 0..=8 | 10..=31 | 127)
+}
+
+fn escaped(line: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(line.len() + 64);
+    for (at, byte) in line.iter().enumerate() {
+        match byte {
+            b'\x1b' if is_colour(&line[at + 1..]) => escaped.push(*byte),
+            b'\n' => escaped.extend_from_slice(CONTINUED),
+            byte if is_control(byte) => escaped.extend(byte.escape_ascii()),
+            byte => escaped.push(*byte),
+        }
+    }
+    escaped
+}
+
+/// Whether an escape character begins a colour with these bytes, and nothing that moves or deletes.
+fn is_colour(bytes: &[u8]) -> bool {
+    let parameters = bytes.strip_prefix(b"[").unwrap_or_default();
+    parameters.iter().find(|byte| !matches!(byte, b'0'..=b'9' | b';')) == Some(&b'm')
+}
+
 /// Shows what the writer counts.
 struct Dropped {
     shown: IntCounter,
@@ -124,7 +175,6 @@ impl Collector for Dropped {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::mpsc::{self, Receiver, Sender};
 
     use clap::Parser;
@@ -189,6 +239,49 @@ mod tests {
 
     fn shown(registry: &Registry) -> f64 {
         registry.gather()[0].get_metric()[0].get_counter().get_value()
+    }
+
+    #[test]
+    fn no_event_looks_like_two() {
+        for (event, written) in [
+            ("INFO a: \x1b[1mb\x1b[0m\n", "INFO a: \x1b[1mb\x1b[0m\n"),
+            ("INFO says: one\nWARN two\n", "INFO says: one\n  | WARN two\n"),
+            ("INFO says: a\r\x0bb\x7f\0\tc \u{e9}\n", "INFO says: a\\r\\x0bb\\x7f\\x00\tc \u{e9}\n"),
+        ] {
+            let mut out = Vec::new();
+            Plain(&mut out).write_all(event.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), written);
+        }
+    }
+
+    /// Where a test's events go.
+    #[derive(Clone, Default)]
+    struct Out(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl Write for Out {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_logged_of_a_request_stays_in_its_line() {
+        let out = Out::default();
+        let plain = out.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || Plain(plain.clone())).compact().finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let said = "x\n2026-01-01T00:00:00Z  WARN forged\x1b[2J";
+            tracing::info!(shown = %said, debugged = ?said, text = said, "{said}");
+        });
+        let written = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
+        assert!(!written.contains("\x1b[2J"), "{written:?}");
+        let mut lines = written.lines();
+        assert!(lines.next().is_some_and(|line| line.contains("INFO")));
+        assert!(lines.all(|line| line.starts_with("  | ")), "{written:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -15,11 +16,20 @@ use tenon_proto::runtime::invoke_response::Part;
 use tenon_proto::runtime::{Header, ResponseHead};
 use tokio::task::spawn_local;
 
+use crate::clients::{Client, InHand};
 use crate::exchange::{Reply, Rest};
 use crate::headers;
+use crate::link::STREAM_WINDOW;
+use crate::quota::Hold;
 use crate::retry::Mishap;
 use crate::thread::Permit;
 use crate::tunnel::Tunnel;
+
+/// What a streamed answer takes while its client is behind, in bytes: a window of its node's, and as much that is written.
+const BEHIND: usize = 2 * STREAM_WINDOW as usize;
+
+/// A whole answer that is counted with its connection, in bytes.
+const SMALL: usize = 4 * 1024;
 
 /// The body of an answer.
 pub(crate) enum AnswerBody {
@@ -31,13 +41,21 @@ pub(crate) enum AnswerBody {
 pub(crate) struct Streaming {
     first: Option<Bytes>,
     rest: Rest,
+    client: Arc<Client>,
+    /// For what waits for the client to read on.
+    memory: Option<Hold>,
     /// The request counts as in flight until its last byte has gone out.
     _permit: Permit,
 }
 
 /// # Errors
 /// When the node's head is no HTTP response.
-pub(crate) fn response(method: &Method, reply: Reply, permit: Permit) -> Result<Response<AnswerBody>, Failure> {
+pub(crate) fn response(
+    method: &Method,
+    reply: Reply,
+    permit: Permit,
+    client: &Arc<Client>,
+) -> Result<Response<AnswerBody>, Failure> {
     let Reply { head, rest } = reply;
     let ResponseHead { status, headers, body, more_body } = head;
     let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
@@ -60,7 +78,7 @@ pub(crate) fn response(method: &Method, reply: Reply, permit: Permit) -> Result<
         return Ok(built(status, map, AnswerBody::Full(None)));
     }
     let first = (!body.is_empty()).then_some(body);
-    let streaming = Streaming { first, rest, _permit: permit };
+    let streaming = Streaming { first, rest, client: client.clone(), memory: None, _permit: permit };
     Ok(built(status, map, AnswerBody::Streaming(streaming)))
 }
 
@@ -118,6 +136,73 @@ fn end(mut rest: Rest) {
 #[error("the node's reply broke off: {0:?}")]
 pub(crate) struct BrokeOff(Mishap);
 
+impl Streaming {
+    /// The next piece. While there are some, the client is behind: what its node has sent waits here, up to two windows.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokeOff>>> {
+        let part = match self.rest.poll_next(cx) {
+            Poll::Ready(part) => part,
+            Poll::Pending => {
+                self.memory = None;
+                return Poll::Pending;
+            }
+        };
+        Poll::Ready(match part {
+            Ok(Some(Part::Body(piece))) => {
+                if self.memory.is_none() {
+                    self.memory = self.client.memory(BEHIND);
+                }
+                let without_memory = || BrokeOff(Mishap::Nonsense("no memory for a client that reads slowly".into()));
+                Some(if self.memory.is_some() { Ok(piece) } else { Err(without_memory()) })
+            }
+            Ok(None) => None,
+            Ok(Some(Part::Head(_))) => Some(Err(BrokeOff(Mishap::Nonsense("a second head".into())))),
+            Err(mishap) => Some(Err(BrokeOff(mishap))),
+        })
+    }
+}
+
+/// An answer that keeps its connection in hand until it has been written.
+pub(crate) struct Written {
+    body: AnswerBody,
+    _memory: Option<Hold>,
+    _in_hand: InHand,
+}
+
+impl Written {
+    /// An answer that is whole waits for its client here. Without memory for that, there is another that is empty.
+    pub(crate) fn of(response: Response<AnswerBody>, in_hand: InHand) -> Response<Self> {
+        let (mut parts, mut body) = response.into_parts();
+        let len = match &body {
+            AnswerBody::Full(Some(whole)) => whole.len(),
+            AnswerBody::Full(None) | AnswerBody::Streaming(_) => 0,
+        };
+        let memory = if len > SMALL { in_hand.client().memory(len) } else { None };
+        if len > SMALL && memory.is_none() {
+            body = AnswerBody::Full(None);
+            parts = Response::new(()).into_parts().0;
+            parts.status = StatusCode::SERVICE_UNAVAILABLE;
+        }
+        Response::from_parts(parts, Self { body, _memory: memory, _in_hand: in_hand })
+    }
+}
+
+impl Body for Written {
+    type Data = Bytes;
+    type Error = BrokeOff;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 impl Body for AnswerBody {
     type Data = Bytes;
     type Error = BrokeOff;
@@ -130,12 +215,7 @@ impl Body for AnswerBody {
         if let Some(first) = streaming.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
-        let frame = match ready!(streaming.rest.poll_next(cx)) {
-            Ok(Some(Part::Body(piece))) => Some(Ok(Frame::data(piece))),
-            Ok(None) => None,
-            Ok(Some(Part::Head(_))) => Some(Err(BrokeOff(Mishap::Nonsense("a second head".into())))),
-            Err(mishap) => Some(Err(BrokeOff(mishap))),
-        };
+        let frame = ready!(streaming.poll_piece(cx)).map(|piece| piece.map(Frame::data));
         if !matches!(frame, Some(Ok(_))) {
             *self = Self::Full(None);
         }

@@ -24,7 +24,7 @@ pub(crate) use crate::retry::Again;
 use crate::retry::{Attempts, Mishap};
 use crate::silence;
 use crate::table::{Table, Worker};
-use crate::thread::{Permit, RouterThread};
+use crate::thread::{Accounts, Permit, RouterThread};
 use crate::trace::Trace;
 use crate::tunnels::Place;
 use crate::upload::Upload;
@@ -41,8 +41,8 @@ const BRISK: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn admit(thread: &RouterThread) -> Result<Permit, Failure> {
-    let permit = thread.permit().ok_or_else(overloaded)?;
+pub(crate) fn admit(thread: &RouterThread, accounts: &Accounts) -> Result<Permit, Failure> {
+    let permit = thread.permit(accounts).ok_or_else(overloaded)?;
     thread.budget.borrow_mut().request(Instant::now());
     Ok(permit)
 }
@@ -51,8 +51,8 @@ pub(crate) fn admit(thread: &RouterThread) -> Result<Permit, Failure> {
 ///
 /// # Errors
 /// When there is none.
-pub(crate) fn admit_tunnel(thread: &RouterThread) -> Result<Place, Failure> {
-    thread.tunnels.place().ok_or_else(overloaded)
+pub(crate) fn admit_tunnel(thread: &RouterThread, accounts: &Accounts) -> Result<Place, Failure> {
+    thread.tunnels.place(accounts).ok_or_else(overloaded)
 }
 
 /// # Arguments
@@ -237,6 +237,7 @@ fn no_node() -> Failure {
     Failure::new(FailureCode::NoNode, Phase::Admission, "No node that could run the Worker can be reached.")
 }
 
-fn overloaded() -> Failure {
+/// There is no room for a request, or no memory.
+pub(crate) fn overloaded() -> Failure {
     Failure::new(FailureCode::Overloaded, Phase::Admission, "The router has no room for this request now.")
 }

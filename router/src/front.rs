@@ -19,6 +19,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -28,24 +30,31 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
+use crate::answer::Written;
+use crate::clients::{self, Order, Passage, SWEEP};
+use crate::gate::{self, Gate};
+use crate::handshake::Handshake;
 use crate::inner;
 use crate::link::Local;
-use crate::path;
+use crate::path::{self, Caller};
 use crate::preface::{Opening, Speaks};
 use crate::thread::RouterThread;
 
 /// Connections that wait to be accepted. The kernel's own limit is usually lower.
 const BACKLOG: i32 = 4096;
 
-/// How long a client may take to send a request's head, and to say nothing between two requests.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// A request's head, and each piece that a body is read in, in bytes.
 const HTTP1_BUFFER: usize = 64 * 1024;
 const HTTP2_HEAD: u32 = 64 * 1024;
-const HTTP2_STREAMS: u32 = 256;
-const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
-const HTTP2_CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+const HTTP2_STREAMS: u32 = 128;
+/// What of one body, and of all together, may wait to be read. The first is counted with each request.
+const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
+const HTTP2_CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// What of an answer may wait in the connection, in bytes.
+const HTTP2_SEND_BUFFER: usize = 64 * 1024;
+
+/// A client that takes nothing of what it is sent for so long has gone.
+const UNREAD: Duration = Duration::from_secs(60);
 
 /// An HTTP/2 client that does not even answer pings has gone.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -64,6 +73,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Processes of ours, each with the requests of many callers on one connection.
 const INNER_STREAMS: u32 = 4096;
+const INNER_STREAM_WINDOW: u32 = 256 * 1024;
 const INNER_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// A thread's listeners.
@@ -128,6 +138,8 @@ pub(crate) async fn run(
     let front = Front { thread: thread.clone(), stage_rx };
     let tunnels = &thread.tunnels;
 
+    let sweeper = spawn_local(sweep(thread.clone()));
+
     front.accept_until(&doors, drain.signaled()).await;
     let leaving = readiness.hold("drain");
     thread.leaving.set(true);
@@ -148,6 +160,7 @@ pub(crate) async fn run(
         tunnels.end();
         finished.await;
     }
+    sweeper.abort();
     thread.meters.flush();
     drop((leaving, drain));
     Ok(())
@@ -199,24 +212,58 @@ impl Front {
 
     fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
         let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
-        spawn_local(async move {
-            thread.gauges.connections.inc();
-            let gauge = Counted(thread.clone());
-            let served = match door {
-                Door::Clients => serve(thread, stream, peer.ip(), stage_rx).await,
-                Door::Inner => serve_inner(thread, stream, peer.ip(), stage_rx).await,
-            };
-            if let Err(error) = served {
-                // Clients hang up, time out and send nonsense all day; hyper has told them what it could.
-                tracing::debug!(%error, %peer, "a client connection broke");
+        let gauge = Counted::new(&thread);
+        match door {
+            Door::Clients => {
+                // Without memory for it, and without one that waits and could make room, it is hung up on.
+                let Some(admitted) = thread.clients.admit(peer.ip()) else { return };
+                let accounts = thread.accounts(peer.ip());
+                let caller = Caller { address: peer.ip(), client: admitted.0.clone(), accounts };
+                spawn_local(async move {
+                    tell(peer, serve(thread, stream, caller, stage_rx).await);
+                    drop((admitted, gauge));
+                });
             }
-            drop(gauge);
-        });
+            Door::Inner => {
+                spawn_local(async move {
+                    tell(peer, serve_inner(thread, stream, peer.ip(), stage_rx).await);
+                    drop(gauge);
+                });
+            }
+        }
+    }
+}
+
+type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+fn tell(peer: SocketAddr, served: Served) {
+    if let Err(error) = served {
+        // Clients hang up, time out and send nonsense all day; they have been told what could be told.
+        tracing::debug!(%error, %peer, "a client connection broke");
+    }
+}
+
+/// Looks through the clients' connections from time to time.
+async fn sweep(thread: Rc<RouterThread>) {
+    let mut shed = 0;
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        thread.clients.sweep();
+        thread.gauges.client_memory.set(thread.clients.memory() as i64);
+        let before = std::mem::replace(&mut shed, thread.clients.shed());
+        thread.metrics.shed.inc_by(shed - before);
     }
 }
 
 /// A connection, as the gauge sees it.
 struct Counted(Rc<RouterThread>);
+
+impl Counted {
+    fn new(thread: &Rc<RouterThread>) -> Self {
+        thread.gauges.connections.inc();
+        Self(thread.clone())
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -224,15 +271,11 @@ impl Drop for Counted {
     }
 }
 
-/// Both kinds of connection are driven the same way, but have no trait in common that says so.
-macro_rules! drive {
-    ($stage_rx:ident, $asked:expr, $connection:expr, $last_stage:expr) => {{
-        let mut connection = pin!($connection);
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => return Ok(ended?),
-            () = until(&$stage_rx, $last_stage, $asked) => connection.as_mut().graceful_shutdown(),
-        }
+/// Ends a connection when what it has in hand is done.
+macro_rules! finish {
+    ($asked:expr, $connection:expr) => {{
+        let mut connection = $connection;
+        connection.as_mut().graceful_shutdown();
         if !$asked.get() {
             // Who has not even begun by now is not waited for: hyper would.
             match tokio::time::timeout(LAST_BEGINNING, connection.as_mut()).await {
@@ -242,6 +285,19 @@ macro_rules! drive {
             }
         }
         Ok(connection.await?)
+    }};
+}
+
+/// Both kinds of connection are driven the same way, but have no trait in common that says so.
+macro_rules! drive {
+    ($stage_rx:ident, $asked:expr, $connection:expr, $last_stage:expr) => {{
+        let mut connection = pin!($connection);
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => return Ok(ended?),
+            () = until(&$stage_rx, $last_stage, $asked) => {}
+        }
+        finish!($asked, connection.as_mut())
     }};
 }
 
@@ -267,47 +323,142 @@ async fn begin<T>(stage_rx: &watch::Receiver<Stage>, beginning: impl Future<Outp
 async fn serve(
     thread: Rc<RouterThread>,
     stream: TcpStream,
-    peer: IpAddr,
+    caller: Caller,
     stage_rx: watch::Receiver<Stage>,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+) -> Served {
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_INTERVAL);
-    SockRef::from(&stream).set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
-    let opening = tokio::time::timeout(HEAD_TIMEOUT, Opening::read(stream));
-    let Some(opening) = begin(&stage_rx, opening).await else { return Ok(()) };
-    let opening = opening??;
+    let socket = SockRef::from(&stream);
+    socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
+    socket.set_tcp_user_timeout(Some(UNREAD))?;
+    let client = caller.client.clone();
+    let opening = begin(&stage_rx, async {
+        tokio::select! {
+            biased;
+            opening = Opening::read(stream) => Some(opening),
+            () = ended(&client) => None,
+        }
+    });
+    let Some(Some(opening)) = opening.await else { return Ok(()) };
+    let caller = Rc::new(caller);
+    let mut gate = Gate::new(opening?, client.clone());
+    // What only a connection at work needs is not part of one that rests.
+    if gate.speaks() == Speaks::Http2 {
+        return Box::pin(serve_http2(thread, gate, caller, stage_rx)).await;
+    }
+    loop {
+        match Box::pin(serve_http1(thread.clone(), gate, caller.clone(), stage_rx.clone())).await? {
+            Some(resting) => gate = resting,
+            None => return Ok(()),
+        }
+        client.rest(true);
+        // Less is always possible.
+        let _ = client.hold(clients::RESTING);
+        let asked = Cell::new(true);
+        tokio::select! {
+            biased;
+            readable = gate.readable() => readable?,
+            () = ended(&client) => return Ok(()),
+            () = until(&stage_rx, Stage::Closing, &asked) => return Ok(()),
+        }
+    }
+}
+
+/// Waits until a connection is to end for want of memory, or because it waits for too long.
+async fn ended(client: &clients::Client) {
+    while client.order().await != Order::End {}
+}
+
+/// Serves until the end of the connection, or until it rests.
+async fn serve_http1(
+    thread: Rc<RouterThread>,
+    gate: Gate,
+    caller: Rc<Caller>,
+    stage_rx: watch::Receiver<Stage>,
+) -> Result<Option<Gate>, Box<dyn std::error::Error + Send + Sync>> {
+    let client = caller.client.clone();
+    if !client.hold(clients::HTTP1) {
+        return Ok(None);
+    }
+    client.rest(false);
+    let asked = Cell::new(false);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        asked.set(true);
+        if Handshake::is_asked_in_http1(request.method(), request.version(), request.headers()) {
+            client.pass(Passage::Kept);
+        }
+        if let Some(refusal) = gate::refusal(&client, &request) {
+            request.extensions_mut().insert(refusal);
+        }
+        let in_hand = client.take_in_hand();
+        let served = path::serve(thread.clone(), caller.clone(), request);
+        async { served.await.map(|response| Written::of(response, in_hand)) }
+    });
+    let mut connection = http1::Builder::new()
+        // The sweep sees to it that heads come in time.
+        .header_read_timeout(None)
+        .max_buf_size(HTTP1_BUFFER)
+        .serve_connection(TokioIo::new(gate), service)
+        .with_upgrades();
+    let rests = async {
+        loop {
+            match client.order().await {
+                Order::End => return false,
+                Order::Rest if client.may_rest() => return true,
+                Order::Rest => {}
+            }
+        }
+    };
+    let rests = tokio::select! {
+        biased;
+        ended = &mut connection => return Ok(ended.map(|()| None)?),
+        rests = rests => rests,
+        () = until(&stage_rx, Stage::Closing, &asked) => {
+            let finished = async { finish!(&asked, std::pin::Pin::new(&mut connection)) };
+            return tokio::select! {
+                biased;
+                finished = finished => Served::map(finished, |()| None),
+                () = ended(&client) => Ok(None),
+            };
+        }
+    };
+    Ok(if rests { connection.into_parts().map(|parts| parts.io.into_inner()) } else { None })
+}
+
+async fn serve_http2(
+    thread: Rc<RouterThread>,
+    gate: Gate,
+    caller: Rc<Caller>,
+    stage_rx: watch::Receiver<Stage>,
+) -> Served {
+    let client = caller.client.clone();
+    client.pass(Passage::Free);
+    if !client.hold(clients::HTTP2) {
+        return Ok(());
+    }
     let asked = Cell::new(false);
     let service = service_fn(|request| {
         asked.set(true);
-        path::serve(thread.clone(), peer, request)
+        let in_hand = client.take_in_hand();
+        let served = path::serve(thread.clone(), caller.clone(), request);
+        async { served.await.map(|response| Written::of(response, in_hand)) }
     });
-    match opening.speaks() {
-        Speaks::Http1 => drive!(
-            stage_rx,
-            &asked,
-            http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .max_buf_size(HTTP1_BUFFER)
-                .serve_connection(TokioIo::new(opening), service)
-                .with_upgrades(),
-            Stage::Closing
-        ),
-        Speaks::Http2 => drive!(
-            stage_rx,
-            &asked,
-            http2::Builder::new(Local)
-                .timer(TokioTimer::new())
-                .keep_alive_interval(PING_INTERVAL)
-                .keep_alive_timeout(PING_TIMEOUT)
-                .max_header_list_size(HTTP2_HEAD)
-                .max_concurrent_streams(HTTP2_STREAMS)
-                .enable_connect_protocol()
-                .initial_stream_window_size(HTTP2_STREAM_WINDOW)
-                .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
-                .serve_connection(TokioIo::new(opening), service),
-            Stage::Leaving
-        ),
+    let connection = http2::Builder::new(Local)
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .max_header_list_size(HTTP2_HEAD)
+        .max_concurrent_streams(HTTP2_STREAMS)
+        .max_send_buf_size(HTTP2_SEND_BUFFER)
+        .enable_connect_protocol()
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+        .serve_connection(TokioIo::new(gate), service);
+    let driven = async { drive!(stage_rx, &asked, connection, Stage::Leaving) };
+    tokio::select! {
+        biased;
+        served = driven => served,
+        () = ended(&client) => Ok(()),
     }
 }
 
@@ -320,10 +471,11 @@ async fn serve_inner(
     stream.set_nodelay(true)?;
     let Some(stream) = begin(&stage_rx, tls::accept(thread.tls.as_ref(), stream)).await else { return Ok(()) };
     let stream = stream?;
+    let accounts = Rc::new(thread.accounts(peer));
     let asked = Cell::new(false);
     let service = service_fn(|request| {
         asked.set(true);
-        inner::serve(thread.clone(), peer, request)
+        inner::serve(thread.clone(), peer, accounts.clone(), request)
     });
     drive!(
         stage_rx,
@@ -333,7 +485,7 @@ async fn serve_inner(
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT)
             .max_concurrent_streams(INNER_STREAMS)
-            .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+            .initial_stream_window_size(INNER_STREAM_WINDOW)
             .initial_connection_window_size(INNER_CONNECTION_WINDOW)
             .serve_connection(TokioIo::new(stream), service),
         Stage::Leaving

@@ -8,6 +8,7 @@ use http::{HeaderName, Method, Response};
 use tenon_proto::failure::Failure;
 
 use crate::handshake::Handshake;
+use crate::head::{Messages, Step};
 use crate::target::Target;
 use crate::wire::HeadWriter;
 use crate::{error, headers};
@@ -35,4 +36,30 @@ pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
 /// What a client is told of a failure.
 pub fn answer(failure: &Failure, asked: &Parts) -> Response<Bytes> {
     error::response(failure, asked, "made-here")
+}
+
+/// The messages that pass at the front of an HTTP/1 connection, when its bytes come in pieces of this length.
+///
+/// # Errors
+/// What is wrong with the one that does not.
+pub fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
+    let (mut messages, mut held) = (Messages::default(), Vec::new());
+    let (mut passed, mut current) = (Vec::new(), Vec::new());
+    for piece in bytes.chunks(piece.max(1)) {
+        held.extend_from_slice(piece);
+        while !held.is_empty() {
+            match messages.step(&held) {
+                Step::Pass(len) => {
+                    assert!((1..=held.len()).contains(&len), "something passes, and no more than there is");
+                    current.extend(held.drain(..len));
+                    if messages.is_in_head() {
+                        passed.push(std::mem::take(&mut current));
+                    }
+                }
+                Step::Hold => break,
+                Step::Refuse(refusal) => return Err(refusal.to_string()),
+            }
+        }
+    }
+    Ok(passed)
 }

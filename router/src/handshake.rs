@@ -65,14 +65,18 @@ impl Handshake {
                 *method == Method::CONNECT && protocol.is_some_and(|name| name.eq_ignore_ascii_case(WEBSOCKET));
             return is_ours.then_some(Self::Http2);
         }
+        Self::is_asked_in_http1(method, *version, headers).then_some(Self::Http1)
+    }
+
+    /// Whether what follows the head may be a tunnel, and no other request.
+    pub(crate) fn is_asked_in_http1(method: &Method, version: Version, headers: &HeaderMap) -> bool {
         let lists = |name: &HeaderName, member: &str| {
             headers::members(headers, name).any(|listed| listed.eq_ignore_ascii_case(member))
         };
-        let is_ours = *version == Version::HTTP_11
+        version == Version::HTTP_11
             && *method == Method::GET
+            && lists(&header::UPGRADE, WEBSOCKET)
             && lists(&header::CONNECTION, "upgrade")
-            && lists(&header::UPGRADE, WEBSOCKET);
-        is_ours.then_some(Self::Http1)
     }
 
     /// Whether a header of the client's goes no further, because it is written anew.

@@ -23,7 +23,7 @@ pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
         || matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
-/// What only the router says; a Worker that said it would be lying.
+/// What only the router says: a Worker or a client that said it would be lying.
 pub(crate) fn is_ours(name: &HeaderName) -> bool {
     name.as_str().starts_with("tenon-")
 }
@@ -49,6 +49,7 @@ pub(crate) fn write(
     let mut forwarded_for = String::new();
     for (name, value) in headers {
         let dropped = is_hop_by_hop(name)
+            || is_ours(name)
             // hyper has answered it.
             || *name == header::EXPECT
             || *name == header::HOST
@@ -73,6 +74,11 @@ pub(crate) fn write(
     writer.header(FORWARDED_FOR.as_str(), forwarded_for.as_bytes());
     writer.header(FORWARDED_PROTO.as_str(), b"http");
     writer.header(FORWARDED_HOST.as_str(), host.as_bytes());
+}
+
+/// How much they take, in bytes: as they came, and in the message that is made of them.
+pub(crate) fn size(headers: &HeaderMap) -> usize {
+    2 * headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
 }
 
 /// What a header lists whose value is a list (RFC 9110, section 5.6.1).
@@ -142,7 +148,9 @@ mod tests {
 
     #[test]
     fn what_only_the_router_can_know_cannot_be_claimed() {
-        let seen = seen_by_the_worker(&[("x-forwarded-proto", "https"), ("x-forwarded-host", "bank"), ("host", "x")]);
+        let sent = [("x-forwarded-proto", "https"), ("x-forwarded-host", "bank"), ("host", "x"), ("tenon-node", "n")];
+        let seen = seen_by_the_worker(&sent);
+        assert!(value(&seen, "tenon-node").is_empty());
         assert_eq!(value(&seen, "x-forwarded-proto"), ["http"]);
         assert_eq!(value(&seen, "x-forwarded-host"), ["shop"]);
         assert_eq!(value(&seen, "host"), ["shop"]);

@@ -30,7 +30,7 @@ use crate::messages::Messages;
 use crate::metrics::Outcome;
 use crate::relay::{self, Held, Relay};
 use crate::retry::Mishap;
-use crate::thread::RouterThread;
+use crate::thread::{Accounts, RouterThread};
 use crate::trace::{Asked, Trace};
 use crate::upload::{admit_rest, too_large};
 
@@ -38,6 +38,7 @@ use crate::upload::{admit_rest, too_large};
 pub(crate) async fn serve(
     thread: Rc<RouterThread>,
     peer: IpAddr,
+    accounts: Rc<Accounts>,
     request: Request<Incoming>,
 ) -> Result<Response<Relay>, Infallible> {
     let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|is| is.as_bytes().starts_with(b"application/grpc"));
@@ -51,19 +52,25 @@ pub(crate) async fn serve(
     }
     let mut messages = Messages::new(request.into_body());
     Ok(match messages.head().await {
-        Ok(head) => answer(&thread, peer, head, messages).await,
+        Ok(head) => answer(&thread, peer, &accounts, head, messages).await,
         Err(failure) => relay::failure(&failure),
     })
 }
 
-async fn answer(thread: &Rc<RouterThread>, peer: IpAddr, mut head: InvokeHead, messages: Messages) -> Response<Relay> {
+async fn answer(
+    thread: &Rc<RouterThread>,
+    peer: IpAddr,
+    accounts: &Accounts,
+    mut head: InvokeHead,
+    messages: Messages,
+) -> Response<Relay> {
     let started = Instant::now();
     if head.request_id.is_empty() {
         head.request_id = thread.request_id();
     }
     let mut trace = Trace::for_log(thread);
     let line = trace.for_log.then(|| Line::of(&head));
-    let result = invoke(thread, head, messages, &mut trace).await;
+    let result = invoke(thread, accounts, head, messages, &mut trace).await;
     let outcome = match &result {
         // Nodes answer with statuses that HTTP has.
         Ok((reply, _)) => Outcome::Answered(status(reply)),
@@ -82,6 +89,7 @@ async fn answer(thread: &Rc<RouterThread>, peer: IpAddr, mut head: InvokeHead, m
 
 async fn invoke(
     thread: &Rc<RouterThread>,
+    accounts: &Accounts,
     mut head: InvokeHead,
     messages: Messages,
     trace: &mut Trace,
@@ -92,11 +100,11 @@ async fn invoke(
     let worker = id.and_then(|id| view.worker(&id)).ok_or_else(|| no_worker(&head.worker))?;
     trace.worker(&worker.id);
 
-    let permit = forward::admit(thread)?;
+    let permit = forward::admit(thread, accounts)?;
     if head.body.len() as u64 > worker.body_limit {
         return Err(too_large(worker.body_limit));
     }
-    let place = if head.asks_for_tunnel() { Some(forward::admit_tunnel(thread)?) } else { None };
+    let place = if head.asks_for_tunnel() { Some(forward::admit_tunnel(thread, accounts)?) } else { None };
     let limit = if place.is_some() { u64::MAX } else { worker.body_limit };
     let upload = head.more_body.then(|| admit_rest(messages, limit, head.body.len()));
 

@@ -68,7 +68,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 const VANISHED: Duration = Duration::from_secs(3);
 
 /// How much of one response may wait for its client, in bytes.
-const STREAM_WINDOW: u32 = 256 * 1024;
+pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
 
 /// The connection's own window is out of the way: a few clients that read slowly would otherwise use it up and
 /// stop everybody's responses.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -13,7 +14,7 @@ use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{self, Role, Tls, TlsArgs};
-use tenon_router::{Config, Router};
+use tenon_router::{Config, Router, memory};
 
 /// Terminates HTTP and forwards each request to its Worker's shard.
 #[derive(Debug, Parser)]
@@ -51,6 +52,11 @@ struct Args {
     /// Tell in every response which node served it.
     #[arg(long, env = "TENON_DEBUG_HEADERS")]
     debug_headers: bool,
+
+    /// What clients may take of the router's memory, in MiB: their connections, heads, and bodies that wait. By default half of
+    /// the container's limit, or of the machine's memory.
+    #[arg(long, env = "TENON_CLIENT_MEMORY", value_name = "MIB")]
+    client_memory: Option<u32>,
 
     /// How many seconds new connections are taken after SIGTERM, until all have heard that this router leaves.
     #[arg(long, env = "TENON_DRAIN_LINGER", value_name = "SECONDS", default_value_t = 5.0)]
@@ -95,6 +101,9 @@ fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
         threads,
         access_log: args.access_log,
         debug_headers: args.debug_headers,
+        client_memory: args
+            .client_memory
+            .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),
         tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace).context("--tunnel-grace is to be seconds")?,
         drain_linger: Duration::try_from_secs_f64(args.drain_linger).context("--drain-linger is to be seconds")?,
     })

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use prometheus::local::{LocalHistogram, LocalIntCounter};
-use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 use tenon_lifecycle::event_loop;
 use tenon_proto::failure::FailureCode;
 use tokio::task::spawn_local;
@@ -48,6 +48,8 @@ pub(crate) struct Metrics {
     carried: IntCounterVec,
     connections: IntGaugeVec,
     in_flight: IntGaugeVec,
+    client_memory: IntGaugeVec,
+    pub(crate) shed: IntCounter,
     links: IntGaugeVec,
     ejected: IntGaugeVec,
     pub(crate) tunnels: IntGauge,
@@ -64,6 +66,8 @@ pub(crate) struct Gauges {
     /// Connections of clients, and of processes of ours.
     pub(crate) connections: IntGauge,
     pub(crate) in_flight: IntGauge,
+    /// What clients hold, in bytes.
+    pub(crate) client_memory: IntGauge,
     /// Connections to shards.
     pub(crate) links: IntGauge,
     /// Shards that are ejected now.
@@ -148,6 +152,11 @@ impl Metrics {
             carried: IntCounterVec::new(carried, &["to"])?,
             connections: gauge("tenon_router_connections", "Connections that are open and speak HTTP.")?,
             in_flight: gauge("tenon_router_inflight", "Requests in hand.")?,
+            client_memory: gauge("tenon_router_client_memory_bytes", "Memory that clients hold, as it is shared out.")?,
+            shed: IntCounter::new(
+                "tenon_router_connections_shed_total",
+                "Connections ended or refused because clients held all the memory that they may.",
+            )?,
             links: gauge("tenon_router_shard_connections", "Connections to shards.")?,
             ejected: gauge("tenon_router_ejected_shards", "Shards and lanes that are passed by until they answer.")?,
             tunnels: IntGauge::new("tenon_router_tunnels", "WebSockets that are open or asked for.")?,
@@ -167,6 +176,8 @@ impl Metrics {
         registry.register(Box::new(metrics.carried.clone()))?;
         registry.register(Box::new(metrics.tunnels.clone()))?;
         registry.register(Box::new(metrics.ejections.clone()))?;
+        registry.register(Box::new(metrics.shed.clone()))?;
+        registry.register(Box::new(metrics.client_memory.clone()))?;
         registry.register(Box::new(metrics.spills.clone()))?;
         registry.register(Box::new(metrics.by_lane.clone()))?;
         for gauges in [&metrics.connections, &metrics.in_flight, &metrics.links, &metrics.ejected] {
@@ -183,6 +194,7 @@ impl Metrics {
         Gauges {
             connections: of(&self.connections),
             in_flight: of(&self.in_flight),
+            client_memory: of(&self.client_memory),
             links: of(&self.links),
             ejected: of(&self.ejected),
         }

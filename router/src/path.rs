@@ -13,6 +13,7 @@
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -23,37 +24,50 @@ use hyper::upgrade::{self, OnUpgrade};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::answer::{self, AnswerBody};
+use crate::clients::{Client, Passage, REQUEST};
 use crate::forward::{self, Again};
 use crate::handshake::Handshake;
+use crate::head::Refusal;
 use crate::metrics::Outcome;
 use crate::table::Worker;
 use crate::target::Target;
-use crate::thread::RouterThread;
+use crate::thread::{Accounts, RouterThread};
 use crate::trace::{Asked, Trace};
 use crate::tunnel::Tunnel;
 use crate::upload::{self, Admitted};
 use crate::wire::HeadWriter;
 use crate::{error, headers};
 
+/// Whose requests come by a connection.
+pub(crate) struct Caller {
+    pub(crate) address: IpAddr,
+    pub(crate) client: Arc<Client>,
+    pub(crate) accounts: Accounts,
+}
+
 /// Serves one request of one client.
 pub(crate) async fn serve(
     thread: Rc<RouterThread>,
-    peer: IpAddr,
+    caller: Rc<Caller>,
     mut request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
     let started = Instant::now();
+    let peer = caller.address;
     let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
     let request_id = headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
     let mut trace = Trace::new(&thread, &parts.headers);
 
-    let (mut response, outcome) = match answer(&thread, &parts, body, upgrade, peer, &request_id, &mut trace).await {
+    let (mut response, outcome) = match answer(&thread, &caller, &parts, body, upgrade, &request_id, &mut trace).await {
         Ok(response) => {
             let outcome = Outcome::Answered(response.status());
             (response, outcome)
         }
         Err(failure) => {
-            let response = error::response(&failure, &parts, &request_id);
+            let mut response = error::response(&failure, &parts, &request_id);
+            if parts.extensions.get() == Some(&Refusal::TooLong) {
+                *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            }
             let bodiless = parts.method == Method::HEAD;
             let body = |body: Bytes| AnswerBody::Full((!bodiless).then_some(body));
             (response.map(body), Outcome::Failed(failure.code))
@@ -61,6 +75,9 @@ pub(crate) async fn serve(
     };
 
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if caller.client.passage() == Passage::Kept {
+        caller.client.pass(if switches { Passage::Free } else { Passage::Judged });
+    }
     if thread.leaving.get() && parts.version < Version::HTTP_2 && !switches {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -88,13 +105,17 @@ pub(crate) async fn serve(
 
 async fn answer(
     thread: &Rc<RouterThread>,
+    caller: &Caller,
     parts: &Parts,
     body: Incoming,
     upgrade: OnUpgrade,
-    peer: IpAddr,
     request_id: &str,
     trace: &mut Trace,
 ) -> Result<Response<AnswerBody>, Failure> {
+    let Caller { address, client, accounts } = caller;
+    if let Some(refusal) = parts.extensions.get() {
+        return Err(refused(*refusal));
+    }
     // Match. What asks for a WebSocket is a GET to its Worker, in whatever way the client has asked.
     let handshake = Handshake::of(parts, !body.is_end_stream())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
@@ -103,27 +124,34 @@ async fn answer(
     let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
     trace.worker(&worker.id);
 
-    // Admit.
-    let permit = forward::admit(thread)?;
+    // Admit. A body that is small has come before the request takes a permit, so that nobody waits for its client.
     let tunnel = match handshake {
-        Some(handshake) => Some(Tunnel::new(handshake, upgrade, forward::admit_tunnel(thread)?, thread.meters.clone())),
+        Some(handshake) => {
+            let place = forward::admit_tunnel(thread, accounts)?.on(client.take_in_hand());
+            Some(Tunnel::new(handshake, upgrade, place, thread.meters.clone()))
+        }
         None => None,
     };
     let body = match &tunnel {
         Some(tunnel) => upload::admit_tunnel(tunnel.upstream()),
-        None => upload::admit(body, worker.body_limit).await?,
+        None => {
+            let needed = REQUEST + headers::size(&parts.headers) + upload::needs(&body, worker.body_limit)?;
+            let memory = client.memory(needed).ok_or_else(forward::overloaded)?;
+            upload::admit(body, worker.body_limit, memory).await?
+        }
     };
+    let permit = forward::admit(thread, accounts)?;
 
     // The head.
     let (inline, upload) = match &body {
-        Admitted::Inline(bytes) => (bytes.as_ref(), None),
+        Admitted::Inline { bytes, .. } => (bytes.as_ref(), None),
         Admitted::Streaming(upload) => (&[][..], Some(upload)),
     };
     let url = ["http://", target.authority(), target.path_and_query()];
     let mut head = HeadWriter::new(worker.id.as_str(), worker.digest.as_bytes(), request_id, method.as_str(), url);
     let handshake = tunnel.as_ref().map(Tunnel::handshake);
     let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
-    headers::write(&mut head, &parts.headers, replaced, target.authority(), peer, request_id);
+    headers::write(&mut head, &parts.headers, replaced, target.authority(), *address, request_id);
     handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
     view.services_of(worker).for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
     let head = head.finish(inline, upload.is_some());
@@ -133,12 +161,17 @@ async fn answer(
     let reply = forward::forward(thread, &view, worker, &head, upload, again, trace).await?;
 
     // Answer.
-    let Some(tunnel) = tunnel else { return answer::response(method, reply, permit) };
+    let Some(tunnel) = tunnel else { return answer::response(method, reply, permit, client) };
     if answer::switches_protocols(&reply) {
         return Ok(answer::tunnel(tunnel, reply));
     }
-    let response = answer::response(method, reply, permit)?;
+    let response = answer::response(method, reply, permit, client)?;
     if tunnel.handshake().mistakes(response.status()) { Err(no_websocket()) } else { Ok(response) }
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    let code = if refusal == Refusal::Huge { FailureCode::RequestTooLarge } else { FailureCode::BadRequest };
+    Failure::new(code, Phase::Admission, refusal.to_string())
 }
 
 fn no_websocket() -> Failure {

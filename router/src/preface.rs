@@ -42,6 +42,15 @@ impl Opening {
         Ok(Self { stream, first, len, handed_on: 0 })
     }
 
+    pub(crate) fn socket(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Whether some of what was read first is still to be handed on.
+    pub(crate) fn has_more(&self) -> bool {
+        self.handed_on < self.len
+    }
+
     pub(crate) fn speaks(&self) -> Speaks {
         if self.first == *PREFACE { Speaks::Http2 } else { Speaks::Http1 }
     }

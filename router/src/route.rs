@@ -2,7 +2,7 @@
 //!
 //! The most specific host with a matching path wins: the exact host, then the longest wildcard `*.suffix`, and
 //! so on to the shortest. Within a host the longest path prefix that ends at a segment boundary wins: `/api`
-//! takes `/api` and `/api/x`, not `/apix`. Paths are compared as they were sent.
+//! takes `/api` and `/api/x`, not `/apix`. Paths are compared as the Worker sees them (`target`).
 //!
 //! Pure, and persistent: a clone shares all its memory, and a change to it costs as much as the change.
 

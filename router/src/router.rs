@@ -46,6 +46,8 @@ pub struct Config {
     pub access_log: bool,
     /// Debug headers in every response, not only in those that ask for them.
     pub debug_headers: bool,
+    /// What clients may take of the router's memory, in bytes: connections, heads, and bodies that wait.
+    pub client_memory: u64,
     /// How long new connections are taken after a drain has begun.
     pub drain_linger: Duration,
     /// How long WebSockets may go on from then, before they are closed.
@@ -87,6 +89,7 @@ impl Router {
         let loops = EventLoops::register(registry, LOOPS)?;
 
         let threads = config.threads.get();
+        let client_memory = usize::try_from(config.client_memory / threads as u64).unwrap_or(usize::MAX / 16);
         let (addr, clients) = listen(config.listen, threads)?;
         let (inner_addr, inner) = listen(config.inner_listen, threads)?;
 
@@ -98,7 +101,11 @@ impl Router {
                 name: i.to_string(),
                 loops: loops.clone(),
                 doors: Doors { clients, inner },
-                settings: Settings { access_log: config.access_log, debug_headers: config.debug_headers },
+                settings: Settings {
+                    access_log: config.access_log,
+                    debug_headers: config.debug_headers,
+                    client_memory,
+                },
                 tls: config.tls.clone(),
                 published: published.clone(),
                 metrics: metrics.clone(),

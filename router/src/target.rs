@@ -1,16 +1,25 @@
 //! What a request is for: its host and path, however its version of HTTP says so.
 //!
+//! The path is the one that the Worker sees in `request.url`: the URL Standard removes dot segments, `%2e` and backslashes
+//! among them, and percent-encodes some characters. A router that matched the path as it was sent would let
+//! `/x/../admin` past the route `/admin`.
+//!
 //! Pure.
+
+use std::borrow::Cow;
 
 use http::request::Parts;
 use http::uri::Authority;
-use http::{Method, Uri, Version, header};
+use http::{Method, Version, header};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use url::{Position, Url};
 
 #[derive(Debug)]
 pub(crate) struct Target<'a> {
-    authority: std::borrow::Cow<'a, Authority>,
-    uri: &'a Uri,
+    authority: Cow<'a, Authority>,
+    path_and_query: Cow<'a, str>,
+    /// How much of `path_and_query` is the path, in bytes.
+    path: usize,
 }
 
 impl<'a> Target<'a> {
@@ -34,10 +43,17 @@ impl<'a> Target<'a> {
         }
         // The authority of the request's target goes before the header (RFC 9112, section 3.2.2).
         let authority = match (uri.authority(), host) {
-            (Some(authority), _) => std::borrow::Cow::Borrowed(authority),
+            // HTTP/2 knows no reason for two names (RFC 9113, section 8.3.1).
+            (Some(authority), Some(host))
+                if parts.version >= Version::HTTP_2
+                    && !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
+            {
+                return Err(bad("The request has more than one host."));
+            }
+            (Some(authority), _) => Cow::Borrowed(authority),
             (None, Some(host)) => {
                 let authority = Authority::try_from(host.as_bytes()).map_err(|_| bad("The host is no host."))?;
-                std::borrow::Cow::Owned(authority)
+                Cow::Owned(authority)
             }
             (None, None) if parts.version < Version::HTTP_11 => return Err(bad("HTTP/1.0 requests need a host, too.")),
             (None, None) => return Err(bad("The request has no host.")),
@@ -45,7 +61,11 @@ impl<'a> Target<'a> {
         if authority.as_str().contains('@') {
             return Err(bad("The host has a user's name in it."));
         }
-        Ok(Self { authority, uri })
+        if !has_valid_port(&authority) {
+            return Err(bad("The host's port is no port."));
+        }
+        let (path_and_query, path) = seen_by_the_worker(uri.path(), uri.query())?;
+        Ok(Self { authority, path_and_query, path })
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -58,12 +78,61 @@ impl<'a> Target<'a> {
     }
 
     pub(crate) fn path(&self) -> &str {
-        self.uri.path()
+        &self.path_and_query[..self.path]
     }
 
     pub(crate) fn path_and_query(&self) -> &str {
-        self.uri.path_and_query().map_or("/", |path| path.as_str())
+        &self.path_and_query
     }
+}
+
+/// Whether what follows the name is nothing, or a colon and a number that a port can be.
+fn has_valid_port(authority: &Authority) -> bool {
+    let after = &authority.as_str()[authority.host().len()..];
+    let Some(digits) = after.strip_prefix(':') else { return after.is_empty() };
+    let value = digits.bytes().try_fold(0_u32, |value, digit| {
+        let value = value.checked_mul(10)?.checked_add(u32::from(digit.wrapping_sub(b'0')))?;
+        (digit.is_ascii_digit() && value <= u32::from(u16::MAX)).then_some(value)
+    });
+    value.is_some()
+}
+
+/// The path with the query, and the path's length.
+fn seen_by_the_worker<'a>(path: &'a str, query: Option<&'a str>) -> Result<(Cow<'a, str>, usize), Failure> {
+    if is_plain(path) {
+        let whole = query.map_or(Cow::Borrowed(path), |query| Cow::Owned([path, "?", query].concat()));
+        return Ok((whole, path.len()));
+    }
+    // The host takes no part in it.
+    let mut url = Url::parse("http://h/").map_err(|_| bad("The path is no path."))?;
+    // Not by `join`, to which `//x` is a host.
+    url.set_path(path);
+    let len = url.path().len();
+    let mut whole = url[Position::BeforePath..Position::AfterPath].to_owned();
+    if let Some(query) = query {
+        whole.push('?');
+        whole.push_str(query);
+    }
+    Ok((Cow::Owned(whole), len))
+}
+
+/// Whether the URL Standard leaves the path as it is. It may say no of one that it would.
+fn is_plain(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    let mut before = b'/';
+    for (at, &byte) in bytes.iter().enumerate() {
+        let plain = match byte {
+            b'.' => before != b'/',
+            b'%' => !matches!(bytes.get(at + 1..at + 3), Some([b'2', b'e' | b'E'])),
+            b'"' | b'#' | b'<' | b'>' | b'?' | b'\\' | b'^' | b'`' | b'{' | b'}' => false,
+            byte => byte.is_ascii_graphic(),
+        };
+        if !plain {
+            return false;
+        }
+        before = byte;
+    }
+    true
 }
 
 fn bad(message: &str) -> Failure {
@@ -91,6 +160,77 @@ mod tests {
             let target = Target::of(&parts, &parts.method).unwrap();
             assert_eq!((target.host(), target.authority(), target.path()), ("shop", "shop:80", "/x"));
             assert_eq!(target.path_and_query(), "/x?y");
+        }
+    }
+
+    #[test]
+    fn the_path_is_the_one_that_the_worker_sees() {
+        for (sent, seen) in [
+            ("/x/../admin/secret", "/admin/secret"),
+            ("/%2e/admin/secret", "/admin/secret"),
+            ("/x/%2e%2e/admin", "/admin"),
+            ("/x/%2E./admin?q=/../", "/admin?q=/../"),
+            ("/x/.%2E", "/"),
+            ("/x\\..\\admin", "/admin"),
+            ("/a/./b/", "/a/b/"),
+            ("/../../a", "/a"),
+            ("//x/..//y", "///y"),
+            ("/{x}", "/%7Bx%7D"),
+            ("/.well-known/x", "/.well-known/x"),
+            ("/a%2fb/..c/c..", "/a%2fb/..c/c.."),
+            ("/%252e%252e/a", "/%252e%252e/a"),
+            ("/a;b=c/../d", "/d"),
+        ] {
+            let parts = parts("GET", sent, &["shop"]);
+            let target = Target::of(&parts, &parts.method).unwrap();
+            assert_eq!(target.path_and_query(), seen, "{sent}");
+            assert_eq!(target.path(), seen.split('?').next().unwrap(), "{sent}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_worker_sees_the_path_that_was_matched(path in "(/([.a%2eE\\\\{}~+-]|%2[eEfF]|\\.\\.?){0,4}){1,5}") {
+            let sent = format!("http://shop{path}?a=b");
+            proptest::prop_assume!(sent.parse::<http::Uri>().is_ok());
+            let parts = parts("GET", &sent, &[]);
+            let target = Target::of(&parts, &parts.method).unwrap();
+            let seen = Url::parse(&sent).unwrap();
+            proptest::prop_assert_eq!(target.path(), seen.path());
+            proptest::prop_assert_eq!(target.path_and_query(), &seen[Position::BeforePath..]);
+            // And what is handed on is not changed once more.
+            let handed_on = Url::parse(&format!("http://shop{}", target.path_and_query())).unwrap();
+            proptest::prop_assert_eq!(handed_on.path(), seen.path());
+        }
+    }
+
+    #[test]
+    fn a_port_is_a_number_that_a_port_can_be() {
+        for (host, valid) in [
+            ("shop", true),
+            ("shop:80", true),
+            ("shop:65535", true),
+            ("[::1]:80", true),
+            ("[::1]", true),
+            ("shop:", true),
+            ("shop:65536", false),
+            ("shop:99999", false),
+            ("shop:99999999999999999999", false),
+            ("shop:abc", false),
+            ("shop:-1", false),
+            ("shop:8:0", false),
+        ] {
+            let parts = parts("GET", "/", &[host]);
+            assert_eq!(Target::of(&parts, &parts.method).is_ok(), valid, "{host}");
+        }
+    }
+
+    #[test]
+    fn two_names_in_http2_are_refused() {
+        for (host, valid) in [("shop", true), ("SHOP", true), ("bank", false)] {
+            let mut parts = parts("GET", "http://shop/", &[host]);
+            parts.version = Version::HTTP_2;
+            assert_eq!(Target::of(&parts, &parts.method).is_ok(), valid, "{host}");
         }
     }
 

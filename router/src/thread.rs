@@ -10,6 +10,7 @@
 //! `!Send`, and without locks: the one thing read that others write is the published table.
 
 use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,14 +21,16 @@ use rustc_hash::FxHashMap;
 use tenon_lifecycle::tls::Tls;
 
 use crate::bulkhead::Bulkhead;
+use crate::clients::Clients;
 use crate::link::Link;
 use crate::metrics::{Gauges, Meters, Metrics};
 use crate::placement::Placements;
+use crate::quota::{Account, Hold, Peer, Quota};
 use crate::retry::Budget;
 use crate::table::{Published, Shard, Table};
 use crate::tunnels::Tunnels;
 
-/// Requests a thread has in hand at once. Each may hold its windows' worth of memory.
+/// Requests a thread has in hand at once. Their memory is counted apart.
 const MAX_IN_FLIGHT: usize = 16_384;
 
 /// The table as a request sees it from its beginning to its end. Cloning it touches this thread's memory only,
@@ -45,9 +48,10 @@ pub(crate) struct RouterThread {
     /// Clients are told to come back on another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
+    pub(crate) clients: Clients,
     table: RefCell<TableCache>,
     links: RefCell<FxHashMap<Arc<Shard>, Rc<Link>>>,
-    in_flight: Rc<Cell<usize>>,
+    permits: Quota,
     random: RefCell<fastrand::Rng>,
 }
 
@@ -56,6 +60,15 @@ pub(crate) struct RouterThread {
 pub(crate) struct Settings {
     pub(crate) access_log: bool,
     pub(crate) debug_headers: bool,
+    /// What clients of a thread may take, in bytes.
+    pub(crate) client_memory: usize,
+}
+
+/// An address's parts of what a thread has.
+#[derive(Clone, Debug)]
+pub(crate) struct Accounts {
+    pub(crate) permits: Account,
+    pub(crate) tunnels: Account,
 }
 
 struct TableCache {
@@ -82,12 +95,13 @@ impl RouterThread {
             gauges: metrics.gauges(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics,
+            clients: Clients::new(settings.client_memory),
             budget: RefCell::new(Budget::new(Instant::now())),
             placements: RefCell::new(Placements::new(random.u64(..))),
             leaving: Cell::new(false),
             table: RefCell::new(TableCache { published: Cache::new(published.clone()), view }),
             links: RefCell::default(),
-            in_flight: Rc::default(),
+            permits: Quota::new(MAX_IN_FLIGHT),
             random: RefCell::new(random),
         })
     }
@@ -120,14 +134,17 @@ impl RouterThread {
         }
     }
 
-    /// Room for one more request, if there is any.
-    pub(crate) fn permit(&self) -> Option<Permit> {
-        let in_flight = self.in_flight.get();
-        (in_flight < MAX_IN_FLIGHT).then(|| {
-            let permit = Permit { in_flight: self.in_flight.clone(), gauge: self.gauges.in_flight.clone() };
-            permit.now(in_flight + 1);
-            permit
-        })
+    /// What an address has of this thread, for as long as any of its connections.
+    pub(crate) fn accounts(&self, address: IpAddr) -> Accounts {
+        let peer = Peer::from(address);
+        Accounts { permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }
+    }
+
+    /// Room for one more request, if there is any for this address.
+    pub(crate) fn permit(&self, accounts: &Accounts) -> Option<Permit> {
+        let hold = accounts.permits.take(1)?;
+        self.gauges.in_flight.inc();
+        Some(Permit { _hold: hold, gauge: self.gauges.in_flight.clone() })
     }
 
     /// A request id: 128 random bits.
@@ -143,19 +160,12 @@ impl RouterThread {
 
 /// A request in hand.
 pub(crate) struct Permit {
-    in_flight: Rc<Cell<usize>>,
+    _hold: Hold,
     gauge: IntGauge,
-}
-
-impl Permit {
-    fn now(&self, in_flight: usize) {
-        self.in_flight.set(in_flight);
-        self.gauge.set(in_flight as i64);
-    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.now(self.in_flight.get() - 1);
+        self.gauge.dec();
     }
 }

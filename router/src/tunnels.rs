@@ -5,17 +5,18 @@
 //!
 //! Belongs to one thread.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
 use prometheus::IntGauge;
 use tokio::sync::watch;
 
-/// Tunnels of a thread at once. One that is idle has a socket, a stream and a few KiB.
+use crate::clients::InHand;
+use crate::quota::{Account, Hold, Peer, Quota};
+use crate::thread::Accounts;
+
+/// Tunnels of a thread at once. One that is idle has a socket, a stream and a few KiB, which are counted with its connection.
 const MAX: usize = 16_384;
 
 pub(crate) struct Tunnels {
-    open: Rc<Cell<usize>>,
+    open: Quota,
     gauge: IntGauge,
     /// Turns true when all are to end.
     end_tx: watch::Sender<bool>,
@@ -23,24 +24,27 @@ pub(crate) struct Tunnels {
 
 /// Room for one tunnel.
 pub(crate) struct Place {
-    open: Rc<Cell<usize>>,
+    _hold: Hold,
+    /// Of the connection that it is on.
+    in_hand: Option<InHand>,
     gauge: IntGauge,
     end_rx: watch::Receiver<bool>,
 }
 
 impl Tunnels {
     pub(crate) fn new(gauge: IntGauge) -> Self {
-        Self { open: Rc::default(), gauge, end_tx: watch::Sender::new(false) }
+        Self { open: Quota::new(MAX), gauge, end_tx: watch::Sender::new(false) }
     }
 
-    /// Room for one more, if there is any.
-    pub(crate) fn place(&self) -> Option<Place> {
-        let open = self.open.get();
-        (open < MAX).then(|| {
-            self.open.set(open + 1);
-            self.gauge.inc();
-            Place { open: self.open.clone(), gauge: self.gauge.clone(), end_rx: self.end_tx.subscribe() }
-        })
+    pub(crate) fn account(&self, peer: Peer) -> Account {
+        self.open.account(peer)
+    }
+
+    /// Room for one more, if there is any for this address.
+    pub(crate) fn place(&self, accounts: &Accounts) -> Option<Place> {
+        let hold = accounts.tunnels.take(1)?;
+        self.gauge.inc();
+        Some(Place { _hold: hold, in_hand: None, gauge: self.gauge.clone(), end_rx: self.end_tx.subscribe() })
     }
 
     /// Has all end, now and to come.
@@ -55,6 +59,12 @@ impl Tunnels {
 }
 
 impl Place {
+    /// Keeps the connection in hand, which may have nothing but this tunnel.
+    pub(crate) fn on(mut self, in_hand: InHand) -> Self {
+        self.in_hand = Some(in_hand);
+        self
+    }
+
     /// Resolves when the tunnel is to end.
     pub(crate) async fn ended(&mut self) {
         // The thread goes after its tunnels; if it did not, that would be an end as well.
@@ -64,7 +74,6 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.open.set(self.open.get() - 1);
         self.gauge.dec();
     }
 }

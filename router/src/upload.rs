@@ -24,57 +24,81 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
 
 use crate::messages::Messages;
+use crate::quota::Hold;
 use crate::tunnel::FromClient;
 use crate::wire;
 
 /// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has taken much.
 const KEPT: usize = 256 * 1024;
 
-/// A client that sends nothing of its small body for this long is not waited for.
-const STALLED: Duration = Duration::from_secs(30);
+/// How long all of a small body may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a streamed body may have waiting between its client and its node, in bytes: the client's window, and the node's.
+const STREAMED: usize = 192 * 1024;
 
 /// A body as the path of a request has it.
 pub(crate) enum Admitted {
-    /// All of it.
-    Inline(Bytes),
+    /// All of it, and the memory that it takes.
+    Inline {
+        bytes: Bytes,
+        _memory: Hold,
+    },
     Streaming(Rc<Upload>),
 }
 
-/// Reads the body, or prepares to stream it.
+/// How much memory a body needs, in bytes.
 ///
 /// # Errors
-/// When it is over `limit`, as far as that is known yet, or does not come.
-pub(crate) async fn admit(mut body: Incoming, limit: u64) -> Result<Admitted, Failure> {
+/// When it is over `limit`, as far as that is known yet.
+pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
     let size = body.size_hint();
     if size.lower() > limit {
         return Err(too_large(limit));
     }
-    if body.is_end_stream() {
-        return Ok(Admitted::Inline(Bytes::new()));
-    }
-    if size.exact().is_none_or(|size| size > INLINE_BODY as u64) {
-        return Ok(Admitted::Streaming(Rc::new(Upload::new(Source::Client(body), limit, 0))));
-    }
-    let mut whole = Bytes::new();
-    while !body.is_end_stream() {
-        let next = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));
-        let frame = match tokio::time::timeout(STALLED, next).await {
-            Ok(Some(frame)) => frame.map_err(|_| broken())?,
-            Ok(None) => break,
-            Err(_) => return Err(Failure::new(FailureCode::BadRequest, Phase::Admission, "The body did not come.")),
-        };
-        if let Ok(data) = frame.into_data() {
-            whole = if whole.is_empty() { data } else { joined(&whole, &data) };
-        }
-    }
-    Ok(Admitted::Inline(whole))
+    Ok(match size.exact() {
+        _ if body.is_end_stream() => 0,
+        Some(size) if size <= INLINE_BODY as u64 => INLINE_BODY.min(size as usize),
+        _ => STREAMED,
+    })
 }
 
-fn joined(first: &[u8], second: &[u8]) -> Bytes {
-    let mut whole = BytesMut::with_capacity(first.len() + second.len());
-    whole.extend_from_slice(first);
-    whole.extend_from_slice(second);
-    whole.freeze()
+/// Reads the body, or prepares to stream it.
+///
+/// # Arguments
+/// * `memory` - what it needs.
+///
+/// # Errors
+/// When it does not come.
+pub(crate) async fn admit(body: Incoming, limit: u64, memory: Hold) -> Result<Admitted, Failure> {
+    let size = body.size_hint();
+    if body.is_end_stream() {
+        return Ok(Admitted::Inline { bytes: Bytes::new(), _memory: memory });
+    }
+    match size.exact() {
+        Some(size) if size <= INLINE_BODY as u64 => {
+            let whole = tokio::time::timeout(PATIENCE, read(body, size as usize)).await;
+            let late = |_| Failure::new(FailureCode::BadRequest, Phase::Admission, "The body did not come in time.");
+            Ok(Admitted::Inline { bytes: whole.map_err(late)??, _memory: memory })
+        }
+        _ => Ok(Admitted::Streaming(Rc::new(Upload::new(Source::Client(body), limit, 0, Some(memory))))),
+    }
+}
+
+/// Reads all of a body. One that comes in a single piece is not copied.
+async fn read(mut body: Incoming, size: usize) -> Result<Bytes, Failure> {
+    let mut pieces = BytesMut::new();
+    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let Ok(data) = frame.map_err(|_| broken())?.into_data() else { continue };
+        if pieces.is_empty() && body.is_end_stream() {
+            return Ok(data);
+        }
+        if pieces.is_empty() {
+            pieces.reserve(size);
+        }
+        pieces.extend_from_slice(&data);
+    }
+    Ok(pieces.freeze())
 }
 
 /// # Arguments
@@ -90,12 +114,12 @@ fn broken() -> Failure {
 
 /// The rest of a body of which the first `seen` bytes have come within the head.
 pub(crate) fn admit_rest(messages: Messages, limit: u64, seen: usize) -> Rc<Upload> {
-    Rc::new(Upload::new(Source::Caller(messages), limit, seen as u64))
+    Rc::new(Upload::new(Source::Caller(messages), limit, seen as u64, None))
 }
 
 /// What a tunnel carries to the node. It has no limit.
 pub(crate) fn admit_tunnel(from_client: FromClient) -> Admitted {
-    Admitted::Streaming(Rc::new(Upload::new(Source::Tunnel(from_client), u64::MAX, 0)))
+    Admitted::Streaming(Rc::new(Upload::new(Source::Tunnel(from_client), u64::MAX, 0, None)))
 }
 
 /// Where a streamed body comes from.
@@ -135,6 +159,8 @@ struct State {
     settled: bool,
     /// What has been sent, or `None` once that is too much, or no longer needed.
     kept: Option<Vec<Bytes>>,
+    /// Of the client's: what waits on its way, and what is kept.
+    memory: Option<Hold>,
     /// The attempt that may read now.
     attempt: u32,
     /// What is wrong with the body itself.
@@ -145,7 +171,8 @@ impl Upload {
     /// # Arguments
     /// * `limit` - bytes that there may be.
     /// * `seen` - bytes that have come already.
-    fn new(source: Source, limit: u64, seen: u64) -> Self {
+    /// * `memory` - what a client's body needs on its way.
+    fn new(source: Source, limit: u64, seen: u64, memory: Option<Hold>) -> Self {
         let state = State {
             source,
             limit,
@@ -153,6 +180,7 @@ impl Upload {
             ended: false,
             settled: false,
             kept: Some(Vec::new()),
+            memory,
             attempt: 0,
             failure: None,
         };
@@ -205,7 +233,7 @@ impl State {
             if self.seen > self.limit {
                 return Poll::Ready(Some(Err(self.fail(too_large(self.limit)))));
             }
-            if self.seen > KEPT as u64 {
+            if self.seen > KEPT as u64 || !self.has_room_for(piece.len()) {
                 self.kept = None;
             }
             if let Some(kept) = &mut self.kept {
@@ -215,6 +243,11 @@ impl State {
             return Poll::Ready(Some(Ok(piece)));
         }
         Poll::Ready(None)
+    }
+
+    /// Without it the request goes on all the same, but not to another node.
+    fn has_room_for(&mut self, kept: usize) -> bool {
+        self.kept.is_none() || self.memory.as_mut().is_none_or(|memory| memory.resize(memory.amount() + kept))
     }
 
     fn fail(&mut self, failure: Failure) -> Failure {

@@ -87,6 +87,15 @@ fn a_file_that_cannot_be_read_takes_nothing_away() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_read_takes_nothing_away() {
+    let mut site = Site::default();
+    site.update(load([loaded("a", "1", "all/below/x.yaml"), loaded("b", "1", "else/y.yaml")], []));
+    let changes = site.update(load([], [problem(None, "all")]));
+    assert_eq!((changes.removed, changes.problems.len()), (vec![id("b")], 1));
+    assert!(site.serves(&id("a")));
+}
+
+#[test]
 fn a_problem_is_told_once_and_its_end_too() {
     let mut site = Site::default();
     assert_eq!(site.update(load([], [problem(None, "x")])).problems.len(), 1);

@@ -12,6 +12,7 @@ mod inner;
 mod bodies;
 mod catalog;
 mod front;
+mod hostile;
 mod lanes;
 mod retry;
 mod routing;

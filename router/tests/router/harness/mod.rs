@@ -47,6 +47,7 @@ pub(crate) struct Scenario {
 
 pub(crate) struct Options {
     pub(crate) debug_headers: bool,
+    pub(crate) client_memory: u64,
     pub(crate) linger: Duration,
     pub(crate) tunnel_grace: Duration,
     pub(crate) tls: Option<Tls>,
@@ -55,8 +56,14 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let threads = NonZeroUsize::new(2).unwrap();
-        Self { debug_headers: true, linger: Duration::ZERO, tunnel_grace: Duration::ZERO, tls: None, threads }
+        Self {
+            debug_headers: true,
+            client_memory: 256 << 20,
+            linger: Duration::ZERO,
+            tunnel_grace: Duration::ZERO,
+            tls: None,
+            threads: NonZeroUsize::new(2).unwrap(),
+        }
     }
 }
 
@@ -91,6 +98,7 @@ impl Scenario {
             threads: options.threads,
             access_log: true,
             debug_headers: options.debug_headers,
+            client_memory: options.client_memory,
             drain_linger: options.linger,
             tunnel_grace: options.tunnel_grace,
         };

@@ -45,6 +45,8 @@ pub(crate) enum Behaviour {
     Tunnel,
     /// Agrees to a tunnel, says this in it, and ends it.
     Farewell(&'static [u8]),
+    /// Answers without an end.
+    Endless,
     /// Agrees to a tunnel and never stops talking.
     Flood,
 }
@@ -299,6 +301,11 @@ impl runtime_server::Runtime for Shard {
             Behaviour::Farewell(said) => {
                 let said = stream::iter([Ok(body(Bytes::from_static(said)))]);
                 stream::iter([Ok(answer(101, self.agreed(&head), Bytes::new(), true))]).chain(said).boxed()
+            }
+            Behaviour::Endless => {
+                let piece = Bytes::from(vec![7; 16 * 1024]);
+                let pieces = stream::repeat_with(move || Ok(body(piece.clone())));
+                stream::iter([Ok(answer(200, vec![], Bytes::new(), true))]).chain(pieces).boxed()
             }
             Behaviour::Flood => {
                 let said = self.said.clone();

@@ -1,0 +1,31 @@
+//! The messages of an HTTP/1 connection: however their bytes are cut, the same ones pass, and what has passed has one
+//! meaning: it ends its lines in one way, and says in at most one way where it ends.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use tenon_router::fuzzing::messages;
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    piece: u8,
+    bytes: &'a [u8],
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let whole = messages(input.bytes, input.bytes.len());
+    assert_eq!(whole, messages(input.bytes, usize::from(input.piece) + 1));
+    let Ok(passed) = whole else { return };
+    assert!(input.bytes.starts_with(&passed.concat()));
+    for message in passed {
+        let end = message.windows(4).position(|end| end == b"\r\n\r\n");
+        let end = end.map(|at| at + 4).expect("a head ends with an empty line");
+        let head = message[..end].to_ascii_lowercase();
+        let lines: Vec<_> = head.split(|byte| *byte == b'\n').collect();
+        let (last, lines) = lines.split_last().expect("there is one");
+        assert!(last.is_empty() && lines.iter().all(|line| line.ends_with(b"\r")));
+        let of = |name: &str| lines.iter().filter(|line| line.starts_with(name.as_bytes())).count();
+        assert!(of("content-length:") + of("transfer-encoding:") <= 1);
+    }
+});

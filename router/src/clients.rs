@@ -1,0 +1,423 @@
+//! The connections of a thread's clients: what each holds of the thread's memory, and which one ends when there is none left.
+//!
+//! ```text
+//!  admitted ──► waiting: for a head, its end, or the next ──► in hand: requests ──┐
+//!                  │  ▲────────────────────────────────────────────────────────────┘
+//!                  └── memory is short, or it has waited for too long ──► ended
+//! ```
+//!
+//! A connection that waits for its client can be ended at any time; one that has a request in hand is never. When
+//! memory is short, the one that has waited longest ends, of the address that has most among a few that are looked at by
+//! chance: a crowd is met there as often as it is large, and nobody has to keep it sorted.
+//!
+//! `Send`, because hyper wants it of what becomes a tunnel; only the thread's thread touches it, and no lock is ever
+//! waited for.
+
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures::task::AtomicWaker;
+
+use crate::head::Refusal;
+use crate::quota::{Account, Hold, Peer, Quota};
+
+/// How long a client may take to send a request's head, and to say nothing between two requests.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A connection that has nothing to do for so long gives up what it needs only to work.
+pub(crate) const REST_AFTER: Duration = Duration::from_secs(1);
+
+/// The same when more than half of the memory is taken.
+const REST_SOON: Duration = Duration::from_millis(50);
+
+/// How often the connections are looked through.
+pub(crate) const SWEEP: Duration = Duration::from_millis(250);
+
+/// What a connection takes, in bytes: its socket in the kernel, its task, and while it works the buffers of its protocol.
+pub(crate) const RESTING: usize = 6 * 1024;
+pub(crate) const HTTP1: usize = 24 * 1024;
+pub(crate) const HTTP2: usize = 64 * 1024;
+
+/// What a request takes beside its body: the parsed head, and the message that is made of it.
+pub(crate) const REQUEST: usize = 8 * 1024;
+
+/// Connections that are looked at to end one of them, and how many are ended for one that needs memory.
+const SAMPLE: usize = 24;
+const SHED: usize = 32;
+
+/// The clients of a thread.
+pub(crate) struct Clients {
+    memory: Quota,
+    list: Arc<Mutex<List>>,
+    started: Instant,
+}
+
+#[derive(Default)]
+struct List {
+    clients: Vec<Arc<Client>>,
+    random: fastrand::Rng,
+    shed: u64,
+}
+
+/// One connection.
+pub(crate) struct Client {
+    account: Account,
+    hold: Mutex<Hold>,
+    list: Weak<Mutex<List>>,
+    index: AtomicUsize,
+    in_hand: AtomicUsize,
+    /// Since when it waits, in milliseconds after the thread's beginning.
+    since: AtomicU32,
+    started: Instant,
+    order: AtomicU8,
+    ordered: AtomicWaker,
+    /// It has nothing but its socket.
+    resting: AtomicBool,
+    /// Part of a head has come.
+    begun: AtomicBool,
+    /// Part of an answer may not have gone.
+    unsent: AtomicBool,
+    passage: AtomicU8,
+    refusal: Mutex<Option<Refusal>>,
+}
+
+/// What becomes of the bytes that a client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// They are HTTP/1, and judged.
+    Judged = 0,
+    /// They wait until it is known whether they are a tunnel's.
+    Kept = 1,
+    /// They are a tunnel's, or HTTP/2.
+    Free = 2,
+}
+
+/// What a connection is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Rest = 1,
+    End = 2,
+}
+
+/// A connection that is counted until this is dropped.
+pub(crate) struct Admitted(pub(crate) Arc<Client>);
+
+/// A request of a connection, until its answer has been written.
+pub(crate) struct InHand(Arc<Client>);
+
+impl Clients {
+    /// # Arguments
+    /// * `memory` - for all of them, in bytes.
+    pub(crate) fn new(memory: usize) -> Self {
+        Self { memory: Quota::new(memory), list: Arc::default(), started: Instant::now() }
+    }
+
+    /// Takes one in, if need be in the place of one that waits.
+    pub(crate) fn admit(&self, address: IpAddr) -> Option<Admitted> {
+        let account = self.memory.account(Peer::from(address));
+        let hold = in_need(&self.list, || account.take(RESTING))?;
+        let mut list = lock(&self.list);
+        let client = Arc::new(Client {
+            account,
+            hold: Mutex::new(hold),
+            list: Arc::downgrade(&self.list),
+            index: AtomicUsize::new(list.clients.len()),
+            in_hand: AtomicUsize::new(0),
+            since: AtomicU32::new(now(self.started)),
+            started: self.started,
+            order: AtomicU8::new(0),
+            ordered: AtomicWaker::new(),
+            resting: AtomicBool::new(true),
+            begun: AtomicBool::new(false),
+            unsent: AtomicBool::new(false),
+            passage: AtomicU8::new(Passage::Judged as u8),
+            refusal: Mutex::new(None),
+        });
+        list.clients.push(client.clone());
+        Some(Admitted(client))
+    }
+
+    /// Ends what has waited for too long, and lets the rest of what waits rest.
+    pub(crate) fn sweep(&self) {
+        let now = now(self.started);
+        let rest_after = if self.memory.is_half_taken() { REST_SOON } else { REST_AFTER };
+        for client in &lock(&self.list).clients {
+            // An HTTP/2 connection that says nothing answers pings, or has gone.
+            if client.in_hand.load(Relaxed) > 0 || client.passage() == Passage::Free {
+                continue;
+            }
+            let waited = Duration::from_millis(now.wrapping_sub(client.since.load(Relaxed)).into());
+            if waited >= PATIENCE {
+                client.tell(Order::End);
+            } else if waited >= rest_after && !client.resting.load(Relaxed) && client.may_rest() {
+                client.tell(Order::Rest);
+            }
+        }
+    }
+
+    /// Bytes that clients hold.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory.used()
+    }
+
+    /// Connections that were ended or refused for want of memory.
+    pub(crate) fn shed(&self) -> u64 {
+        lock(&self.list).shed
+    }
+}
+
+impl Client {
+    /// A request has come.
+    pub(crate) fn take_in_hand(self: &Arc<Self>) -> InHand {
+        self.in_hand.store(self.in_hand.load(Relaxed) + 1, Relaxed);
+        InHand(self.clone())
+    }
+
+    /// Memory for more than the connection itself, if need be of others that wait.
+    pub(crate) fn memory(&self, bytes: usize) -> Option<Hold> {
+        in_need(self.list.upgrade().as_deref()?, || self.account.take(bytes))
+    }
+
+    /// What the connection itself holds from now on, in bytes. False if there is not so much.
+    #[must_use]
+    pub(crate) fn hold(&self, bytes: usize) -> bool {
+        let resize = || lock(&self.hold).resize(bytes).then_some(());
+        resize().is_some() || self.list.upgrade().is_some_and(|list| in_need(&list, resize).is_some())
+    }
+
+    /// Whether it can do without buffers.
+    pub(crate) fn rest(&self, resting: bool) {
+        self.resting.store(resting, Relaxed);
+    }
+
+    /// Whether part of an answer may not have gone.
+    pub(crate) fn unsent(&self, unsent: bool) {
+        self.unsent.store(unsent, Relaxed);
+    }
+
+    /// The first bytes of a head have come: its time begins.
+    pub(crate) fn begins(&self) {
+        self.begun.store(true, Relaxed);
+        self.waits();
+    }
+
+    /// The head is whole.
+    pub(crate) fn has_begun(&self) {
+        self.begun.store(false, Relaxed);
+    }
+
+    pub(crate) fn pass(&self, passage: Passage) {
+        self.passage.store(passage as u8, Relaxed);
+    }
+
+    pub(crate) fn passage(&self) -> Passage {
+        match self.passage.load(Relaxed) {
+            0 => Passage::Judged,
+            1 => Passage::Kept,
+            _ => Passage::Free,
+        }
+    }
+
+    pub(crate) fn refuse(&self, refusal: Refusal) {
+        *lock(&self.refusal) = Some(refusal);
+    }
+
+    /// What is wrong with the request in whose place another has come.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        *lock(&self.refusal)
+    }
+
+    /// What it is told to do.
+    pub(crate) async fn order(&self) -> Order {
+        let order = poll_fn(|cx| {
+            self.ordered.register(cx.waker());
+            match self.order.load(Relaxed) {
+                0 => Poll::Pending,
+                order => Poll::Ready(order),
+            }
+        });
+        let order = order.await;
+        if order == Order::Rest as u8 {
+            self.order.store(0, Relaxed);
+            Order::Rest
+        } else {
+            Order::End
+        }
+    }
+
+    /// Whether nothing has begun since it was told to rest.
+    pub(crate) fn may_rest(&self) -> bool {
+        self.in_hand.load(Relaxed) == 0 && !self.begun.load(Relaxed) && !self.unsent.load(Relaxed)
+    }
+
+    fn waits(&self) {
+        self.since.store(now(self.started), Relaxed);
+    }
+
+    fn tell(&self, order: Order) {
+        if self.order.load(Relaxed) < order as u8 {
+            self.order.store(order as u8, Relaxed);
+            self.ordered.wake();
+        }
+    }
+
+    /// Ends it, which gives its memory back at once.
+    fn end(&self) {
+        let _less_is_always_possible = lock(&self.hold).resize(0);
+        self.tell(Order::End);
+    }
+
+    fn can_end(&self) -> bool {
+        self.in_hand.load(Relaxed) == 0 && self.order.load(Relaxed) != Order::End as u8
+    }
+}
+
+impl InHand {
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.0
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        let Self(client) = self;
+        client.in_hand.store(client.in_hand.load(Relaxed) - 1, Relaxed);
+        client.waits();
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let Self(client) = self;
+        let Some(list) = client.list.upgrade() else { return };
+        let clients = &mut lock(&list).clients;
+        let index = client.index.load(Relaxed);
+        clients.swap_remove(index);
+        if let Some(moved) = clients.get(index) {
+            moved.index.store(index, Relaxed);
+        }
+    }
+}
+
+impl List {
+    /// Ends one that waits. False if none was found.
+    fn end_one(&mut self) -> bool {
+        let Self { clients, random, .. } = self;
+        let sample = (0..SAMPLE.min(clients.len())).map(|_| &clients[random.usize(..clients.len())]);
+        let waiting = sample.filter(|client| client.can_end());
+        let last = waiting.max_by_key(|client| {
+            let age = now(client.started).wrapping_sub(client.since.load(Relaxed));
+            (client.account.mine(), age)
+        });
+        last.inspect(|client| client.end()).is_some()
+    }
+}
+
+/// Takes what is needed, and ends connections that wait until that is possible.
+fn in_need<T>(list: &Mutex<List>, mut take: impl FnMut() -> Option<T>) -> Option<T> {
+    let taken = take();
+    if taken.is_some() {
+        return taken;
+    }
+    let mut list = lock(list);
+    for _ in 0..SHED {
+        list.shed += 1;
+        if !list.end_one() {
+            break;
+        }
+        let taken = take();
+        if taken.is_some() {
+            return taken;
+        }
+    }
+    None
+}
+
+fn now(started: Instant) -> u32 {
+    // Only differences count, and they are short.
+    started.elapsed().as_millis() as u32
+}
+
+/// A panic leaves nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    fn is_told_to_end(admitted: &Admitted) -> bool {
+        admitted.0.order().now_or_never() == Some(Order::End)
+    }
+
+    #[test]
+    fn connections_are_bounded_by_memory_and_the_oldest_of_the_crowd_ends() {
+        let clients = Clients::new(100 * RESTING);
+        let early: Vec<_> = (0..4).map(|i| clients.admit(address(i)).unwrap()).collect();
+        let mut crowd = Vec::new();
+        for _ in 0..1000 {
+            crowd.push(clients.admit(address(100)).unwrap());
+            assert!(clients.memory() <= 100 * RESTING);
+            crowd.retain(|client| !is_told_to_end(client));
+        }
+        assert!((60..100).contains(&crowd.len()), "{}", crowd.len());
+        assert!(early.iter().all(|client| !is_told_to_end(client)));
+        drop((early, crowd));
+        assert_eq!(clients.memory(), 0);
+        assert!(lock(&clients.list).clients.is_empty());
+    }
+
+    #[test]
+    fn a_connection_with_a_request_in_hand_does_not_end_for_another() {
+        let clients = Clients::new(10 * RESTING);
+        let working: Vec<_> = std::iter::from_fn(|| {
+            let admitted = clients.admit(address(1))?;
+            let in_hand = admitted.0.take_in_hand();
+            Some((admitted, in_hand))
+        })
+        .take(1000)
+        .collect();
+        assert!((7..=10).contains(&working.len()), "{}", working.len());
+        assert!(clients.admit(address(1)).is_none());
+        assert!(working.iter().all(|(client, _)| !is_told_to_end(client)));
+        assert!(working[0].0.0.memory(RESTING).is_none());
+        assert!(clients.shed() > 0);
+    }
+
+    #[test]
+    fn one_that_has_nothing_to_do_rests() {
+        let clients = Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20) };
+        let admitted = clients.admit(address(1)).unwrap();
+        let client = &admitted.0;
+        client.rest(false);
+        client.since.store(0, Relaxed);
+        clients.sweep();
+        assert_eq!(client.order().now_or_never(), Some(Order::Rest));
+        client.rest(true);
+        clients.sweep();
+        assert_eq!(client.order().now_or_never(), None);
+    }
+
+    #[test]
+    fn one_that_keeps_its_request_back_for_too_long_ends() {
+        let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20) };
+        let admitted = clients.admit(address(1)).unwrap();
+        clients.sweep();
+        assert_eq!(admitted.0.order().now_or_never(), None);
+        admitted.0.begins();
+        admitted.0.since.store(0, Relaxed);
+        clients.sweep();
+        assert!(is_told_to_end(&admitted));
+    }
+}

@@ -1,0 +1,279 @@
+//! A client's connection as hyper reads it: whole heads, one message at a time, and nothing that can be read in two ways.
+//!
+//! ```text
+//!  socket ──► Gate ─┬─ a head in part: held, and counted as its client's memory
+//!                   ├─ a whole head, a body: handed on, never across the end of a message
+//!                   └─ a refused head: another in its place, which the path answers with what is wrong
+//! ```
+//!
+//! So hyper has no buffer that grows with what a client does not finish, and a connection between two messages can be
+//! taken out of it and put back: nothing of the next message is ever in there.
+//!
+//! HTTP/2 passes as it is. Its client has one head in part at most, which the protocol bounds.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::clients::{self, Client, Passage};
+use crate::head::{MAX_HEAD, Messages, Refusal, Step};
+use crate::preface::{Opening, Speaks};
+
+/// Stands for a head that was refused.
+const IN_ITS_PLACE: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
+const REFUSED: &str = "REFUSED";
+
+/// How much is read at a time of a head that came in part, in bytes.
+const PIECE: usize = 4 * 1024;
+
+/// How much of what follows a refused head is read and thrown away, so that its client hears the answer and not a reset.
+const IGNORED: usize = 256 * 1024;
+
+/// What is wrong with a request, if it stands for one that was refused.
+pub(crate) fn refusal<T>(client: &Client, request: &http::Request<T>) -> Option<Refusal> {
+    // A client that asks by this method itself has been refused nothing yet.
+    if request.method().as_str() == REFUSED { client.refusal() } else { None }
+}
+
+pub(crate) struct Gate {
+    stream: Opening,
+    client: Arc<Client>,
+    messages: Messages,
+    /// Bytes that were read and not handed on.
+    held: Vec<u8>,
+    /// How many of them may be.
+    ready: usize,
+    stage: Stage,
+    /// What the connection needs at work, in bytes.
+    base: usize,
+    /// What its client has not read is counted.
+    is_behind: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Following,
+    /// Nothing is looked at: HTTP/2, or a tunnel.
+    Through,
+    /// Nothing more is handed on; so much more may be read.
+    Refused(usize),
+}
+
+impl Gate {
+    pub(crate) fn new(stream: Opening, client: Arc<Client>) -> Self {
+        let (stage, base) = match stream.speaks() {
+            Speaks::Http1 => (Stage::Following, clients::HTTP1),
+            Speaks::Http2 => (Stage::Through, clients::HTTP2),
+        };
+        let messages = Messages::default();
+        Self { stream, client, messages, held: Vec::new(), ready: 0, stage, base, is_behind: false }
+    }
+
+    pub(crate) fn speaks(&self) -> Speaks {
+        self.stream.speaks()
+    }
+
+    /// Resolves when something is there to be read, or the end.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        if !self.held.is_empty() || self.stream.has_more() { Ok(()) } else { self.socket().readable().await }
+    }
+
+    pub(crate) fn socket(&self) -> &TcpStream {
+        self.stream.socket()
+    }
+
+    fn hand_on(&mut self, buf: &mut ReadBuf<'_>) {
+        let len = self.ready.min(buf.remaining());
+        buf.put_slice(&self.held[..len]);
+        self.held.drain(..len);
+        self.ready -= len;
+        if self.held.is_empty() {
+            self.held = Vec::new();
+            let _less_is_always_possible = self.client.hold(self.base);
+            self.client.has_begun();
+        }
+    }
+
+    /// Reads more of what is held.
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut space = [std::mem::MaybeUninit::uninit(); PIECE];
+        let mut piece = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece))?;
+        let piece = piece.filled();
+        Poll::Ready(self.hold(piece).map(|()| piece.len()))
+    }
+
+    /// Keeps bytes until they may be handed on.
+    fn hold(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.held.is_empty() {
+            self.client.begins();
+        }
+        let needed = self.held.len() + bytes.len();
+        if needed > self.held.capacity() {
+            let capacity = needed.next_multiple_of(PIECE);
+            if !self.client.hold(self.base + capacity) {
+                return Err(io::Error::new(io::ErrorKind::OutOfMemory, "no memory is left for the request's head"));
+            }
+            self.held.reserve_exact(capacity - self.held.len());
+        }
+        self.held.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Judges what is held. Whether any of it may be handed on.
+    fn judge_held(&mut self) -> io::Result<bool> {
+        match self.messages.step(&self.held) {
+            Step::Pass(passed) => self.ready = passed,
+            Step::Hold => {}
+            Step::Refuse(refusal) => self.refuse(refusal)?,
+        }
+        Ok(self.ready > 0)
+    }
+
+    /// Counts what waits to be written.
+    fn written<T>(&mut self, written: Poll<io::Result<T>>, waits: usize) -> Poll<io::Result<T>> {
+        self.client.unsent(true);
+        if written.is_pending() {
+            self.is_behind = true;
+            if !self.client.hold(self.base + self.held.capacity() + waits) {
+                let message = "no memory is left for a client that reads slowly";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::OutOfMemory, message)));
+            }
+        }
+        written
+    }
+
+    /// All has been written.
+    fn sent(&mut self) {
+        self.client.unsent(false);
+        if std::mem::take(&mut self.is_behind) {
+            let _less_is_always_possible = self.client.hold(self.base + self.held.capacity());
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> io::Result<()> {
+        if refusal == Refusal::Chunk {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, refusal));
+        }
+        self.client.refuse(refusal);
+        self.held = IN_ITS_PLACE.to_vec();
+        self.ready = self.held.len();
+        self.stage = Stage::Refused(IGNORED);
+        Ok(())
+    }
+
+    fn poll_ignore(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut space = [std::mem::MaybeUninit::uninit(); PIECE];
+        while let Stage::Refused(left @ 1..) = self.stage {
+            let mut piece = ReadBuf::uninit(&mut space);
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece))?;
+            // Its end is the end of what it sends; it may still want to hear.
+            let left = if piece.filled().is_empty() { 0 } else { left.saturating_sub(piece.filled().len()) };
+            self.stage = Stage::Refused(left);
+        }
+        Poll::Pending
+    }
+
+    /// Reads and judges at once what is mostly a whole message, without a copy.
+    fn poll_directly(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<bool>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        let came = &buf.filled()[before..];
+        if came.is_empty() {
+            return Poll::Ready(Ok(true));
+        }
+        let passed = match self.messages.step(came) {
+            Step::Pass(passed) if passed == came.len() => return Poll::Ready(Ok(true)),
+            Step::Pass(passed) => passed,
+            Step::Hold => 0,
+            Step::Refuse(refusal) => {
+                buf.set_filled(before);
+                return Poll::Ready(self.refuse(refusal).map(|()| false));
+            }
+        };
+        self.hold(&came[passed..])?;
+        buf.set_filled(before + passed);
+        Poll::Ready(Ok(passed > 0))
+    }
+}
+
+impl AsyncRead for Gate {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            let passage = this.client.passage();
+            if this.stage == Stage::Following && passage == Passage::Free {
+                (this.stage, this.ready) = (Stage::Through, this.held.len());
+            }
+            if this.ready > 0 {
+                this.hand_on(buf);
+                return Poll::Ready(Ok(()));
+            }
+            if this.stage == Stage::Following && passage == Passage::Kept {
+                if this.held.len() >= PIECE {
+                    // The answer to the handshake goes on without it.
+                    return Poll::Pending;
+                }
+                if ready!(this.poll_more(cx))? == 0 {
+                    return Poll::Ready(Ok(()));
+                }
+                continue;
+            }
+            match this.stage {
+                Stage::Through => return Pin::new(&mut this.stream).poll_read(cx, buf),
+                Stage::Refused(_) => return this.poll_ignore(cx),
+                Stage::Following if this.held.is_empty() => {
+                    if ready!(this.poll_directly(cx, buf))? {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                Stage::Following => {
+                    if this.judge_held()? {
+                        continue;
+                    }
+                    debug_assert!(this.held.len() <= MAX_HEAD + PIECE, "a longer head is refused");
+                    if ready!(this.poll_more(cx))? == 0 {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Gate {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.written(written, buf.len())
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.written(written, bufs.iter().map(|buf| buf.len()).sum())
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // hyper flushes when it has written all.
+        self.sent();
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,299 @@
+//! Where the messages of an HTTP/1 connection begin and end, read strictly: what a proxy in front of the router may read
+//! in another way is refused, so that no request can hide in another (RFC 9112, sections 2.2, 6 and 11.2).
+//!
+//! ```text
+//!          head is whole                     its body is whole
+//!   Head ────────────────► Length, Chunked ────────────────────► Head
+//!     └── no body: the next one begins at once
+//! ```
+//!
+//! hyper parses what has passed here. This looks only at what tells where a message ends: line ends, `content-length` and
+//! `transfer-encoding`. A head passes as a whole or not at all, so that what is incomplete waits where its bytes are
+//! counted.
+//!
+//! Pure.
+
+/// The longest head, in bytes.
+pub(crate) const MAX_HEAD: usize = 64 * 1024;
+
+/// What a chunk says of itself beside its size, and all trailers together, in bytes.
+const MAX_CHUNK_LINE: u32 = 1024;
+const MAX_TRAILERS: u32 = 16 * 1024;
+
+/// Beyond this a length is no body that there could be, and does not fit everywhere.
+const MAX_LENGTH: u64 = i64::MAX as u64;
+
+/// Follows the messages that a client sends.
+#[derive(Debug)]
+pub(crate) struct Messages(State);
+
+#[derive(Debug)]
+enum State {
+    /// So many bytes of the head have been looked at.
+    Head {
+        seen: usize,
+    },
+    /// Bytes to come.
+    Length(u64),
+    Chunked(Chunked),
+}
+
+/// What becomes of the bytes that have not passed yet.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// So many pass; they end where a message does, or a part of one.
+    Pass(usize),
+    /// All wait for more.
+    Hold,
+    Refuse(Refusal),
+}
+
+/// Why a message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("The request's head does not begin as one.")]
+    Nonsense,
+    #[error("A line of the request's head ends without a carriage return.")]
+    BareLineFeed,
+    #[error("A line of the request's head is continued in the next.")]
+    Folded,
+    #[error("The request's head is over the limit of 65536 bytes.")]
+    TooLong,
+    #[error("The request has more than one Content-Length.")]
+    ManyLengths,
+    #[error("The request's Content-Length is no number.")]
+    NoLength,
+    #[error("The request's Content-Length is beyond what any body can have.")]
+    Huge,
+    #[error("The request has a Content-Length and a Transfer-Encoding.")]
+    TwoFramings,
+    #[error("The request's Transfer-Encoding is not chunked alone, which is all that is understood here.")]
+    Coding,
+    #[error("The request's body is not chunked as it says.")]
+    Chunk,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self(State::Head { seen: 0 })
+    }
+}
+
+impl Messages {
+    /// Whether a head is what comes next, or has come in part.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn is_in_head(&self) -> bool {
+        matches!(self.0, State::Head { .. })
+    }
+
+    /// # Arguments
+    /// * `bytes` - all that have not passed, at least one: those that were held come again, with more.
+    pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
+        match &mut self.0 {
+            State::Head { seen } => {
+                let end = match head_end(bytes, seen) {
+                    Ok(Some(end)) if end <= MAX_HEAD => end,
+                    Ok(None) if bytes.len() <= MAX_HEAD => return Step::Hold,
+                    Ok(_) => return Step::Refuse(Refusal::TooLong),
+                    Err(refusal) => return Step::Refuse(refusal),
+                };
+                match after(&bytes[..end]) {
+                    Ok(state) => self.0 = state,
+                    Err(refusal) => return Step::Refuse(refusal),
+                }
+                Step::Pass(end)
+            }
+            State::Length(left) => {
+                let passed = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                *left -= passed as u64;
+                if *left == 0 {
+                    *self = Self::default();
+                }
+                Step::Pass(passed)
+            }
+            State::Chunked(chunked) => match chunked.pass(bytes) {
+                Ok((passed, ended)) => {
+                    if ended {
+                        *self = Self::default();
+                    }
+                    Step::Pass(passed)
+                }
+                Err(refusal) => Step::Refuse(refusal),
+            },
+        }
+    }
+}
+
+/// The end of the head behind its empty line, if that has come. Leading empty lines belong to it.
+fn head_end(bytes: &[u8], seen: &mut usize) -> Result<Option<usize>, Refusal> {
+    if *seen < 4 && !begins_well(bytes) {
+        return Err(Refusal::Nonsense);
+    }
+    // A line may have ended in what was looked at before.
+    let mut from = seen.saturating_sub(3);
+    while let Some(at) = bytes[from..].iter().position(|byte| *byte == b'\n') {
+        let line_feed = from + at;
+        if line_feed == 0 || bytes[line_feed - 1] != b'\r' {
+            return Err(Refusal::BareLineFeed);
+        }
+        let begun = bytes.iter().take(line_feed).position(|byte| !matches!(byte, b'\r' | b'\n'));
+        if begun.is_some() && bytes[..line_feed].ends_with(b"\r\n\r") {
+            return Ok(Some(line_feed + 1));
+        }
+        from = line_feed + 1;
+    }
+    *seen = bytes.len();
+    Ok(None)
+}
+
+/// Whether these can be the first bytes of a head: at most one empty line (RFC 9112, section 2.2), then a token. What
+/// speaks another protocol is told at once, and not when it has waited for an answer for long enough.
+fn begins_well(bytes: &[u8]) -> bool {
+    let line = bytes.strip_prefix(b"\r\n").unwrap_or(bytes);
+    match line {
+        [] | [b'\r'] => true,
+        [first, ..] => first.is_ascii_graphic(),
+    }
+}
+
+/// What follows a head.
+fn after(head: &[u8]) -> Result<State, Refusal> {
+    let (mut length, mut chunked) = (None, false);
+    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    // The request's line, behind the empty one that there may be.
+    let _ = lines.find(|line| !line.is_empty());
+    for line in lines {
+        match line.first() {
+            Some(b' ' | b'\t') => return Err(Refusal::Folded),
+            Some(b'c' | b'C') => {
+                if let Some(value) = value(line, b"content-length") {
+                    if length.is_some() {
+                        return Err(Refusal::ManyLengths);
+                    }
+                    length = Some(number(value)?);
+                }
+            }
+            Some(b't' | b'T') => {
+                if let Some(value) = value(line, b"transfer-encoding") {
+                    if chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                        return Err(Refusal::Coding);
+                    }
+                    chunked = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    match (length, chunked) {
+        (Some(_), true) => Err(Refusal::TwoFramings),
+        (None, true) => Ok(State::Chunked(Chunked::default())),
+        (None | Some(0), false) => Ok(State::Head { seen: 0 }),
+        (Some(length), false) => Ok(State::Length(length)),
+    }
+}
+
+/// The value of the header of this name.
+fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (found, rest) = line.split_at_checked(name.len())?;
+    // Blanks before the colon are nonsense, which hyper refuses; that the header is meant is clear.
+    let value = rest.trim_ascii_start().strip_prefix(b":")?;
+    found.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
+}
+
+fn number(digits: &[u8]) -> Result<u64, Refusal> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Refusal::NoLength);
+    }
+    let number =
+        digits.iter().try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
+    number.filter(|number| *number <= MAX_LENGTH).ok_or(Refusal::Huge)
+}
+
+/// Where in a chunked body we are (RFC 9112, section 7.1).
+#[derive(Debug, Default)]
+struct Chunked {
+    at: At,
+    /// Of the chunk: what has been read of it, then what is to come.
+    size: u64,
+    /// Bytes of the line, or of all trailers.
+    line: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum At {
+    /// Before the first digit of a size.
+    #[default]
+    Begin,
+    Size,
+    Extension,
+    SizeEnd,
+    Data,
+    DataEnd,
+    DataEndLine,
+    /// At the beginning of a trailer's line.
+    TrailerBegin,
+    Trailer,
+    TrailerEnd,
+    LastEnd,
+}
+
+impl Chunked {
+    /// How many of the bytes belong to the body, and whether it ends with them.
+    fn pass(&mut self, bytes: &[u8]) -> Result<(usize, bool), Refusal> {
+        let mut passed = 0;
+        while let Some(&byte) = bytes.get(passed) {
+            if self.at == At::Data {
+                let left = bytes.len() - passed;
+                let data = usize::try_from(self.size).map_or(left, |size| size.min(left));
+                self.size -= data as u64;
+                passed += data;
+                if self.size == 0 {
+                    self.at = At::DataEnd;
+                }
+                continue;
+            }
+            passed += 1;
+            if self.at == At::LastEnd && byte == b'\n' {
+                return Ok((passed, true));
+            }
+            self.at = self.next(byte).ok_or(Refusal::Chunk)?;
+        }
+        Ok((passed, false))
+    }
+
+    fn next(&mut self, byte: u8) -> Option<At> {
+        self.line += 1;
+        let is_text = byte == b'\t' || byte >= b' ' && byte != 0x7f;
+        Some(match (self.at, byte) {
+            (At::Begin | At::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                let digit = char::from(byte).to_digit(16)?;
+                self.size = self.size.checked_mul(16)?.checked_add(digit.into())?;
+                if self.size > MAX_LENGTH || self.line > 16 {
+                    return None;
+                }
+                At::Size
+            }
+            (At::Size, b';') => At::Extension,
+            (At::Extension, _) if is_text && self.line <= MAX_CHUNK_LINE => At::Extension,
+            (At::Size | At::Extension, b'\r') => At::SizeEnd,
+            (At::SizeEnd, b'\n') => {
+                self.line = 0;
+                if self.size > 0 { At::Data } else { At::TrailerBegin }
+            }
+            (At::DataEnd, b'\r') => At::DataEndLine,
+            (At::DataEndLine, b'\n') => {
+                self.line = 0;
+                At::Begin
+            }
+            (At::TrailerBegin, b'\r') => At::LastEnd,
+            (At::TrailerBegin, b' ' | b'\t') => return None,
+            (At::TrailerBegin | At::Trailer, _) if is_text && self.line <= MAX_TRAILERS => At::Trailer,
+            (At::Trailer, b'\r') => At::TrailerEnd,
+            (At::TrailerEnd, b'\n') => At::TrailerBegin,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

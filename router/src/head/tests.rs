@@ -1,0 +1,126 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// What passes as one message each, when the bytes come in pieces of a length.
+fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, Refusal> {
+    let (mut follower, mut held, mut all, mut current) = (Messages::default(), Vec::new(), Vec::new(), Vec::new());
+    for piece in bytes.chunks(piece) {
+        held.extend_from_slice(piece);
+        while !held.is_empty() {
+            match follower.step(&held) {
+                Step::Pass(passed) => {
+                    assert!(passed > 0, "{held:?}");
+                    current.extend(held.drain(..passed));
+                    if follower.is_in_head() {
+                        all.push(std::mem::take(&mut current));
+                    }
+                }
+                Step::Hold => break,
+                Step::Refuse(refusal) => return Err(refusal),
+            }
+        }
+    }
+    Ok(all)
+}
+
+#[track_caller]
+fn refused(bytes: impl AsRef<[u8]>, refusal: Refusal) {
+    let bytes = bytes.as_ref();
+    for piece in [1, 7, bytes.len()] {
+        assert_eq!(messages(bytes, piece), Err(refusal), "{}", String::from_utf8_lossy(bytes));
+    }
+}
+
+fn with(headers: &str) -> String {
+    format!("POST / HTTP/1.1\r\nHost: shop\r\n{headers}\r\n")
+}
+
+#[test]
+fn messages_are_told_apart_however_they_come() {
+    let sent = [
+        "GET / HTTP/1.1\r\nHost: shop\r\n\r\n",
+        "POST / HTTP/1.1\r\ncontent-length:  3 \r\n\r\nabc",
+        "\r\nPOST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n0A\r\n0123456789\r\n0\r\nx: y\r\n\r\n",
+        "POST / HTTP/1.1\r\ncontent-type: a\r\nte: trailers\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        "GET /last HTTP/1.1\r\n\r\n",
+    ];
+    let whole = sent.concat();
+    for piece in 1..=whole.len() {
+        assert_eq!(messages(whole.as_bytes(), piece).unwrap(), sent.map(|it| it.as_bytes().to_vec()), "{piece}");
+    }
+}
+
+#[test]
+fn what_can_be_read_in_two_ways_is_refused() {
+    refused("GET / HTTP/1.1\nHost: shop\r\n\r\n", Refusal::BareLineFeed);
+    refused("GET / HTTP/1.1\r\nHost: shop\n\r\n", Refusal::BareLineFeed);
+    refused("GET / HTTP/1.1\r\nHost: shop\r\n\n", Refusal::BareLineFeed);
+    refused(with("x: y\r\n z\r\n"), Refusal::Folded);
+    refused(with("Content-Length: 1\r\nContent-Length: 1\r\n"), Refusal::ManyLengths);
+    refused(with("Content-Length: 1\r\nContent-Length: 2\r\n"), Refusal::ManyLengths);
+    for no_number in ["", "+1", "-1", "1, 1", "0x1", "1 1", "1a"] {
+        refused(with(&format!("Content-Length: {no_number}\r\n")), Refusal::NoLength);
+    }
+    for huge in ["18446744073709551615", "18446744073709551616", "9223372036854775808"] {
+        refused(with(&format!("Content-Length: {huge}\r\n")), Refusal::Huge);
+    }
+    refused(with("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), Refusal::TwoFramings);
+    refused(with("Transfer-Encoding: chunked\r\nContent-Length : 1\r\n"), Refusal::TwoFramings);
+    for coding in ["gzip, chunked", "chunked, chunked", "identity", "chunked, identity", "", "xchunked", "chunked;q=1"]
+    {
+        refused(with(&format!("Transfer-Encoding: {coding}\r\n")), Refusal::Coding);
+    }
+    refused(with("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), Refusal::Coding);
+}
+
+#[test]
+fn a_body_that_is_chunked_in_another_way_is_refused() {
+    for body in [
+        "3\nabc\r\n",
+        "3\r\nabc\n",
+        "3\r\nabcd\r\n",
+        "\r\n",
+        " 3\r\nabc\r\n",
+        "3 \r\nabc\r\n",
+        "0x3\r\nabc\r\n",
+        "-3\r\nabc\r\n",
+        "g\r\n",
+        "8000000000000000\r\n",
+        "00000000000000003\r\nabc\r\n",
+        "3;a\nb\r\nabc\r\n",
+        "0\r\nx: y\n\r\n",
+        "0\r\n x: y\r\n\r\n",
+        "0\r\n\n",
+    ] {
+        refused(with("Transfer-Encoding: chunked\r\n") + body, Refusal::Chunk);
+    }
+    refused(with("Transfer-Encoding: chunked\r\n") + "3;" + &"x".repeat(2000), Refusal::Chunk);
+    refused(with("Transfer-Encoding: chunked\r\n") + "0\r\n" + &"x: y\r\n".repeat(4000), Refusal::Chunk);
+}
+
+#[test]
+fn another_protocol_is_refused_at_its_first_byte() {
+    for bytes in [&b"\x16\x03\x01"[..], b"\0", b" GET", b"\n", b"\r\n\r\n", b"\r\n\n", b"\xff"] {
+        let refusal = messages(bytes, 1).unwrap_err();
+        assert!(matches!(refusal, Refusal::Nonsense | Refusal::BareLineFeed), "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_head_has_a_limit() {
+    let long = |len: usize| format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(len));
+    assert_eq!(messages(long(60_000).as_bytes(), 1000).unwrap().len(), 1);
+    assert_eq!(messages(long(70_000).as_bytes(), 1000), Err(Refusal::TooLong));
+    assert_eq!(messages(long(70_000).as_bytes(), 100_000), Err(Refusal::TooLong));
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_too_strange_to_follow(bytes in "([a-z:;, \r\n0-9]|\r\n|chunked|Content-Length: |Transfer-Encoding: ){0,60}",
+        piece in 1_usize..40) {
+        // However they come, they mean the same.
+        prop_assert_eq!(messages(bytes.as_bytes(), piece), messages(bytes.as_bytes(), 1));
+    }
+}

@@ -1,0 +1,234 @@
+//! What a thread has for its clients, in bytes or in pieces, and how they share it.
+//!
+//! ```text
+//!   capacity ├── address A ──┼─ B ─┼─ C ─┼────── free ──────┤
+//!                  └── may take more while it has at most [`GREED`] times what is free
+//! ```
+//!
+//! An address that is alone gets three quarters, the next one three quarters of the rest, and so on (Choudhury and Hahne's
+//! dynamic thresholds): the more is taken, the less may one that has much take, and one that has little still finds some
+//! free. A proxy with many clients behind it is hardly limited while nobody else asks.
+//!
+//! Pure. The counts are atomic because connections must be `Send` for hyper; one thread alone reads and writes them.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+use rustc_hash::FxHashMap;
+
+/// One address alone gets three quarters. Two that take and give back get three sevenths each.
+const GREED: usize = 3;
+
+/// Names of addresses that have nothing are forgotten when there are more of them than this, and twice those in use.
+const FORGET: usize = 1024;
+
+/// An address as shares go by it. A subscriber of IPv6 has a prefix of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Peer(IpAddr);
+
+impl From<IpAddr> for Peer {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+            address => address,
+        })
+    }
+}
+
+pub(crate) struct Quota {
+    capacity: usize,
+    used: Arc<AtomicUsize>,
+    peers: RefCell<Peers>,
+}
+
+#[derive(Default)]
+struct Peers {
+    by_address: FxHashMap<Peer, Weak<AtomicUsize>>,
+    /// Entries at which the map is looked through next.
+    look_at: usize,
+}
+
+/// One address's part of a quota.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    capacity: usize,
+    used: Arc<AtomicUsize>,
+    mine: Arc<AtomicUsize>,
+}
+
+/// What has been taken. It is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    account: Account,
+    amount: usize,
+}
+
+impl Quota {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity, used: Arc::default(), peers: RefCell::default() }
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
+    pub(crate) fn is_half_taken(&self) -> bool {
+        self.used() > self.capacity / 2
+    }
+
+    pub(crate) fn account(&self, peer: Peer) -> Account {
+        let peers = &mut *self.peers.borrow_mut();
+        let known = peers.by_address.get(&peer).and_then(Weak::upgrade);
+        let mine = known.unwrap_or_else(|| {
+            if peers.by_address.len() >= peers.look_at.max(FORGET) {
+                peers.by_address.retain(|_, mine| mine.strong_count() > 0);
+                peers.look_at = 2 * peers.by_address.len();
+            }
+            let mine = Arc::default();
+            peers.by_address.insert(peer, Arc::downgrade(&mine));
+            mine
+        });
+        Account { capacity: self.capacity, used: self.used.clone(), mine }
+    }
+}
+
+impl Account {
+    /// Takes an amount if it is free, and this address may have it.
+    pub(crate) fn take(&self, amount: usize) -> Option<Hold> {
+        let mut hold = Hold { account: self.clone(), amount: 0 };
+        hold.resize(amount).then_some(hold)
+    }
+
+    /// What this address has.
+    pub(crate) fn mine(&self) -> usize {
+        self.mine.load(Relaxed)
+    }
+
+    fn allows(&self, more: usize) -> bool {
+        let free = self.capacity.saturating_sub(self.used.load(Relaxed));
+        more <= free && self.mine() + more <= GREED.saturating_mul(free - more).max(1)
+    }
+
+    fn change(&self, from: usize, to: usize) {
+        for count in [&self.used, &self.mine] {
+            count.store(count.load(Relaxed) + to - from, Relaxed);
+        }
+    }
+}
+
+impl Hold {
+    pub(crate) fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Takes as much more as there is to `amount`, or gives back. Less is always possible.
+    #[must_use = "nothing has been taken if it is false"]
+    pub(crate) fn resize(&mut self, amount: usize) -> bool {
+        let allowed = amount <= self.amount || self.account.allows(amount - self.amount);
+        if allowed {
+            self.account.change(self.amount, amount);
+            self.amount = amount;
+        }
+        allowed
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.account.change(self.amount, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn peer(last: u8) -> Peer {
+        IpAddr::from([10, 0, 0, last]).into()
+    }
+
+    /// As many single pieces as an account gets.
+    fn all(account: &Account) -> Vec<Hold> {
+        std::iter::from_fn(|| account.take(1)).collect()
+    }
+
+    #[test]
+    fn one_address_gets_most_and_leaves_room_for_the_next() {
+        let quota = Quota::new(16_384);
+        let hog = all(&quota.account(peer(1)));
+        assert!((12_000..13_000).contains(&hog.len()), "{}", hog.len());
+        let next = all(&quota.account(peer(2)));
+        assert!(next.len() > 1_000, "{}", next.len());
+        drop((hog, next));
+        assert_eq!(quota.used(), 0);
+    }
+
+    #[test]
+    fn five_greedy_addresses_leave_room_for_one_more() {
+        let quota = Quota::new(16_384);
+        let hogs: Vec<_> = (0..5).map(|i| all(&quota.account(peer(i)))).collect();
+        assert!(quota.account(peer(200)).take(8).is_some());
+        drop(hogs);
+    }
+
+    #[test]
+    fn an_address_may_have_one_while_one_is_free() {
+        let quota = Quota::new(2);
+        let first = quota.account(peer(1)).take(1);
+        assert!(first.is_some());
+        assert!(quota.account(peer(1)).take(1).is_none());
+        assert!(quota.account(peer(2)).take(1).is_some());
+    }
+
+    #[test]
+    fn a_prefix_of_ipv6_is_one_address() {
+        let of = |address: &str| Peer::from(address.parse::<IpAddr>().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+    }
+
+    #[test]
+    fn addresses_that_have_gone_are_forgotten() {
+        let quota = Quota::new(16);
+        let kept = quota.account(peer(1));
+        for i in 0..10_000_u32 {
+            drop(quota.account(IpAddr::from(i.to_be_bytes()).into()));
+        }
+        assert!(quota.peers.borrow().by_address.len() <= 2 * FORGET);
+        assert!(kept.take(1).is_some());
+        assert_eq!(quota.account(peer(1)).mine(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_is_counted_and_never_more_than_there_is(
+            steps in prop::collection::vec((0_u8..4, 0_usize..300, any::<bool>()), 0..200),
+        ) {
+            let quota = Quota::new(1000);
+            let mut holds: Vec<Hold> = Vec::new();
+            for (who, amount, gives_back) in steps {
+                match holds.pop() {
+                    Some(mut hold) if gives_back => {
+                        if hold.resize(amount / 2) {
+                            holds.insert(0, hold);
+                        }
+                    }
+                    last => holds.extend(last.into_iter().chain(quota.account(peer(who)).take(amount))),
+                }
+                prop_assert_eq!(quota.used(), holds.iter().map(Hold::amount).sum::<usize>());
+                prop_assert!(quota.used() <= 1000);
+                for who in 0..4 {
+                    prop_assert!(quota.account(peer(who)).mine() <= quota.used());
+                }
+            }
+            drop(holds);
+            prop_assert_eq!(quota.used(), 0);
+        }
+    }
+}

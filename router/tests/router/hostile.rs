@@ -1,0 +1,239 @@
+//! Clients that take what they can: heads and bodies that never end, connections that idle, answers that nobody reads.
+//!
+//! Memory is judged by what the router counts of it, not by what the process has.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::{Method, Request};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, raw};
+
+/// Small, so that a few hundred connections are a crowd.
+const MEMORY: u64 = 4 << 20;
+
+async fn small(node: &Node) -> Scenario {
+    Scenario::with_options(&[node], Options { client_memory: MEMORY, ..Default::default() }).await
+}
+
+/// From another address than the rest.
+async fn from(last: u8, addr: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, last], 0).into()).unwrap();
+    socket.connect(addr).await.unwrap()
+}
+
+fn memory(scenario: &Scenario) -> f64 {
+    scenario.metric("tenon_router_client_memory_bytes", None)
+}
+
+#[tokio::test]
+async fn a_request_that_can_be_read_in_two_ways_is_refused() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let post = |headers: &str, body: &str| format!("POST / HTTP/1.1\r\nhost: shop\r\n{headers}\r\n\r\n{body}");
+    for (bytes, status, says) in [
+        (post("transfer-encoding: gzip, chunked", "0\r\n\r\n"), 400, "Transfer-Encoding"),
+        (post("transfer-encoding: chunked\r\ntransfer-encoding: chunked", "0\r\n\r\n"), 400, "Transfer-Encoding"),
+        (post("transfer-encoding: chunked\r\ncontent-length: 5", "0\r\n\r\n"), 400, "Content-Length"),
+        (post("content-length: 5\r\ntransfer-encoding: chunked", "0\r\n\r\n"), 400, "Content-Length"),
+        (post("content-length: 18446744073709551615", "a"), 413, "Content-Length"),
+        (post("content-length: 99999999999999999999", "a"), 413, "Content-Length"),
+        (post("content-length: 1\r\ncontent-length: 1", "a"), 400, "Content-Length"),
+        (post("x: y\r\n z", ""), 400, "continued"),
+        ("GET / HTTP/1.1\nhost: shop\n\n".into(), 400, "carriage return"),
+        ("GET / HTTP/1.1\r\nhost: shop\n\r\n".into(), 400, "carriage return"),
+        ("GET / HTTP/1.1\r\nhost: shop:99999\r\nconnection: close\r\n\r\n".into(), 400, "port"),
+        ("GET / HTTP/1.1\r\nhost: shop:abc\r\nconnection: close\r\n\r\n".into(), 400, "port"),
+        ("\x16\x03\x01\x02\x00\x01\x00\x01\x7f\x03\x03".into(), 400, "begin"),
+    ] {
+        let answer = raw(scenario.addr(), bytes.as_bytes()).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(says), "{bytes:?}: {answer}");
+    }
+    assert_eq!(node.invocations(), 0);
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_does_not_take_the_answer_of_the_one_before() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let both = "POST / HTTP/1.1\r\nhost: shop\r\ncontent-length: 3\r\n\r\nabcGET / HTTP/1.1\nhost: shop\n\n";
+    let answer = raw(scenario.addr(), both.as_bytes()).await;
+    let (first, second) = answer.split_once("abc").unwrap_or_else(|| panic!("{answer}"));
+    assert!(first.starts_with("HTTP/1.1 200") && second.starts_with("HTTP/1.1 400"), "{answer}");
+}
+
+#[tokio::test]
+async fn requests_may_come_all_at_once() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let one = "POST / HTTP/1.1\r\nhost: shop\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
+    let last = "GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n";
+    let answer = raw(scenario.addr(), (one.repeat(20) + last).as_bytes()).await;
+    assert_eq!(answer.matches("HTTP/1.1 200").count(), 21, "{answer}");
+    assert_eq!(node.invocations(), 21);
+}
+
+#[tokio::test]
+async fn the_path_that_is_matched_is_the_one_that_the_worker_sees() {
+    use tenon_proto::catalog::{Route, WatchResponse, Worker};
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let route = Route { host: "shop".into(), path: "/admin".into() };
+    let admin = Worker { routes: vec![route], ..crate::harness::worker("shop/admin", "shop") };
+    scenario.catalog.change(WatchResponse { workers: vec![admin], ..Default::default() });
+    eventually("two routes", || scenario.metric("tenon_router_routes", None) == 2.0).await;
+    for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
+        for path in ["/x/../admin/secret", "/%2e/admin/secret", "/x/%2e%2e/admin/secret", "/x/.%2E/admin/secret"] {
+            let answer = client.get(path).await;
+            assert_eq!(answer.header("told-worker"), "shop/admin", "{path}");
+            assert_eq!(answer.header("told-url"), "http://shop/admin/secret", "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_only_the_router_says_no_client_can_say() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let mut client = scenario.client().await;
+    let request = client.request(Method::GET, "/").header("tenon-worker", "bank/vault").header("tenon-debug", "1");
+    client.send(request.body(full("")).unwrap()).await.unwrap();
+    assert!(node.last_head().headers.iter().all(|header| !header.name.starts_with("tenon-")));
+}
+
+#[tokio::test]
+async fn heads_that_never_end_are_bounded_and_others_are_served() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = small(&node).await;
+    let unended = format!("GET / HTTP/1.1\r\nhost: shop\r\nx: {}", "y".repeat(60_000));
+    let mut crowd = Vec::new();
+    // From the address that everybody else comes from.
+    let mut client = scenario.client().await;
+    for _ in 0..300 {
+        let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
+        // It may have been hung up on.
+        let _ = stream.write_all(unended.as_bytes()).await;
+        crowd.push(stream);
+        assert_eq!(scenario.client().await.get("/").await.status, 200);
+    }
+    eventually("the crowd to be counted", || memory(&scenario) > 0.0).await;
+    assert!(memory(&scenario) <= MEMORY as f64, "{}", memory(&scenario));
+    eventually("some to be hung up on", || scenario.metric("tenon_router_connections_shed_total", None) > 0.0).await;
+    // What began before them goes on, or may begin again.
+    if client.send(Request::get("/").header("host", "shop").body(full("")).unwrap()).await.is_err() {
+        client = scenario.client().await;
+        assert_eq!(client.get("/").await.status, 200);
+    }
+    drop(crowd);
+    eventually("their memory to be free", || memory(&scenario) < 200_000.0).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_rests_is_taken_up_again() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = small(&node).await;
+    let mut client = scenario.client().await;
+    for _ in 0..2 {
+        assert_eq!(client.get("/").await.status, 200);
+        // What a connection at work needs, and what one at rest does.
+        eventually("it to work", || memory(&scenario) > 10_000.0).await;
+        eventually("it to rest", || (1.0..10_000.0).contains(&memory(&scenario))).await;
+    }
+    assert_eq!(client.post("/", "abc").await.body, "abc");
+    assert_eq!(scenario.metric("tenon_router_connections", None), 2.0 - 1.0);
+}
+
+#[tokio::test]
+async fn bodies_that_never_come_hold_no_permits() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let mut crowd = Vec::new();
+    for _ in 0..8 {
+        let client = Client::http2(scenario.addr()).await;
+        let Client::Http2(sender) = client else { unreachable!() };
+        for _ in 0..100 {
+            let mut sender = sender.clone();
+            crowd.push(tokio::spawn(async move {
+                let silent = http_body_util::StreamBody::new(futures::stream::pending());
+                let request = Request::post("http://shop/").header("content-length", "100");
+                let request = request.body(http_body_util::BodyExt::boxed(silent)).unwrap();
+                let _ = sender.send_request(request).await;
+            }));
+        }
+    }
+    eventually("the crowd to have come", || memory(&scenario) > 800.0 * 8_000.0).await;
+    for _ in 0..50 {
+        assert_eq!(scenario.client().await.post("/", "abc").await.body, "abc");
+    }
+    assert_eq!(scenario.metric("tenon_router_inflight", None), 0.0);
+    assert_eq!(node.invocations(), 50);
+    crowd.iter().for_each(|request| request.abort());
+}
+
+#[tokio::test]
+async fn one_address_leaves_memory_for_the_next() {
+    let node = Node::start("n1", Behaviour::Hang);
+    let scenario = small(&node).await;
+    // Each is in hand, and cannot be ended for another.
+    let mut crowd = Vec::new();
+    for _ in 0..300 {
+        let mut stream = from(2, scenario.addr()).await;
+        let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\n\r\n").await;
+        crowd.push(stream);
+    }
+    eventually("one of them to be refused", || {
+        scenario.metric("tenon_router_connections_shed_total", None) > 0.0
+            || scenario.metric("tenon_router_requests_total", Some("overloaded")) > 0.0
+    })
+    .await;
+    node.behave(Behaviour::Echo);
+    for last in 10..20 {
+        let mut client = Client::http1_on(from(last, scenario.addr()).await).await;
+        assert_eq!(client.get("/").await.status, 200, "127.0.0.{last}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_is_bounded() {
+    let node = Node::start("n1", Behaviour::Endless);
+    let scenario = small(&node).await;
+    let mut crowd = Vec::new();
+    for _ in 0..60 {
+        let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
+        let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\n\r\n").await;
+        crowd.push(stream);
+    }
+    eventually("answers to wait", || memory(&scenario) > 1_000_000.0).await;
+    assert!(memory(&scenario) <= MEMORY as f64);
+    node.behave(Behaviour::Echo);
+    for last in 10..30 {
+        let mut client = Client::http1_on(from(last, scenario.addr()).await).await;
+        assert_eq!(client.get("/").await.status, 200);
+    }
+    drop(crowd);
+    eventually("their memory to be free", || memory(&scenario) < 1_000_000.0).await;
+}
+
+#[tokio::test]
+async fn a_head_in_pieces_is_answered_on_every_request_of_a_connection() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = Scenario::with(&[&node]).await;
+    let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    for _ in 0..3 {
+        for piece in ["GET / HTTP/1.1\r\nho", "st: shop\r\nx: ", &"y".repeat(30_000), "\r\n", "\r\n"] {
+            stream.write_all(piece.as_bytes()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let mut answer = vec![0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, b"HTTP/1.1 200");
+        // The rest of the head; there is no body.
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(stream.read_u8().await.unwrap());
+        }
+    }
+}
