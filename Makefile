@@ -8,6 +8,8 @@ SHELL := bash
 # What is in images, and what is built first where the crates' tests need processes of ours.
 IN_IMAGES := --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 BINARIES := --bin tenon $(IN_IMAGES)
+# Everything in one selection: another one resolves other features of dependencies and compiles them again.
+FOR_TESTS := --workspace --bins --tests
 # Of `make cluster`.
 NODES := 3
 CRD_DIR := charts/tenon-crds/templates
@@ -28,8 +30,8 @@ test: test-unit test-charts test-rules fuzz test-e2e ## Run every test: units, c
 
 .PHONY: test-unit
 test-unit: tools ## Run the tests that need no Kubernetes
-	cargo build --workspace $(BINARIES)
-	cargo test --workspace --exclude tenon-e2e
+	cargo build $(FOR_TESTS)
+	cargo test --workspace
 
 # Go remembers what passed, and does not see that charts, which are outside of its module, have changed.
 .PHONY: test-charts
@@ -41,8 +43,7 @@ test-charts: tools ## Run the tests of the Helm charts
 .PHONY: test-e2e
 test-e2e: tools ## Run the tests on a real control plane, which is built and started when it is not there
 	deploy/cluster/build
-	cargo build --workspace $(BINARIES)
-	cargo test --workspace --test suite --no-run
+	cargo build $(FOR_TESTS)
 	trap 'deploy/cluster/down' EXIT
 	deploy/cluster/up
 	deploy/cluster/run-in cargo test --workspace --test suite -- --test-threads 4

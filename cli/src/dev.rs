@@ -210,6 +210,7 @@ fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result
         shard_port: 0,
         shards,
         lanes: 0,
+        processes: 1,
         catalog: catalog.parse()?,
         router: Some(format!("http://{router}").parse()?),
         isolates_per_shard: ISOLATES_PER_SHARD,

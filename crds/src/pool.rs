@@ -203,7 +203,7 @@ fn default_shards_per_node() -> i32 {
 }
 
 fn default_lanes() -> i32 {
-    1
+    2
 }
 
 fn default_isolates_per_shard() -> i32 {

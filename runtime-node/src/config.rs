@@ -127,6 +127,8 @@ pub struct Config {
     pub shard_port: u16,
     pub shards: u16,
     pub lanes: u16,
+    /// Among which what the node has is divided: 1 where its shards are threads of one process.
+    pub processes: u16,
     pub catalog: Endpoint,
     /// The routers' inner door.
     pub router: Option<RouterUrl>,
@@ -199,6 +201,7 @@ impl TryFrom<NodeArgs> for Config {
             shard_port: args.shard_port,
             shards,
             lanes,
+            processes: 1,
             catalog,
             isolates_per_shard: args.isolates_per_shard,
             spare_isolates: args.spare_isolates,
@@ -237,12 +240,21 @@ impl Config {
     /// What one shard or lane may take of what the node has, where each is a process of its own.
     #[must_use]
     pub fn of_seat(self) -> Self {
-        let seats = u64::from(self.shards + self.lanes).max(1);
+        let processes = self.shards.saturating_add(self.lanes).max(1);
         Self {
-            memory_budget: self.memory_budget.map(|budget| budget / seats),
-            response_cache: self.response_cache / seats,
+            processes,
+            memory_budget: self.memory_budget.map(|budget| budget / u64::from(processes)),
+            response_cache: self.response_cache / u64::from(processes),
             ..self
         }
+    }
+
+    /// What of a budget this process may have to itself.
+    ///
+    /// # Arguments
+    /// * `budget` - of the whole node, unless it was said on the command line.
+    pub fn share(&self, budget: u64) -> u64 {
+        if self.memory_budget.is_some() { budget } else { budget / u64::from(self.processes) }
     }
 }
 
@@ -397,7 +409,7 @@ mod tests {
 
     #[test]
     fn threads_are_pinned_only_when_each_cpu_gets_one() {
-        assert!(!config(&["--shards", "4096", "--shard-port", "7100"]).unwrap().pin);
+        assert!(!config(&["--shards", "512", "--shard-port", "7100"]).unwrap().pin);
         let cpus = core_affinity::get_core_ids().map_or(0, |cores| cores.len());
         assert_eq!(may_pin(u16::try_from(cpus).unwrap()), cpus > 0);
         assert!(!config(&["--no-pin"]).unwrap().pin);

@@ -164,7 +164,7 @@ impl<'a> Parts<'a> {
         let loops = EventLoops::register(registry, LOOPS)?;
         let meter = Meter::new(config.memory_budget, &config.root)?;
         of_node.memory_budget.set(i64::try_from(meter.budget()).unwrap_or(i64::MAX));
-        let headroom = Headroom::within(meter.budget());
+        let headroom = Headroom::within(config.share(meter.budget()));
         let pressure_rx = memory::watch(meter, of_node.memory_used).map_err(SpawnError::Thread)?;
         let policy = Policy::new(config.egress_allow.clone(), config.egress_deny.clone());
         let egress = Settings::of_system(policy, &config.egress_ca_files)?.with_proxy(config.egress_proxy.clone());

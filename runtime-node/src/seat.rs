@@ -284,6 +284,11 @@ impl Supervisor {
         self.say(Said::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
     }
 
+    /// What the process can use only once is nearly used up.
+    pub(crate) fn is_worn(&self) {
+        self.say(Said::Worn(node::Worn {}));
+    }
+
     /// A revision fails again and again, or has recovered.
     pub(crate) fn report(&self, report: tenon_proto::catalog::WorkerReport) {
         self.say(Said::Report(report));

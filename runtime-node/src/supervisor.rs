@@ -37,7 +37,7 @@ use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::{RevisionDigest, ShardId};
 use tenon_proto::node::order::Order as Ordered;
 use tenon_proto::node::{self, Order};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::config::Config;
@@ -97,6 +97,8 @@ struct Seat {
     state: Mutex<SeatState>,
     /// The metrics that its process showed last.
     shown: watch::Sender<String>,
+    /// Its process is to be replaced.
+    worn: Notify,
 }
 
 #[derive(Default)]
@@ -134,7 +136,7 @@ impl Supervisor {
         let seat = |id| {
             metrics.keeps(id);
             let state = SeatState { starting: Some(readiness.hold("shards")), ..SeatState::default() };
-            Seat { id, state: Mutex::new(state), shown: watch::Sender::new(String::new()) }
+            Seat { id, state: Mutex::new(state), shown: watch::Sender::new(String::new()), worn: Notify::new() }
         };
         let shared = Arc::new(Shared {
             seats: listeners.iter().map(|(id, _)| seat(*id)).collect(),
@@ -232,9 +234,10 @@ impl Keeper {
                         let _ = process.child.start_kill();
                     }
                 }
-                () = &mut signaled, if leave_by.is_none() => {
-                    leave_by = Some(tokio::time::Instant::now() + self.grace + FAREWELL);
-                    let _ = orders_tx.send(order(Ordered::Drain(node::Drain {})));
+                () = &mut signaled, if leave_by.is_none() => leave_by = Some(self.drain(&orders_tx)),
+                () = shared.seat(id).worn.notified(), if leave_by.is_none() => {
+                    tracing::info!(process = name, "a process that has used up what it may drains, for another one");
+                    leave_by = Some(self.drain(&orders_tx));
                 }
             }
         };
@@ -254,6 +257,15 @@ impl Keeper {
         let revision = running.map(|digest| digest.short());
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; another one starts");
         cause.blames(running).into_iter().for_each(|digest| shared.quarantine(digest, cause));
+    }
+}
+
+impl Keeper {
+    /// Has a process drain. By when it must have ended.
+    fn drain(&self, orders_tx: &mpsc::UnboundedSender<Order>) -> tokio::time::Instant {
+        // A process that has ended takes no orders.
+        let _ = orders_tx.send(order(Ordered::Drain(node::Drain {})));
+        tokio::time::Instant::now() + self.grace + FAREWELL
     }
 }
 

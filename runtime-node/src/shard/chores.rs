@@ -119,6 +119,9 @@ impl Shard {
         loop {
             tokio::time::sleep(ACCOUNT).await;
             self.metrics.turned(self.engine.turns(), self.engine.turn_cpu());
+            if let Some(supervisor) = self.supervisor.as_ref().filter(|_| self.engine.exhausted()) {
+                supervisor.is_worn();
+            }
             let living = self.living.borrow().clone();
             let looks = living.len().min(ACCOUNTS);
             let next = living.iter().cycle().skip(looked_at).take(looks).filter_map(Weak::upgrade);

@@ -129,6 +129,7 @@ fn hear(shared: &Shared, id: ShardId, notice: Notice) {
         }
         Some(Said::Warm(warm)) => digest(&warm.digest).into_iter().for_each(|digest| shared.is_warm(&digest)),
         Some(Said::Metrics(page)) => shared.shows(id, page),
+        Some(Said::Worn(_)) => shared.seat(id).worn.notify_one(),
         None => {}
     }
 }

@@ -85,6 +85,7 @@ impl Stand {
             shard_port: 0,
             shards: 1,
             lanes: 0,
+            processes: 1,
             catalog: catalog.url().parse().unwrap(),
             router: None,
             isolates_per_shard: 20,

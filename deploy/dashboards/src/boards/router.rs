@@ -14,6 +14,7 @@ pub(super) fn dashboard() -> Dashboard {
         .row("Threads", threads())
         .row("Ring", ring())
         .row("Elsewhere than where Workers are pinned", elsewhere())
+        .row("Clients", clients())
         .row("Catalog", catalog())
         .row("Process", process("router"))
 }
@@ -155,6 +156,25 @@ fn elsewhere() -> [Panel; 5] {
             Unit::Count,
             "Shards that a thread passes by until it can connect to them again.",
             &[("tenon_router_ejected_shards{@}", "{{pod}} lane {{lane}}")],
+        )
+        .wide(12),
+    ]
+}
+
+fn clients() -> [Panel; 2] {
+    [
+        Panel::lines(
+            "Memory held by clients",
+            Unit::Bytes,
+            "Connections, unfinished heads and bodies, and answers that wait to be read, by thread. Half of the container's limit is shared out; a client address may hold three times what is free.",
+            &[("tenon_router_client_memory_bytes{@}", "{{pod}} lane {{lane}}")],
+        )
+        .wide(12),
+        Panel::lines(
+            "Connections shed",
+            Unit::PerSecond,
+            "Connections ended or refused because clients held all the memory that they may.",
+            &[("sum by (pod) (rate(tenon_router_connections_shed_total{@}[$__rate_interval]))", "{{pod}}")],
         )
         .wide(12),
     ]

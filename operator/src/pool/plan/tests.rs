@@ -46,7 +46,8 @@ fn the_service_is_headless_and_has_a_port_for_each_shard() {
     let service = planned().service.spec.unwrap();
     assert_eq!(service.cluster_ip.as_deref(), Some("None"));
     let ports: Vec<_> = service.ports.unwrap().into_iter().map(|p| (p.name.unwrap(), p.port)).collect();
-    assert_eq!(ports, [("shard-0".to_owned(), 7100), ("shard-1".to_owned(), 7101), ("lane-0".to_owned(), 7102)]);
+    let expected = [("shard-0", 7100), ("shard-1", 7101), ("lane-0", 7102), ("lane-1", 7103)];
+    assert_eq!(ports, expected.map(|(name, port)| (name.to_owned(), port)));
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn lanes_follow_the_shards_and_there_may_be_none() {
         let ports = node.ports.unwrap().into_iter().map(|port| (port.name.unwrap(), port.container_port));
         (lanes.unwrap(), ports.filter(|(name, _)| name.starts_with("lane-")).collect::<Vec<_>>())
     };
-    assert_eq!(told(&pool), ("--lanes=1".to_owned(), vec![("lane-0".to_owned(), 7102)]));
+    assert_eq!(told(&pool), ("--lanes=2".to_owned(), vec![("lane-0".to_owned(), 7102), ("lane-1".to_owned(), 7103)]));
     (pool.spec.shards_per_node, pool.spec.lanes) = (MAX_SHARDS, MAX_LANES);
     let (lanes, ports) = told(&pool);
     assert_eq!(

@@ -30,7 +30,7 @@ fn state() -> Rc<State> {
         egress: Egress::default(),
         compatibility_flags: BTreeSet::new(),
     };
-    State::new(Rc::new(revision), BufferBudget::new(1 << 20), log_rate)
+    State::new(Rc::new(revision), BufferBudget::new(1 << 20), log_rate, Rc::default())
 }
 
 /// A socket of a Worker, and what its client gets.
