@@ -49,6 +49,7 @@ fn main() -> anyhow::Result<ExitCode> {
         typescript::an_error_of_typescript_that_starts_names_the_authors_place_in_the_status,
         kubectl::the_hello_example_is_applied_shown_described_and_deleted,
         node::a_killed_node_fails_only_what_had_begun_on_it,
+        node::a_worker_that_ends_its_process_fails_no_request_of_its_neighbours,
         node::replacing_a_node_under_load_fails_nothing,
         node::an_endpoint_slice_of_a_tenant_makes_no_node,
         node::a_pool_without_nodes_refuses_with_no_node,

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, bail, ensure};
+use bytes::Bytes;
+use http::Method;
 use tenon_crds::{ConditionStatus, Worker};
 use tenon_e2e::{Load, Node, Outcome, Probe, Prober, SOON, Scenario, await_condition, worker};
 use tokio::time::Instant;
@@ -47,6 +49,52 @@ pub async fn a_killed_node_fails_only_what_had_begun_on_it(scenario: Scenario) -
 
     lost.forget().await?;
     end(others).await
+}
+
+/// One line for which V8 ends its process, or does not end.
+const KILLER: &str = "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
+
+pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
+    scenario: Scenario,
+) -> anyhow::Result<()> {
+    let (namespace, pool) = (&scenario.namespace, scenario.namespace.name());
+    let nodes = vec![scenario.start_node(pool, "a").await?, scenario.start_node(pool, "b").await?];
+    let mut hosts = Vec::new();
+    for i in 0..WORKERS {
+        let name = format!("neighbour-{i}");
+        namespace.apply(&in_pool(&name, pool)).await?;
+        hosts.push(namespace.host(&name));
+    }
+    let mut killer = worker("killer", KILLER);
+    killer.spec.pool = pool.to_owned();
+    namespace.apply(&killer).await?;
+    for host in &hosts {
+        scenario.await_answer(host, "done", SOON).await?;
+    }
+    namespace.await_ready("killer", ConditionStatus::True).await?;
+
+    let neighbours = Prober::start(&scenario.router, Load::get(&hosts));
+    neighbours.serve(100).await?;
+    let (mut connection, host) = (scenario.router.connection(), namespace.host("killer"));
+    await_condition("the killer to be refused", SOON, async || {
+        // One that may not be repeated, so that no second process ends of the same request.
+        let answer = connection.send(Method::POST, &host, "/", Bytes::new()).await?;
+        ensure!(answer.status >= 500, "{} {}", answer.status, answer.body);
+        ensure!(answer.body.contains("worker_quarantined"), "{} {}", answer.status, answer.body);
+        Ok(())
+    })
+    .await?;
+    neighbours.serve(300).await?;
+    let neighbours = neighbours.stop().await?;
+    neighbours.ensure_no_failure().context("neighbours of a Worker that ends its process")?;
+    await_condition("the status to say why", SOON, async || {
+        let killer: Worker = namespace.api().get("killer").await?;
+        let quarantine = killer.status.and_then(|status| status.quarantine).context("it says nothing")?;
+        ensure!(nodes.iter().any(|node| node.name() == quarantine.node), "{quarantine:?}");
+        Ok(())
+    })
+    .await?;
+    end(nodes).await
 }
 
 pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> anyhow::Result<()> {
