@@ -36,7 +36,7 @@ pub use cluster::Cluster;
 pub use condition::{SOON, await_condition};
 pub use http_client::{Answer, Connection};
 pub use namespace::{Namespace, answering, worker};
-pub use node::Node;
+pub use node::{Node, Pool};
 pub use operator::Operator;
 pub use platform::Platform;
 pub use port_forward::PortForward;

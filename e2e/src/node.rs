@@ -19,11 +19,24 @@ use crate::{Namespace, Process, Speaks, address};
 const SHARDS: u16 = 2;
 const FIRST_SHARD_PORT: u16 = 7100;
 
-/// Lanes, which listen above the shards.
+/// Lanes that a node has unless a scenario wants another number. They listen above the shards.
 const LANES: u16 = 1;
 
 /// What the kubelet would give a node to end, before SIGKILL.
 const GRACE: Duration = Duration::from_secs(40);
+
+/// The pool that a node is of, and what its nodes are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Pool<'a> {
+    pub name: &'a str,
+    pub lanes: u16,
+}
+
+impl<'a> From<&'a str> for Pool<'a> {
+    fn from(name: &'a str) -> Self {
+        Self { name, lanes: LANES }
+    }
+}
 
 /// A running node that routers may use.
 #[derive(Debug)]
@@ -37,6 +50,7 @@ pub struct Node {
 struct Endpoint {
     name: String,
     pool: String,
+    lanes: u16,
     address: IpAddr,
     slices: Api<EndpointSlice>,
 }
@@ -61,13 +75,14 @@ impl Node {
     /// When it does not become ready.
     pub async fn start(
         name: &str,
-        pool: &str,
+        pool: impl Into<Pool<'_>>,
         speaks: Speaks<'_>,
         catalog: SocketAddr,
         router: SocketAddr,
         system: &Namespace,
         logs: &Path,
     ) -> anyhow::Result<Self> {
+        let Pool { name: pool, lanes } = pool.into();
         let address = address::free()?;
         let mut process = Process::spawn(name, "tenon-runtime-node", logs, |command| {
             command
@@ -75,7 +90,7 @@ impl Node {
                 .args(["--listen-ip", &address.to_string()])
                 .args(["--admin-listen", &format!("{address}:9090")])
                 .args(["--shards", &SHARDS.to_string()])
-                .args(["--lanes", &LANES.to_string()])
+                .args(["--lanes", &lanes.to_string()])
                 .args(["--shard-port", &FIRST_SHARD_PORT.to_string()])
                 .args(["--catalog", &format!("{}://{catalog}", speaks.scheme())])
                 .args(["--router", &format!("{}://{router}", speaks.scheme())])
@@ -85,7 +100,7 @@ impl Node {
         })?;
         process.await_ready(address).await?;
         let slices = system.api();
-        let endpoint = Endpoint { name: name.to_owned(), pool: pool.to_owned(), address, slices };
+        let endpoint = Endpoint { name: name.to_owned(), pool: pool.to_owned(), lanes, address, slices };
         endpoint.publish(Phase::Ready).await?;
         Ok(Self { endpoint, process })
     }
@@ -134,7 +149,7 @@ impl Lost {
 
 impl Endpoint {
     async fn publish(&self, phase: Phase) -> anyhow::Result<()> {
-        let names = (0..SHARDS).map(|i| format!("shard-{i}")).chain((0..LANES).map(|i| format!("lane-{i}")));
+        let names = (0..SHARDS).map(|i| format!("shard-{i}")).chain((0..self.lanes).map(|i| format!("lane-{i}")));
         let ports: Vec<_> = (FIRST_SHARD_PORT..)
             .zip(names)
             .map(|(port, name)| json!({"name": name, "port": port, "protocol": "TCP"}))

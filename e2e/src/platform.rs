@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::operator::CATALOG_PORT;
 use crate::router::INNER_PORT;
-use crate::{Account, Answer, Cluster, Namespace, Node, Operator, Router, Service, Speaks, await_condition};
+use crate::{Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, Service, Speaks, await_condition};
 
 /// The pool of Workers that name none.
 const DEFAULT_POOL: &str = "default";
@@ -109,9 +109,18 @@ impl Platform {
         self.start_node_in(&self.system, pool, suffix).await
     }
 
+    /// A node whose Workers stay where they start, with all that they remember.
+    pub async fn start_node_without_lanes(&self, pool: &str, suffix: &str) -> anyhow::Result<Node> {
+        self.start_node_with(&self.system, Pool { name: pool, lanes: 0 }, suffix).await
+    }
+
     /// A node whose EndpointSlice is in the namespace of somebody else.
     pub async fn start_node_in(&self, namespace: &Namespace, pool: &str, suffix: &str) -> anyhow::Result<Node> {
-        let name = format!("{pool}-{suffix}");
+        self.start_node_with(namespace, pool.into(), suffix).await
+    }
+
+    async fn start_node_with(&self, namespace: &Namespace, pool: Pool<'_>, suffix: &str) -> anyhow::Result<Node> {
+        let name = format!("{}-{suffix}", pool.name);
         let (catalog, inner) = (self.catalog(), self.inner.address());
         Node::start(&name, pool, Speaks::Plain, catalog, inner, namespace, &self.logs).await
     }

@@ -34,9 +34,10 @@ fn message(u: &mut Unstructured<'_>) -> Result<WatchResponse> {
         Ok(Worker { id: id(u)?, digest: vec![u.arbitrary()?; 32], routes, pool: "p".into(), ..Worker::default() })
     };
     let node = |u: &mut Unstructured<'_>| {
-        let shard_ports = (0..u.int_in_range(0..=3)?).map(|_| u.arbitrary()).collect::<Result<_>>()?;
+        let mut ports = || (0..u.int_in_range(0..=3)?).map(|_| u.arbitrary()).collect::<Result<_>>();
+        let (shard_ports, lane_ports) = (ports()?, ports()?);
         let (name, state) = (text(u, &["a", "b"], 2)?, u.int_in_range(0..=3)?);
-        Ok(Node { name, pool: "p".into(), address: "n".into(), shard_ports, state })
+        Ok(Node { name, pool: "p".into(), address: "n".into(), shard_ports, lane_ports, state })
     };
     Ok(WatchResponse {
         workers: (0..u.int_in_range(0..=3)?).map(|_| worker(u)).collect::<Result<_>>()?,

@@ -52,7 +52,8 @@ pub async fn a_killed_node_fails_only_what_had_begun_on_it(scenario: Scenario) -
 }
 
 /// One line for which V8 ends its process, or does not end.
-const KILLER: &str = "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
+const KILLER: &str =
+    "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
 
 pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
     scenario: Scenario,

@@ -76,7 +76,9 @@ pub async fn a_web_socket_echoes_in_both_versions_of_http(scenario: Scenario) ->
 }
 
 pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow::Result<()> {
-    scenario.namespace.apply(&echo("ends", "only", None)).await?;
+    let pool = scenario.namespace.name();
+    let node = scenario.start_node_without_lanes(pool, "a").await?;
+    scenario.namespace.apply(&echo("ends", "only", Some(pool))).await?;
     let host = scenario.namespace.host("ends");
     scenario.await_answer(&host, r#"{"clean":0,"unclean":0}"#, SOON).await?;
     for (i, version) in (1..).zip(VERSIONS) {
@@ -95,6 +97,7 @@ pub async fn a_web_socket_ends_as_either_side_says(scenario: Scenario) -> anyhow
         })
         .await?;
     }
+    node.delete().await?;
     Ok(())
 }
 

@@ -86,7 +86,7 @@ impl supervisor_server::Supervisor for Service {
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         let digest = read_digest(&request.into_inner().digest)?;
         let sourced = self.shared.source.fetch(digest).await.map_err(|failure| Status::from(&failure))?;
-        let revision = sourced.revision.to_messages().into_iter().map(Part::Revision);
+        let revision = sourced.revision.to_messages().map(Part::Revision);
         let bytecode = sourced.bytecode.unwrap_or_default();
         let pieces = (0..bytecode.len())
             .step_by(PIECE)

@@ -69,7 +69,7 @@ async fn a_collection_that_a_shard_asks_for_is_a_stretch(shard: Rc<Shard>) {
     );
     let worker = worker.start().await.unwrap();
     worker.get("/").await.unwrap();
-    (worker.0.longest_stretch(), worker.0.longest_collection());
+    let _ = (worker.0.longest_stretch(), worker.0.longest_collection());
     worker.0.idle().await;
     worker.0.collect().expect("an idle and small isolate is collected");
     let (collection, stretch) = (worker.0.longest_collection(), worker.0.longest_stretch());
