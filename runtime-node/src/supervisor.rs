@@ -29,6 +29,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use prometheus::{Encoder as _, Registry, TextEncoder};
 use rustix::process::Pid;
 use tenon_lifecycle::admin::Exposition;
@@ -97,7 +98,7 @@ struct Seat {
     state: Mutex<SeatState>,
     /// The metrics that its process showed last.
     shown: watch::Sender<String>,
-    /// Its process is to be replaced.
+    /// Its process is to be replaced. Said once by each process, and forgotten when another one begins.
     worn: Notify,
 }
 
@@ -291,6 +292,8 @@ impl Pulse {
 
 impl Seat {
     fn begins(&self, pid: Pid, orders_tx: mpsc::UnboundedSender<Order>) {
+        // What the last process said holds for that one.
+        let _ = self.worn.notified().now_or_never();
         let mut state = lock(&self.state);
         (state.pid, state.orders_tx) = (Some(pid), Some(orders_tx));
     }

@@ -116,11 +116,13 @@ impl Shard {
     /// Has metrics tell what isolates use. Each is looked at in its turn, so that many of them are no more work at once.
     pub async fn keep_account(self: Rc<Self>) {
         let mut looked_at = 0;
+        let mut worn = false;
         loop {
             tokio::time::sleep(ACCOUNT).await;
             self.metrics.turned(self.engine.turns(), self.engine.turn_cpu());
-            if let Some(supervisor) = self.supervisor.as_ref().filter(|_| self.engine.exhausted()) {
-                supervisor.is_worn();
+            if !worn && self.engine.exhausted() {
+                worn = true;
+                self.supervisor.iter().for_each(Supervisor::is_worn);
             }
             let living = self.living.borrow().clone();
             let looks = living.len().min(ACCOUNTS);
