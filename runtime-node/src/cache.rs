@@ -31,6 +31,10 @@ impl<V> Cache<V> {
         Self { entries: HashMap::new(), order: BTreeMap::new(), uses: 0, bytes: 0, capacity }
     }
 
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = (RevisionDigest, &mut V)> {
+        self.entries.iter_mut().map(|(digest, entry)| (*digest, &mut entry.value))
+    }
+
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.entries.values().map(|entry| &entry.value)
     }

@@ -85,8 +85,17 @@ fn sit(id: ShardId, args: Args) -> anyhow::Result<()> {
     let (seat, drain_rx) = inherited.attend(registry.clone())?;
     let node = Node::seated(config, seat, watch, &registry, &Readiness::new())?;
     runtime()?.block_on(async {
-        // An error says that the control thread has ended, and with it the process in a moment.
-        let _ = drain_rx.await;
+        // A signal to all processes of a Pod is for the supervisor, which has this one drain.
+        let outside = async {
+            loop {
+                drain::termination().await;
+            }
+        };
+        tokio::select! {
+            // An error says that the control thread has ended, and with it the process in a moment.
+            _ = drain_rx => {}
+            () = outside => {}
+        }
         signal.drain().await;
     });
     node.join();

@@ -155,6 +155,15 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         !matches!(warm.occupant.condition(), Condition::Spent(_))
     }
 
+    /// Whether a request for `digest` would find it started and in order, or starting.
+    pub fn is_live(&self, digest: &RevisionDigest) -> bool {
+        self.is_starting(digest) || self.is_warm(digest)
+    }
+
+    pub fn is_starting(&self, digest: &RevisionDigest) -> bool {
+        matches!(self.slots.get(digest), Some(Slot::Starting { .. }))
+    }
+
     /// Whether it has a slot, started or not.
     pub fn has(&self, digest: &RevisionDigest) -> bool {
         self.slots.contains_key(digest)

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The control connection has a thread of its own, so that the process shows its metrics and hears of a drain while a turn is
-//! running. When the connection ends, so does the process: nobody would restart it, or tell it to drain.
+//! running. When the connection ends, so does the process: without a supervisor nothing restarts it, or tells it to drain.
 
 #![allow(unsafe_code)] // Takes over file descriptors by their number.
 
@@ -77,8 +77,8 @@ pub struct Seat {
 /// What the supervisor wants of the shard's thread.
 #[derive(Debug)]
 pub(crate) enum Errand {
-    /// Let the revision go.
-    Release(RevisionDigest),
+    /// Let the revision go, and fail what it has begun if its code ended a process.
+    Release { digest: RevisionDigest, condemn: bool },
     /// Start the revision and say when that has ended.
     Prestart(WorkerId, RevisionDigest),
 }
@@ -122,9 +122,13 @@ pub fn settle(id: ShardId) {
         std::fs::write("/proc/self/oom_score_adj", (score + more).min(1000).to_string())
     });
     let niced = if id.is_lane() { nice(LANE_NICENESS).map(drop).map_err(io::Error::from) } else { Ok(()) };
-    for (what, done) in [("end with its supervisor", ends), ("be ended first", scored), ("be scheduled last", niced)] {
+    for (what, done) in [
+        ("end with its supervisor", ends),
+        ("end before its supervisor when memory is short", scored),
+        ("run after shards", niced),
+    ] {
         if let Err(error) = done {
-            eprintln!("cannot have the kernel let {id} {what}: {error}");
+            eprintln!("{id} does not {what}, because the kernel refuses: {error}");
         }
     }
 }
@@ -191,7 +195,7 @@ impl Attendant {
         let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
         let errand = match order {
             Ordered::Drain(_) => {
-                // Who does not wait for it ends already.
+                // A main thread that does not wait for it is ending already.
                 self.drain_tx.take().map(|drain_tx| drain_tx.send(()));
                 None
             }
@@ -200,7 +204,9 @@ impl Attendant {
                 let _ = self.notices_tx.send(notice(Said::Metrics(page.into())));
                 None
             }
-            Ordered::Release(node::Release { digest: of }) => digest(&of).map(Errand::Release),
+            Ordered::Release(node::Release { digest: of, condemn }) => {
+                digest(&of).map(|digest| Errand::Release { digest, condemn })
+            }
             Ordered::Prestart(node::Prestart { digest: of, worker }) => {
                 digest(&of).and_then(|digest| Some(Errand::Prestart(worker.parse().ok()?, digest)))
             }

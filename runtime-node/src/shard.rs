@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::FutureExt as _;
+use rustc_hash::FxHashSet;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tokio::sync::Notify;
@@ -41,7 +42,6 @@ use crate::tenants::{Share, Tenants};
 use crate::upkeep;
 use admitted::{Ask, Counted};
 use resident::{Resident, Start};
-use weight::Weight;
 
 use admitted::InFlight;
 pub use admitted::{Admitted, Permits};
@@ -65,6 +65,8 @@ pub struct Shard {
     demand: RefCell<Demand>,
     /// A cold start has begun, or memory has become short.
     spares_are_due: Notify,
+    /// Revisions that the supervisor wanted to be let go while they were starting.
+    unwanted: RefCell<FxHashSet<RevisionDigest>>,
     /// Isolates whose modules had to be compiled.
     uncompiled: RefCell<Vec<Weak<Isolate>>>,
     bytecode_is_due: Notify,
@@ -115,6 +117,7 @@ impl Shard {
             pressure: Cell::default(),
             demand: RefCell::new(Demand::new(Instant::now())),
             spares_are_due: Notify::new(),
+            unwanted: RefCell::default(),
             uncompiled: RefCell::default(),
             bytecode_is_due: Notify::new(),
         })
@@ -162,18 +165,13 @@ impl Shard {
         };
         let (namespace, _) = worker.split_once('/').ok_or_else(mixed_up)?;
         let tenant = self.tenants.borrow_mut().arrive(namespace, Instant::now());
-        let ask = Ask { tenant, digest, deadline };
+        let ask = Ask { tenant, worker: worker.into(), digest, stay, deadline };
         loop {
             if self.draining.get() {
                 return Err(self.shed(Refusal::Draining));
             }
             if !self.gate.has_room() {
                 return Err(self.shed(Refusal::ShardFull));
-            }
-            if let Some(supervisor) = &self.supervisor
-                && !self.pool.borrow().has(&digest)
-            {
-                supervisor.place(worker, &digest, stay).await?;
             }
             let (resident, of_worker) = self.resident(&ask).await?;
             if resident.worker.as_str() != worker {
@@ -194,6 +192,11 @@ impl Shard {
     /// replaced.
     async fn resident(self: &Rc<Self>, ask: &Ask) -> Result<(Resident, Permit), Failure> {
         loop {
+            if let Some(supervisor) = &self.supervisor
+                && !self.pool.borrow().is_live(&ask.digest)
+            {
+                supervisor.place(&ask.worker, &ask.digest, ask.stay).await?;
+            }
             let (resident, permit) = match self.look_up(ask)? {
                 Found::Warm(resident) if resident.is_taken_up() => return Err(self.shed(Refusal::WorkerFull)),
                 Found::Warm(resident) => {
@@ -302,8 +305,12 @@ impl Shard {
                     self.reports.recovered(digest);
                 }
                 start.succeed(resident, self.bounds.waiting);
+                if self.unwanted.borrow_mut().remove(&digest) {
+                    self.pool.borrow_mut().release(&digest, now);
+                }
             }
             Err(failure) => {
+                self.unwanted.borrow_mut().remove(&digest);
                 let missing = failure.code == FailureCode::RevisionUnavailable;
                 let retry = if missing { Retry::Soon } else { Retry::BackOff };
                 let failures = self.pool.borrow_mut().failed(launch, failure.clone(), retry, now);
@@ -343,7 +350,7 @@ impl Shard {
         let half = u32::try_from(Share::Half.of(self.bounds.in_flight as usize)).unwrap_or(u32::MAX);
         let concurrency = limits.concurrency.min(half);
         let tunnels = Gate::new(u32::MAX, 0);
-        let weight = Rc::new(Weight::new(isolate.longest_stretch(), isolate.bytecode_lookup()));
+        let weight = Rc::new(self.weigh_start(&isolate));
         Ok(Resident { worker, isolate, gate, tunnels, concurrency, request_body_bytes, weight })
     }
 

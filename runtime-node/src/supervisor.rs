@@ -24,6 +24,7 @@ mod service;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -69,7 +70,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How much longer than its grace period a process that drains may take.
-const FAREWELL: Duration = Duration::from_secs(8);
+const FAREWELL: Duration = Duration::from_secs(4);
 
 /// How long a process may take to show its metrics; then what it showed last is shown.
 const GATHER: Duration = Duration::from_millis(500);
@@ -192,17 +193,21 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps a process for a shard or lane. Its listener ends with this: whoever connects after the drain is refused.
+    /// Keeps a process for a shard or lane. Its listener ends with this, so that connections after the drain are refused.
     async fn keep(&self, id: ShardId, listener: TcpListener) {
         let mut pause = Duration::ZERO;
         while !self.drain.is_signaled() {
             let began = Instant::now();
-            match Process::start(&self.program, id, &listener) {
+            let blames = match Process::start(&self.program, id, &listener) {
                 Ok((process, control)) => self.attend(id, process, control).await,
-                Err(error) => tracing::error!(process = metrics::process(id), %error, "cannot start a process"),
-            }
+                Err(error) => {
+                    tracing::error!(process = metrics::process(id), %error, "cannot start a process");
+                    false
+                }
+            };
             pause = match began.elapsed() {
-                steady if steady >= STEADY => Duration::ZERO,
+                // What is to blame is refused from now on.
+                steady if steady >= STEADY || blames => Duration::ZERO,
                 _ => (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
             };
             tokio::select! {
@@ -213,24 +218,29 @@ impl Keeper {
     }
 
     /// Serves a process until it has ended, and draws the conclusions.
-    async fn attend(&self, id: ShardId, mut process: Process, control: tokio::net::UnixStream) {
+    ///
+    /// Returns whether a revision is to blame for the end, which does not happen again soon.
+    async fn attend(&self, id: ShardId, mut process: Process, control: tokio::net::UnixStream) -> bool {
         let (shared, name) = (&self.shared, metrics::process(id));
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         shared.seat(id).begins(process.pid, orders_tx.clone());
-        let service = tokio::spawn(service::serve(Arc::clone(shared), id, control, orders_rx));
+        let alive = Arc::new(AtomicBool::new(true));
+        let service = tokio::spawn(service::serve(Arc::clone(shared), id, Arc::clone(&alive), control, orders_rx));
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut signaled = std::pin::pin!(self.drain.signaled());
-        let (mut pulse, mut hung, mut leave_by) = (Pulse::new(Instant::now()), false, None);
+        let (mut pulse, mut leave_by, mut killed) = (Pulse::new(Instant::now()), None, false);
+        // Of a process that had to be killed: whose turn did not end, if one was running.
+        let mut hung = None;
         let status = loop {
             tokio::select! {
                 status = process.child.wait() => break status,
                 now = looks.tick() => {
-                    let is_late = leave_by.is_some_and(|leave_by| now >= leave_by);
-                    let is_stuck = leave_by.is_none() && pulse.is_stuck(&process.page.look(), now.into());
-                    if (is_late || is_stuck) && !hung {
-                        tracing::warn!(process = name, draining = is_late, "a process does not end a turn; it is killed");
-                        hung = true;
+                    let (is_late, look) = (leave_by.is_some_and(|leave_by| now >= leave_by), process.page.look());
+                    let is_stuck = pulse.is_stuck(&look, now.into());
+                    if (is_late || is_stuck) && !killed {
+                        tracing::warn!(process = name, is_late, is_stuck, "a process does not end, or does not get on");
+                        (killed, hung) = (true, is_stuck.then_some(look.running));
                         // An error says that it has ended.
                         let _ = process.child.start_kill();
                     }
@@ -242,22 +252,30 @@ impl Keeper {
                 }
             }
         };
+        alive.store(false, Ordering::Relaxed);
         service.abort();
         shared.seat(id).ended();
+        shared.home_ended(id);
         shared.metrics.serves(id, false);
         shared.reporter.gone(id);
         let status = match status {
             Ok(status) => status,
-            Err(error) => return tracing::error!(process = name, %error, "cannot tell how a process ended"),
+            Err(error) => {
+                tracing::error!(process = name, %error, "cannot tell how a process ended");
+                return false;
+            }
         };
-        if leave_by.is_some() {
-            return;
+        if leave_by.is_some() && hung.is_none() {
+            return false;
         }
-        let (cause, running) = (Cause::of(status, hung), process.page.look().running);
+        let cause = Cause::of(status, hung.is_some());
+        let running = hung.unwrap_or_else(|| process.page.look().running);
         shared.metrics.ended(id, cause);
         let revision = running.map(|digest| digest.short());
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; another one starts");
-        cause.blames(running).into_iter().for_each(|digest| shared.quarantine(digest, cause));
+        let blamed = cause.blames(running);
+        blamed.into_iter().for_each(|digest| shared.quarantine(digest, cause));
+        blamed.is_some()
     }
 }
 
@@ -358,16 +376,29 @@ impl Shared {
         self.release(digest, ShardId::is_lane);
     }
 
-    fn is_heavy(&self, digest: &RevisionDigest) {
-        if lock(&self.placement).heavy(digest, Instant::now()) {
+    /// # Arguments
+    /// * `by` - the shard or lane that noticed. A shard lets the revision go whatever its standing was.
+    fn is_heavy(&self, by: ShardId, digest: &RevisionDigest) {
+        let fell = lock(&self.placement).heavy(digest, Instant::now());
+        if fell {
             tracing::debug!(revision = digest.short(), "a heavy revision moves to a lane");
-            self.release(digest, |id| !id.is_lane());
         }
+        self.release(digest, |id| !id.is_lane() && (fell || id == by));
+    }
+
+    /// What was to start on a shard whose process has ended starts there with its next request.
+    fn home_ended(&self, id: ShardId) {
+        let promoted = lock(&self.placement).home_ended(id);
+        promoted.iter().for_each(|digest| self.release(digest, ShardId::is_lane));
     }
 
     /// Has the processes that `concerned` names let the revision go.
     fn release(&self, digest: &RevisionDigest, concerned: impl Fn(ShardId) -> bool) {
-        let release = node::Release { digest: digest.as_bytes().to_vec().into() };
+        self.let_go(digest, false, concerned);
+    }
+
+    fn let_go(&self, digest: &RevisionDigest, condemn: bool, concerned: impl Fn(ShardId) -> bool) {
+        let release = node::Release { digest: digest.as_bytes().to_vec().into(), condemn };
         let concerned = self.seats.iter().filter(|seat| concerned(seat.id));
         concerned.for_each(|seat| seat.order(order(Ordered::Release(release.clone()))));
     }
@@ -383,7 +414,7 @@ impl Shared {
         self.metrics.quarantined(cause);
         self.metrics.quarantined.set(quarantined as i64);
         self.reporter.quarantined(&worker, digest, cause == Cause::Hung, lasts, times);
-        self.release(&digest, |_| true);
+        self.let_go(&digest, true, |_| true);
     }
 }
 
@@ -418,8 +449,8 @@ async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: prometheus::I
             Some((seat.id, pid, Use::of(pid)?))
         });
         let running: Vec<_> = running.collect();
-        let resident: Vec<u64> = running.iter().map(|(.., used)| used.resident).collect();
-        let all = resident.iter().sum();
+        let resident: Vec<_> = running.iter().map(|(id, _, used)| (used.resident, id.is_lane())).collect();
+        let all = resident.iter().map(|(resident, _)| resident).sum();
         let used = match meter.used() {
             Ok(used) => used.max(all),
             Err(error) => {

@@ -261,6 +261,18 @@ impl Isolate {
         ids.into_iter().for_each(|id| self.state.fail(id, code));
     }
 
+    /// Ends everything that the isolate still does, so that it does it to no neighbour any more. Between turns.
+    pub fn retire_now(&self) {
+        self.seal(FailureCode::CpuLimitExceeded);
+        self.state.rest();
+    }
+
+    /// Ends everything that the isolate has begun: its revision may not run any more. Between turns.
+    pub fn forbid(&self) {
+        self.seal(FailureCode::WorkerQuarantined);
+        self.state.rest();
+    }
+
     /// Gives back a heap that has outgrown its limit, whoever still has something of the isolate. Between turns.
     pub(super) fn give_back(&self) {
         self.state.clear();

@@ -147,13 +147,15 @@ impl Ledger {
         });
         let mut due: Vec<_> = self.entries.iter_mut().filter(|(_, entry)| entry.due <= now).collect();
         due.sort_by_key(|(digest, entry)| (entry.due, **digest));
+        self.quarantines.retain(|(since, report)| lasts(report, *since, now).is_some());
         let quarantines = self.quarantines.len().min(BATCH);
         due.truncate(BATCH - quarantines);
         let crash_loops = due.iter_mut().map(|(digest, entry)| {
             entry.told = true;
             entry.report(digest, now)
         });
-        let told = self.quarantines.iter().take(quarantines).map(|(_, report)| report.clone());
+        let told = self.quarantines.iter().take(quarantines);
+        let told = told.filter_map(|(since, report)| lasts(report, *since, now));
         let workers = told.chain(crash_loops).collect();
         let revisions = due.iter().map(|(digest, entry)| (**digest, entry.is_looping())).collect();
         Batch { workers, revisions, quarantines }
@@ -171,6 +173,19 @@ impl Ledger {
             }
         }
     }
+}
+
+/// The report of a quarantine with what is left of it. `None` when it is over.
+fn lasts(report: &WorkerReport, since: Instant, now: Instant) -> Option<WorkerReport> {
+    let mut report = report.clone();
+    if let Some(State::Quarantined(quarantined)) = &mut report.state {
+        let age = u64::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(u64::MAX);
+        quarantined.duration_ms = quarantined.duration_ms.saturating_sub(age);
+        if quarantined.duration_ms == 0 {
+            return None;
+        }
+    }
+    Some(report)
 }
 
 impl Batch {

@@ -17,7 +17,11 @@ use crate::tenants::{Place, Tenant};
 /// What somebody wants of a shard.
 pub(super) struct Ask {
     pub(super) tenant: Rc<Tenant>,
+    /// "namespace/name"
+    pub(super) worker: Box<str>,
     pub(super) digest: RevisionDigest,
+    /// It cannot be sent elsewhere on this node any more.
+    pub(super) stay: bool,
     /// Who has less time left goes first.
     pub(super) deadline: tokio::time::Instant,
 }

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
+use tenon_proto::id::RevisionDigest;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
 
@@ -129,6 +130,7 @@ impl Shard {
             let next = living.iter().cycle().skip(looked_at).take(looks).filter_map(Weak::upgrade);
             next.for_each(|isolate| {
                 self.account(&isolate);
+                self.weigh_what_goes_on(&isolate);
                 // What a limit has stopped is not asked any more.
                 if isolate.condemned().is_none() {
                     self.metrics.workers.weighs(&isolate.digest(), isolate.memory_bytes());
@@ -148,10 +150,7 @@ impl Shard {
     ) {
         while let Some(errand) = errands_rx.recv().await {
             match errand {
-                Errand::Release(digest) => {
-                    self.pool.borrow_mut().release(&digest, Instant::now());
-                    self.settle();
-                }
+                Errand::Release { digest, condemn } => self.release(digest, condemn),
                 Errand::Prestart(worker, digest) => {
                     let (shard, supervisor) = (Rc::clone(&self), supervisor.clone());
                     spawn_local(async move {
@@ -163,6 +162,27 @@ impl Shard {
                 }
             }
         }
+    }
+
+    /// Lets a revision go that runs elsewhere from now on, or nowhere.
+    ///
+    /// # Arguments
+    /// * `condemn` - what it has begun fails as well.
+    fn release(&self, digest: RevisionDigest, condemn: bool) {
+        let is_starting = {
+            let mut pool = self.pool.borrow_mut();
+            pool.release(&digest, Instant::now());
+            pool.is_starting(&digest)
+        };
+        if is_starting {
+            self.unwanted.borrow_mut().insert(digest);
+        }
+        if condemn {
+            let living = self.living.borrow().clone();
+            let concerned = living.iter().filter_map(Weak::upgrade).filter(|isolate| isolate.digest() == digest);
+            concerned.for_each(|isolate| isolate.forbid());
+        }
+        self.settle();
     }
 
     fn account(&self, isolate: &Isolate) {

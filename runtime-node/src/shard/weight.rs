@@ -12,10 +12,14 @@ use std::time::{Duration, Instant};
 
 use super::Shard;
 use super::resident::Resident;
-use crate::engine::BytecodeLookup;
+use crate::engine::{BytecodeLookup, Isolate};
 
 /// CPU time in one stretch that a neighbour need not wait for.
 const LIGHT: Duration = Duration::from_millis(5);
+
+/// CPU time in one stretch of a start that had to compile, and of which bytecode will spare the next one most. What
+/// evaluation takes, bytecode spares nobody.
+const COMPILED: Duration = Duration::from_millis(50);
 
 /// Light requests that the supervisor hears of at once.
 const BATCH: u32 = 8;
@@ -44,7 +48,8 @@ impl Weight {
     /// * `start` - the longest stretch of the start; `lookup`, whether that had bytecode. One that had none makes some for
     ///   the next, which is faster.
     pub(super) fn new(start: Duration, lookup: Option<BytecodeLookup>) -> Self {
-        let slow_start = start > LIGHT && !matches!(lookup, Some(BytecodeLookup::Miss | BytecodeLookup::Rejected));
+        let compiled = matches!(lookup, Some(BytecodeLookup::Miss | BytecodeLookup::Rejected));
+        let slow_start = start > if compiled { COMPILED } else { LIGHT };
         Self { slow_start, ..Self::default() }
     }
 
@@ -68,6 +73,34 @@ impl Weight {
 }
 
 impl Shard {
+    /// What a start has cost. On a shard one that was long sends the revision back to the lanes, unless the next one will
+    /// have bytecode.
+    pub(super) fn weigh_start(&self, isolate: &Isolate) -> Weight {
+        let weight = Weight::new(isolate.longest_stretch(), isolate.bytecode_lookup());
+        if let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
+            && weight.slow_start
+        {
+            supervisor.is_heavy(&isolate.digest());
+        }
+        weight
+    }
+
+    /// Has the supervisor hear of turns that belong to no answer: messages of WebSockets, timers, `waitUntil`. On a shard,
+    /// a revision that was let go and goes on heavily is ended, as its neighbours would wait for it for as long as it likes.
+    pub(super) fn weigh_what_goes_on(&self, isolate: &Isolate) {
+        let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane()) else { return };
+        let digest = isolate.digest();
+        if isolate.longest_stretch() <= LIGHT {
+            return;
+        }
+        if self.pool.borrow().has(&digest) {
+            supervisor.is_heavy(&digest);
+        } else {
+            tracing::info!(revision = digest.short(), "what a heavy revision still does on a shard is ended");
+            isolate.retire_now();
+        }
+    }
+
     /// Has the supervisor hear what a request cost that has been answered. One that went over a limit has cost as much.
     pub(super) fn weigh(&self, resident: &Resident) {
         let Some(supervisor) = &self.supervisor else { return };
@@ -106,5 +139,6 @@ mod tests {
         };
         assert!(moves(LIGHT, None) && moves(LIGHT * 2, Some(BytecodeLookup::Miss)));
         assert!(!moves(LIGHT * 2, None) && !moves(LIGHT * 2, Some(BytecodeLookup::Hit)));
+        assert!(!moves(COMPILED * 2, Some(BytecodeLookup::Miss)));
     }
 }

@@ -62,5 +62,5 @@ fn hear(shared: &Shared, revisions: Vec<QuarantinedRevision>) {
         Some(Told { digest, remaining: Duration::from_millis(revision.remaining_ms), times: revision.times })
     });
     let fresh = lock(&shared.placement).told(told.collect(), Instant::now());
-    fresh.iter().for_each(|digest| shared.release(digest, |_| true));
+    fresh.iter().for_each(|digest| shared.let_go(digest, true, |_| true));
 }

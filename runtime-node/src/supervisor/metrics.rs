@@ -39,7 +39,7 @@ impl Metrics {
             )?,
             quarantines: counter(
                 "tenon_node_quarantines_total",
-                "Revisions refused because their code ended a process, by what the process ended of.",
+                "Revisions refused because their code ended a process, by how the process ended.",
                 &["cause"],
             )?,
             placements: register(

@@ -188,6 +188,20 @@ impl Placement {
         }
     }
 
+    /// The process of a shard has ended. Returns the revisions that were to start there, which are now its own: they start
+    /// with their next requests.
+    pub(super) fn home_ended(&mut self, home: ShardId) -> Vec<RevisionDigest> {
+        let promoting = self
+            .standings
+            .entries_mut()
+            .filter(|(_, entry)| entry.standing == Standing::Promoting && entry.home == Some(home));
+        let ended = promoting.map(|(digest, entry)| {
+            entry.standing = Standing::Known;
+            digest
+        });
+        ended.collect()
+    }
+
     /// A turn or a collection of the revision took long. Whether its shard is to let it go.
     pub(super) fn heavy(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         if !self.has_lanes {
@@ -207,8 +221,8 @@ impl Placement {
         fell
     }
 
-    /// The revision's code was running when its process ended, or had to be ended. `None` for a revision that nobody
-    /// has asked for.
+    /// The revision's code was running when its process ended, or had to be ended. `None` for a revision that
+    /// no shard has asked for.
     pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, now: Instant) -> Option<Sentence> {
         let entry = self.standings.get_mut(digest)?;
         // Whatever it has shown before, it begins anew.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 
 use command_fds::{CommandFdExt as _, FdMapping};
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tenon_proto::id::{RevisionDigest, ShardId};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
@@ -34,11 +34,10 @@ impl Program {
     /// # Errors
     /// When the system cannot tell where its file is.
     pub fn of_this_process() -> io::Result<Self> {
-        // Of the file that runs, not of one that an upgrade has put in its place.
-        Ok(Self {
-            path: PathBuf::from("/proc/self/exe").canonicalize()?,
-            arguments: std::env::args_os().skip(1).collect(),
-        })
+        // The file that runs, not one that an upgrade has put in its place.
+        let path = PathBuf::from("/proc/self/exe");
+        path.metadata()?;
+        Ok(Self { path, arguments: std::env::args_os().skip(1).collect() })
     }
 }
 
@@ -84,10 +83,9 @@ impl Cause {
         }
     }
 
-    /// Whether the code that was running then is to blame. The kernel kills the process that has too much memory, and
-    /// code of ours ends one that cannot go on.
+    /// Whether the code that was running then is to blame: not for what came from outside.
     pub(super) fn blames(self, running: Option<RevisionDigest>) -> Option<RevisionDigest> {
-        running.filter(|_| self != Self::Exited)
+        running.filter(|_| matches!(self, Self::Crashed | Self::Hung))
     }
 }
 
@@ -118,8 +116,9 @@ impl Process {
 
     /// Lets the process have so many bytes of private writable memory.
     pub(super) fn limit_data(pid: Pid, bytes: u64) {
-        // The hard limit stays, as an ordinary process may not raise it again.
-        let limit = Rlimit { current: Some(bytes), maximum: None };
+        // The hard limit stays, as an ordinary process may not raise it again: it is the one that is inherited from here.
+        let Rlimit { maximum, .. } = getrlimit(Resource::Data);
+        let limit = Rlimit { current: Some(maximum.map_or(bytes, |most| bytes.min(most))), maximum };
         if let Err(error) = prlimit(Some(pid), Resource::Data, limit) {
             tracing::debug!(%error, "cannot limit a process's memory");
         }

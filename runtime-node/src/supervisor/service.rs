@@ -1,6 +1,7 @@
 //! What the supervisor answers one of its processes, over the control connection.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -28,9 +29,21 @@ use super::placement::Verdict;
 /// The largest piece of a message, in bytes: bytecode of a revision may be many times that.
 const PIECE: usize = 1 << 20;
 
+/// Of one revision, in bytes: a shard makes none for modules of more than 8 MiB.
+const MOST_BYTECODE: usize = 64 << 20;
+
 /// Serves one process until its connection ends.
-pub(super) async fn serve(shared: Arc<Shared>, id: ShardId, control: UnixStream, orders: Orders) {
-    let service = SupervisorServer::new(Service { shared, id, orders: Mutex::new(Some(orders)) })
+///
+/// # Arguments
+/// * `alive` - whether the process is: afterwards nothing that it said is heard.
+pub(super) async fn serve(
+    shared: Arc<Shared>,
+    id: ShardId,
+    alive: Arc<AtomicBool>,
+    control: UnixStream,
+    orders: Orders,
+) {
+    let service = SupervisorServer::new(Service { shared, id, alive, orders: Mutex::new(Some(orders)) })
         .max_decoding_message_size(64 << 20);
     let incoming = stream::once(async { Ok::<_, std::io::Error>(control) }).chain(stream::pending());
     if let Err(error) = Server::builder().add_service(service).serve_with_incoming(incoming).await {
@@ -44,6 +57,8 @@ pub(super) type Orders = mpsc::UnboundedReceiver<Order>;
 struct Service {
     shared: Arc<Shared>,
     id: ShardId,
+    /// Until the process has ended.
+    alive: Arc<AtomicBool>,
     /// Until the process attends.
     orders: Mutex<Option<Orders>>,
 }
@@ -59,9 +74,14 @@ impl supervisor_server::Supervisor for Service {
         let orders = lock(&self.orders).take();
         let orders = orders.ok_or_else(|| Status::failed_precondition("the process attends already"))?;
         let (shared, id, mut notices) = (Arc::clone(&self.shared), self.id, request.into_inner());
+        let alive = Arc::clone(&self.alive);
         tokio::spawn(async move {
             // An error says that the process has ended, of which others hear as well.
             while let Ok(Some(notice)) = notices.message().await {
+                // What a process said before it ended is not its successor's.
+                if !alive.load(Ordering::Relaxed) {
+                    return;
+                }
                 hear(&shared, id, notice);
             }
         });
@@ -106,6 +126,9 @@ impl supervisor_server::Supervisor for Service {
                 digest = Some(read_digest(&piece.digest)?);
             }
             bytecode.extend_from_slice(&piece.bytecode);
+            if bytecode.len() > MOST_BYTECODE {
+                return Err(Status::resource_exhausted("more bytecode than a revision has"));
+            }
         }
         let digest = digest.ok_or_else(|| Status::invalid_argument("bytecode of no revision"))?;
         self.shared.source.keep(digest, Bytes::from(bytecode)).await;
@@ -123,7 +146,7 @@ fn hear(shared: &Shared, id: ShardId, notice: Notice) {
                 shared.reporter.relay(id, worker.parse().ok(), digest, state);
             }
         }
-        Some(Said::Heavy(heavy)) => digest(&heavy.digest).into_iter().for_each(|digest| shared.is_heavy(&digest)),
+        Some(Said::Heavy(heavy)) => digest(&heavy.digest).into_iter().for_each(|digest| shared.is_heavy(id, &digest)),
         Some(Said::Light(light)) => {
             digest(&light.digest).into_iter().for_each(|digest| shared.is_light(&digest, light.requests));
         }
