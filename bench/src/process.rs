@@ -129,16 +129,16 @@ impl Process {
         tree_cpu(self.child.id()).with_context(|| format!("{} is gone", self.name))
     }
 
-    /// Bytes of memory that are resident now, of this process alone.
+    /// Bytes of memory that are resident now, of this process and its descendants. A page that several processes have is
+    /// counted once in all: to each as large a part of it as there are processes.
     ///
     /// # Errors
     /// When it has ended.
     pub fn resident(&self) -> anyhow::Result<u64> {
-        // Exact, where /proc/PID/status adds up what threads have told so far.
-        self.kib("smaps_rollup", "Rss:")
+        self.kib("smaps_rollup", "Pss:")
     }
 
-    /// The most that there ever were.
+    /// The most that there ever were, of each process at its own time. Pages that several have are counted for each.
     ///
     /// # Errors
     /// When it has ended.
@@ -151,16 +151,22 @@ impl Process {
     /// # Errors
     /// When it has ended.
     pub fn forget_peak(&self) -> anyhow::Result<()> {
-        // As proc(5) has it.
-        fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
-            .with_context(|| format!("{} is gone", self.name))
+        for pid in tree(self.child.id()) {
+            // As proc(5) has it.
+            fs::write(format!("/proc/{pid}/clear_refs"), "5").with_context(|| format!("{} is gone", self.name))?;
+        }
+        Ok(())
     }
 
+    /// The sum over this process and its descendants.
     fn kib(&self, file: &str, field: &str) -> anyhow::Result<u64> {
-        let text = fs::read_to_string(format!("/proc/{}/{file}", self.child.id()))
-            .with_context(|| format!("{} is gone", self.name))?;
-        let kib = text.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
-        kib.map(|kib: u64| kib * 1024).with_context(|| format!("the kernel tells no {field} of {}", self.name))
+        let of_process = |pid: u32| {
+            let text = fs::read_to_string(format!("/proc/{pid}/{file}"));
+            let text = text.with_context(|| format!("{} is gone", self.name))?;
+            let kib = text.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
+            kib.map(|kib: u64| kib * 1024).with_context(|| format!("the kernel tells no {field} of {}", self.name))
+        };
+        tree(self.child.id()).into_iter().map(of_process).sum()
     }
 }
 
@@ -183,14 +189,20 @@ impl Drop for Process {
 }
 
 fn tree_cpu(pid: u32) -> io::Result<Duration> {
-    let mut total = own_cpu(&fs::read_to_string(format!("/proc/{pid}/stat"))?).ok_or(io::ErrorKind::InvalidData)?;
-    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let children = fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
-        for child in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {
-            total += tree_cpu(child)?;
-        }
-    }
-    Ok(total)
+    let cpu = |pid: u32| {
+        own_cpu(&fs::read_to_string(format!("/proc/{pid}/stat"))?).ok_or(io::Error::from(io::ErrorKind::InvalidData))
+    };
+    tree(pid).into_iter().map(cpu).sum()
+}
+
+/// A process and its descendants.
+fn tree(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = threads.flat_map(|thread| {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
+    });
+    std::iter::once(pid).chain(children.flat_map(tree)).collect()
 }
 
 /// User and system time out of a line of `/proc/PID/stat`: fields 14 and 15, counted past the name, which may

@@ -116,8 +116,9 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let mut rows = Vec::new();
     for (what, host, flow, at_once, is_promised) in cases {
         eprintln!("streams: {what}");
-        let idle = tenon.node.resident()?;
         tenon.node.forget_peak()?;
+        // Counted as the peak is, with pages that processes share in each of them.
+        let idle = tenon.node.peak()?;
         let (cpu, began) = (tenon.node.cpu()?, Instant::now());
         let addr = tenon.addr;
         placement.loading(|| {
