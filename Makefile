@@ -65,10 +65,10 @@ test-sanitized: tools ## Run the node's tests under AddressSanitizer
 	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --tests
 
 # For each of its targets.
-fuzz: SECONDS := 30
+fuzz: SECONDS := 15
 .PHONY: fuzz
 fuzz: tools ## Run every fuzz target for 30 SECONDS (installs cargo-fuzz)
-	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	command -v cargo-fuzz >/dev/null || cargo install --locked --debug cargo-fuzz
 	fuzz/run $(SECONDS)
 
 .PHONY: lint
