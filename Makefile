@@ -67,7 +67,7 @@ test-sanitized: tools ## Run the node's tests under AddressSanitizer
 # For each of its targets.
 fuzz: SECONDS := 15
 .PHONY: fuzz
-fuzz: tools ## Run every fuzz target for 30 SECONDS (installs cargo-fuzz)
+fuzz: tools ## Run every fuzz target for SECONDS, 15 unless told (installs cargo-fuzz)
 	command -v cargo-fuzz >/dev/null || cargo install --locked --debug cargo-fuzz
 	fuzz/run $(SECONDS)
 
