@@ -25,7 +25,9 @@ fuzz_target!(|input: Input<'_>| {
         let lines: Vec<_> = head.split(|byte| *byte == b'\n').collect();
         let (last, lines) = lines.split_last().expect("there is one");
         assert!(last.is_empty() && lines.iter().all(|line| line.ends_with(b"\r")));
-        let of = |name: &str| lines.iter().filter(|line| line.starts_with(name.as_bytes())).count();
+        // The request's line, whatever it looks like, is no header.
+        let headers = || lines.iter().skip_while(|line| **line == b"\r").skip(1);
+        let of = |name: &str| headers().filter(|line| line.starts_with(name.as_bytes())).count();
         assert!(of("content-length:") + of("transfer-encoding:") <= 1);
     }
 });
