@@ -65,9 +65,22 @@ impl Process {
         }
     }
 
-    /// SIGKILL.
+    /// SIGKILL to the process and to those that it has started, as when a Pod's machine dies. Returns when all have ended.
+    ///
+    /// # Errors
+    /// When it has ended already, or the system does not tell.
     pub async fn kill(mut self) -> anyhow::Result<()> {
-        Ok(self.child.kill().await?)
+        let pid = self.child.id().context("it has ended already")?;
+        let children = children(pid)?;
+        let all = std::iter::once(pid).chain(children.iter().copied()).map(|pid| pid.to_string());
+        let sent = Command::new("kill").arg("-KILL").args(all).status().await?;
+        ensure!(sent.success(), "cannot signal {} and what it has started", self.name);
+        self.child.wait().await?;
+        await_condition("what it has started to end", Duration::from_secs(10), async || {
+            ensure!(!children.iter().any(|pid| runs(*pid)), "some of {children:?} run");
+            Ok(())
+        })
+        .await
     }
 
     /// SIGTERM, and how it ended.
@@ -104,4 +117,20 @@ fn binary_path(binary: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(binary);
     ensure!(path.is_file(), "{} is not there; `make test-e2e` and `make e2e` build it", path.display());
     Ok(path)
+}
+
+/// The processes that a process has started.
+fn children(pid: u32) -> anyhow::Result<Vec<u32>> {
+    let mut children = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let listed = std::fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
+        children.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    }
+    Ok(children)
+}
+
+/// Whether a process runs: one that has ended may be listed until its parent has looked.
+fn runs(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

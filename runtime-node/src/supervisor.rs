@@ -69,6 +69,9 @@ const STEADY: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// Connections that may wait until a process accepts them: as many as the standard library lets wait.
+const BACKLOG: i32 = 128;
+
 /// How much longer than its grace period a process that drains may take.
 const FAREWELL: Duration = Duration::from_secs(4);
 
@@ -198,6 +201,10 @@ impl Keeper {
         let mut pause = Duration::ZERO;
         while !self.drain.is_signaled() {
             let began = Instant::now();
+            // A process that drained has stopped listening, for all that share the socket.
+            if let Err(error) = rustix::net::listen(&listener, BACKLOG) {
+                tracing::error!(process = metrics::process(id), %error, "cannot listen again");
+            }
             let blames = match Process::start(&self.program, id, &listener) {
                 Ok((process, control)) => self.attend(id, process, control).await,
                 Err(error) => {
@@ -377,8 +384,12 @@ impl Shared {
     }
 
     /// # Arguments
-    /// * `by` - the shard or lane that noticed. A shard lets the revision go whatever its standing was.
+    /// * `by` - the shard or lane that noticed. A shard lets the revision go whatever its standing was, if there is a lane
+    ///   that can have it.
     fn is_heavy(&self, by: ShardId, digest: &RevisionDigest) {
+        if !self.seats.iter().any(|seat| seat.id.is_lane()) {
+            return;
+        }
         let fell = lock(&self.placement).heavy(digest, Instant::now());
         if fell {
             tracing::debug!(revision = digest.short(), "a heavy revision moves to a lane");

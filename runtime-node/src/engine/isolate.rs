@@ -261,12 +261,6 @@ impl Isolate {
         ids.into_iter().for_each(|id| self.state.fail(id, code));
     }
 
-    /// Ends everything that the isolate still does, so that it does it to no neighbour any more. Between turns.
-    pub fn retire_now(&self) {
-        self.seal(FailureCode::CpuLimitExceeded);
-        self.state.rest();
-    }
-
     /// Ends everything that the isolate has begun: its revision may not run any more. Between turns.
     pub fn forbid(&self) {
         self.seal(FailureCode::WorkerQuarantined);

@@ -7,13 +7,14 @@
 //!
 //! WebSockets would go on for ever: they are closed when the grace period is over.
 
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use core_affinity::CoreId;
+use socket2::SockRef;
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Handle;
 use tenon_lifecycle::tls::Tls;
@@ -156,12 +157,15 @@ impl ShardThread {
                 }
             }
         });
-        if tokio::time::timeout(config.drain_grace, drained.as_mut()).await.is_ok() {
-            return;
+        if tokio::time::timeout(config.drain_grace, drained.as_mut()).await.is_err() {
+            shard.close_web_sockets();
+            if tokio::time::timeout(FAREWELL, drained.as_mut()).await.is_err() {
+                tracing::warn!(shard = %id, "the grace period is over; what is still in flight ends now");
+            }
         }
-        shard.close_web_sockets();
-        if tokio::time::timeout(FAREWELL, drained).await.is_err() {
-            tracing::warn!(shard = %id, "the grace period is over; what is still in flight ends now");
+        // A supervisor has the socket as well, and would let connections wait for a process that has ended.
+        if let Err(error) = SockRef::from(&listener).shutdown(Shutdown::Read) {
+            tracing::debug!(%error, "cannot stop listening");
         }
     }
 }

@@ -85,19 +85,13 @@ impl Shard {
         weight
     }
 
-    /// Has the supervisor hear of turns that belong to no answer: messages of WebSockets, timers, `waitUntil`. On a shard,
-    /// a revision that was let go and goes on heavily is ended, as its neighbours would wait for it for as long as it likes.
+    /// Has the supervisor hear of turns that belong to no answer: messages of WebSockets, timers, `waitUntil`. What has begun
+    /// goes on, but new requests find the revision in a lane.
     pub(super) fn weigh_what_goes_on(&self, isolate: &Isolate) {
         let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane()) else { return };
         let digest = isolate.digest();
-        if isolate.longest_stretch() <= LIGHT {
-            return;
-        }
-        if self.pool.borrow().has(&digest) {
+        if isolate.longest_stretch() > LIGHT && self.pool.borrow().has(&digest) {
             supervisor.is_heavy(&digest);
-        } else {
-            tracing::info!(revision = digest.short(), "what a heavy revision still does on a shard is ended");
-            isolate.retire_now();
         }
     }
 
