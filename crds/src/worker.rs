@@ -399,8 +399,8 @@ pub struct CrashLoop {
 }
 
 /// The time for which every node refuses a revision, because its code ended a process of a node.
-// It names the WorkerRevision and not the digest by which nodes know it: the digest covers the values of Secrets, and a
-// short one could be guessed from it by anyone who may read Workers.
+// It names the WorkerRevision and not the digest by which nodes know it: the digest covers the values of Secrets, and
+// reading a Worker must not let a short value be guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Quarantine {
     /// The WorkerRevision.

@@ -57,7 +57,7 @@ struct Shared {
     deployed: RwLock<Deployed>,
     /// What watchers wait on: they read the state itself when it moves.
     progress_tx: watch::Sender<Progress>,
-    /// The same for those who watch the quarantine.
+    /// What watchers of the quarantine wait on.
     quarantine_tx: watch::Sender<()>,
     ear: OnceLock<Ear>,
     watchers: Watchers,
@@ -215,7 +215,7 @@ impl Catalog {
     }
 
     /// What a node says, and whether that is about what serves now. A quarantine may also be of what served until lately:
-    /// a tenant who replaces a revision at once must not get around it by coming back to it.
+    /// replacing a revision at once, and coming back to it, is no way around the quarantine.
     fn believe(&self, node: &str, (worker, digest, word): Part) -> Result<(Heard, bool), Outcome> {
         let deployed = self.read();
         let pool = deployed.state.node(node).map(|node| &node.pool).ok_or(Outcome::Stranger)?;
