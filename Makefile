@@ -115,6 +115,16 @@ bench-pools: tools ## Compare isolates made anew, shared and pinned, and what a 
 	target/release/tenon-bench-pools
 	cargo bench --package tenon-runtime-node --bench buffers
 
+.PHONY: bench-containment
+bench-containment: tools ## Measure what hostile Workers do to 300 others on a cluster of three nodes
+	deploy/cluster/build control nodes tools
+	cargo build --release --workspace $(IN_IMAGES) --bin tenon-bench
+	deploy/images/build
+	trap 'deploy/cluster/down' EXIT
+	deploy/cluster/up --nodes 3
+	deploy/cluster/tenon --set runtimePool.replicas=3
+	deploy/cluster/run-in target/release/tenon-bench containment
+
 .PHONY: images
 images: tools ## Build the images as OCI archives in target/images, without a container engine
 	cargo build --release --workspace $(IN_IMAGES)

@@ -12,9 +12,13 @@
 //!  web       what Workers do, beside deno ──► CPU time for each
 //!                                                            └──► the bars, and what became of them
 //! ```
+//!
+//! One part more is measured only when it is named, as it needs Tenon installed on a cluster: `containment`, hostile
+//! Workers beside 300 others on several nodes.
 
 mod apply;
 mod bar;
+mod containment;
 mod contest;
 mod engine;
 mod fairness;
@@ -101,6 +105,10 @@ struct Args {
     #[arg(long, default_value_t = 1024)]
     stream: u64,
 
+    /// Of containment, what to play: scripts whose names hold one of these words, and `stop`. Everything unless said otherwise.
+    #[arg(long)]
+    only: Vec<String>,
+
     /// Requests to the fleet in each run.
     #[arg(long, default_value_t = 40_000)]
     requests: usize,
@@ -124,6 +132,8 @@ enum Part {
     Fairness,
     /// The suite of hostile Workers.
     Hostile,
+    /// The suite of hostile Workers on an installed Tenon, beside 300 others; inside the cluster's network namespace.
+    Containment,
     /// Bodies as streams.
     Streams,
     /// The Web API, beside deno.
@@ -172,6 +182,7 @@ fn main() -> anyhow::Result<()> {
             Part::Fairness => report.fairness = Some(fairness::run(&peers, &own, args.fairness())?),
             Part::Streams => report.streams = Some(streams::run(&peers, &own, args.streams())?),
             Part::Web => report.web = Some(web::run(&peers, &own, &args.load(&peers), args.schedule())?),
+            Part::Containment => report.containment = Some(containment::run(&args.only)?),
             Part::Hostile => report.hostile = Some(hostile::run()?),
         }
     }

@@ -7,7 +7,7 @@ use crate::apply::{self, Stage};
 use crate::bar::{self, Bar};
 use crate::table::Table;
 use crate::unit::{human, micros};
-use crate::{contest, engine, fairness, fleet, hostile, isolates, streams, web};
+use crate::{containment, contest, engine, fairness, fleet, hostile, isolates, streams, web};
 
 /// Whose CPU time for a request is the bar.
 const REFERENCE: &str = "Envoy + deno";
@@ -26,6 +26,7 @@ pub struct Report {
     pub streams: Option<streams::Record>,
     pub web: Option<web::Record>,
     pub hostile: Option<hostile::Record>,
+    pub containment: Option<containment::Record>,
 }
 
 impl fmt::Display for Report {
@@ -59,6 +60,9 @@ impl fmt::Display for Report {
         if let Some(hostile) = &self.hostile {
             writeln!(f, "{hostile}")?;
         }
+        if let Some(containment) = &self.containment {
+            writeln!(f, "{containment}")?;
+        }
         writeln!(f, "{}", bar::table(&self.bars()))
     }
 }
@@ -79,6 +83,7 @@ impl Report {
         bars.push(streams::bar(self.streams.as_ref()));
         bars.extend(web::bars(self.web.as_ref()));
         bars.extend(hostile::bars(self.hostile.as_ref()));
+        bars.extend(containment::bars(self.containment.as_ref()));
         bars
     }
 }

@@ -156,7 +156,7 @@ async fn ask(connection: &mut Connection, host: &str, path: &str) -> (Duration, 
 }
 
 /// What the router calls the failure that `body` tells of; of another server's all that it says.
-fn code(body: &str) -> String {
+pub fn code(body: &str) -> String {
     let told = serde_json::from_str::<serde_json::Value>(body).ok();
     let code = told.as_ref().and_then(|told| told["error"]["code"].as_str());
     code.unwrap_or(body.trim_end()).to_owned()

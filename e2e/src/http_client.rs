@@ -30,6 +30,8 @@ pub struct Answer {
     pub body: String,
     /// The node that served it, where one did.
     pub node: Option<String>,
+    /// The shard or lane of that node.
+    pub shard: Option<String>,
 }
 
 impl Connection {
@@ -64,9 +66,10 @@ impl Connection {
             .body(Full::new(body))?;
         let response = self.sender().await?.send_request(request).await?;
         let status = response.status().as_u16();
-        let node = response.headers().get("tenon-node").map(|node| node.to_str().map(str::to_owned)).transpose()?;
+        let text = |name| response.headers().get(name).map(|value| value.to_str().map(str::to_owned)).transpose();
+        let (node, shard) = (text("tenon-node")?, text("tenon-shard")?);
         let body = response.into_body().collect().await.context("the response broke off")?.to_bytes();
-        Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned(), node })
+        Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned(), node, shard })
     }
 
     /// A connection that takes a request now: one that the server closed while it was idle does not.

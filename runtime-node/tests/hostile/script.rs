@@ -64,7 +64,9 @@ pub(crate) struct Script {
 pub(crate) fn all(directory: &Path) -> Vec<Script> {
     let mut files: Vec<_> = directories(directory).flat_map(|family| files(&family)).collect();
     files.sort();
-    files.iter().map(|file| Script::parse(&name(directory, file), &std::fs::read_to_string(file).unwrap())).collect()
+    let shared = directory.parent().unwrap();
+    let parse = |file: &Path| Script::parse(&name(directory, file), &std::fs::read_to_string(file).unwrap(), shared);
+    files.iter().map(|file| parse(file)).collect()
 }
 
 fn directories(directory: &Path) -> impl Iterator<Item = std::path::PathBuf> {
@@ -81,7 +83,9 @@ fn name(directory: &Path, file: &Path) -> String {
 }
 
 impl Script {
-    fn parse(name: &str, text: &str) -> Self {
+    /// # Arguments
+    /// * `shared` - where the files are that scripts are `with:`.
+    fn parse(name: &str, text: &str, shared: &Path) -> Self {
         let mut script = Self {
             name: name.to_owned(),
             revisions: vec![entrypoint()],
@@ -100,7 +104,7 @@ impl Script {
         let mut reading = 0;
         for line in text.lines() {
             let word = line.strip_prefix("// ").and_then(|line| line.split_once(": "));
-            if word.is_some_and(|(word, value)| script.heed(word, value)) {
+            if word.is_some_and(|(word, value)| script.heed(word, value, shared)) {
                 match word {
                     Some(("module", _)) => reading = script.modules().len() - 1,
                     Some(("revision", _)) => reading = 0,
@@ -120,7 +124,7 @@ impl Script {
     }
 
     /// Whether a comment was a line of the header's.
-    fn heed(&mut self, word: &str, value: &str) -> bool {
+    fn heed(&mut self, word: &str, value: &str, shared: &Path) -> bool {
         match word {
             "expect" => self.ends = value.split(" or ").map(End::parse).collect(),
             "limits" => value.split(' ').for_each(|limit| self.limit(limit)),
@@ -132,7 +136,7 @@ impl Script {
             "state" => self.state = state(value),
             "flags" => self.flags = value.split(' ').map(|flag| flag.parse().unwrap()).collect(),
             "beyond" => self.beyond = Duration::from_millis(value.parse().unwrap()),
-            "with" => self.modules().push((value.to_owned(), read(value))),
+            "with" => self.modules().push((value.to_owned(), std::fs::read_to_string(shared.join(value)).unwrap())),
             "revision" => self.revisions.push(entrypoint()),
             "module" => self.modules().push((value.to_owned(), String::new())),
             "chain" => self.modules().extend(chain(value.parse().unwrap())),
@@ -158,11 +162,6 @@ impl Script {
 
 fn entrypoint() -> Vec<(String, String)> {
     vec![(ENTRYPOINT.to_owned(), String::new())]
-}
-
-/// A file that tests share.
-fn read(name: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)).unwrap()
 }
 
 fn state(value: &str) -> StatePolicy {

@@ -1,0 +1,227 @@
+//! Containment: what the neighbours of hostile Workers feel, on an installed Tenon with several nodes.
+//!
+//! ```text
+//!  200 requests a second, come what may ──► 300 Workers in 30 namespaces ─┐
+//!  each hostile script, in a namespace of its own, one after another:     ├─► routers ──► nodes
+//!    unknown   asked at once                                              │
+//!    promoted  asked lightly until a shard serves it, then in earnest ────┘
+//!  one node stopped for 12 s ─────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The scripts are those of the suite of hostile Workers (`runtime-node/tests/hostile`), which judges how they end. Here
+//! it is counted what became of everything else: requests of the others, processes of nodes, Pods. It needs the cluster
+//! of `make cluster` and runs inside of its network, as that machine's administrator: it stops a node's processes.
+
+mod installation;
+mod playing;
+mod script;
+mod stopping;
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::Context;
+use tenon_e2e::open_loop::{Asked, Lap, OpenLoop, Plan};
+use tenon_e2e::{Cluster, Namespace, answering, worker};
+use tokio::time::sleep;
+
+use crate::bar::Bar;
+use crate::table::Table;
+use crate::unit::human;
+use installation::{Installation, Lost};
+use playing::{Phase, Play};
+
+/// Requests a second to all victims together.
+const RATE: u32 = 200;
+
+/// Victims are in so many namespaces, each of so many.
+const NAMESPACES: usize = 30;
+const IN_EACH: usize = 10;
+
+/// So long victims are asked before anything happens: each often enough that it is at home on a shard.
+const WARM_UP: Duration = Duration::from_secs(30);
+
+/// So long victims are asked alone, for comparison.
+const ALONE: Duration = Duration::from_secs(20);
+
+/// The slowest request of a victim may take so long, when a process was lost.
+const RAISED: Duration = Duration::from_secs(2);
+
+/// The same when a node stands still.
+const RAISED_BY_A_STOP: Duration = Duration::from_millis(2_500);
+
+/// All that was seen.
+#[derive(Debug)]
+pub struct Record {
+    alone: Lap,
+    plays: Vec<Play>,
+    /// Scripts that cannot be applied as a Worker is, and why.
+    left_out: Vec<String>,
+    stopped: Option<Lap>,
+    /// Containers that were started again.
+    restarts: i32,
+}
+
+/// # Arguments
+/// * `words` - scripts whose names hold one of them are played; all, where there are none.
+///
+/// # Errors
+/// When there is no installation, or it cannot be worked with; not when a request fails.
+pub fn run(words: &[String]) -> anyhow::Result<Record> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let cluster = Cluster::from_env().await?;
+        let installation = Installation::find(&cluster).await.context("Tenon is not installed")?;
+        let before = installation.restarts().await?;
+        let victims = Victims::deploy(&cluster).await?;
+        let plan = Plan { target: installation.routers, rate: RATE, asked: victims.asked() };
+        let mut load = OpenLoop::start(plan);
+        eprintln!("containment: {} victims are asked", NAMESPACES * IN_EACH);
+        sleep(WARM_UP).await;
+        load.lap();
+        sleep(ALONE).await;
+        let alone = load.lap();
+        alone.ensure_all_served(RATE).context("the victims are not served when they are alone")?;
+        eprintln!("containment: alone: {alone}");
+        let (mut plays, mut left_out) = (Vec::new(), Vec::new());
+        for script in script::all().into_iter().filter(|script| is_chosen(&script.name, words)) {
+            for phase in Phase::ALL {
+                match playing::play(&installation, &script, phase, &mut load).await {
+                    Ok(play) => {
+                        eprintln!("containment: {play}");
+                        plays.push(play);
+                    }
+                    Err(error) => left_out.push(format!("{} {phase}: {error:#}", script.name)),
+                }
+            }
+        }
+        let stopped = match is_chosen("stop", words) {
+            true => Some(stopping::a_node(&mut load).await?),
+            false => None,
+        };
+        let rest = load.stop().await;
+        eprintln!("containment: at the end: {rest}");
+        let restarts = installation.restarts().await? - before;
+        victims.delete().await?;
+        Ok(Record { alone, plays, left_out, stopped, restarts })
+    })
+}
+
+fn is_chosen(name: &str, words: &[String]) -> bool {
+    words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
+}
+
+/// Workers that have done nothing.
+struct Victims {
+    namespaces: Vec<Namespace>,
+}
+
+impl Victims {
+    async fn deploy(cluster: &Cluster) -> anyhow::Result<Self> {
+        let mut namespaces = Vec::new();
+        for _ in 0..NAMESPACES {
+            let namespace = Namespace::create(cluster, "victims").await?;
+            for name in Self::names() {
+                namespace.apply(&worker(&name, &answering(&name))).await?;
+            }
+            namespaces.push(namespace);
+        }
+        for namespace in &namespaces {
+            for name in Self::names() {
+                namespace.await_ready(&name, tenon_crds::ConditionStatus::True).await?;
+            }
+        }
+        Ok(Self { namespaces })
+    }
+
+    fn names() -> impl Iterator<Item = String> {
+        (0..IN_EACH).map(|i| format!("victim-{i}"))
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        let of = |namespace: &Namespace| {
+            let namespace = namespace.clone();
+            Self::names().map(move |name| Asked { host: namespace.host(&name), body: name })
+        };
+        self.namespaces.iter().flat_map(of).collect()
+    }
+
+    async fn delete(self) -> anyhow::Result<()> {
+        for namespace in self.namespaces {
+            namespace.delete().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Record {
+    /// Requests of victims that failed beside hostile scripts.
+    fn failed(&self) -> u64 {
+        self.plays.iter().map(|play| play.victims.failed).sum()
+    }
+
+    /// The slowest of victims' requests while a process was lost.
+    fn slowest_beside_a_loss(&self) -> Duration {
+        let beside = self.plays.iter().filter(|play| play.lost != Lost::default());
+        beside.map(|play| play.victims.latency.max).max().unwrap_or_default()
+    }
+
+    /// Plays in which one revision took more than two lanes, or a shard and a lane.
+    fn too_costly(&self) -> u64 {
+        self.plays.iter().filter(|play| play.lost.shards > 1 || play.lost.shards + play.lost.lanes > 2).count() as u64
+    }
+}
+
+/// The promises.
+pub fn bars(record: Option<&Record>) -> [Bar; 6] {
+    let stopped = record.and_then(|record| record.stopped.as_ref());
+    [
+        Bar::never("failed requests of victims, beside hostile scripts", record.map(Record::failed)),
+        Bar::time(
+            "victims' slowest request when a process was lost",
+            record.map(Record::slowest_beside_a_loss),
+            Some(RAISED),
+        ),
+        Bar::never("revisions that took more than 2 lanes, or 1 shard + 1 lane", record.map(Record::too_costly)),
+        Bar::never("containers that were started again", record.and_then(|record| u64::try_from(record.restarts).ok())),
+        Bar::never("failed requests of victims, a node stopped for 12 s", stopped.map(|lap| lap.failed)),
+        Bar::time(
+            "victims' slowest request, a node stopped for 12 s",
+            stopped.map(|lap| lap.latency.max),
+            Some(RAISED_BY_A_STOP),
+        ),
+    ]
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scripts = self.plays.len();
+        writeln!(f, "{} victims with {RATE} requests/s; {scripts} plays of hostile scripts\n", NAMESPACES * IN_EACH)?;
+        let mut table = Table::new(["", "plays", "asked", "failed", "p50", "p99 (worst play)", "slowest"]);
+        let row = |what: String, count: usize, lap: &Lap| {
+            let [p50, p99, max] = [lap.latency.p50, lap.latency.p99, lap.latency.max].map(human);
+            [what, count.to_string(), lap.begun.to_string(), lap.failed.to_string(), p50, p99, max]
+        };
+        table.row(row("alone".to_owned(), 0, &self.alone));
+        for phase in Phase::ALL {
+            let laps = self.plays.iter().filter(|play| play.phase == phase).map(|play| play.victims.clone());
+            let count = laps.clone().count();
+            if let Some(lap) = laps.reduce(Lap::and) {
+                table.row(row(format!("beside scripts, {phase}"), count, &lap));
+            }
+        }
+        if let Some(lap) = &self.stopped {
+            table.row(row("a node stopped".to_owned(), 0, lap));
+        }
+        writeln!(f, "{table}")?;
+        for play in self.plays.iter().filter(|play| play.is_remarkable()) {
+            writeln!(f, "{play}")?;
+            play.victims.failures.iter().try_for_each(|failure| writeln!(f, "    {failure}"))?;
+        }
+        if let Some(lap) = &self.stopped {
+            lap.failures.iter().try_for_each(|failure| writeln!(f, "a node stopped: {failure}"))?;
+        }
+        self.left_out.iter().try_for_each(|why| writeln!(f, "left out: {why}"))?;
+        writeln!(f, "{} containers were started again", self.restarts)
+    }
+}

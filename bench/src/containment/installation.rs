@@ -1,0 +1,118 @@
+//! The Tenon that is installed: where its routers are, and what its nodes' processes and Pods have gone through.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use tenon_e2e::{Cluster, await_condition};
+
+use crate::metrics::Metrics;
+
+const SYSTEM: &str = "tenon-system";
+const NODES: &str = "app.kubernetes.io/component=runtime-node";
+const ADMIN_PORT: u16 = 9090;
+
+/// A process that has ended serves again within far less.
+const BACK_WITHIN: Duration = Duration::from_secs(30);
+
+pub(super) struct Installation {
+    pub(super) cluster: Cluster,
+    pub(super) routers: SocketAddr,
+}
+
+/// How many processes of nodes have ended unasked, by the node's Pod and the process's name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exits(BTreeMap<(String, String), u64>);
+
+/// Processes that were lost within a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) shards: u64,
+    pub(super) lanes: u64,
+}
+
+impl Installation {
+    pub(super) async fn find(cluster: &Cluster) -> anyhow::Result<Self> {
+        let services: Api<Service> = Api::namespaced(cluster.client(), SYSTEM);
+        let spec = services.get("tenon-router").await?.spec.context("the routers' Service has a spec")?;
+        let address: IpAddr = spec.cluster_ip.context("the routers' Service has an address")?.parse()?;
+        let port = spec.ports.iter().flatten().find(|port| port.name.as_deref() == Some("http"));
+        let port = port.context("the routers' Service has a port http")?.port;
+        Ok(Self { cluster: cluster.clone(), routers: SocketAddr::new(address, port.try_into()?) })
+    }
+
+    /// How often containers of Tenon's Pods have been started again, for whatever reason.
+    pub(super) async fn restarts(&self) -> anyhow::Result<i32> {
+        let pods = self.pods(&ListParams::default()).await?;
+        let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()).flatten();
+        Ok(statuses.map(|status| status.restart_count).sum())
+    }
+
+    pub(super) async fn exits(&self) -> anyhow::Result<Exits> {
+        let mut exits = BTreeMap::new();
+        for (node, metrics) in self.metrics().await? {
+            let of_node = metrics.by("tenon_node_process_exits_total", "process").into_iter();
+            exits.extend(of_node.map(|(process, count)| ((node.clone(), process), count)));
+        }
+        Ok(Exits(exits))
+    }
+
+    /// Waits until every process of every node serves.
+    pub(super) async fn await_whole(&self) -> anyhow::Result<()> {
+        await_condition("every process to serve", BACK_WITHIN, async || {
+            for (node, metrics) in self.metrics().await? {
+                let up = metrics.by("tenon_node_process_up", "process");
+                ensure!(!up.is_empty() && up.values().all(|up| *up == 1), "{node}: {up:?}");
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn metrics(&self) -> anyhow::Result<Vec<(String, Metrics)>> {
+        let mut all = Vec::new();
+        for pod in self.pods(&ListParams::default().labels(NODES)).await? {
+            let ip: IpAddr = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()).context("no IP")?.parse()?;
+            all.push((pod.name_any(), Metrics::of(SocketAddr::new(ip, ADMIN_PORT)).await?));
+        }
+        Ok(all)
+    }
+
+    async fn pods(&self, which: &ListParams) -> anyhow::Result<Vec<Pod>> {
+        let pods: Api<Pod> = Api::namespaced(self.cluster.client(), SYSTEM);
+        Ok(pods.list(which).await?.items)
+    }
+}
+
+impl Exits {
+    pub(super) fn since(&self, before: &Self) -> Lost {
+        let mut lost = Lost::default();
+        for (key, count) in &self.0 {
+            let new = count.saturating_sub(before.0.get(key).copied().unwrap_or(0));
+            match key.1.starts_with("lane") {
+                true => lost.lanes += new,
+                false => lost.shards += new,
+            }
+        }
+        lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_ended_since_are_lost() {
+        let exits = |all: &[(&str, u64)]| {
+            Exits(all.iter().map(|(process, count)| (("node".to_owned(), (*process).to_owned()), *count)).collect())
+        };
+        let before = exits(&[("lane-0", 2), ("shard-0", 1)]);
+        let after = exits(&[("lane-0", 4), ("lane-1", 1), ("shard-0", 2)]);
+        assert_eq!(after.since(&before), Lost { shards: 1, lanes: 3 });
+    }
+}

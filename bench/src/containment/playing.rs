@@ -1,0 +1,181 @@
+//! One script, played on the cluster: applied, asked, deleted; and what that did to everything else.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use bytes::Bytes;
+use futures::future::join_all;
+use http::Method;
+use kube::ResourceExt;
+use tenon_crds::{ConditionStatus, Worker};
+use tenon_e2e::open_loop::{Lap, OpenLoop};
+use tenon_e2e::{Answer, Connection, Namespace, await_condition};
+use tokio::time::sleep;
+
+use super::installation::{Installation, Lost};
+use super::script::{self, Script};
+use crate::traffic::code;
+use crate::unit::human;
+
+/// How often a script is played in each phase: a revision that ends a process is asked again.
+const TIMES: usize = 4;
+
+/// An answer may take so long until it is known whether a Worker can serve.
+const STANDS_WITHIN: Duration = Duration::from_secs(30);
+
+/// A Worker that is light moves to its shard far sooner.
+const MOVES_WITHIN: Duration = Duration::from_secs(10);
+
+/// After the last request of a script: what it left behind still shows.
+const AFTERMATH: Duration = Duration::from_millis(300);
+
+/// The same when a process was lost: requests of victims that wait for it end within that time.
+const AFTERMATH_OF_A_LOSS: Duration = Duration::from_secs(3);
+
+/// How a script is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Its first request is the Worker's first.
+    Unknown,
+    /// The Worker has proved light, and is at home on a shard.
+    Promoted,
+}
+
+/// What was seen of one play.
+#[derive(Debug)]
+pub(super) struct Play {
+    name: String,
+    pub(super) phase: Phase,
+    /// How its requests ended, each kind once.
+    ends: Vec<String>,
+    pub(super) lost: Lost,
+    pub(super) victims: Lap,
+}
+
+/// # Errors
+/// When the script cannot be applied, or the cluster cannot be worked with.
+pub(super) async fn play(
+    installation: &Installation,
+    script: &Script,
+    phase: Phase,
+    load: &mut OpenLoop,
+) -> anyhow::Result<Play> {
+    let workers = script::workers(script, phase)?;
+    let namespace = Namespace::create(&installation.cluster, "hostile").await?;
+    let before = installation.exits().await?;
+    load.lap();
+    let ends = ends(installation, script, phase, &namespace, &workers).await;
+    namespace.delete().await?;
+    sleep(AFTERMATH).await;
+    let mut lost = installation.exits().await?.since(&before);
+    if lost != Lost::default() {
+        sleep(AFTERMATH_OF_A_LOSS).await;
+        installation.await_whole().await?;
+        lost = installation.exits().await?.since(&before);
+    }
+    Ok(Play { name: script.name.clone(), phase, ends: ends?, lost, victims: load.lap() })
+}
+
+/// Applies the Workers and asks them in turn.
+async fn ends(
+    installation: &Installation,
+    script: &Script,
+    phase: Phase,
+    namespace: &Namespace,
+    workers: &[Worker],
+) -> anyhow::Result<Vec<String>> {
+    let mut ends = Vec::new();
+    for worker in workers {
+        namespace.apply(worker).await?;
+    }
+    for worker in workers {
+        let name = worker.name_any();
+        let host = namespace.host(&name);
+        if let Some(refusal) = refusal(namespace, &name).await? {
+            ends.push(refusal);
+        } else if phase == Phase::Promoted
+            && let Err(error) = move_to_its_shard(installation, &host).await
+        {
+            ends.push(format!("not promoted ({:.60})", error.root_cause().to_string()));
+        }
+    }
+    for request in 0..script.requests * TIMES {
+        let host = namespace.host(&workers[request % workers.len()].name_any());
+        let asked = (0..script.at_once).map(|_| ask(installation, script, &host));
+        ends.extend(join_all(asked).await);
+    }
+    ends.sort_unstable();
+    ends.dedup();
+    Ok(ends)
+}
+
+/// Why a Worker is not served at all, when it is not.
+async fn refusal(namespace: &Namespace, name: &str) -> anyhow::Result<Option<String>> {
+    await_condition(&format!("whether {name} is served"), STANDS_WITHIN, async || {
+        let status = namespace.worker(name).await?.status.context("no status yet")?;
+        let ready = status.conditions.into_iter().find(|condition| condition.type_ == "Ready");
+        let ready = ready.context("not said yet")?;
+        ensure!(ready.status != ConditionStatus::Unknown, "{ready:?}");
+        Ok((ready.status == ConditionStatus::False).then_some(ready.reason))
+    })
+    .await
+}
+
+async fn move_to_its_shard(installation: &Installation, host: &str) -> anyhow::Result<()> {
+    let mut connection = Connection::to(installation.routers);
+    await_condition("a shard", MOVES_WITHIN, async || {
+        let answer = connection.get(host, "/light").await?;
+        let shard = answer.shard.clone().with_context(|| end(&answer))?;
+        ensure!(!shard.starts_with("lane"), "it is in a lane");
+        Ok(())
+    })
+    .await
+}
+
+/// Asks in earnest; how that ended.
+async fn ask(installation: &Installation, script: &Script, host: &str) -> String {
+    let method = if script.body.is_empty() { Method::GET } else { Method::POST };
+    let body = Bytes::from(script.body.clone());
+    let answer = Connection::to(installation.routers).send(method, host, "/", body).await;
+    answer.map_or_else(|error| format!("{error:#}"), |answer| end(&answer))
+}
+
+fn end(answer: &Answer) -> String {
+    match answer.status {
+        200 => "200".to_owned(),
+        status => format!("{status} {:.60}", code(&answer.body)),
+    }
+}
+
+impl Phase {
+    pub(super) const ALL: [Self; 2] = [Self::Unknown, Self::Promoted];
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "unknown",
+            Self::Promoted => "promoted",
+        })
+    }
+}
+
+impl Play {
+    /// Whether it is worth a line of its own.
+    pub(super) fn is_remarkable(&self) -> bool {
+        self.victims.failed > 0 || self.lost != Lost::default() || self.victims.latency.max >= Duration::from_secs(1)
+    }
+}
+
+impl fmt::Display for Play {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, phase, ends, lost, victims } = self;
+        write!(f, "{name}, {phase}: {}; ", ends.join(", "))?;
+        if *lost != Lost::default() {
+            write!(f, "took {} lanes and {} shards; ", lost.lanes, lost.shards)?;
+        }
+        let [p99, max] = [victims.latency.p99, victims.latency.max].map(human);
+        write!(f, "victims: {} failed of {}, p99 {p99}, slowest {max}", victims.failed, victims.begun)
+    }
+}

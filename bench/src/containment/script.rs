@@ -1,0 +1,77 @@
+//! The hostile scripts, as Workers.
+
+// The suite's own reader of its files, which are all well-formed: the suite is a test.
+#[allow(clippy::unwrap_used, dead_code, reason = "it is a part of the tests of another crate")]
+#[path = "../../../runtime-node/tests/hostile/script.rs"]
+mod suite;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::ensure;
+use serde_json::json;
+use tenon_crds::{Worker, WorkerSpec};
+use tenon_proto::revision::CompatibilityFlag;
+
+pub(super) use suite::Script;
+
+use super::playing::Phase;
+
+/// Answers lightly until it is asked in earnest.
+const PROMOTED: &str = "export default {
+  async fetch(request, env, context) {
+    if (new URL(request.url).pathname === '/light') return new Response('light');
+    const { default: script } = await import('./worker.js');
+    return script.fetch(request, env, context);
+  },
+};";
+const PROMOTED_ENTRYPOINT: &str = "promoted.js";
+
+/// Every script of the suite.
+pub(super) fn all() -> Vec<Script> {
+    suite::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime-node/tests/hostile"))
+}
+
+/// A Worker for each revision of a script.
+///
+/// # Errors
+/// When one has modules that are no text, which a Worker takes from a ConfigMap alone.
+pub(super) fn workers(script: &Script, phase: Phase) -> anyhow::Result<Vec<Worker>> {
+    let worker = |(i, modules): (usize, &Vec<(String, String)>)| {
+        let mut modules: BTreeMap<_, _> = modules.iter().cloned().collect();
+        ensure!(modules.keys().all(|name| !name.ends_with(".bin")), "it has modules that are no text");
+        let mut entrypoint = suite::ENTRYPOINT;
+        if phase == Phase::Promoted {
+            entrypoint = PROMOTED_ENTRYPOINT;
+            modules.insert(entrypoint.to_owned(), PROMOTED.to_owned());
+        }
+        let limits = &script.limits;
+        let spec: WorkerSpec = serde_json::from_value(json!({
+            "source": {"modules": modules},
+            "entrypoint": entrypoint,
+            "vars": {"SECRET": "the hostile Worker's own"},
+            "state": format!("{:?}", script.state),
+            "compatibilityFlags": script.flags.iter().copied().map(CompatibilityFlag::as_str).collect::<Vec<_>>(),
+            "limits": {
+                "cpuMs": limits.cpu_ms,
+                "wallMs": limits.wall_ms,
+                "memoryMiB": limits.memory_mib,
+                "startupMs": limits.startup_ms,
+            },
+        }))?;
+        Ok(Worker::new(&format!("hostile-{i}"), spec))
+    };
+    script.revisions.iter().enumerate().map(worker).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearly_every_script_is_a_worker() {
+        let scripts = all();
+        let left_out = scripts.iter().filter(|script| workers(script, Phase::Promoted).is_err()).count();
+        assert!(scripts.len() > 300 && left_out < 5, "{left_out} of {} are left out", scripts.len());
+    }
+}

@@ -1,0 +1,75 @@
+//! A node that stands still: all of its processes are stopped for a while, as by a hypervisor, and go on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+use tenon_e2e::open_loop::{Lap, OpenLoop};
+use tokio::time::sleep;
+
+const STOPPED: Duration = Duration::from_secs(12);
+
+/// For requests that come when it goes on again.
+const AFTERMATH: Duration = Duration::from_secs(8);
+
+/// As the kernel shortens the program's name.
+const COMMAND: &str = "tenon-runtime-n";
+
+/// The processes of a node that are stopped; dropped, they go on.
+struct Stopped(Vec<Pid>);
+
+/// What becomes of the requests of `load` while one node stands still.
+///
+/// # Errors
+/// When there is no node on this machine, or it may not be stopped.
+pub(super) async fn a_node(load: &mut OpenLoop) -> anyhow::Result<Lap> {
+    let (_, processes) = nodes()?.pop_first().context("no node runs on this machine")?;
+    load.lap();
+    let stopped = Stopped::stop(processes)?;
+    sleep(STOPPED).await;
+    drop(stopped);
+    sleep(AFTERMATH).await;
+    Ok(load.lap())
+}
+
+impl Stopped {
+    fn stop(processes: Vec<Pid>) -> anyhow::Result<Self> {
+        let stopped = Self(processes);
+        for pid in &stopped.0 {
+            kill_process(*pid, Signal::STOP).with_context(|| format!("cannot stop {pid:?}"))?;
+        }
+        Ok(stopped)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        for pid in &self.0 {
+            // An error says that it has ended.
+            let _ = kill_process(*pid, Signal::CONT);
+        }
+    }
+}
+
+/// The processes of each node here, by the network that its Pod has to itself.
+fn nodes() -> anyhow::Result<BTreeMap<String, Vec<Pid>>> {
+    let mut nodes = BTreeMap::<_, Vec<_>>::new();
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        if let Some((network, pid)) = node_process(&path) {
+            nodes.entry(network).or_default().push(pid);
+        }
+    }
+    Ok(nodes)
+}
+
+fn node_process(path: &Path) -> Option<(String, Pid)> {
+    let pid = Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)?;
+    // A process that ends meanwhile is none.
+    let command = fs::read_to_string(path.join("comm")).ok()?;
+    let network = fs::read_link(path.join("ns/net")).ok()?;
+    (command.trim_end() == COMMAND).then(|| (network.to_string_lossy().into_owned(), pid))
+}
