@@ -1,0 +1,150 @@
+//! Tenants that take all they may of a shard, or more.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::ensure;
+use tenon_e2e::Connection;
+use tenon_proto::revision::Limits;
+use tokio::time::Instant;
+
+use crate::quantile::median;
+use crate::tenon::Site;
+
+/// Spends CPU time in proportion to the number in its query.
+const SPENDER: &str = "export default {
+  fetch(request) {
+    const rounds = Number(new URL(request.url).search.slice(1));
+    let x = 1;
+    for (let i = 0; i < rounds; i++) x = (Math.imul(x, 31) + i) | 0;
+    return new Response(String(x));
+  },
+};";
+
+const BREAKER: &str = "export default { fetch() { for (;;); } };";
+
+/// Keeps some 100 MiB of small objects, and makes garbage of old ones with each request, so that all of it is collected.
+const COLLECTOR: &str = "const kept = [];
+export default {
+  fetch() {
+    for (let i = 0; i < 100_000; i++) {
+      const one = { next: kept[i], values: [i, i + 1, i + 2, i + 3] };
+      one.next &&= null;
+      if (kept.length < 1_200_000) kept.push(one);
+      else kept[Math.floor(Math.random() * kept.length)] = one;
+    }
+    return new Response(String(kept.length));
+  },
+};";
+
+/// Compiles a WebAssembly module of about a mebibyte with each request; no two are the same.
+const COMPILER: &str = "let made = 0;
+const number = (n) => (n < 128 ? [n] : [(n & 127) | 128, ...number(n >>> 7)]);
+const section = (id, content) => [id, ...number(content.length), ...content];
+function module(functions, steps) {
+  const body = [1, 1, 127];
+  for (let i = 0; i < steps; i++) body.push(32, 0, 65, ...number((made + i) & 63), 106, 33, 0);
+  body.push(32, 0, 11);
+  const code = [...number(body.length), ...body];
+  const types = section(1, [1, 96, 0, 1, 127]);
+  const declared = section(3, [...number(functions), ...new Array(functions).fill(0)]);
+  const head = [0, 97, 115, 109, 1, 0, 0, 0, ...types, ...declared, 10, ...number(number(functions).length + functions * code.length)];
+  const bytes = new Uint8Array(head.length + number(functions).length + functions * code.length);
+  bytes.set(head);
+  bytes.set(number(functions), head.length);
+  for (let i = 0; i < functions; i++) bytes.set(code, bytes.length - (i + 1) * code.length);
+  made++;
+  return bytes;
+}
+export default {
+  fetch() {
+    const compiled = new WebAssembly.Module(module(1_000, 140));
+    return new Response(String(WebAssembly.Module.exports(compiled).length));
+  },
+};";
+
+/// How many Workers there are to be started, and how much each has to be compiled of.
+const COLD: usize = 600;
+const COLD_BYTES: usize = 1 << 20;
+
+/// A tenant that has more to do than there is time for.
+#[derive(Debug)]
+pub(super) struct Hog {
+    pub(super) name: &'static str,
+    hosts: Vec<String>,
+    path: String,
+    asked: Cell<usize>,
+}
+
+impl Hog {
+    fn new(name: &'static str, hosts: Vec<String>) -> Self {
+        Self { name, hosts, path: "/".to_owned(), asked: Cell::new(0) }
+    }
+
+    /// Deploys each kind.
+    pub(super) fn deploy(site: &Site) -> [Self; 5] {
+        let cold = |i| site.deploy(&format!("cold-{i}"), large(i));
+        [
+            Self::new("a spender", vec![site.deploy("spender", SPENDER)]),
+            Self::new("a breaker", vec![site.deploy("breaker", BREAKER)]),
+            Self::new("a collector", vec![site.deploy("collector", COLLECTOR)]),
+            Self::new("cold starts", (0..COLD).map(cold).collect()),
+            Self::new("a compiler", vec![site.deploy("compiler", COMPILER)]),
+        ]
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The hosts to ask until then, one after another. It goes on where it ended the last time.
+    pub(super) fn hosts_until(&self, end: Instant) -> impl Iterator<Item = &str> {
+        std::iter::from_fn(move || {
+            let asked = self.asked.replace(self.asked.get() + 1);
+            (Instant::now() < end).then(|| self.hosts[asked % self.hosts.len()].as_str())
+        })
+    }
+
+    /// Has the spender use nine tenths of its CPU limit: a little more, and a slow moment would break it.
+    pub(super) async fn calibrate(&mut self, addr: SocketAddr) -> anyhow::Result<()> {
+        const SAMPLES: usize = 9;
+        let limit = cpu_limit();
+        let mut connection = Connection::to(addr);
+        let mut rounds: u64 = 1_000_000;
+        loop {
+            let path = format!("/?{rounds}");
+            let mut seconds = Vec::with_capacity(SAMPLES);
+            for _ in 0..SAMPLES {
+                let began = Instant::now();
+                let answer = connection.get(&self.hosts[0], &path).await?;
+                ensure!(answer.status == 200, "the spender answers {answer:?} to {path}");
+                seconds.push(began.elapsed().as_secs_f64());
+            }
+            let one = median(seconds);
+            if one > limit.as_secs_f64() / 5.0 {
+                let rounds = rounds as f64 * 0.9 * limit.as_secs_f64() / one;
+                self.path = format!("/?{rounds:.0}");
+                return Ok(());
+            }
+            rounds *= 2;
+        }
+    }
+}
+
+fn cpu_limit() -> Duration {
+    Duration::from_millis(Limits::default().cpu_ms.into())
+}
+
+/// A Worker of [`COLD_BYTES`], all of it functions that a start has to read; no two are the same.
+fn large(i: usize) -> String {
+    let mut source = format!("export default {{ fetch: () => new Response('{i}') }};\n");
+    for n in 0.. {
+        if source.len() >= COLD_BYTES {
+            break;
+        }
+        source +=
+            &format!("export function f{n}(a, b) {{ return a * {n} + b * {i} + (a ^ b) - Math.max(a, b, {n}); }}\n");
+    }
+    source
+}
