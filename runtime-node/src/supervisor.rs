@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - [`process`]: one process from start to end; [`service`]: what it is answered over its control connection.
-//! - [`placement`]: which revision runs on a shard, which in a lane, and which is refused.
+//! - [`placement`]: which revision runs on a shard and which in a lane; [`quarantine`]: which is refused.
 //! - [`memory`]: how much each process may have. [`exposition`], [`metrics`]: what the node shows of all.
 //! - [`bulletin`]: what the operator tells of other nodes.
 //!
@@ -20,6 +20,7 @@ mod memory;
 mod metrics;
 mod placement;
 mod process;
+mod quarantine;
 mod service;
 
 use std::io;
@@ -51,6 +52,7 @@ use memory::Use;
 use metrics::Metrics;
 use placement::{Placement, Sentence};
 use process::{Cause, Process};
+use quarantine::Term;
 
 pub use process::Program;
 
@@ -418,9 +420,9 @@ impl Shared {
         let now = Instant::now();
         let (sentence, quarantined) = {
             let mut placement = lock(&self.placement);
-            (placement.ended_a_process(&digest, now), placement.quarantined(now))
+            (placement.ended_a_process(&digest, now), placement.quarantines.count(now))
         };
-        let Some(Sentence { worker, lasts, times }) = sentence else { return };
+        let Some(Sentence { worker, term: Term { lasts, times, .. } }) = sentence else { return };
         tracing::warn!(%worker, revision = digest.short(), ?lasts, times, "a revision that ended a process is refused");
         self.metrics.quarantined(cause);
         self.metrics.quarantined.set(quarantined as i64);
@@ -437,7 +439,7 @@ impl Exposition for Merged {
         let shared = &self.0;
         let (quarantined, placed) = {
             let placement = lock(&shared.placement);
-            (placement.quarantined(Instant::now()), placement.counts())
+            (placement.quarantines.count(Instant::now()), placement.counts())
         };
         shared.metrics.quarantined.set(quarantined as i64);
         shared.metrics.placed(placed);

@@ -9,7 +9,7 @@ use tenon_proto::catalog::{QuarantinedRevision, WatchQuarantineRequest};
 use tenon_proto::id::RevisionDigest;
 use tonic::{Code, Status};
 
-use super::placement::Told;
+use super::quarantine::Told;
 use super::{Shared, lock};
 use crate::config::Config;
 
@@ -61,6 +61,6 @@ fn hear(shared: &Shared, revisions: Vec<QuarantinedRevision>) {
         let digest = RevisionDigest::try_from(&revision.digest[..]).ok()?;
         Some(Told { digest, remaining: Duration::from_millis(revision.remaining_ms), times: revision.times })
     });
-    let fresh = lock(&shared.placement).told(told.collect(), Instant::now());
+    let fresh = lock(&shared.placement).quarantines.told(told.collect(), Instant::now());
     fresh.iter().for_each(|digest| shared.let_go(digest, true, |_| true));
 }
