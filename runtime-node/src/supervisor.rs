@@ -48,11 +48,11 @@ use crate::memory::Meter;
 use crate::node::{SpawnError, listen};
 use crate::reports::Reporter;
 use crate::source::Source;
-use memory::Use;
+use memory::{CRAMPED, Use};
 use metrics::Metrics;
 use placement::{Placement, Sentence};
 use process::{Cause, Process};
-use quarantine::Term;
+use quarantine::{Ruling, Term};
 
 pub use process::Program;
 
@@ -115,6 +115,8 @@ struct SeatState {
     /// Held until the first process serves.
     starting: Option<Handle>,
     serves: bool,
+    /// How many bytes its process could still grow by when it was looked at last.
+    room: u64,
 }
 
 impl Supervisor {
@@ -282,9 +284,8 @@ impl Keeper {
         shared.metrics.ended(id, cause);
         let revision = running.map(|digest| digest.short());
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; another one starts");
-        let blamed = cause.blames(running);
-        blamed.into_iter().for_each(|digest| shared.quarantine(digest, cause));
-        blamed.is_some()
+        let was_cramped = cause == Cause::Crashed && lock(&shared.seat(id).state).room < CRAMPED;
+        cause.blames(running).is_some_and(|digest| shared.judge(digest, cause, was_cramped))
     }
 }
 
@@ -322,7 +323,7 @@ impl Seat {
         // What the last process said holds for that one.
         let _ = self.worn.notified().now_or_never();
         let mut state = lock(&self.state);
-        (state.pid, state.orders_tx) = (Some(pid), Some(orders_tx));
+        (state.pid, state.orders_tx, state.room) = (Some(pid), Some(orders_tx), u64::MAX);
     }
 
     fn ended(&self) {
@@ -416,18 +417,28 @@ impl Shared {
         concerned.for_each(|seat| seat.order(order(Ordered::Release(release.clone()))));
     }
 
-    fn quarantine(&self, digest: RevisionDigest, cause: Cause) {
+    /// Draws the conclusions for a revision whose code ran when a process ended.
+    ///
+    /// Returns whether it is refused from now on.
+    fn judge(&self, digest: RevisionDigest, cause: Cause, was_cramped: bool) -> bool {
         let now = Instant::now();
         let (sentence, quarantined) = {
             let mut placement = lock(&self.placement);
-            (placement.ended_a_process(&digest, now), placement.quarantines.count(now))
+            (placement.ended_a_process(&digest, was_cramped, now), placement.quarantines.count(now))
         };
-        let Some(Sentence { worker, term: Term { lasts, times, .. } }) = sentence else { return };
+        let Some(Sentence { worker, ruling }) = sentence else { return false };
+        let Ruling::Refused(Term { lasts, times, .. }) = ruling else {
+            self.metrics.forgiven.inc();
+            let revision = digest.short();
+            tracing::warn!(%worker, revision, "the process had little memory left; the revision is forgiven this time");
+            return false;
+        };
         tracing::warn!(%worker, revision = digest.short(), ?lasts, times, "a revision that ended a process is refused");
         self.metrics.quarantined(cause);
         self.metrics.quarantined.set(quarantined as i64);
         self.reporter.quarantined(&worker, digest, cause == Cause::Hung, lasts, times);
         self.let_go(&digest, true, |_| true);
+        true
     }
 }
 
@@ -476,6 +487,7 @@ async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: prometheus::I
             let limit = used.data.saturating_add(more);
             Process::limit_data(*pid, limit);
             shared.metrics.weighs(*id, used.resident, limit);
+            lock(&shared.seat(*id).state).room = more;
         }
     }
 }

@@ -20,6 +20,9 @@ const RESERVE: u64 = 20;
 /// What lanes leave to shards of what is free, of the budget: one part in so many. A hostile Worker fills a lane first.
 const FOR_SHARDS: u64 = 10;
 
+/// A process that may grow by less, in bytes, may end in the turn of a Worker that keeps its own limit.
+pub(super) const CRAMPED: u64 = 64 << 20;
+
 /// What a process uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
-use super::quarantine::{Quarantines, Term};
+use super::quarantine::{Quarantines, Ruling};
 use crate::cache::Cache;
 
 /// Light requests after which a revision moves to its shard.
@@ -90,11 +90,11 @@ pub(super) struct Promotion {
     pub(super) home: Option<ShardId>,
 }
 
-/// A revision has ended a process, and is refused from now on.
+/// What follows for the revision of a Worker whose code ran when its process ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sentence {
     pub(super) worker: WorkerId,
-    pub(super) term: Term,
+    pub(super) ruling: Ruling,
 }
 
 impl Placement {
@@ -201,13 +201,18 @@ impl Placement {
     }
 
     /// The revision's code was running when its process ended, or had to be ended. `None` for a revision that
-    /// no shard has asked for.
-    pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, now: Instant) -> Option<Sentence> {
+    /// no shard has asked for. The rest as [`Quarantines::ended_a_process`].
+    pub(super) fn ended_a_process(
+        &mut self,
+        digest: &RevisionDigest,
+        was_cramped: bool,
+        now: Instant,
+    ) -> Option<Sentence> {
         let entry = self.standings.get_mut(digest)?;
         // Whatever it has shown before, it begins anew.
         entry.standing = Standing::Unknown { light: 0 };
         let worker = entry.worker.clone();
-        Some(Sentence { worker, term: self.quarantines.ended_a_process(digest, now) })
+        Some(Sentence { worker, ruling: self.quarantines.ended_a_process(digest, was_cramped, now) })
     }
 
     /// How many revisions run in lanes, and how many on their shards, of those that are remembered.
@@ -295,14 +300,15 @@ mod tests {
     #[test]
     fn a_revision_in_quarantine_runs_nowhere_and_then_in_a_lane_whatever_it_has_shown_before() {
         let (mut placement, now) = (Placement::new(true), Instant::now());
-        assert_eq!(placement.ended_a_process(&DIGEST, now), None, "no shard has asked for it");
+        assert_eq!(placement.ended_a_process(&DIGEST, false, now), None, "no shard has asked for it");
         places(&mut placement, now);
         placement.light(&DIGEST, PROMOTION, now);
         placement.warm(&DIGEST);
         assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
-        let sentence = placement.ended_a_process(&DIGEST, now).unwrap();
-        assert_eq!((sentence.worker, sentence.term.times), (worker(), 1));
-        assert_eq!(places(&mut placement, now), [Verdict::Quarantined(sentence.term.lasts); 2]);
-        assert_eq!(places(&mut placement, now + sentence.term.lasts), IN_LANES);
+        let Sentence { worker: of, ruling } = placement.ended_a_process(&DIGEST, false, now).unwrap();
+        let Ruling::Refused(term) = ruling else { panic!("it is forgiven") };
+        assert_eq!((of, term.times), (worker(), 1));
+        assert_eq!(places(&mut placement, now), [Verdict::Quarantined(term.lasts); 2]);
+        assert_eq!(places(&mut placement, now + term.lasts), IN_LANES);
     }
 }

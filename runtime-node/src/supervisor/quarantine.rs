@@ -5,6 +5,9 @@
 //!          ▲                                        │
 //!          └──── again: for twice as long ──────────┘
 //! ```
+//!
+//! A process that may hardly grow any more ends in the turn of whatever revision asks for memory next, which need not be the
+//! one that took it. So the first such end within a minute is forgiven.
 
 use std::time::{Duration, Instant};
 
@@ -18,13 +21,25 @@ const LONGEST_QUARANTINE: Duration = Duration::from_secs(3600);
 /// How much longer than it lasted a quarantine is remembered, so that the next one is longer.
 const PROBATION: u32 = 4;
 
-/// Revisions that are remembered.
+/// For how long an end that was forgiven is remembered.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Revisions that are remembered, of either kind.
 const MOST: usize = 4096;
 
 /// The revisions that are refused or were of late.
 #[derive(Default)]
 pub(super) struct Quarantines {
     terms: FxHashMap<RevisionDigest, Term>,
+    forgiven: FxHashMap<RevisionDigest, Instant>,
+}
+
+/// What follows for a revision whose code ran when its process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ruling {
+    /// Nothing, this time.
+    Forgiven,
+    Refused(Term),
 }
 
 /// A quarantine.
@@ -45,13 +60,30 @@ pub(super) struct Told {
 
 impl Quarantines {
     /// The revision's code was running when its process ended, or had to be ended.
-    pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, now: Instant) -> Term {
+    ///
+    /// # Arguments
+    /// * `was_cramped` - the process ended for want of something, and could hardly have had more memory.
+    pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, was_cramped: bool, now: Instant) -> Ruling {
         self.forget(now);
+        if was_cramped && self.forgives(digest, now) {
+            return Ruling::Forgiven;
+        }
         let times = self.terms.get(digest).map_or(0, |term| term.times) + 1;
         let lasts = QUARANTINE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_QUARANTINE);
         let term = Term { until: now + lasts, lasts, times };
         self.terms.insert(*digest, term);
-        term
+        Ruling::Refused(term)
+    }
+
+    /// Whether it is the first end by that revision for long. Where too many have been forgiven, no more are.
+    fn forgives(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
+        self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < MINUTE);
+        let is_first = !self.terms.contains_key(digest) && !self.forgiven.contains_key(digest);
+        let forgives = is_first && self.forgiven.len() < MOST;
+        if forgives {
+            self.forgiven.insert(*digest, now);
+        }
+        forgives
     }
 
     /// Takes over what the operator has heard from all nodes. Returns the revisions that are refused from now on.
@@ -98,18 +130,51 @@ mod tests {
 
     const DIGEST: RevisionDigest = RevisionDigest::new([7; 32]);
 
+    fn digest(i: usize) -> RevisionDigest {
+        RevisionDigest::new(std::array::from_fn(|at| (i >> (8 * (at % 8))) as u8))
+    }
+
+    fn times(ruling: Ruling) -> Option<u32> {
+        match ruling {
+            Ruling::Forgiven => None,
+            Ruling::Refused(term) => Some(term.times),
+        }
+    }
+
+    #[test]
+    fn a_revision_that_ran_when_a_cramped_process_ended_is_forgiven_once_a_minute() {
+        let (mut quarantines, now) = (Quarantines::default(), Instant::now());
+        assert_eq!(quarantines.ended_a_process(&DIGEST, true, now), Ruling::Forgiven);
+        assert_eq!(quarantines.remaining(&DIGEST, now), None);
+        let later = now + MINUTE;
+        assert_eq!(quarantines.ended_a_process(&DIGEST, true, later), Ruling::Forgiven);
+        let soon = later + MINUTE / 2;
+        assert_eq!(times(quarantines.ended_a_process(&DIGEST, true, soon)), Some(1));
+        let on_probation = soon + QUARANTINE * (PROBATION + 1) - Duration::from_millis(1);
+        assert_eq!(times(quarantines.ended_a_process(&DIGEST, true, on_probation)), Some(2));
+    }
+
+    #[test]
+    fn where_too_many_are_forgiven_no_more_are() {
+        let (mut quarantines, now) = (Quarantines::default(), Instant::now());
+        let rulings: Vec<_> = (0..=MOST).map(|i| quarantines.ended_a_process(&digest(i), true, now)).collect();
+        assert!(rulings[..MOST].iter().all(|ruling| *ruling == Ruling::Forgiven));
+        assert_eq!(times(rulings[MOST]), Some(1));
+    }
+
     #[test]
     fn a_revision_that_ends_processes_is_refused_for_longer_each_time() {
         let (mut quarantines, mut now) = (Quarantines::default(), Instant::now());
         for times in 1..=3 {
             let lasts = QUARANTINE * (1 << (times - 1));
-            assert_eq!(quarantines.ended_a_process(&DIGEST, now), Term { until: now + lasts, lasts, times });
+            let refused = Ruling::Refused(Term { until: now + lasts, lasts, times });
+            assert_eq!(quarantines.ended_a_process(&DIGEST, false, now), refused);
             assert_eq!((quarantines.remaining(&DIGEST, now), quarantines.count(now)), (Some(lasts), 1));
             now += lasts;
             assert_eq!((quarantines.remaining(&DIGEST, now), quarantines.count(now)), (None, 0));
         }
         now += QUARANTINE * 4 * (PROBATION + 1);
-        assert_eq!(quarantines.ended_a_process(&DIGEST, now).times, 1, "it was well for long");
+        assert_eq!(times(quarantines.ended_a_process(&DIGEST, false, now)), Some(1), "it was well for long");
     }
 
     #[test]
@@ -121,15 +186,14 @@ mod tests {
         assert_eq!(quarantines.remaining(&DIGEST, now), Some(Duration::from_secs(5)));
         let later = now + Duration::from_secs(5);
         assert_eq!(quarantines.remaining(&DIGEST, later), None);
-        assert_eq!(quarantines.ended_a_process(&DIGEST, later).times, 3);
+        assert_eq!(times(quarantines.ended_a_process(&DIGEST, false, later)), Some(3));
     }
 
     #[test]
     fn of_too_many_the_one_that_is_over_first_is_forgotten() {
         let (mut quarantines, now) = (Quarantines::default(), Instant::now());
-        let digest = |i: usize| RevisionDigest::new(std::array::from_fn(|at| (i >> (8 * (at % 8))) as u8));
         for i in 0..2 * MOST {
-            quarantines.ended_a_process(&digest(i), now + Duration::from_millis(i as u64));
+            quarantines.ended_a_process(&digest(i), false, now + Duration::from_millis(i as u64));
         }
         assert!(quarantines.terms.len() <= MOST);
         assert!(quarantines.remaining(&digest(2 * MOST - 1), now).is_some());
