@@ -23,7 +23,6 @@ mod process;
 mod quarantine;
 mod service;
 
-use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -499,10 +498,4 @@ fn order(order: Ordered) -> Order {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while it holds one of these locks, and the data would be whole if it did.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl From<io::Error> for SpawnError {
-    fn from(error: io::Error) -> Self {
-        Self::Thread(error)
-    }
 }
