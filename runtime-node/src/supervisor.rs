@@ -8,7 +8,7 @@
 //!
 //! - [`process`]: one process from start to end; [`service`]: what it is answered over its control connection.
 //! - [`placement`]: which revision runs on a shard and which in a lane; [`quarantine`]: which is refused.
-//! - [`memory`]: how much each process may have. [`exposition`], [`metrics`]: what the node shows of all.
+//! - [`memory`]: how much each process may have; [`governor`] sees to that. [`exposition`], [`metrics`]: what the node shows of all.
 //! - [`bulletin`]: what the operator tells of other nodes.
 //!
 //! It runs no JavaScript and parses nothing that tenants wrote: it holds their code by digest and hands it on. What a
@@ -16,6 +16,7 @@
 
 mod bulletin;
 mod exposition;
+mod governor;
 mod memory;
 mod metrics;
 mod placement;
@@ -47,7 +48,7 @@ use crate::memory::Meter;
 use crate::node::{SpawnError, listen};
 use crate::reports::Reporter;
 use crate::source::Source;
-use memory::{CRAMPED, Use};
+use memory::CRAMPED;
 use metrics::Metrics;
 use placement::{Placement, Sentence};
 use process::{Cause, Process};
@@ -95,6 +96,8 @@ struct Shared {
     reporter: Reporter,
     metrics: Metrics,
     registry: Registry,
+    /// A process has.
+    has_begun: Notify,
 }
 
 /// A place for the process of a shard or lane.
@@ -114,7 +117,9 @@ struct SeatState {
     /// Held until the first process serves.
     starting: Option<Handle>,
     serves: bool,
-    /// How many bytes its process could still grow by when it was looked at last.
+    /// How many bytes of private writable memory its process may have, and how many it could still grow by when it was
+    /// looked at last.
+    limit: u64,
     room: u64,
 }
 
@@ -153,6 +158,7 @@ impl Supervisor {
             reporter,
             metrics,
             registry: registry.clone(),
+            has_begun: Notify::new(),
         });
         let addresses = listeners.iter().map(|(id, (_, address))| (*id, *address)).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SpawnError::Thread)?;
@@ -160,7 +166,10 @@ impl Supervisor {
         let thread = vital::spawn("supervisor".to_owned(), move || {
             runtime.block_on(async move {
                 tokio::spawn(bulletin::follow(Arc::clone(&keeper.shared), config));
-                tokio::spawn(vital::task("govern", govern(Arc::clone(&keeper.shared), meter, of_node.memory_used)));
+                tokio::spawn(vital::task(
+                    "govern",
+                    governor::govern(Arc::clone(&keeper.shared), meter, of_node.memory_used),
+                ));
                 let keeps = listeners.into_iter().map(|(id, (listener, _))| keeper.keep(id, listener));
                 futures::future::join_all(keeps).await;
             });
@@ -234,6 +243,7 @@ impl Keeper {
         let (shared, name) = (&self.shared, metrics::process(id));
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         shared.seat(id).begins(process.pid, orders_tx.clone());
+        shared.has_begun.notify_one();
         let alive = Arc::new(AtomicBool::new(true));
         let service = tokio::spawn(service::serve(Arc::clone(shared), id, Arc::clone(&alive), control, orders_rx));
         let mut looks = tokio::time::interval(LOOK);
@@ -322,7 +332,7 @@ impl Seat {
         // What the last process said holds for that one.
         let _ = self.worn.notified().now_or_never();
         let mut state = lock(&self.state);
-        (state.pid, state.orders_tx, state.room) = (Some(pid), Some(orders_tx), u64::MAX);
+        (state.pid, state.orders_tx, state.limit, state.room) = (Some(pid), Some(orders_tx), u64::MAX, u64::MAX);
     }
 
     fn ended(&self) {
@@ -458,36 +468,6 @@ impl Exposition for Merged {
         let mut own = Vec::new();
         TextEncoder::new().encode(&shared.registry.gather(), &mut own)?;
         Ok(exposition::merge(&String::from_utf8_lossy(&own), &pages).into_bytes())
-    }
-}
-
-/// Says again and again how much memory each process may have.
-async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: prometheus::IntGauge) {
-    let mut looks = tokio::time::interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        looks.tick().await;
-        let running = shared.seats.iter().filter_map(|seat| {
-            let pid = lock(&seat.state).pid?;
-            Some((seat.id, pid, Use::of(pid)?))
-        });
-        let running: Vec<_> = running.collect();
-        let resident: Vec<_> = running.iter().map(|(id, _, used)| (used.resident, id.is_lane())).collect();
-        let all = resident.iter().map(|(resident, _)| resident).sum();
-        let used = match meter.used() {
-            Ok(used) => used.max(all),
-            Err(error) => {
-                tracing::warn!(%error, "cannot tell the use of memory");
-                all
-            }
-        };
-        used_gauge.set(i64::try_from(used).unwrap_or(i64::MAX));
-        for ((id, pid, used), more) in running.iter().zip(memory::allot(meter.budget(), used, &resident)) {
-            let limit = used.data.saturating_add(more);
-            Process::limit_data(*pid, limit);
-            shared.metrics.weighs(*id, used.resident, limit);
-            lock(&shared.seat(*id).state).room = more;
-        }
     }
 }
 

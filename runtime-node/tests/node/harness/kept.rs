@@ -1,7 +1,7 @@
 //! A node of processes: its supervisor, in the test's own process, and the program itself for each shard and lane.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use clap::Parser as _;
@@ -9,8 +9,8 @@ use prometheus::Registry;
 use tenon_lifecycle::admin::Exposition as _;
 use tenon_lifecycle::drain::{self, Signal};
 use tenon_lifecycle::readiness::Readiness;
-use tenon_proto::catalog::worker_report::State;
 use tenon_proto::catalog::Quarantined;
+use tenon_proto::catalog::worker_report::State;
 use tenon_proto::egress::Egress;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::{ShardId, WorkerId};
@@ -40,10 +40,17 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(crate) async fn start(name: &'static str) -> Self {
+        Self::with(name, &[]).await
+    }
+
+    /// # Arguments
+    /// * `more` - of the command line.
+    pub(crate) async fn with(name: &'static str, more: &[&str]) -> Self {
         let catalog = Catalog::start();
         let url = catalog.url();
         let line = ["--name", name, "--listen-ip", "127.0.0.1", "--shard-port", "0", "--shards", "1", "--lanes", "1"];
-        let line: Vec<&str> = line.into_iter().chain(["--no-pin", "--drain-grace", "20s", "--catalog", &url]).collect();
+        let line = line.into_iter().chain(["--no-pin", "--drain-grace", "20s", "--catalog", &url]);
+        let line: Vec<&str> = line.chain(more.iter().copied()).collect();
         let config = Config::try_from(Line::parse_from(["node"].iter().chain(&line)).node).unwrap();
         let path = Path::new(env!("CARGO_BIN_EXE_tenon-runtime-node")).to_owned();
         let program = Program { path, arguments: line.iter().map(Into::into).collect() };
@@ -117,6 +124,21 @@ impl Kept {
 
     /// Sends a signal to the process of a shard or lane, by kill(1).
     pub(crate) fn signal(&self, id: &str, signal: &str) {
+        let process = self.process(id).expect("the process runs");
+        let pid = process.file_name().unwrap();
+        assert!(std::process::Command::new("kill").arg(signal).arg(pid).status().unwrap().success());
+    }
+
+    /// What the kernel says of the process of a shard or lane, in bytes: such as `VmRSS`. Zero where there is none.
+    pub(crate) fn memory(&self, id: &str, field: &str) -> u64 {
+        let status = self.process(id).and_then(|process| std::fs::read_to_string(process.join("status")).ok());
+        let status = status.unwrap_or_default();
+        let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.strip_suffix("kB"));
+        value.map_or(0, |kib| kib.trim().parse::<u64>().unwrap() << 10)
+    }
+
+    /// Where the kernel tells of the process of a shard or lane.
+    fn process(&self, id: &str) -> Option<PathBuf> {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let arguments = |pid: &Path| std::fs::read(pid.join("cmdline")).unwrap_or_default();
         let wanted = [format!("--seat={id}"), self.name.to_owned()].map(String::into_bytes);
@@ -125,9 +147,7 @@ impl Kept {
             let words: Vec<_> = line.split(|byte| *byte == 0).collect();
             wanted.iter().all(|wanted| words.contains(&&wanted[..]))
         };
-        let process = processes.map(|entry| entry.path()).find(|path| is_it(path)).expect("the process runs");
-        let pid = process.file_name().unwrap().to_str().unwrap().to_owned();
-        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        processes.map(|entry| entry.path()).find(|path| is_it(path))
     }
 
     /// What the operator has heard of quarantines.
@@ -151,4 +171,3 @@ impl Drop for Kept {
 pub(crate) fn code(outcome: Result<Answer, Failure>) -> Option<FailureCode> {
     outcome.err().map(|failure| failure.code)
 }
-
