@@ -169,6 +169,11 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.slots.contains_key(digest)
     }
 
+    /// Whether its slot has the isolate that `is_it` says, which new requests find.
+    pub fn holds(&self, digest: &RevisionDigest, is_it: impl Fn(&O) -> bool) -> bool {
+        matches!(self.slots.get(digest), Some(Slot::Warm(warm)) if is_it(&warm.occupant))
+    }
+
     /// Where a request for `digest` goes. A spent isolate is let go.
     ///
     /// # Arguments

@@ -19,6 +19,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::stream;
 use http::Uri;
@@ -81,6 +82,16 @@ pub(crate) enum Errand {
     Release { digest: RevisionDigest, condemn: bool },
     /// Start the revision and say when that has ended.
     Prestart(WorkerId, RevisionDigest),
+}
+
+/// Where a revision runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Here,
+    /// In another process of this node.
+    Elsewhere,
+    /// It is in quarantine for so long.
+    Nowhere(Duration),
 }
 
 /// A handle on the supervisor. Any thread may use it.
@@ -217,28 +228,29 @@ impl Attendant {
 }
 
 impl Supervisor {
-    /// Whether a revision that is not warm may start here.
+    /// Where a revision runs that is not warm here.
     ///
     /// # Arguments
     /// * `stay` - the request cannot be sent elsewhere any more.
     ///
     /// # Errors
-    /// [`FailureCode::Moved`] when it runs elsewhere on this node, [`FailureCode::WorkerQuarantined`] when nowhere.
-    pub(crate) async fn place(&self, worker: &str, digest: &RevisionDigest, stay: bool) -> Result<(), Failure> {
+    /// When the supervisor does not say.
+    pub(crate) async fn place(&self, worker: &str, digest: &RevisionDigest, stay: bool) -> Result<Place, Failure> {
         let digest = digest.as_bytes().to_vec().into();
         let request = PlaceRequest { digest, worker: worker.to_owned(), stay };
         let failure = |code, message: &str| Err(Failure::new(code, Phase::Admission, message));
-        match self.client.clone().place(request).await.map(|answer| answer.into_inner().verdict()) {
-            Ok(Verdict::Here) => Ok(()),
-            Ok(Verdict::Elsewhere) => failure(FailureCode::Moved, "The Worker runs elsewhere on this node."),
-            Ok(Verdict::Quarantined) => {
-                failure(FailureCode::WorkerQuarantined, "The Worker's code ended a process; it is refused for a time.")
-            }
-            Ok(Verdict::Unspecified) => failure(FailureCode::Internal, "The supervisor's answer makes no sense."),
+        let answer = match self.client.clone().place(request).await {
+            Ok(answer) => answer.into_inner(),
             Err(status) => {
                 tracing::warn!(%status, "the supervisor does not say where a revision runs");
-                failure(FailureCode::RevisionUnavailable, "The node is about to start again.")
+                return failure(FailureCode::RevisionUnavailable, "The node is about to start again.");
             }
+        };
+        match answer.verdict() {
+            Verdict::Here => Ok(Place::Here),
+            Verdict::Elsewhere => Ok(Place::Elsewhere),
+            Verdict::Quarantined => Ok(Place::Nowhere(Duration::from_millis(answer.remaining_ms))),
+            Verdict::Unspecified => failure(FailureCode::Internal, "The supervisor's answer makes no sense."),
         }
     }
 

@@ -7,12 +7,14 @@
 //! ```
 //!
 //! - [`resident`]: warm isolates and starts, as the pool has them; [`admitted`]: what a request has that was let in.
-//! - [`chores`]: what a shard does for itself between requests; [`weight`]: which revisions are too heavy for a shard.
+//! - [`chores`]: what a shard does for itself between requests; [`weight`]: which revisions are too heavy for a shard;
+//!   [`refusals`]: which are refused.
 //!
 //! Nothing here is `Send`: a request runs on the thread that read it.
 
 mod admitted;
 mod chores;
+mod refusals;
 mod resident;
 mod weight;
 
@@ -35,12 +37,13 @@ use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::pool::{Eviction, Launch, Lookup, Pool, Retry};
 use crate::reports::Reports;
-use crate::seat::Supervisor;
+use crate::seat::{Place, Supervisor};
 use crate::source::{Source, Sourced};
 use crate::spares::Demand;
 use crate::tenants::{Share, Tenants};
 use crate::upkeep;
 use admitted::{Ask, Counted};
+use refusals::Refusals;
 use resident::{Resident, Start};
 
 use admitted::InFlight;
@@ -67,6 +70,7 @@ pub struct Shard {
     spares_are_due: Notify,
     /// Revisions that the supervisor wanted to be let go while they were starting.
     unwanted: RefCell<FxHashSet<RevisionDigest>>,
+    refusals: RefCell<Refusals>,
     /// Isolates whose modules had to be compiled.
     uncompiled: RefCell<Vec<Weak<Isolate>>>,
     bytecode_is_due: Notify,
@@ -118,6 +122,7 @@ impl Shard {
             demand: RefCell::new(Demand::new(Instant::now())),
             spares_are_due: Notify::new(),
             unwanted: RefCell::default(),
+            refusals: RefCell::default(),
             uncompiled: RefCell::default(),
             bytecode_is_due: Notify::new(),
         })
@@ -195,7 +200,7 @@ impl Shard {
             if let Some(supervisor) = &self.supervisor
                 && !self.pool.borrow().is_live(&ask.digest)
             {
-                supervisor.place(&ask.worker, &ask.digest, ask.stay).await?;
+                self.place(supervisor, ask).await?;
             }
             let (resident, permit) = match self.look_up(ask)? {
                 Found::Warm(resident) if resident.is_taken_up() => return Err(self.shed(Refusal::WorkerFull)),
@@ -213,6 +218,27 @@ impl Shard {
             };
             if resident.spent().is_none() {
                 return Ok((resident, permit));
+            }
+        }
+    }
+
+    /// Whether the revision may start here.
+    ///
+    /// # Errors
+    /// [`FailureCode::Moved`] when it runs elsewhere on this node, [`FailureCode::WorkerQuarantined`] when nowhere.
+    async fn place(&self, supervisor: &Supervisor, ask: &Ask) -> Result<(), Failure> {
+        let failure = |code, message: &str| Err(Failure::new(code, Phase::Admission, message));
+        let refused = "The Worker's code ended a process; it is refused for a time.";
+        if self.refusals.borrow_mut().has(&ask.digest, Instant::now()) {
+            return failure(FailureCode::WorkerQuarantined, refused);
+        }
+        match supervisor.place(&ask.worker, &ask.digest, ask.stay).await? {
+            Place::Here => Ok(()),
+            Place::Elsewhere => failure(FailureCode::Moved, "The Worker runs elsewhere on this node."),
+            Place::Nowhere(remaining) => {
+                let now = Instant::now();
+                self.refusals.borrow_mut().add(ask.digest, now + remaining, now);
+                failure(FailureCode::WorkerQuarantined, refused)
             }
         }
     }

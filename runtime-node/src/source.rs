@@ -113,14 +113,8 @@ impl Source {
         let disk = disk.map(Disk::open).transpose()?;
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let catalog = catalog
-            .connect_timeout(CONNECT)
-            .http2_keep_alive_interval(KEEP_ALIVE)
-            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-            .keep_alive_while_idle(true);
-        let connector = Connector::new(tls, Role::Operator, CONNECT);
         vital::spawn("source".to_owned(), move || {
-            runtime.block_on(async { serve(catalog.connect_with_connector_lazy(connector), disk, orders_rx).await });
+            runtime.block_on(async { serve(connect(catalog, tls), disk, orders_rx).await });
         })?;
         Ok(Self(Origin::Catalog { orders_tx }))
     }
@@ -153,6 +147,17 @@ impl Source {
             Origin::Supervisor(supervisor) => supervisor.keep_bytecode(&digest, bytecode).await,
         }
     }
+}
+
+/// A connection to the catalog for as long as the process runs, made when it is needed and again when it is lost. Belongs to
+/// the runtime that this is called on.
+pub(crate) fn connect(catalog: Endpoint, tls: Option<Tls>) -> Channel {
+    let catalog = catalog
+        .connect_timeout(CONNECT)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+        .keep_alive_while_idle(true);
+    catalog.connect_with_connector_lazy(Connector::new(tls, Role::Operator, CONNECT))
 }
 
 /// Runs until every handle is dropped.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! - [`process`]: one process from start to end; [`service`]: what it is answered over its control connection.
-//! - [`placement`]: which revision runs on a shard, which in a lane, and which is refused.
-//! - [`memory`]: how much each process may have. [`exposition`], [`metrics`]: what the node shows of all.
+//! - [`placement`]: which revision runs on a shard and which in a lane; [`quarantine`]: which is refused.
+//! - [`memory`]: how much each process may have; [`governor`] sees to that. [`exposition`], [`metrics`]: what the node shows of all.
 //! - [`bulletin`]: what the operator tells of other nodes.
 //!
 //! It runs no JavaScript and parses nothing that tenants wrote: it holds their code by digest and hands it on. What a
@@ -16,13 +16,14 @@
 
 mod bulletin;
 mod exposition;
+mod governor;
 mod memory;
 mod metrics;
 mod placement;
 mod process;
+mod quarantine;
 mod service;
 
-use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,10 +48,11 @@ use crate::memory::Meter;
 use crate::node::{SpawnError, listen};
 use crate::reports::Reporter;
 use crate::source::Source;
-use memory::Use;
+use memory::CRAMPED;
 use metrics::Metrics;
 use placement::{Placement, Sentence};
 use process::{Cause, Process};
+use quarantine::{Ruling, Term};
 
 pub use process::Program;
 
@@ -94,6 +96,8 @@ struct Shared {
     reporter: Reporter,
     metrics: Metrics,
     registry: Registry,
+    /// A process has.
+    has_begun: Notify,
 }
 
 /// A place for the process of a shard or lane.
@@ -113,6 +117,10 @@ struct SeatState {
     /// Held until the first process serves.
     starting: Option<Handle>,
     serves: bool,
+    /// How many bytes of private writable memory its process may have, and how many it could still grow by when it was
+    /// looked at last.
+    limit: u64,
+    room: u64,
 }
 
 impl Supervisor {
@@ -150,6 +158,7 @@ impl Supervisor {
             reporter,
             metrics,
             registry: registry.clone(),
+            has_begun: Notify::new(),
         });
         let addresses = listeners.iter().map(|(id, (_, address))| (*id, *address)).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SpawnError::Thread)?;
@@ -157,7 +166,10 @@ impl Supervisor {
         let thread = vital::spawn("supervisor".to_owned(), move || {
             runtime.block_on(async move {
                 tokio::spawn(bulletin::follow(Arc::clone(&keeper.shared), config));
-                tokio::spawn(vital::task("govern", govern(Arc::clone(&keeper.shared), meter, of_node.memory_used)));
+                tokio::spawn(vital::task(
+                    "govern",
+                    governor::govern(Arc::clone(&keeper.shared), meter, of_node.memory_used),
+                ));
                 let keeps = listeners.into_iter().map(|(id, (listener, _))| keeper.keep(id, listener));
                 futures::future::join_all(keeps).await;
             });
@@ -231,6 +243,7 @@ impl Keeper {
         let (shared, name) = (&self.shared, metrics::process(id));
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
         shared.seat(id).begins(process.pid, orders_tx.clone());
+        shared.has_begun.notify_one();
         let alive = Arc::new(AtomicBool::new(true));
         let service = tokio::spawn(service::serve(Arc::clone(shared), id, Arc::clone(&alive), control, orders_rx));
         let mut looks = tokio::time::interval(LOOK);
@@ -280,9 +293,8 @@ impl Keeper {
         shared.metrics.ended(id, cause);
         let revision = running.map(|digest| digest.short());
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; another one starts");
-        let blamed = cause.blames(running);
-        blamed.into_iter().for_each(|digest| shared.quarantine(digest, cause));
-        blamed.is_some()
+        let was_cramped = cause == Cause::Crashed && lock(&shared.seat(id).state).room < CRAMPED;
+        cause.blames(running).is_some_and(|digest| shared.judge(digest, cause, was_cramped))
     }
 }
 
@@ -320,7 +332,7 @@ impl Seat {
         // What the last process said holds for that one.
         let _ = self.worn.notified().now_or_never();
         let mut state = lock(&self.state);
-        (state.pid, state.orders_tx) = (Some(pid), Some(orders_tx));
+        (state.pid, state.orders_tx, state.limit, state.room) = (Some(pid), Some(orders_tx), u64::MAX, u64::MAX);
     }
 
     fn ended(&self) {
@@ -414,18 +426,28 @@ impl Shared {
         concerned.for_each(|seat| seat.order(order(Ordered::Release(release.clone()))));
     }
 
-    fn quarantine(&self, digest: RevisionDigest, cause: Cause) {
+    /// Draws the conclusions for a revision whose code ran when a process ended.
+    ///
+    /// Returns whether it is refused from now on.
+    fn judge(&self, digest: RevisionDigest, cause: Cause, was_cramped: bool) -> bool {
         let now = Instant::now();
         let (sentence, quarantined) = {
             let mut placement = lock(&self.placement);
-            (placement.ended_a_process(&digest, now), placement.quarantined(now))
+            (placement.ended_a_process(&digest, was_cramped, now), placement.quarantines.count(now))
         };
-        let Some(Sentence { worker, lasts, times }) = sentence else { return };
+        let Some(Sentence { worker, ruling }) = sentence else { return false };
+        let Ruling::Refused(Term { lasts, times, .. }) = ruling else {
+            self.metrics.forgiven.inc();
+            let revision = digest.short();
+            tracing::warn!(%worker, revision, "the process had little memory left; the revision is forgiven this time");
+            return false;
+        };
         tracing::warn!(%worker, revision = digest.short(), ?lasts, times, "a revision that ended a process is refused");
         self.metrics.quarantined(cause);
         self.metrics.quarantined.set(quarantined as i64);
         self.reporter.quarantined(&worker, digest, cause == Cause::Hung, lasts, times);
         self.let_go(&digest, true, |_| true);
+        true
     }
 }
 
@@ -437,7 +459,7 @@ impl Exposition for Merged {
         let shared = &self.0;
         let (quarantined, placed) = {
             let placement = lock(&shared.placement);
-            (placement.quarantined(Instant::now()), placement.counts())
+            (placement.quarantines.count(Instant::now()), placement.counts())
         };
         shared.metrics.quarantined.set(quarantined as i64);
         shared.metrics.placed(placed);
@@ -449,35 +471,6 @@ impl Exposition for Merged {
     }
 }
 
-/// Says again and again how much memory each process may have.
-async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: prometheus::IntGauge) {
-    let mut looks = tokio::time::interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        looks.tick().await;
-        let running = shared.seats.iter().filter_map(|seat| {
-            let pid = lock(&seat.state).pid?;
-            Some((seat.id, pid, Use::of(pid)?))
-        });
-        let running: Vec<_> = running.collect();
-        let resident: Vec<_> = running.iter().map(|(id, _, used)| (used.resident, id.is_lane())).collect();
-        let all = resident.iter().map(|(resident, _)| resident).sum();
-        let used = match meter.used() {
-            Ok(used) => used.max(all),
-            Err(error) => {
-                tracing::warn!(%error, "cannot tell the use of memory");
-                all
-            }
-        };
-        used_gauge.set(i64::try_from(used).unwrap_or(i64::MAX));
-        for ((id, pid, used), more) in running.iter().zip(memory::allot(meter.budget(), used, &resident)) {
-            let limit = used.data.saturating_add(more);
-            Process::limit_data(*pid, limit);
-            shared.metrics.weighs(*id, used.resident, limit);
-        }
-    }
-}
-
 fn order(order: Ordered) -> Order {
     Order { order: Some(order) }
 }
@@ -485,10 +478,4 @@ fn order(order: Ordered) -> Order {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while it holds one of these locks, and the data would be whole if it did.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl From<io::Error> for SpawnError {
-    fn from(error: io::Error) -> Self {
-        Self::Thread(error)
-    }
 }

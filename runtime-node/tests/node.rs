@@ -13,6 +13,8 @@ mod drain;
 mod harness;
 #[path = "node/limits.rs"]
 mod limits;
+#[path = "node/memory.rs"]
+mod memory;
 #[path = "node/protocol.rs"]
 mod protocol;
 #[path = "node/reports.rs"]
@@ -41,6 +43,7 @@ fn main() {
         answers::trials(),
         drain::trials(),
         limits::trials(),
+        memory::trials(),
         protocol::trials(),
         reports::trials(),
         services::trials(),

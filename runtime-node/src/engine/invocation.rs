@@ -97,6 +97,8 @@ pub(super) struct Invocation {
     /// Its body among them.
     pub(super) streams: Streams,
     pub(super) sockets: Sockets,
+    /// Its response's body is on its way.
+    pub(super) is_sending: bool,
     /// What its request says, if that asks for a WebSocket and was not answered with one.
     pub(super) opening: Option<Opening>,
     answer: Answer,
@@ -123,6 +125,7 @@ impl Invocation {
             headers: Vec::new(),
             streams: Streams::default(),
             sockets: Sockets::default(),
+            is_sending: false,
             opening: None,
             answer: Answer::Pending(None),
             wait_until: 0,
@@ -147,6 +150,11 @@ impl Invocation {
     /// Its outcome has been taken, and `waitUntil` keeps it.
     pub(super) fn is_detached(&self) -> bool {
         matches!(self.answer, Answer::Taken)
+    }
+
+    /// Its caller has all of the response, and it goes on: by `waitUntil`, timers, or a WebSocket.
+    fn lingers(&self) -> bool {
+        self.is_detached() && (!self.is_sending || !self.sockets.is_empty())
     }
 
     fn has_ended(&self) -> bool {
@@ -292,6 +300,11 @@ impl Invocations {
         }
         let waits = |invocation: &Invocation| invocation.is_pending() || invocation.wait_until > 0;
         self.in_flight.iter().filter(|(_, invocation)| waits(invocation)).map(|(id, _)| *id).collect()
+    }
+
+    /// Those that go on although their callers have all of the response.
+    pub(super) fn lingering(&self) -> Vec<InvocationId> {
+        self.in_flight.iter().filter(|(_, invocation)| invocation.lingers()).map(|(id, _)| *id).collect()
     }
 
     /// Those in flight, oldest first.

@@ -267,6 +267,12 @@ impl Isolate {
         self.state.rest();
     }
 
+    /// Ends what goes on although its caller has all of the response: WebSockets, `waitUntil`, timers. Whatever is still
+    /// owed to a caller goes on within its limits. Between turns.
+    pub fn end_what_lingers(&self) {
+        self.state.end_what_lingers();
+    }
+
     /// Gives back a heap that has outgrown its limit, whoever still has something of the isolate. Between turns.
     pub(super) fn give_back(&self) {
         self.state.clear();

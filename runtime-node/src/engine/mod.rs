@@ -36,6 +36,7 @@ mod background;
 mod bytecode;
 mod callers;
 mod clock;
+mod code_range;
 mod collection;
 mod continuation;
 mod exception;

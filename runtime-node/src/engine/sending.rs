@@ -42,6 +42,9 @@ impl Sending {
         head: Charge,
     ) -> Self {
         let (abort, registration) = AbortHandle::new_pair();
+        if let Some(invocation) = state.invocations.borrow_mut().get_mut(invocation) {
+            invocation.is_sending = true;
+        }
         let operation = if is_own { None } else { state.begin_sending(invocation, abort) };
         let stream = Abortable::new(stream, registration);
         Self { stream, invocation, operation, state: Rc::downgrade(state), is_over: false, _head: head }
@@ -116,6 +119,9 @@ impl State {
     }
 
     fn sent(&self, id: InvocationId, operation: Option<OperationId>) {
+        if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
+            invocation.is_sending = false;
+        }
         if let Some(operation) = operation {
             self.complete(id, operation);
             self.wait_over(id);

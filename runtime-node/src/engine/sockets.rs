@@ -11,7 +11,8 @@
 //! speak over it. Until it is accepted it is a [`Wire`] and nothing is read; then it is a [`Pump`], an operation of its
 //! invocation that it keeps like `waitUntil`. Each message that comes begins a turn with CPU time and a log of its own; the
 //! invocation's wall limit begins anew with whatever goes over the socket, so that it is the time for which one may be idle.
-//! An invocation that is ended takes its sockets with it, which say so with code 1011; a node that leaves says 1001.
+//! An invocation that is ended takes its sockets with it, which say so with code 1011, or with 1012 where its Worker runs elsewhere
+//! from now on; a node that leaves says 1001.
 //!
 //! - [`line`]: what is said and not yet sent; [`pump`]: the protocol's states; [`vigil`]: whether the other side is there;
 //!   [`link`] and [`split`]: the bytes beneath.
@@ -71,7 +72,7 @@ impl Drop for Held {
     /// A client to whom nobody has listened is told that nobody will.
     fn drop(&mut self) {
         if let Some(Raw { wire, role: Role::Server }) = &mut self.raw {
-            wire.say_close(CloseCode::Error);
+            wire.say_close(self.line.farewell());
         }
     }
 }
@@ -101,6 +102,15 @@ impl Sockets {
     pub(super) fn accept(&mut self, id: SocketId) -> Option<(Raw, Rc<Line>)> {
         let held = self.held.get_mut(&id)?;
         Some((held.raw.take()?, Rc::clone(&held.line)))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// If their invocation is ended, the other sides are told to connect again (RFC 6455 §7.4.2: 1012, service restart).
+    pub(super) fn end_with_restart(&self) {
+        self.held.values().for_each(|held| held.line.end_with(CloseCode::Restart));
     }
 
     /// It has ended, or is handed on.

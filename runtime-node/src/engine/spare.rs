@@ -14,7 +14,7 @@ use super::platform::{Foreground, Tasks};
 use super::realm::Realm;
 use super::stretches::Pauses;
 use super::turn::Exited;
-use super::{fence, snapshot, wasm};
+use super::{code_range, fence, snapshot, wasm};
 
 /// A heap limit below this would not hold the built-in JavaScript and room to collect garbage in.
 const LEAST_HEAP: usize = 8 << 20;
@@ -44,7 +44,7 @@ impl Spare {
             .heap_limits(0, memory.max(LEAST_HEAP))
             .array_buffer_allocator(buffers.allocator().make_shared())
             .allow_atomics_wait(false);
-        let (mut isolate, tasks) = Tasks::attend(|| v8::Isolate::new(params));
+        let (mut isolate, tasks) = Tasks::attend(|| code_range::while_making(|| v8::Isolate::new(params)));
         let foreground = tasks.foreground();
         let guard = HeapGuard::install(&mut isolate, headroom);
         let pauses = Pauses::install(&mut isolate);

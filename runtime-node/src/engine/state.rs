@@ -239,6 +239,21 @@ impl State {
         self.rest();
     }
 
+    /// Ends the invocations that go on although their callers have all of the response: the Worker runs elsewhere.
+    pub(super) fn end_what_lingers(&self) {
+        let lingering = self.invocations.borrow().lingering();
+        for id in lingering {
+            if let Some(invocation) = self.invocations.borrow().get(id) {
+                invocation.sockets.end_with_restart();
+            }
+            let why = "ended after its response: it computes for too long at a time for this shard, and the Worker has \
+                 moved to a lane; a WebSocket that is opened again leads there";
+            report::log(self, Some(id), Severity::Warn, why);
+            self.remove(id);
+        }
+        self.rest();
+    }
+
     fn remove(&self, id: InvocationId) {
         // Dropped after the borrow: a request's body may hold anything.
         let ended = self.invocations.borrow_mut().end(id);

@@ -8,6 +8,7 @@
 //! The supervisor decides what follows; see its `placement`. Where a shard is no process of its own, nothing does.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::Shard;
@@ -86,12 +87,18 @@ impl Shard {
     }
 
     /// Has the supervisor hear of turns that belong to no answer: messages of WebSockets, timers, `waitUntil`. What has begun
-    /// goes on, but new requests find the revision in a lane.
-    pub(super) fn weigh_what_goes_on(&self, isolate: &Isolate) {
+    /// goes on, but new requests find the revision in a lane. An isolate that was let go and is heavy again loses what
+    /// goes on after its answers: its neighbours would wait for that for as long as it likes.
+    pub(super) fn weigh_what_goes_on(&self, isolate: &Rc<Isolate>) {
         let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane()) else { return };
+        if isolate.longest_stretch() <= LIGHT {
+            return;
+        }
         let digest = isolate.digest();
-        if isolate.longest_stretch() > LIGHT && self.pool.borrow().has(&digest) {
+        if self.pool.borrow().holds(&digest, |resident| Rc::ptr_eq(&resident.isolate, isolate)) {
             supervisor.is_heavy(&digest);
+        } else {
+            isolate.end_what_lingers();
         }
     }
 

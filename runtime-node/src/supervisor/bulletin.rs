@@ -3,21 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tenon_lifecycle::tls::{Connector, Role};
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::catalog::{QuarantinedRevision, WatchQuarantineRequest};
 use tenon_proto::id::RevisionDigest;
 use tonic::{Code, Status};
 
-use super::placement::Told;
+use super::quarantine::Told;
 use super::{Shared, lock};
 use crate::config::Config;
-
-const CONNECT: Duration = Duration::from_secs(1);
-
-/// A connection on which nothing has come for so long is asked whether it still lives, and given so long to answer.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
-const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::source;
 
 /// Between two tries at an operator that is away; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -25,10 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Follows the operator's list for ever. Without it a node refuses what it has learned by itself.
 pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
-    let connector = Connector::new(config.tls.clone(), Role::Operator, CONNECT);
-    let endpoint = config.catalog.connect_timeout(CONNECT).http2_keep_alive_interval(KEEP_ALIVE);
-    let endpoint = endpoint.keep_alive_timeout(KEEP_ALIVE_TIMEOUT).keep_alive_while_idle(true);
-    let mut client = CatalogClient::new(endpoint.connect_with_connector_lazy(connector));
+    let mut client = CatalogClient::new(source::connect(config.catalog, config.tls));
     let mut pause = FIRST_PAUSE;
     loop {
         let request = WatchQuarantineRequest { client: format!("node/{}", config.name) };
@@ -61,6 +52,6 @@ fn hear(shared: &Shared, revisions: Vec<QuarantinedRevision>) {
         let digest = RevisionDigest::try_from(&revision.digest[..]).ok()?;
         Some(Told { digest, remaining: Duration::from_millis(revision.remaining_ms), times: revision.times })
     });
-    let fresh = lock(&shared.placement).told(told.collect(), Instant::now());
+    let fresh = lock(&shared.placement).quarantines.told(told.collect(), Instant::now());
     fresh.iter().for_each(|digest| shared.let_go(digest, true, |_| true));
 }

@@ -6,7 +6,8 @@
 //!                                              └─ the rest, in equal parts ──► each shard
 //! ```
 //!
-//! The parts never come to more than what is free, so the container's limit is not reached however fast one process
+//! What a process has mapped and not touched counts as used: it may touch all of it between two looks, and no limit would keep
+//! it from that. The parts never come to more than what is free, so the container's limit is not reached however fast one process
 //! allocates: its own resource limit (`RLIMIT_DATA`, private writable memory) is reached first, an allocation fails, and V8
 //! ends that process. The kernel would pick a victim among all of them, or take the whole container.
 
@@ -20,6 +21,17 @@ const RESERVE: u64 = 20;
 /// What lanes leave to shards of what is free, of the budget: one part in so many. A hostile Worker fills a lane first.
 const FOR_SHARDS: u64 = 10;
 
+/// What a process that has run nothing has mapped and not touched, in bytes: mostly its threads' stacks, which no Worker can
+/// fill. Measured: 17 MiB.
+const AT_REST: u64 = 20 << 20;
+
+/// What a process may have whatever there is, in bytes: as much as it takes to start. All processes' together, less what they
+/// have at rest, are within the reserve.
+pub(super) const LEAST: u64 = 32 << 20;
+
+/// A process that may grow by less, in bytes, may end in the turn of a Worker that keeps its own limit.
+pub(super) const CRAMPED: u64 = 64 << 20;
+
 /// What a process uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {
@@ -27,6 +39,8 @@ pub(super) struct Use {
     pub(super) resident: u64,
     /// Bytes of private writable mappings, touched or not: what the resource limit counts.
     pub(super) data: u64,
+    /// Of these, what has not been touched, beyond what a process has at rest.
+    pub(super) untouched: u64,
 }
 
 impl Use {
@@ -37,7 +51,14 @@ impl Use {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
         };
-        Some(Self { resident: field("VmRSS:")?, data: field("VmData:")? })
+        let (resident, data) = (field("VmRSS:")?, field("VmData:")?);
+        let untouched = data.saturating_sub(field("RssAnon:")?).saturating_sub(AT_REST);
+        Some(Self { resident, data, untouched })
+    }
+
+    /// What may be in memory at the next look even if the process gets nothing more.
+    pub(super) fn claim(&self) -> u64 {
+        self.resident.saturating_add(self.untouched)
     }
 }
 
@@ -45,21 +66,27 @@ impl Use {
 ///
 /// # Arguments
 /// * `budget` - of the container, in bytes; `used` - of it, by whatever.
-/// * `resident` - what each process uses, and whether it is a lane.
-pub(super) fn allot(budget: u64, used: u64, resident: &[(u64, bool)]) -> Vec<u64> {
-    let processes = (resident.len() as u64).max(1);
-    let lanes = resident.iter().filter(|(_, is_lane)| *is_lane).count() as u64;
+/// * `claims` - what each process uses, and whether it is a lane.
+pub(super) fn allot(budget: u64, used: u64, claims: &[(u64, bool)]) -> Vec<u64> {
+    let processes = (claims.len() as u64).max(1);
+    let lanes = claims.iter().filter(|(_, is_lane)| *is_lane).count() as u64;
     let free = budget.saturating_sub(budget / RESERVE).saturating_sub(used);
     // Half of an equal share: a process that uses less gets up to there before any other grows.
     let guarantee = budget / processes / 2;
-    let owed = |resident: u64| guarantee.saturating_sub(resident);
-    let sum: u64 = resident.iter().map(|(resident, _)| owed(*resident)).sum();
+    let owed = |claim: u64| guarantee.saturating_sub(claim);
+    let sum: u64 = claims.iter().map(|(claim, _)| owed(*claim)).sum();
     let paid = |owed: u64| if sum <= free { owed } else { scale(owed, free, sum) };
     let rest = free.saturating_sub(sum);
     let of_lane = rest.saturating_sub(budget / FOR_SHARDS) / processes;
     let of_shard = rest.saturating_sub(of_lane * lanes) / (processes - lanes).max(1);
-    let part = |(resident, is_lane): &(u64, bool)| paid(owed(*resident)) + if *is_lane { of_lane } else { of_shard };
-    resident.iter().map(part).collect()
+    let part = |(claim, is_lane): &(u64, bool)| paid(owed(*claim)) + if *is_lane { of_lane } else { of_shard };
+    claims.iter().map(part).collect()
+}
+
+/// By how many bytes the limits of processes may rise, if so many bytes of what they were to rise by are gone.
+pub(super) fn spare(rises: &[u64], gone: u64) -> Vec<u64> {
+    let sum = rises.iter().fold(0, |sum: u64, rise| sum.saturating_add(*rise));
+    rises.iter().map(|rise| scale(*rise, sum.saturating_sub(gone), sum)).collect()
 }
 
 /// `part` of `whole`, as a part of `of`.
@@ -95,9 +122,25 @@ mod tests {
     }
 
     #[test]
+    fn what_one_has_taken_meanwhile_the_others_do_not_get() {
+        assert_eq!(spare(&[0, 100, 300], 0), [0, 100, 300]);
+        assert_eq!(spare(&[0, 100, 300], 200), [0, 50, 150]);
+        assert_eq!(spare(&[0, 100, 300], 500), [0, 0, 0]);
+        assert_eq!(spare(&[0, 0], 500), [0, 0]);
+    }
+
+    #[test]
     fn this_process_uses_memory() {
         let used = Use::of(rustix::process::getpid()).unwrap();
         assert!(used.resident > MIB && used.data > 0, "{used:?}");
+    }
+
+    #[test]
+    fn what_this_process_maps_and_does_not_touch_counts_as_used() {
+        let untouched = || Use::of(rustix::process::getpid()).unwrap().untouched;
+        // Beyond what a process has at rest, whatever other tests have.
+        let spacious = vec![0_u8; 1 << 30];
+        assert!(untouched() >= 512 * MIB, "{} of {}", untouched(), spacious.len());
     }
 
     proptest! {
@@ -105,10 +148,10 @@ mod tests {
         fn all_together_never_get_more_than_is_free(
             budget in MIB..(1 << 44),
             used in 0..(1_u64 << 44),
-            resident in prop::collection::vec((0..(1_u64 << 44), any::<bool>()), 1..40),
+            claims in prop::collection::vec((0..(1_u64 << 44), any::<bool>()), 1..40),
         ) {
-            let parts = allot(budget, used, &resident);
-            prop_assert_eq!(parts.len(), resident.len());
+            let parts = allot(budget, used, &claims);
+            prop_assert_eq!(parts.len(), claims.len());
             prop_assert!(parts.iter().sum::<u64>() <= budget.saturating_sub(used));
         }
     }

@@ -1,6 +1,6 @@
 //! What a supervisor counts.
 
-use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 use tenon_proto::id::ShardId;
 
 use super::process::Cause;
@@ -15,6 +15,7 @@ pub(super) struct Metrics {
     memory_limit: IntGaugeVec,
     quarantines: IntCounterVec,
     pub(super) quarantined: IntGauge,
+    pub(super) forgiven: IntCounter,
     placements: IntGaugeVec,
 }
 
@@ -52,6 +53,13 @@ impl Metrics {
             quarantined: register(
                 registry,
                 IntGauge::new("tenon_node_quarantined_revisions", "Revisions that are refused now."),
+            )?,
+            forgiven: register(
+                registry,
+                IntCounter::new(
+                    "tenon_node_forgiven_exits_total",
+                    "Ends of processes with little memory left, for which no revision was refused.",
+                ),
             )?,
         };
         metrics.placed((0, 0));

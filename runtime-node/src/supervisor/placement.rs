@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
+use super::quarantine::{Quarantines, Ruling};
 use crate::cache::Cache;
 
 /// Light requests after which a revision moves to its shard.
@@ -30,17 +31,10 @@ const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 /// A namespace whose Workers stayed where they were for so long starts over.
 const FORGIVEN: Duration = Duration::from_secs(3600);
 
-/// How long a revision that ended a process is refused; doubled each time.
-const QUARANTINE: Duration = Duration::from_secs(10);
-const LONGEST_QUARANTINE: Duration = Duration::from_secs(3600);
-
-/// How much longer than it lasted a quarantine is remembered, so that the next one is longer.
-const PROBATION: u32 = 4;
-
 /// Revisions whose standing is kept: bytes, of which the cache counts a KiB for each.
 const STANDINGS: usize = 64 << 20;
 
-/// Namespaces whose falls, and revisions whose quarantines, are kept.
+/// Namespaces whose falls are kept.
 const MOST: usize = 4096;
 
 /// Decides where revisions start.
@@ -48,7 +42,7 @@ pub(super) struct Placement {
     has_lanes: bool,
     standings: Cache<Entry>,
     falls: FxHashMap<Box<str>, Falls>,
-    quarantines: FxHashMap<RevisionDigest, Quarantine>,
+    pub(super) quarantines: Quarantines,
 }
 
 struct Entry {
@@ -78,21 +72,14 @@ struct Falls {
     last: Instant,
 }
 
-/// A revision that is refused.
-#[derive(Clone, Debug)]
-struct Quarantine {
-    until: Instant,
-    lasts: Duration,
-    times: u32,
-}
-
 /// What the supervisor answers a shard that wants to start a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Here,
     /// In a lane if a shard asks, on its shard if a lane does.
     Elsewhere,
-    Quarantined,
+    /// Nowhere, for so long.
+    Quarantined(Duration),
 }
 
 /// A revision is to start on its shard.
@@ -103,19 +90,11 @@ pub(super) struct Promotion {
     pub(super) home: Option<ShardId>,
 }
 
-/// A revision has ended a process, and is refused from now on.
+/// What follows for the revision of a Worker whose code ran when its process ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sentence {
     pub(super) worker: WorkerId,
-    pub(super) lasts: Duration,
-    pub(super) times: u32,
-}
-
-/// A quarantine that the operator tells of.
-pub(super) struct Told {
-    pub(super) digest: RevisionDigest,
-    pub(super) remaining: Duration,
-    pub(super) times: u32,
+    pub(super) ruling: Ruling,
 }
 
 impl Placement {
@@ -126,7 +105,7 @@ impl Placement {
             has_lanes,
             standings: Cache::new(STANDINGS),
             falls: FxHashMap::default(),
-            quarantines: FxHashMap::default(),
+            quarantines: Quarantines::default(),
         }
     }
 
@@ -142,8 +121,8 @@ impl Placement {
         stay: bool,
         now: Instant,
     ) -> Verdict {
-        if self.is_quarantined(digest, now) {
-            return Verdict::Quarantined;
+        if let Some(remaining) = self.quarantines.remaining(digest, now) {
+            return Verdict::Quarantined(remaining);
         }
         if self.standings.get(digest).is_none() {
             let entry = Entry { worker: worker.clone(), standing: Standing::Unknown { light: 0 }, home: None };
@@ -222,33 +201,18 @@ impl Placement {
     }
 
     /// The revision's code was running when its process ended, or had to be ended. `None` for a revision that
-    /// no shard has asked for.
-    pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, now: Instant) -> Option<Sentence> {
+    /// no shard has asked for. The rest as [`Quarantines::ended_a_process`].
+    pub(super) fn ended_a_process(
+        &mut self,
+        digest: &RevisionDigest,
+        was_cramped: bool,
+        now: Instant,
+    ) -> Option<Sentence> {
         let entry = self.standings.get_mut(digest)?;
         // Whatever it has shown before, it begins anew.
         entry.standing = Standing::Unknown { light: 0 };
         let worker = entry.worker.clone();
-        self.forget_old_quarantines(now);
-        let times = self.quarantines.get(digest).map_or(0, |quarantine| quarantine.times) + 1;
-        let lasts = QUARANTINE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_QUARANTINE);
-        self.quarantines.insert(*digest, Quarantine { until: now + lasts, lasts, times });
-        Some(Sentence { worker, lasts, times })
-    }
-
-    /// Takes over what the operator has heard from all nodes. Returns the revisions that are refused from now on.
-    pub(super) fn told(&mut self, quarantines: Vec<Told>, now: Instant) -> Vec<RevisionDigest> {
-        self.forget_old_quarantines(now);
-        let mut fresh = Vec::new();
-        for Told { digest, remaining, times } in quarantines {
-            let until = now + remaining.min(LONGEST_QUARANTINE);
-            if !self.is_quarantined(&digest, now) {
-                fresh.push(digest);
-            }
-            let known = self.quarantines.entry(digest).or_insert(Quarantine { until, lasts: remaining, times });
-            known.until = known.until.max(until);
-            known.times = known.times.max(times);
-        }
-        fresh
+        Some(Sentence { worker, ruling: self.quarantines.ended_a_process(digest, was_cramped, now) })
     }
 
     /// How many revisions run in lanes, and how many on their shards, of those that are remembered.
@@ -256,25 +220,6 @@ impl Placement {
         let on_shards = self.standings.values().filter(|entry| entry.standing == Standing::Known || !self.has_lanes);
         let on_shards = on_shards.count();
         (self.standings.values().count() - on_shards, on_shards)
-    }
-
-    /// How many revisions are refused now.
-    pub(super) fn quarantined(&self, now: Instant) -> usize {
-        self.quarantines.values().filter(|quarantine| quarantine.until > now).count()
-    }
-
-    fn is_quarantined(&self, digest: &RevisionDigest, now: Instant) -> bool {
-        self.quarantines.get(digest).is_some_and(|quarantine| quarantine.until > now)
-    }
-
-    fn forget_old_quarantines(&mut self, now: Instant) {
-        self.quarantines.retain(|_, quarantine| quarantine.until + PROBATION * quarantine.lasts > now);
-        if self.quarantines.len() >= MOST
-            && let Some(first) = self.quarantines.iter().min_by_key(|(_, quarantine)| quarantine.until)
-        {
-            let first = *first.0;
-            self.quarantines.remove(&first);
-        }
     }
 }
 
@@ -353,32 +298,17 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_ends_processes_is_refused_for_longer_each_time() {
-        let (mut placement, mut now) = (Placement::new(true), Instant::now());
-        assert_eq!(placement.ended_a_process(&DIGEST, now), None, "nobody has asked for it");
-        for times in 1..=3 {
-            places(&mut placement, now);
-            let lasts = QUARANTINE * (1 << (times - 1));
-            let sentence = placement.ended_a_process(&DIGEST, now);
-            assert_eq!(sentence, Some(Sentence { worker: worker(), lasts, times }));
-            assert_eq!((places(&mut placement, now), placement.quarantined(now)), ([Verdict::Quarantined; 2], 1));
-            now += lasts;
-            assert_eq!((places(&mut placement, now), placement.quarantined(now)), (IN_LANES, 0));
-        }
-        now += QUARANTINE * 4 * (PROBATION + 1);
-        let sentence = placement.ended_a_process(&DIGEST, now).unwrap();
-        assert_eq!(sentence.times, 1, "it was well for long");
-    }
-
-    #[test]
-    fn what_the_operator_tells_holds_here_too() {
+    fn a_revision_in_quarantine_runs_nowhere_and_then_in_a_lane_whatever_it_has_shown_before() {
         let (mut placement, now) = (Placement::new(true), Instant::now());
-        let told = |remaining| vec![Told { digest: DIGEST, remaining, times: 2 }];
-        assert_eq!(placement.told(told(Duration::from_secs(5)), now), [DIGEST]);
-        assert_eq!(placement.told(told(Duration::from_secs(3)), now), [], "it is known");
-        assert_eq!(places(&mut placement, now), [Verdict::Quarantined; 2]);
-        let later = now + Duration::from_secs(5);
-        assert_eq!(places(&mut placement, later), IN_LANES);
-        assert_eq!(placement.ended_a_process(&DIGEST, later).unwrap().times, 3);
+        assert_eq!(placement.ended_a_process(&DIGEST, false, now), None, "no shard has asked for it");
+        places(&mut placement, now);
+        placement.light(&DIGEST, PROMOTION, now);
+        placement.warm(&DIGEST);
+        assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
+        let Sentence { worker: of, ruling } = placement.ended_a_process(&DIGEST, false, now).unwrap();
+        let Ruling::Refused(term) = ruling else { panic!("it is forgiven") };
+        assert_eq!((of, term.times), (worker(), 1));
+        assert_eq!(places(&mut placement, now), [Verdict::Quarantined(term.lasts); 2]);
+        assert_eq!(places(&mut placement, now + term.lasts), IN_LANES);
     }
 }

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
@@ -92,12 +92,13 @@ impl supervisor_server::Supervisor for Service {
         let PlaceRequest { digest, worker, stay } = request.into_inner();
         let (digest, worker) = (read_digest(&digest)?, read_worker(&worker)?);
         let verdict = lock(&self.shared.placement).place(self.id, &worker, &digest, stay, Instant::now());
-        let verdict = match verdict {
-            Verdict::Here => Answer::Here,
-            Verdict::Elsewhere => Answer::Elsewhere,
-            Verdict::Quarantined => Answer::Quarantined,
+        let (verdict, remaining) = match verdict {
+            Verdict::Here => (Answer::Here, Duration::ZERO),
+            Verdict::Elsewhere => (Answer::Elsewhere, Duration::ZERO),
+            Verdict::Quarantined(remaining) => (Answer::Quarantined, remaining),
         };
-        Ok(Response::new(PlaceResponse { verdict: verdict.into() }))
+        let remaining_ms = u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX);
+        Ok(Response::new(PlaceResponse { verdict: verdict.into(), remaining_ms }))
     }
 
     async fn get_revision(

@@ -4,6 +4,8 @@
 pub(crate) mod catalog;
 #[path = "harness/client.rs"]
 pub(crate) mod client;
+#[path = "harness/kept.rs"]
+pub(crate) mod kept;
 #[path = "harness/log.rs"]
 pub(crate) mod log;
 #[path = "harness/router.rs"]

@@ -1,28 +1,15 @@
 //! A node of processes: its supervisor, with the program itself for each shard and lane.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-
-use bytes::Bytes;
-use clap::Parser as _;
-use futures::stream;
-use prometheus::Registry;
-use tenon_lifecycle::admin::Exposition as _;
-use tenon_lifecycle::drain::{self, Signal};
-use tenon_lifecycle::readiness::Readiness;
-use tenon_proto::catalog::worker_report::State;
-use tenon_proto::catalog::{Quarantined, quarantined};
-use tenon_proto::egress::Egress;
-use tenon_proto::failure::{Failure, FailureCode};
-use tenon_proto::id::{ShardId, WorkerId};
-use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use futures::{SinkExt as _, stream};
+use tenon_proto::catalog::quarantined;
+use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::InvokeHead;
-use tenon_runtime_node::config::{Config, NodeArgs};
-use tenon_runtime_node::supervisor::{Program, Supervisor};
+use tokio_tungstenite::tungstenite::Message;
 
-use crate::harness::catalog::Catalog;
-use crate::harness::client::{Answer, Client, head};
-use crate::harness::{Deployed, await_condition, trials};
+use crate::harness::client::head;
+use crate::harness::kept::{Kept, code};
+use crate::harness::{await_condition, trials};
+use crate::web_sockets::Socket;
 
 trials! {
     a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly,
@@ -30,138 +17,10 @@ trials! {
     a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reported,
     a_process_that_ends_between_turns_is_started_again_and_nothing_is_refused,
     a_heavy_revision_moves_back_to_the_lanes,
+    a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane,
+    a_timer_that_stays_heavy_on_the_shard_is_ended,
     a_node_that_drains_finishes_what_it_has_begun,
     metrics_are_those_of_all_processes,
-}
-
-#[derive(clap::Parser)]
-struct Line {
-    #[command(flatten)]
-    node: NodeArgs,
-}
-
-/// A running node of one shard and one lane.
-struct Kept {
-    catalog: Catalog,
-    name: &'static str,
-    node: Option<Supervisor>,
-    signal: Option<Signal>,
-    shard: Client,
-    lane: Client,
-}
-
-impl Kept {
-    async fn start(name: &'static str) -> Self {
-        let catalog = Catalog::start();
-        let url = catalog.url();
-        let line = ["--name", name, "--listen-ip", "127.0.0.1", "--shard-port", "0", "--shards", "1", "--lanes", "1"];
-        let line: Vec<&str> = line.into_iter().chain(["--no-pin", "--drain-grace", "20s", "--catalog", &url]).collect();
-        let config = Config::try_from(Line::parse_from(["node"].iter().chain(&line)).node).unwrap();
-        let path = Path::new(env!("CARGO_BIN_EXE_tenon-runtime-node")).to_owned();
-        let program = Program { path, arguments: line.iter().map(Into::into).collect() };
-        let (signal, watch) = drain::channel();
-        let readiness = Readiness::new();
-        let node = Supervisor::spawn(config, program, watch, &Registry::new(), &readiness).unwrap();
-        readiness.ready().await;
-        let client = |wanted| {
-            let found = node.addresses().iter().find(|(id, _)| *id == wanted);
-            Client::of(found.expect("the node has one").1)
-        };
-        let (shard, lane) = (client(ShardId(0)), client(ShardId::lane(0)));
-        Self { catalog, name, node: Some(node), signal: Some(signal), shard, lane }
-    }
-
-    /// Deploys a Worker whose handler is this function's body. Its limits are those of a slow machine.
-    fn handler(&self, name: &str, body: &str) -> Deployed {
-        let source = format!("export default {{ async fetch(request) {{ {body} }} }}");
-        let worker = WorkerId::new(self.name, name);
-        let digest = self.catalog.put(Revision {
-            worker: worker.clone(),
-            name: format!("{name}-1"),
-            entrypoint: "worker.js".to_owned(),
-            modules: BTreeMap::from([("worker.js".to_owned(), Bytes::from(source))]),
-            vars: BTreeMap::new(),
-            secrets: BTreeMap::new(),
-            services: BTreeMap::new(),
-            limits: Limits { cpu_ms: 30_000, startup_ms: 5_000, ..Limits::default() },
-            state: StatePolicy::default(),
-            egress: Egress::default(),
-            compatibility_flags: BTreeSet::new(),
-        });
-        Deployed { worker, digest }
-    }
-
-    /// Deploys a Worker and asks it until it runs on its shard. A revision that starts slowly stays in the lanes, so on a
-    /// slow machine several are tried.
-    async fn known(&self, name: &str, body: &str) -> Deployed {
-        let mut attempts = 0;
-        loop {
-            let worker = self.handler(&format!("{name}-{attempts}"), body);
-            for _ in 0..64 {
-                if self.shard.get(&worker).await.is_ok() {
-                    return worker;
-                }
-                let _ = self.lane.get(&worker).await;
-            }
-            attempts += 1;
-        }
-    }
-
-    /// Asks as a router does: where the Worker has moved to, until it runs.
-    async fn ask(&self, worker: &Deployed) -> Result<Answer, Failure> {
-        match self.shard.get(worker).await {
-            Err(failure) if failure.code == FailureCode::Moved => self.lane.get(worker).await,
-            outcome => outcome,
-        }
-    }
-
-    async fn metrics(&self) -> String {
-        let page = self.node.as_ref().expect("it runs").exposition().render().await.unwrap();
-        String::from_utf8(page).unwrap()
-    }
-
-    /// Waits until the page of metrics has this line.
-    async fn await_line(&self, line: &str) {
-        while !self.metrics().await.lines().any(|found| found == line) {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    /// Sends a signal to the process of a shard or lane, by kill(1).
-    fn signal(&self, id: &str, signal: &str) {
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let arguments = |pid: &Path| std::fs::read(pid.join("cmdline")).unwrap_or_default();
-        let wanted = [format!("--seat={id}"), self.name.to_owned()].map(String::into_bytes);
-        let is_it = |pid: &Path| {
-            let line = arguments(pid);
-            let words: Vec<_> = line.split(|byte| *byte == 0).collect();
-            wanted.iter().all(|wanted| words.contains(&&wanted[..]))
-        };
-        let process = processes.map(|entry| entry.path()).find(|path| is_it(path)).expect("the process runs");
-        let pid = process.file_name().unwrap().to_str().unwrap().to_owned();
-        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    }
-
-    /// What the operator has heard of quarantines.
-    fn quarantines(&self) -> Vec<Quarantined> {
-        let reports = self.catalog.reports().into_iter().flat_map(|report| report.workers);
-        let quarantined = reports.filter_map(|report| match report.state {
-            Some(State::Quarantined(quarantined)) => Some(quarantined),
-            _ => None,
-        });
-        quarantined.collect()
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        self.signal.take();
-        self.node.take().into_iter().for_each(Supervisor::join);
-    }
-}
-
-fn code(outcome: Result<Answer, Failure>) -> Option<FailureCode> {
-    outcome.err().map(|failure| failure.code)
 }
 
 async fn a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly(name: &'static str) {
@@ -236,6 +95,51 @@ async fn a_heavy_revision_moves_back_to_the_lanes(name: &'static str) {
     let heavy = InvokeHead { url: "https://worker.test/heavy".to_owned(), ..head(&worker) };
     while code(node.shard.call(heavy.clone(), stream::empty()).await) != Some(FailureCode::Moved) {}
     assert!(node.lane.call(heavy, stream::empty()).await.is_ok());
+}
+
+/// Takes longer than a shard lets a turn take.
+const COMPUTE: &str = "const compute = () => { let sum = 0; for (let i = 0; i < 3e7; i++) sum += i % 7; return sum };";
+
+async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane(name: &'static str) {
+    let node = Kept::start(name).await;
+    let echo = format!(
+        "{COMPUTE}
+         if (request.headers.get('upgrade') !== 'websocket') return new Response('light');
+         const {{ 0: client, 1: server }} = new WebSocketPair();
+         server.accept();
+         server.addEventListener('message', ({{ data }}) => {{ if (data === 'heavy') compute(); server.send(data) }});
+         return new Response(null, {{ status: 101, webSocket: client }});"
+    );
+    let worker = node.known("echo", &echo).await;
+    let mut socket = Socket::open(&node.shard, &worker).await.unwrap();
+    socket.echoes("light").await;
+    let closed = loop {
+        // It may have been closed since the last answer.
+        let _ = socket.stream.send(Message::from("heavy")).await;
+        match socket.receive().await {
+            Message::Close(closed) => break closed.unwrap(),
+            answer => assert_eq!(answer, Message::from("heavy")),
+        }
+    };
+    assert_eq!(u16::from(closed.code), 1012);
+    assert_eq!(code(node.shard.get(&worker).await), Some(FailureCode::Moved));
+    Socket::open(&node.lane, &worker).await.unwrap().echoes("heavy").await;
+}
+
+async fn a_timer_that_stays_heavy_on_the_shard_is_ended(name: &'static str) {
+    let node = Kept::start(name).await;
+    let body = format!(
+        "{COMPUTE}
+         const lingers = async () => {{ for (;;) {{ compute(); await new Promise((done) => setTimeout(done, 50)) }} }};
+         if (request.url.includes('linger')) ctx.waitUntil(lingers());
+         return new Response('light')"
+    );
+    let worker = node.known("timer", &body).await;
+    let lingers = InvokeHead { url: "https://worker.test/linger".to_owned(), ..head(&worker) };
+    assert_eq!(node.shard.call(lingers, stream::empty()).await.unwrap().text(), "light");
+    while code(node.shard.get(&worker).await) != Some(FailureCode::Moved) {}
+    // By its own limits it would go on for minutes.
+    node.await_line("tenon_isolates{shard=\"0\",state=\"retiring\"} 0").await;
 }
 
 async fn a_node_that_drains_finishes_what_it_has_begun(name: &'static str) {

@@ -12,7 +12,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use crate::harness::client::piece;
+use crate::harness::client::{Client, piece};
 use crate::harness::{Deployed, Stand, trials};
 
 trials! {
@@ -34,17 +34,17 @@ const ECHO: &str = "
     return new Response(null, { status: 101, webSocket: client });";
 
 /// The client's end, at the far side of a router that carries bytes.
-struct Socket {
-    stream: WebSocketStream<DuplexStream>,
+pub(crate) struct Socket {
+    pub(crate) stream: WebSocketStream<DuplexStream>,
     head: ResponseHead,
     /// Ends with what the call's messages end with.
     carried: tokio::task::JoinHandle<Result<(), Failure>>,
 }
 
 impl Socket {
-    async fn open(stand: &Stand, worker: &Deployed) -> Result<Self, Failure> {
+    pub(crate) async fn open(client: &Client, worker: &Deployed) -> Result<Self, Failure> {
         let (body_tx, body_rx) = mpsc::channel::<Bytes>(1);
-        let (head, mut messages) = stand.client().tunnel(worker, body_rx).await?;
+        let (head, mut messages) = client.tunnel(worker, body_rx).await?;
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (mut from_client, mut to_client) = tokio::io::split(far);
         tokio::spawn(async move {
@@ -69,13 +69,13 @@ impl Socket {
         Ok(Self { stream: WebSocketStream::from_raw_socket(near, Role::Client, None).await, head, carried })
     }
 
-    async fn echoes(&mut self, message: impl Into<Message>) {
+    pub(crate) async fn echoes(&mut self, message: impl Into<Message>) {
         let message = message.into();
         self.stream.send(message.clone()).await.unwrap();
         assert_eq!(self.receive().await, message);
     }
 
-    async fn receive(&mut self) -> Message {
+    pub(crate) async fn receive(&mut self) -> Message {
         self.stream.next().await.expect("a message").unwrap()
     }
 }
@@ -87,7 +87,7 @@ fn header<'a>(head: &'a ResponseHead, name: &str) -> Option<&'a [u8]> {
 async fn a_worker_that_agrees_answers_with_101_and_speaks_from_then_on(name: &'static str) {
     let stand = Stand::start(name).await;
     let echo = stand.handler("echo", ECHO);
-    let mut socket = Socket::open(&stand, &echo).await.unwrap();
+    let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
     assert!(socket.head.status == 101 && socket.head.more_body, "{:?}", socket.head);
     // The standard's own example.
     assert_eq!(header(&socket.head, "sec-websocket-accept"), Some(&b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="[..]));
@@ -117,7 +117,7 @@ async fn open_ones_leave_the_room_of_requests_to_requests(name: &'static str) {
     let echo = stand.handler_with("echo", ECHO, |limits| limits.concurrency = 1);
     let mut sockets = Vec::new();
     for _ in 0..3 {
-        sockets.push(Socket::open(&stand, &echo).await.unwrap());
+        sockets.push(Socket::open(stand.client(), &echo).await.unwrap());
     }
     assert_eq!(stand.client().get(&echo).await.unwrap().text(), "no web socket");
     assert_eq!(stand.metric("tenon_shard_tunnels", &[]), 3);
@@ -130,7 +130,7 @@ async fn open_ones_leave_the_room_of_requests_to_requests(name: &'static str) {
 async fn what_comes_is_not_within_the_limit_of_a_body(name: &'static str) {
     let stand = Stand::start(name).await;
     let echo = stand.handler_with("echo", ECHO, |limits| limits.request_body_mib = 1);
-    let mut socket = Socket::open(&stand, &echo).await.unwrap();
+    let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
     for _ in 0..5 {
         socket.echoes(vec![7; 500_000]).await;
     }
@@ -139,7 +139,7 @@ async fn what_comes_is_not_within_the_limit_of_a_body(name: &'static str) {
 async fn a_caller_who_leaves_ends_it(name: &'static str) {
     let stand = Stand::start(name).await;
     let echo = stand.handler("echo", ECHO);
-    let mut socket = Socket::open(&stand, &echo).await.unwrap();
+    let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
     socket.echoes("here").await;
     socket.carried.abort();
     drop(socket);
@@ -150,7 +150,7 @@ async fn a_caller_who_leaves_ends_it(name: &'static str) {
 async fn a_node_that_leaves_closes_what_its_grace_has_not_ended(name: &'static str) {
     let mut stand = Stand::with(name, |config| config.drain_grace = Duration::from_secs(3)).await;
     let echo = stand.handler("echo", ECHO);
-    let mut socket = Socket::open(&stand, &echo).await.unwrap();
+    let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
     stand.begin_drain();
     socket.echoes("meanwhile").await;
     let Message::Close(Some(closed)) = socket.receive().await else { panic!("it is not closed") };

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use crate::engine::heap::Charge;
 
@@ -23,6 +23,8 @@ pub(in crate::engine) struct Line {
     /// Bytes of messages that have not been sent.
     buffered: Cell<usize>,
     is_full: Cell<bool>,
+    /// What the other side is told if the invocation is ended.
+    farewell: Cell<Option<CloseCode>>,
     listener: RefCell<Option<Waker>>,
 }
 
@@ -53,6 +55,15 @@ impl Line {
     pub(in crate::engine) fn overflow(&self) {
         self.is_full.set(true);
         self.wake();
+    }
+
+    /// If the invocation is ended, the other side is told this instead of an error.
+    pub(super) fn end_with(&self, farewell: CloseCode) {
+        self.farewell.set(Some(farewell));
+    }
+
+    pub(super) fn farewell(&self) -> CloseCode {
+        self.farewell.get().unwrap_or(CloseCode::Error)
     }
 
     pub(in crate::engine) fn buffered(&self) -> usize {

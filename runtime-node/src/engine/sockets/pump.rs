@@ -437,10 +437,11 @@ impl Pump {
 }
 
 impl Drop for Pump {
-    /// Its invocation has been ended: by a limit, or because its isolate has come to its end.
+    /// Its invocation has been ended: by a limit, because its isolate has come to its end, or because its Worker runs
+    /// elsewhere.
     fn drop(&mut self) {
         if !self.is_over {
-            self.say_last(CloseCode::Error);
+            self.say_last(self.line.farewell());
         }
     }
 }

@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::shares::{Part, Shares};
 use super::spaces;
+use crate::engine::code_range;
 use crate::engine::heap::{BufferBudget, Charge, HeapGuard};
 
 /// What V8 reserves for a memory: with addresses of 32 bits this, of 64 bits twice this.
@@ -85,8 +86,9 @@ fn regions() -> MutexGuard<'static, BTreeMap<usize, Region>> {
 /// # Panics
 /// When the program has been linked so that V8 calls other functions: no memory would be counted.
 pub(in crate::engine) fn watch() {
-    let ours = [mmap64 as *const c_void, mmap as _, mprotect as _, munmap as _];
-    let called = [libc::mmap64 as *const c_void, libc::mmap as _, libc::mprotect as _, libc::munmap as _];
+    let ours = [mmap64 as *const c_void, mmap as _, mprotect as _, munmap as _, code_range::madvise as _];
+    let called =
+        [libc::mmap64 as *const c_void, libc::mmap as _, libc::mprotect as _, libc::munmap as _, libc::madvise as _];
     assert!(ours == called, "the linker takes the functions of this room for those of the C library");
     assert!(
         v8::V8::enable_web_assembly_trap_handler(true),
@@ -220,6 +222,7 @@ unsafe extern "C" fn mmap(
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
+    let flags = if protection == libc::PROT_NONE { code_range::flags(length, flags) } else { flags };
     // SAFETY: what the caller promised, and what the system function is to be called with.
     let map =
         || unsafe { libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset) } as *mut c_void;

@@ -1,0 +1,69 @@
+//! The revisions of which a shard knows that its supervisor refuses them, and until when. Pure.
+//!
+//! The supervisor serves every process of a node: requests for a revision in quarantine, however many there are, ask it once.
+
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+use tenon_proto::id::RevisionDigest;
+
+/// Revisions that are remembered. More are in quarantine only where something is very wrong; then some are asked for again.
+const MOST: usize = 1024;
+
+/// See the module's page.
+#[derive(Default)]
+pub(super) struct Refusals(FxHashMap<RevisionDigest, Instant>);
+
+impl Refusals {
+    pub(super) fn add(&mut self, digest: RevisionDigest, until: Instant, now: Instant) {
+        if self.0.len() >= MOST {
+            self.0.retain(|_, until| *until > now);
+        }
+        if self.0.len() >= MOST
+            && let Some(first) = self.0.iter().min_by_key(|(_, until)| **until).map(|(digest, _)| *digest)
+        {
+            self.0.remove(&first);
+        }
+        self.0.insert(digest, until);
+    }
+
+    /// Whether the revision is refused still.
+    pub(super) fn has(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
+        match self.0.get(digest) {
+            Some(until) if *until > now => true,
+            Some(_) => {
+                self.0.remove(digest);
+                false
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn digest(i: usize) -> RevisionDigest {
+        RevisionDigest::new(std::array::from_fn(|at| (i >> (8 * (at % 8))) as u8))
+    }
+
+    #[test]
+    fn a_refusal_is_remembered_until_it_is_over() {
+        let (mut refusals, now) = (Refusals::default(), Instant::now());
+        let until = now + Duration::from_secs(10);
+        refusals.add(digest(1), until, now);
+        assert!(refusals.has(&digest(1), now) && !refusals.has(&digest(2), now));
+        assert!(!refusals.has(&digest(1), until) && refusals.0.is_empty());
+    }
+
+    #[test]
+    fn of_too_many_the_one_that_is_over_first_is_forgotten() {
+        let (mut refusals, now) = (Refusals::default(), Instant::now());
+        (1..=2 * MOST).for_each(|i| refusals.add(digest(i), now + Duration::from_millis(i as u64), now));
+        assert_eq!(refusals.0.len(), MOST);
+        assert!(refusals.has(&digest(2 * MOST), now) && !refusals.has(&digest(1), now));
+    }
+}

@@ -1,0 +1,92 @@
+//! Says again and again how much memory each process of a node may have.
+//!
+//! ```text
+//!  look at all ─► allot ─► lower what falls ─► look at that again: had it taken more meanwhile? ─► raise the rest by less
+//! ```
+//!
+//! A limit that falls binds at once. What another process gains by that it is given afterwards, less what the first has taken
+//! between the look and the limit: so the limits never come to more than there is, however long this task waits for a CPU.
+//! A process is looked at as soon as it begins, before it can run any code.
+
+use std::sync::Arc;
+
+use prometheus::IntGauge;
+use rustix::process::Pid;
+use tenon_proto::id::ShardId;
+use tokio::time::MissedTickBehavior;
+
+use super::memory::{self, Use};
+use super::process::Process;
+use super::{LOOK, Shared, lock};
+use crate::memory::Meter;
+
+/// A process, and what is found for it.
+struct Case {
+    id: ShardId,
+    pid: Pid,
+    used: Use,
+    /// Its limit.
+    before: u64,
+    after: u64,
+}
+
+/// Runs for ever.
+pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: IntGauge) {
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {}
+            () = shared.has_begun.notified() => {}
+        }
+        let mut cases = look(&shared, &mut meter, &used_gauge);
+        let excess = cases.iter().filter(|case| case.after < case.before).map(lower).sum();
+        let rise = |case: &Case| case.after.saturating_sub(case.before);
+        let rises: Vec<_> = cases.iter().map(rise).collect();
+        for (case, rise) in cases.iter_mut().zip(memory::spare(&rises, excess)) {
+            if rise > 0 {
+                case.after = case.before + rise;
+                Process::limit_data(case.pid, case.after);
+            }
+            shared.metrics.weighs(case.id, case.used.resident, case.after);
+            let mut state = lock(&shared.seat(case.id).state);
+            // Another process may have begun.
+            if state.pid == Some(case.pid) {
+                (state.limit, state.room) = (case.after, case.after.saturating_sub(case.used.data));
+            }
+        }
+    }
+}
+
+/// Looks at every process, and finds what each may have.
+fn look(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Case> {
+    let running = shared.seats.iter().filter_map(|seat| {
+        let (pid, before) = {
+            let state = lock(&seat.state);
+            (state.pid?, state.limit)
+        };
+        Some(Case { id: seat.id, pid, used: Use::of(pid)?, before, after: before })
+    });
+    let mut cases: Vec<_> = running.collect();
+    let all = cases.iter().map(|case| case.used.resident).sum();
+    let used = match meter.used() {
+        Ok(used) => used.max(all),
+        Err(error) => {
+            tracing::warn!(%error, "cannot tell the use of memory");
+            all
+        }
+    };
+    used_gauge.set(i64::try_from(used).unwrap_or(i64::MAX));
+    let used = used.saturating_add(cases.iter().map(|case| case.used.untouched).sum());
+    let claims: Vec<_> = cases.iter().map(|case| (case.used.claim(), case.id.is_lane())).collect();
+    for (case, more) in cases.iter_mut().zip(memory::allot(meter.budget(), used, &claims)) {
+        case.after = case.used.data.saturating_add(more).max(memory::LEAST);
+    }
+    cases
+}
+
+/// Lowers a limit. How much more than that the process has taken since it was looked at.
+fn lower(case: &Case) -> u64 {
+    Process::limit_data(case.pid, case.after);
+    Use::of(case.pid).map_or(0, |used| used.data.saturating_sub(case.after))
+}

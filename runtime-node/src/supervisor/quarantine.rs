@@ -1,0 +1,201 @@
+//! Which revisions a node refuses because their code ended a process, and for how long. Pure.
+//!
+//! ```text
+//!  ended a process ─► refused for 10 s ─► on probation for four times that ─► forgotten
+//!          ▲                                        │
+//!          └──── again: for twice as long ──────────┘
+//! ```
+//!
+//! A process that may hardly grow any more ends in the turn of whatever revision asks for memory next, which need not be the
+//! one that took it. So the first such end within a minute is forgiven.
+
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+use tenon_proto::id::RevisionDigest;
+
+/// How long a revision that ended a process is refused; doubled each time.
+const QUARANTINE: Duration = Duration::from_secs(10);
+const LONGEST_QUARANTINE: Duration = Duration::from_secs(3600);
+
+/// How much longer than it lasted a quarantine is remembered, so that the next one is longer.
+const PROBATION: u32 = 4;
+
+/// For how long an end that was forgiven is remembered.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Revisions that are remembered, of either kind.
+const MOST: usize = 4096;
+
+/// The revisions that are refused or were of late.
+#[derive(Default)]
+pub(super) struct Quarantines {
+    terms: FxHashMap<RevisionDigest, Term>,
+    forgiven: FxHashMap<RevisionDigest, Instant>,
+}
+
+/// What follows for a revision whose code ran when its process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ruling {
+    /// Nothing, this time.
+    Forgiven,
+    Refused(Term),
+}
+
+/// A quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Term {
+    until: Instant,
+    pub(super) lasts: Duration,
+    /// For the which time.
+    pub(super) times: u32,
+}
+
+/// A quarantine that the operator tells of.
+pub(super) struct Told {
+    pub(super) digest: RevisionDigest,
+    pub(super) remaining: Duration,
+    pub(super) times: u32,
+}
+
+impl Quarantines {
+    /// The revision's code was running when its process ended, or had to be ended.
+    ///
+    /// # Arguments
+    /// * `was_cramped` - the process ended for want of something, and could hardly have had more memory.
+    pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, was_cramped: bool, now: Instant) -> Ruling {
+        self.forget(now);
+        if was_cramped && self.forgives(digest, now) {
+            return Ruling::Forgiven;
+        }
+        let times = self.terms.get(digest).map_or(0, |term| term.times) + 1;
+        let lasts = QUARANTINE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_QUARANTINE);
+        let term = Term { until: now + lasts, lasts, times };
+        self.terms.insert(*digest, term);
+        Ruling::Refused(term)
+    }
+
+    /// Whether it is the first end by that revision for long. Where too many have been forgiven, no more are.
+    fn forgives(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
+        self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < MINUTE);
+        let is_first = !self.terms.contains_key(digest) && !self.forgiven.contains_key(digest);
+        let forgives = is_first && self.forgiven.len() < MOST;
+        if forgives {
+            self.forgiven.insert(*digest, now);
+        }
+        forgives
+    }
+
+    /// Takes over what the operator has heard from all nodes. Returns the revisions that are refused from now on.
+    pub(super) fn told(&mut self, quarantines: Vec<Told>, now: Instant) -> Vec<RevisionDigest> {
+        self.forget(now);
+        let mut fresh = Vec::new();
+        for Told { digest, remaining, times } in quarantines {
+            let until = now + remaining.min(LONGEST_QUARANTINE);
+            if self.remaining(&digest, now).is_none() {
+                fresh.push(digest);
+            }
+            let known = self.terms.entry(digest).or_insert(Term { until, lasts: remaining, times });
+            known.until = known.until.max(until);
+            known.times = known.times.max(times);
+        }
+        fresh
+    }
+
+    /// How long the revision will be refused. `None` when it is not.
+    pub(super) fn remaining(&self, digest: &RevisionDigest, now: Instant) -> Option<Duration> {
+        let remaining = self.terms.get(digest)?.until.saturating_duration_since(now);
+        (!remaining.is_zero()).then_some(remaining)
+    }
+
+    /// How many revisions are refused now.
+    pub(super) fn count(&self, now: Instant) -> usize {
+        self.terms.values().filter(|term| term.until > now).count()
+    }
+
+    fn forget(&mut self, now: Instant) {
+        self.terms.retain(|_, term| term.until + PROBATION * term.lasts > now);
+        if self.terms.len() >= MOST
+            && let Some(first) = self.terms.iter().min_by_key(|(_, term)| term.until)
+        {
+            let first = *first.0;
+            self.terms.remove(&first);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: RevisionDigest = RevisionDigest::new([7; 32]);
+
+    fn digest(i: usize) -> RevisionDigest {
+        RevisionDigest::new(std::array::from_fn(|at| (i >> (8 * (at % 8))) as u8))
+    }
+
+    fn times(ruling: Ruling) -> Option<u32> {
+        match ruling {
+            Ruling::Forgiven => None,
+            Ruling::Refused(term) => Some(term.times),
+        }
+    }
+
+    #[test]
+    fn a_revision_that_ran_when_a_cramped_process_ended_is_forgiven_once_a_minute() {
+        let (mut quarantines, now) = (Quarantines::default(), Instant::now());
+        assert_eq!(quarantines.ended_a_process(&DIGEST, true, now), Ruling::Forgiven);
+        assert_eq!(quarantines.remaining(&DIGEST, now), None);
+        let later = now + MINUTE;
+        assert_eq!(quarantines.ended_a_process(&DIGEST, true, later), Ruling::Forgiven);
+        let soon = later + MINUTE / 2;
+        assert_eq!(times(quarantines.ended_a_process(&DIGEST, true, soon)), Some(1));
+        let on_probation = soon + QUARANTINE * (PROBATION + 1) - Duration::from_millis(1);
+        assert_eq!(times(quarantines.ended_a_process(&DIGEST, true, on_probation)), Some(2));
+    }
+
+    #[test]
+    fn where_too_many_are_forgiven_no_more_are() {
+        let (mut quarantines, now) = (Quarantines::default(), Instant::now());
+        let rulings: Vec<_> = (0..=MOST).map(|i| quarantines.ended_a_process(&digest(i), true, now)).collect();
+        assert!(rulings[..MOST].iter().all(|ruling| *ruling == Ruling::Forgiven));
+        assert_eq!(times(rulings[MOST]), Some(1));
+    }
+
+    #[test]
+    fn a_revision_that_ends_processes_is_refused_for_longer_each_time() {
+        let (mut quarantines, mut now) = (Quarantines::default(), Instant::now());
+        for times in 1..=3 {
+            let lasts = QUARANTINE * (1 << (times - 1));
+            let refused = Ruling::Refused(Term { until: now + lasts, lasts, times });
+            assert_eq!(quarantines.ended_a_process(&DIGEST, false, now), refused);
+            assert_eq!((quarantines.remaining(&DIGEST, now), quarantines.count(now)), (Some(lasts), 1));
+            now += lasts;
+            assert_eq!((quarantines.remaining(&DIGEST, now), quarantines.count(now)), (None, 0));
+        }
+        now += QUARANTINE * 4 * (PROBATION + 1);
+        assert_eq!(times(quarantines.ended_a_process(&DIGEST, false, now)), Some(1), "it was well for long");
+    }
+
+    #[test]
+    fn what_the_operator_tells_holds_here_too() {
+        let (mut quarantines, now) = (Quarantines::default(), Instant::now());
+        let told = |remaining| vec![Told { digest: DIGEST, remaining, times: 2 }];
+        assert_eq!(quarantines.told(told(Duration::from_secs(5)), now), [DIGEST]);
+        assert_eq!(quarantines.told(told(Duration::from_secs(3)), now), [], "it is known");
+        assert_eq!(quarantines.remaining(&DIGEST, now), Some(Duration::from_secs(5)));
+        let later = now + Duration::from_secs(5);
+        assert_eq!(quarantines.remaining(&DIGEST, later), None);
+        assert_eq!(times(quarantines.ended_a_process(&DIGEST, false, later)), Some(3));
+    }
+
+    #[test]
+    fn of_too_many_the_one_that_is_over_first_is_forgotten() {
+        let (mut quarantines, now) = (Quarantines::default(), Instant::now());
+        for i in 0..2 * MOST {
+            quarantines.ended_a_process(&digest(i), false, now + Duration::from_millis(i as u64));
+        }
+        assert!(quarantines.terms.len() <= MOST);
+        assert!(quarantines.remaining(&digest(2 * MOST - 1), now).is_some());
+    }
+}

@@ -1,0 +1,173 @@
+//! A node of processes: its supervisor, in the test's own process, and the program itself for each shard and lane.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use clap::Parser as _;
+use prometheus::Registry;
+use tenon_lifecycle::admin::Exposition as _;
+use tenon_lifecycle::drain::{self, Signal};
+use tenon_lifecycle::readiness::Readiness;
+use tenon_proto::catalog::Quarantined;
+use tenon_proto::catalog::worker_report::State;
+use tenon_proto::egress::Egress;
+use tenon_proto::failure::{Failure, FailureCode};
+use tenon_proto::id::{ShardId, WorkerId};
+use tenon_proto::revision::{Limits, Revision, StatePolicy};
+use tenon_runtime_node::config::{Config, NodeArgs};
+use tenon_runtime_node::supervisor::{Program, Supervisor};
+
+use super::Deployed;
+use super::catalog::Catalog;
+use super::client::{Answer, Client};
+
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+/// A running node of one shard and one lane.
+pub(crate) struct Kept {
+    pub(crate) catalog: Catalog,
+    pub(crate) name: &'static str,
+    pub(crate) node: Option<Supervisor>,
+    pub(crate) signal: Option<Signal>,
+    pub(crate) shard: Client,
+    pub(crate) lane: Client,
+}
+
+impl Kept {
+    pub(crate) async fn start(name: &'static str) -> Self {
+        Self::with(name, &[]).await
+    }
+
+    /// # Arguments
+    /// * `more` - of the command line.
+    pub(crate) async fn with(name: &'static str, more: &[&str]) -> Self {
+        let catalog = Catalog::start();
+        let url = catalog.url();
+        let line = ["--name", name, "--listen-ip", "127.0.0.1", "--shard-port", "0", "--shards", "1", "--lanes", "1"];
+        let line = line.into_iter().chain(["--no-pin", "--drain-grace", "20s", "--catalog", &url]);
+        let line: Vec<&str> = line.chain(more.iter().copied()).collect();
+        let config = Config::try_from(Line::parse_from(["node"].iter().chain(&line)).node).unwrap();
+        let path = Path::new(env!("CARGO_BIN_EXE_tenon-runtime-node")).to_owned();
+        let program = Program { path, arguments: line.iter().map(Into::into).collect() };
+        let (signal, watch) = drain::channel();
+        let readiness = Readiness::new();
+        let node = Supervisor::spawn(config, program, watch, &Registry::new(), &readiness).unwrap();
+        readiness.ready().await;
+        let client = |wanted| {
+            let found = node.addresses().iter().find(|(id, _)| *id == wanted);
+            Client::of(found.expect("the node has one").1)
+        };
+        let (shard, lane) = (client(ShardId(0)), client(ShardId::lane(0)));
+        Self { catalog, name, node: Some(node), signal: Some(signal), shard, lane }
+    }
+
+    /// Deploys a Worker whose handler is this function's body. Its limits are those of a slow machine.
+    pub(crate) fn handler(&self, name: &str, body: &str) -> Deployed {
+        let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
+        let worker = WorkerId::new(self.name, name);
+        let digest = self.catalog.put(Revision {
+            worker: worker.clone(),
+            name: format!("{name}-1"),
+            entrypoint: "worker.js".to_owned(),
+            modules: BTreeMap::from([("worker.js".to_owned(), Bytes::from(source))]),
+            vars: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            services: BTreeMap::new(),
+            limits: Limits { cpu_ms: 120_000, wall_ms: 300_000, startup_ms: 5_000, ..Limits::default() },
+            state: StatePolicy::default(),
+            egress: Egress::default(),
+            compatibility_flags: BTreeSet::new(),
+        });
+        Deployed { worker, digest }
+    }
+
+    /// Deploys a Worker and asks it until it runs on its shard. A revision that starts slowly stays in the lanes, so on a
+    /// slow machine several are tried.
+    pub(crate) async fn known(&self, name: &str, body: &str) -> Deployed {
+        let mut attempts = 0;
+        loop {
+            let worker = self.handler(&format!("{name}-{attempts}"), body);
+            for _ in 0..64 {
+                if self.shard.get(&worker).await.is_ok() {
+                    return worker;
+                }
+                let _ = self.lane.get(&worker).await;
+            }
+            attempts += 1;
+        }
+    }
+
+    /// Asks as a router does: where the Worker has moved to, until it runs.
+    pub(crate) async fn ask(&self, worker: &Deployed) -> Result<Answer, Failure> {
+        match self.shard.get(worker).await {
+            Err(failure) if failure.code == FailureCode::Moved => self.lane.get(worker).await,
+            outcome => outcome,
+        }
+    }
+
+    pub(crate) async fn metrics(&self) -> String {
+        let page = self.node.as_ref().expect("it runs").exposition().render().await.unwrap();
+        String::from_utf8(page).unwrap()
+    }
+
+    /// Waits until the page of metrics has this line.
+    pub(crate) async fn await_line(&self, line: &str) {
+        while !self.metrics().await.lines().any(|found| found == line) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Sends a signal to the process of a shard or lane, by kill(1).
+    pub(crate) fn signal(&self, id: &str, signal: &str) {
+        let process = self.process(id).expect("the process runs");
+        let pid = process.file_name().unwrap();
+        assert!(std::process::Command::new("kill").arg(signal).arg(pid).status().unwrap().success());
+    }
+
+    /// What the kernel says of the process of a shard or lane, in bytes: such as `VmRSS`. Zero where there is none.
+    pub(crate) fn memory(&self, id: &str, field: &str) -> u64 {
+        let status = self.process(id).and_then(|process| std::fs::read_to_string(process.join("status")).ok());
+        let status = status.unwrap_or_default();
+        let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.strip_suffix("kB"));
+        value.map_or(0, |kib| kib.trim().parse::<u64>().unwrap() << 10)
+    }
+
+    /// Where the kernel tells of the process of a shard or lane.
+    fn process(&self, id: &str) -> Option<PathBuf> {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let arguments = |pid: &Path| std::fs::read(pid.join("cmdline")).unwrap_or_default();
+        let wanted = [format!("--seat={id}"), self.name.to_owned()].map(String::into_bytes);
+        let is_it = |pid: &Path| {
+            let line = arguments(pid);
+            let words: Vec<_> = line.split(|byte| *byte == 0).collect();
+            wanted.iter().all(|wanted| words.contains(&&wanted[..]))
+        };
+        processes.map(|entry| entry.path()).find(|path| is_it(path))
+    }
+
+    /// What the operator has heard of quarantines.
+    pub(crate) fn quarantines(&self) -> Vec<Quarantined> {
+        let reports = self.catalog.reports().into_iter().flat_map(|report| report.workers);
+        let quarantined = reports.filter_map(|report| match report.state {
+            Some(State::Quarantined(quarantined)) => Some(quarantined),
+            _ => None,
+        });
+        quarantined.collect()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.signal.take();
+        self.node.take().into_iter().for_each(Supervisor::join);
+    }
+}
+
+pub(crate) fn code(outcome: Result<Answer, Failure>) -> Option<FailureCode> {
+    outcome.err().map(|failure| failure.code)
+}

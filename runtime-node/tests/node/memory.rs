@@ -1,0 +1,82 @@
+//! Memory of a node of processes: what one takes never ends another.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use futures::stream;
+use tenon_proto::runtime::InvokeHead;
+
+use crate::harness::client::head;
+use crate::harness::kept::Kept;
+use crate::harness::{Deployed, trials};
+
+trials! {
+    what_workers_map_and_touch_later_together_stays_within_the_budget,
+}
+
+/// In MiB.
+const BUDGET: u64 = 512;
+
+/// How far apart the requests of an attack are that gives the supervisor time to look.
+const PACE: Duration = Duration::from_millis(120);
+
+/// Takes memory in pieces, of which the kernel gives nothing before they are touched.
+const TAKES: &str = "
+    globalThis.pieces ??= [];
+    if (request.url.includes('map')) {
+        for (let i = 0; i < 5; i++) pieces.push(take());
+    } else {
+        for (const piece of pieces) {
+            const bytes = new Uint8Array(piece);
+            for (let i = 0; i < bytes.length; i += 4096) bytes[i] = 1;
+        }
+    }
+    return new Response('done');";
+
+fn asks(worker: &Deployed, what: &str) -> InvokeHead {
+    InvokeHead { url: format!("https://worker.test/{what}"), ..head(worker) }
+}
+
+async fn what_workers_map_and_touch_later_together_stays_within_the_budget(name: &'static str) {
+    let node = Kept::with(name, &["--memory-budget", &BUDGET.to_string()]).await;
+    let neighbour = node.known("neighbour", "return new Response('served')").await;
+    let mut bearable = 48;
+    // Until their process ends for want of memory, and then not so far.
+    for round in 0..2 {
+        let takers = (0..12).map(|i| {
+            let take = match i % 2 {
+                0 => "const take = () => new ArrayBuffer(4 << 20);",
+                _ => "const take = () => new WebAssembly.Memory({ initial: 64 }).buffer;",
+            };
+            node.handler(&format!("taker-{round}-{i}"), &format!("{take} {TAKES}"))
+        });
+        let takers: Vec<_> = takers.collect();
+        // After the first round the process is another one.
+        let probe = node.handler(&format!("probe-{round}"), "return new Response('there')");
+        while node.lane.get(&probe).await.is_err() {}
+        let mut mapped = 0_usize;
+        for taker in takers.iter().cycle().take(bearable) {
+            if node.lane.call(asks(taker, "map"), stream::empty()).await.is_err() {
+                break;
+            }
+            mapped += 1;
+            tokio::time::sleep(PACE).await;
+        }
+        bearable = mapped.saturating_sub(2);
+        let lane = &node.lane;
+        let touches = join_all(takers.iter().map(|taker| lane.call(asks(taker, "touch"), stream::empty())));
+        let mut touches = std::pin::pin!(touches);
+        let resident = || ["0", "lane-0"].map(|id| node.memory(id, "VmRSS")).iter().sum::<u64>() >> 20;
+        let mut most = 0;
+        loop {
+            tokio::select! {
+                _ = &mut touches => break,
+                answer = node.shard.get(&neighbour) => assert_eq!(answer.unwrap().text(), "served"),
+            }
+            most = most.max(resident());
+        }
+        most = most.max(resident());
+        assert!(most <= BUDGET, "{most} MiB are in memory");
+        assert!(round == 0 || most > BUDGET / 3, "{most} MiB are no test");
+    }
+}
