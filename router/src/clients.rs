@@ -52,6 +52,7 @@ const SHED: usize = 32;
 /// The clients of a thread.
 pub(crate) struct Clients {
     memory: Quota,
+    connections: Quota,
     list: Arc<Mutex<List>>,
     started: Instant,
 }
@@ -66,7 +67,7 @@ struct List {
 /// One connection.
 pub(crate) struct Client {
     account: Account,
-    hold: Mutex<Hold>,
+    held: Mutex<Held>,
     list: Weak<Mutex<List>>,
     index: AtomicUsize,
     in_hand: AtomicUsize,
@@ -83,6 +84,13 @@ pub(crate) struct Client {
     unsent: AtomicBool,
     passage: AtomicU8,
     refusal: Mutex<Option<Refusal>>,
+}
+
+/// What a connection has of its thread's.
+struct Held {
+    memory: Hold,
+    /// Its file descriptor.
+    place: Hold,
 }
 
 /// What becomes of the bytes that a client sends.
@@ -112,18 +120,22 @@ pub(crate) struct InHand(Arc<Client>);
 impl Clients {
     /// # Arguments
     /// * `memory` - for all of them, in bytes.
-    pub(crate) fn new(memory: usize) -> Self {
-        Self { memory: Quota::new(memory), list: Arc::default(), started: Instant::now() }
+    /// * `connections` - how many there may be.
+    pub(crate) fn new(memory: usize, connections: usize) -> Self {
+        let [memory, connections] = [memory, connections].map(Quota::new);
+        Self { memory, connections, list: Arc::default(), started: Instant::now() }
     }
 
     /// Takes one in, if need be in the place of one that waits.
     pub(crate) fn admit(&self, address: IpAddr) -> Option<Admitted> {
-        let account = self.memory.account(Peer::from(address));
-        let hold = in_need(&self.list, || account.take(RESTING))?;
+        let peer = Peer::from(address);
+        let (account, places) = (self.memory.account(peer), self.connections.account(peer));
+        let held =
+            in_need(&self.list, || Some(Held { memory: account.take(RESTING)?, place: places.take(1)? }))?;
         let mut list = lock(&self.list);
         let client = Arc::new(Client {
             account,
-            hold: Mutex::new(hold),
+            held: Mutex::new(held),
             list: Arc::downgrade(&self.list),
             index: AtomicUsize::new(list.clients.len()),
             in_hand: AtomicUsize::new(0),
@@ -185,7 +197,7 @@ impl Client {
     /// What the connection itself holds from now on, in bytes. False if there is not so much.
     #[must_use]
     pub(crate) fn hold(&self, bytes: usize) -> bool {
-        let resize = || lock(&self.hold).resize(bytes).then_some(());
+        let resize = || lock(&self.held).memory.resize(bytes).then_some(());
         resize().is_some() || self.list.upgrade().is_some_and(|list| in_need(&list, resize).is_some())
     }
 
@@ -265,9 +277,10 @@ impl Client {
         }
     }
 
-    /// Ends it, which gives its memory back at once.
+    /// Ends it, which gives back at once what it holds.
     fn end(&self) {
-        let _less_is_always_possible = lock(&self.hold).resize(0);
+        let Held { memory, place } = &mut *lock(&self.held);
+        let _less_is_always_possible = (memory.resize(0), place.resize(0));
         self.tell(Order::End);
     }
 
@@ -363,7 +376,7 @@ mod tests {
 
     #[test]
     fn connections_are_bounded_by_memory_and_the_oldest_of_the_crowd_ends() {
-        let clients = Clients::new(100 * RESTING);
+        let clients = Clients::new(100 * RESTING, 1000);
         let early: Vec<_> = (0..4).map(|i| clients.admit(address(i)).unwrap()).collect();
         let mut crowd = Vec::new();
         for _ in 0..1000 {
@@ -379,8 +392,21 @@ mod tests {
     }
 
     #[test]
+    fn connections_are_bounded_by_descriptors_and_the_next_address_finds_one() {
+        let clients = Clients::new(1 << 30, 100);
+        let mut crowd = Vec::new();
+        for _ in 0..1000 {
+            crowd.push(clients.admit(address(100)).unwrap());
+            crowd.retain(|client| !is_told_to_end(client));
+            assert!(crowd.len() <= 75, "{}", crowd.len());
+        }
+        let next: Vec<_> = (0..10).map(|_| clients.admit(address(1)).unwrap()).collect();
+        assert!(next.iter().all(|client| !is_told_to_end(client)));
+    }
+
+    #[test]
     fn a_connection_with_a_request_in_hand_does_not_end_for_another() {
-        let clients = Clients::new(10 * RESTING);
+        let clients = Clients::new(10 * RESTING, 1000);
         let working: Vec<_> = std::iter::from_fn(|| {
             let admitted = clients.admit(address(1))?;
             let in_hand = admitted.0.take_in_hand();
@@ -397,7 +423,7 @@ mod tests {
 
     #[test]
     fn one_that_has_nothing_to_do_rests() {
-        let clients = Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20) };
+        let clients = Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000) };
         let admitted = clients.admit(address(1)).unwrap();
         let client = &admitted.0;
         client.rest(false);
@@ -411,7 +437,7 @@ mod tests {
 
     #[test]
     fn one_that_keeps_its_request_back_for_too_long_ends() {
-        let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20) };
+        let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20, 1000) };
         let admitted = clients.admit(address(1)).unwrap();
         clients.sweep();
         assert_eq!(admitted.0.order().now_or_never(), None);

@@ -21,6 +21,7 @@ mod bulkhead;
 mod catalog;
 mod clients;
 mod closing;
+pub mod descriptors;
 mod error;
 mod exchange;
 mod forward;

@@ -14,7 +14,7 @@ use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{self, Role, Tls, TlsArgs};
-use tenon_router::{Config, Router, memory};
+use tenon_router::{Config, Router, descriptors, memory};
 
 /// Terminates HTTP and forwards each request to its Worker's shard.
 #[derive(Debug, Parser)]
@@ -104,6 +104,7 @@ fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
         client_memory: args
             .client_memory
             .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),
+        client_connections: descriptors::for_clients(),
         tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace).context("--tunnel-grace is to be seconds")?,
         drain_linger: Duration::try_from_secs_f64(args.drain_linger).context("--drain-linger is to be seconds")?,
     })

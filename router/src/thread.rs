@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) debug_headers: bool,
     /// What clients of a thread may take, in bytes.
     pub(crate) client_memory: usize,
+    /// How many connections those may be.
+    pub(crate) client_connections: usize,
 }
 
 /// An address's parts of what a thread has.
@@ -95,7 +97,7 @@ impl RouterThread {
             gauges: metrics.gauges(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics,
-            clients: Clients::new(settings.client_memory),
+            clients: Clients::new(settings.client_memory, settings.client_connections),
             budget: RefCell::new(Budget::new(Instant::now())),
             placements: RefCell::new(Placements::new(random.u64(..))),
             leaving: Cell::new(false),

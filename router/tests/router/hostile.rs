@@ -3,6 +3,7 @@
 //! Memory is judged by what the router counts of it, not by what the process has.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use http::{Method, Request};
@@ -194,6 +195,25 @@ async fn one_address_leaves_memory_for_the_next() {
         let mut client = Client::http1_on(from(last, scenario.addr()).await).await;
         assert_eq!(client.get("/").await.status, 200, "127.0.0.{last}");
     }
+}
+
+#[tokio::test]
+async fn connections_that_idle_leave_descriptors_for_the_next() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let options = Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
+    let scenario = Scenario::with_options(&[&node], options).await;
+    let mut kept = scenario.client().await;
+    let mut crowd = Vec::new();
+    for i in 0..300 {
+        crowd.push(from(2, scenario.addr()).await);
+        if i % 10 == 0 {
+            assert_eq!(kept.get("/").await.status, 200);
+            assert_eq!(scenario.client().await.get("/").await.status, 200);
+        }
+    }
+    eventually("the crowd to be bounded", || scenario.metric("tenon_router_connections", None) <= 64.0).await;
+    eventually("the others to be counted", || scenario.metric("tenon_router_connections_shed_total", None) >= 200.0)
+        .await;
 }
 
 #[tokio::test]

@@ -48,6 +48,7 @@ pub(crate) struct Scenario {
 pub(crate) struct Options {
     pub(crate) debug_headers: bool,
     pub(crate) client_memory: u64,
+    pub(crate) client_connections: u64,
     pub(crate) linger: Duration,
     pub(crate) tunnel_grace: Duration,
     pub(crate) tls: Option<Tls>,
@@ -59,6 +60,7 @@ impl Default for Options {
         Self {
             debug_headers: true,
             client_memory: 256 << 20,
+            client_connections: 10_000,
             linger: Duration::ZERO,
             tunnel_grace: Duration::ZERO,
             tls: None,
@@ -99,6 +101,7 @@ impl Scenario {
             access_log: true,
             debug_headers: options.debug_headers,
             client_memory: options.client_memory,
+            client_connections: options.client_connections,
             drain_linger: options.linger,
             tunnel_grace: options.tunnel_grace,
         };
