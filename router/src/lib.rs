@@ -39,6 +39,7 @@ mod link;
 pub mod memory;
 mod messages;
 mod metrics;
+mod pace;
 mod path;
 mod pick;
 mod placement;
@@ -61,5 +62,6 @@ mod tunnels;
 mod upload;
 mod wire;
 
+pub use pace::Pace;
 pub use router::{Config, Router, SpawnError};
 pub use table::Pin;

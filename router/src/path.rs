@@ -137,7 +137,7 @@ async fn answer(
         None => {
             let needed = REQUEST + headers::size(&parts.headers) + upload::needs(&body, worker.body_limit)?;
             let memory = client.memory(needed).ok_or_else(forward::overloaded)?;
-            upload::admit(body, worker.body_limit, memory).await?
+            upload::admit(body, worker.body_limit, thread.settings.pace, memory).await?
         }
     };
     let permit = forward::admit(thread, accounts)?;

@@ -23,6 +23,7 @@ use tonic::transport::Endpoint;
 use crate::catalog;
 use crate::front::{self, Doors};
 use crate::metrics::{LOOPS, Metrics};
+use crate::pace::Pace;
 use crate::shares::Shares;
 use crate::table::{Pin, Published, Table};
 use crate::thread::{RouterThread, Settings};
@@ -50,6 +51,8 @@ pub struct Config {
     pub client_memory: u64,
     /// How many connections clients may have at once.
     pub client_connections: u64,
+    /// How slowly they may send bodies.
+    pub pace: Pace,
     /// How long new connections are taken after a drain has begun.
     pub drain_linger: Duration,
     /// How long WebSockets may go on from then, before they are closed.
@@ -110,6 +113,7 @@ impl Router {
                     debug_headers: config.debug_headers,
                     client_memory,
                     client_connections,
+                    pace: config.pace,
                 },
                 tls: config.tls.clone(),
                 published: published.clone(),

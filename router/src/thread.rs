@@ -24,6 +24,7 @@ use crate::bulkhead::Bulkhead;
 use crate::clients::Clients;
 use crate::link::Link;
 use crate::metrics::{Gauges, Meters, Metrics};
+use crate::pace::Pace;
 use crate::placement::Placements;
 use crate::quota::{Account, Hold, Peer, Quota};
 use crate::retry::Budget;
@@ -64,6 +65,8 @@ pub(crate) struct Settings {
     pub(crate) client_memory: usize,
     /// How many connections those may be.
     pub(crate) client_connections: usize,
+    /// How slowly they may send bodies.
+    pub(crate) pace: Pace,
 }
 
 /// An address's parts of what a thread has.
