@@ -238,6 +238,31 @@ async fn an_answer_that_nobody_reads_is_bounded() {
 }
 
 #[tokio::test]
+async fn a_web_socket_that_nobody_reads_is_bounded() {
+    let node = Node::start("n1", Behaviour::Flood);
+    let scenario = small(&node).await;
+    let ask = "GET / HTTP/1.1\r\nhost: shop\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: \
+               13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let mut crowd = Vec::new();
+    for _ in 0..60 {
+        let mut stream = from(2, scenario.addr()).await;
+        let _ = stream.write_all(ask.as_bytes()).await;
+        crowd.push(stream);
+    }
+    // By itself each has no more than its connection.
+    eventually("what is unread to be counted", || memory(&scenario) > 2_000_000.0).await;
+    assert!(memory(&scenario) <= MEMORY as f64);
+    eventually("some to be ended", || scenario.metric("tenon_router_tunnels", None) < 40.0).await;
+    node.behave(Behaviour::Echo);
+    for last in 10..20 {
+        let mut client = Client::http1_on(from(last, scenario.addr()).await).await;
+        assert_eq!(client.get("/").await.status, 200);
+    }
+    drop(crowd);
+    eventually("their memory to be free", || memory(&scenario) < 1_000_000.0).await;
+}
+
+#[tokio::test]
 async fn a_head_in_pieces_is_answered_on_every_request_of_a_connection() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
