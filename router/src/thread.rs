@@ -72,6 +72,7 @@ pub(crate) struct Settings {
 /// An address's parts of what a thread has.
 #[derive(Clone, Debug)]
 pub(crate) struct Accounts {
+    pub(crate) peer: Peer,
     pub(crate) permits: Account,
     pub(crate) tunnels: Account,
 }
@@ -142,7 +143,7 @@ impl RouterThread {
     /// What an address has of this thread, for as long as any of its connections.
     pub(crate) fn accounts(&self, address: IpAddr) -> Accounts {
         let peer = Peer::from(address);
-        Accounts { permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }
+        Accounts { peer, permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }
     }
 
     /// Room for one more request, if there is any for this address.
