@@ -131,7 +131,7 @@ impl Clients {
         let peer = Peer::from(address);
         let (account, places) = (self.memory.account(peer), self.connections.account(peer));
         let held =
-            in_need(&self.list, || Some(Held { memory: account.take(RESTING)?, place: places.take(1)? }))?;
+            in_need(&self.list, &account, || Some(Held { memory: account.take(RESTING)?, place: places.take(1)? }))?;
         let mut list = lock(&self.list);
         let client = Arc::new(Client {
             account,
@@ -191,14 +191,14 @@ impl Client {
 
     /// Memory for more than the connection itself, if need be of others that wait.
     pub(crate) fn memory(&self, bytes: usize) -> Option<Hold> {
-        in_need(self.list.upgrade().as_deref()?, || self.account.take(bytes))
+        in_need(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
     }
 
     /// What the connection itself holds from now on, in bytes. False if there is not so much.
     #[must_use]
     pub(crate) fn hold(&self, bytes: usize) -> bool {
         let resize = || lock(&self.held).memory.resize(bytes).then_some(());
-        resize().is_some() || self.list.upgrade().is_some_and(|list| in_need(&list, resize).is_some())
+        resize().is_some() || self.list.upgrade().is_some_and(|list| in_need(&list, &self.account, resize).is_some())
     }
 
     /// Whether it can do without buffers.
@@ -317,11 +317,12 @@ impl Drop for Admitted {
 }
 
 impl List {
-    /// Ends one that waits. False if none was found.
-    fn end_one(&mut self) -> bool {
+    /// Ends one that waits, of an address that has so much at least: one that has little loses nothing to one that has
+    /// much. False if none was found.
+    fn end_one(&mut self, at_least: usize) -> bool {
         let Self { clients, random, .. } = self;
         let sample = (0..SAMPLE.min(clients.len())).map(|_| &clients[random.usize(..clients.len())]);
-        let waiting = sample.filter(|client| client.can_end());
+        let waiting = sample.filter(|client| client.can_end() && client.account.mine() >= at_least);
         let last = waiting.max_by_key(|client| {
             let age = now(client.started).wrapping_sub(client.since.load(Relaxed));
             (client.account.mine(), age)
@@ -330,8 +331,8 @@ impl List {
     }
 }
 
-/// Takes what is needed, and ends connections that wait until that is possible.
-fn in_need<T>(list: &Mutex<List>, mut take: impl FnMut() -> Option<T>) -> Option<T> {
+/// Takes what an account needs, and ends connections that wait until that is possible.
+fn in_need<T>(list: &Mutex<List>, account: &Account, mut take: impl FnMut() -> Option<T>) -> Option<T> {
     let taken = take();
     if taken.is_some() {
         return taken;
@@ -339,7 +340,7 @@ fn in_need<T>(list: &Mutex<List>, mut take: impl FnMut() -> Option<T>) -> Option
     let mut list = lock(list);
     for _ in 0..SHED {
         list.shed += 1;
-        if !list.end_one() {
+        if !list.end_one(account.mine()) {
             break;
         }
         let taken = take();
@@ -419,6 +420,21 @@ mod tests {
         assert!(working.iter().all(|(client, _)| !is_told_to_end(client)));
         assert!(working[0].0.0.memory(RESTING).is_none());
         assert!(clients.shed() > 0);
+    }
+
+    #[test]
+    fn a_crowd_that_is_all_in_hand_ends_no_connection_of_another() {
+        let clients = Clients::new(100 * RESTING, 1000);
+        let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1)).unwrap()).collect();
+        let crowd: Vec<_> = std::iter::from_fn(|| {
+            let admitted = clients.admit(address(2))?;
+            let in_hand = admitted.0.take_in_hand();
+            Some((admitted, in_hand))
+        })
+        .take(1000)
+        .collect();
+        assert!(crowd.iter().all(|(client, _)| client.0.memory(RESTING).is_none()));
+        assert!(waiting.iter().all(|client| !is_told_to_end(client)));
     }
 
     #[test]
