@@ -29,7 +29,7 @@ use crate::peers::Peers;
 use crate::quantile::median;
 use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
-use crate::traffic::{self, Tally};
+use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, percent};
 
 const NEIGHBOURS: usize = 4;
@@ -128,7 +128,7 @@ pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Reco
 impl Phase {
     async fn last(&mut self, addr: SocketAddr, hosts: &[String], tenant: Option<&Tenant>, duration: Duration) {
         let until = Instant::now() + duration;
-        let neighbours = traffic::open(addr, RATE, duration, hosts);
+        let neighbours = traffic::open(addr, RATE, duration, hosts, Reuse::Always);
         let tenant = async {
             let Some(Tenant { host, path }) = tenant else { return Tally::default() };
             let hosts = std::iter::repeat_with(|| host.as_str()).take_while(|_| Instant::now() < until);
