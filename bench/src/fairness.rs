@@ -29,7 +29,7 @@ use crate::metrics::Metrics;
 use crate::peers::Peers;
 use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
-use crate::traffic::{self, Tally};
+use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, percent};
 use hogs::Hog;
 
@@ -115,7 +115,7 @@ impl Phase {
 
     async fn last(&mut self, addr: SocketAddr, hosts: &[String], hog: Option<&Hog>, duration: Duration) {
         let until = Instant::now() + duration;
-        let neighbours = traffic::open(addr, RATE, duration, hosts);
+        let neighbours = traffic::open(addr, RATE, duration, hosts, Reuse::Always);
         let hog = async {
             let Some(hog) = hog else { return Tally::default() };
             traffic::closed(addr, BACKLOG, hog.path(), hog.hosts_until(until)).await

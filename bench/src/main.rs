@@ -7,6 +7,7 @@
 //!  isolates  a node beside workerd ──► cold start, memory for each Worker
 //!  fleet     thousands of Workers on a node ──► failures, evictions, latencies
 //!  fairness  a tenant that takes all it may on a shard ──► its neighbours' latencies and throughput
+//!  front     clients that take all they can of a router ──► its other clients' latencies, and its memory
 //!  hostile   the suite of hostile Workers ──► how many end as they must, and whether their process survives
 //!  streams   a gibibyte through a Worker ──► throughput, and what the node keeps of it in memory
 //!  web       what Workers do, beside deno ──► CPU time for each
@@ -20,9 +21,11 @@ mod apply;
 mod bar;
 mod containment;
 mod contest;
+mod crowd;
 mod engine;
 mod fairness;
 mod fleet;
+mod front;
 mod hostile;
 mod isolates;
 mod load;
@@ -31,6 +34,7 @@ mod peers;
 mod process;
 mod quantile;
 mod report;
+mod sockets;
 mod streams;
 mod table;
 mod tenon;
@@ -42,7 +46,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::contest::Schedule;
 use crate::load::{Ask, Load};
@@ -59,8 +63,11 @@ const STREAMS: usize = 1_000;
 
 /// Measures Tenon beside its peers.
 #[derive(Debug, Parser)]
-#[command(name = "tenon-bench", version)]
+#[command(name = "tenon-bench", version, args_conflicts_with_subcommands = true)]
 struct Args {
+    #[command(subcommand)]
+    role: Option<Role>,
+
     /// What to measure; everything unless said otherwise.
     #[arg(value_enum)]
     parts: Vec<Part>,
@@ -114,6 +121,13 @@ struct Args {
     requests: usize,
 }
 
+/// What this program starts itself for.
+#[derive(Debug, Subcommand)]
+enum Role {
+    #[command(hide = true)]
+    Crowd(crowd::Args),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum Part {
     /// From apply to the first answer; inside the cluster's network namespace.
@@ -130,6 +144,8 @@ enum Part {
     Fleet,
     /// The neighbours of a Worker that takes all it may.
     Fairness,
+    /// The other clients of a router beside a crowd that takes all it can.
+    Front,
     /// The suite of hostile Workers.
     Hostile,
     /// The suite of hostile Workers on an installed Tenon, beside 300 others; inside the cluster's network namespace.
@@ -148,6 +164,9 @@ fn default_bin() -> PathBuf {
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
+    if let Some(Role::Crowd(args)) = &args.role {
+        return crowd::run(args);
+    }
     let parts = match args.parts.as_slice() {
         [] => &[
             Part::Engine,
@@ -155,6 +174,7 @@ fn main() -> anyhow::Result<()> {
             Part::Isolates,
             Part::Fleet,
             Part::Fairness,
+            Part::Front,
             Part::Streams,
             Part::Web,
             Part::Hostile,
@@ -180,6 +200,7 @@ fn main() -> anyhow::Result<()> {
             Part::Isolates => report.isolates = Some(isolates::run(&peers, &own, args.isolates())?),
             Part::Fleet => report.fleet = Some(fleet::run(&peers, &own, args.fleet())?),
             Part::Fairness => report.fairness = Some(fairness::run(&peers, &own, args.fairness())?),
+            Part::Front => report.front = Some(front::run(&peers, &own, 2 * Duration::from_secs(args.measured))?),
             Part::Streams => report.streams = Some(streams::run(&peers, &own, args.streams())?),
             Part::Web => report.web = Some(web::run(&peers, &own, &args.load(&peers), args.schedule())?),
             Part::Containment => report.containment = Some(containment::run(&args.only)?),

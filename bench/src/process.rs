@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -90,6 +90,7 @@ fn cpus_of(list: &str) -> Vec<usize> {
 pub struct Process {
     name: &'static str,
     child: Child,
+    log: PathBuf,
 }
 
 impl Process {
@@ -98,14 +99,15 @@ impl Process {
     /// # Errors
     /// When it cannot be started.
     pub fn start(name: &'static str, mut command: Command, dir: &Path) -> anyhow::Result<Self> {
-        let log = File::create(dir.join(name).with_extension("log"))?;
+        let path = dir.join(name).with_extension("log");
+        let log = File::create(&path)?;
         let child = command
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
             .with_context(|| format!("cannot start {name} by {command:?}; has bench/setup been run?"))?;
-        Ok(Self { name, child })
+        Ok(Self { name, child, log: path })
     }
 
     pub fn name(&self) -> &'static str {
@@ -119,6 +121,23 @@ impl Process {
             Some(status) => bail!("{} ended: {status}", self.name),
             None => Ok(()),
         }
+    }
+
+    /// What it has printed so far.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn printed(&self) -> io::Result<String> {
+        fs::read_to_string(&self.log)
+    }
+
+    /// File descriptors that are open, of this process alone.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn descriptors(&self) -> anyhow::Result<u64> {
+        let descriptors = fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        Ok(descriptors.with_context(|| format!("{} is gone", self.name))?.count() as u64)
     }
 
     /// CPU time of this process and its descendants so far.

@@ -7,7 +7,7 @@ use crate::apply::{self, Stage};
 use crate::bar::{self, Bar};
 use crate::table::Table;
 use crate::unit::{human, micros};
-use crate::{containment, contest, engine, fairness, fleet, hostile, isolates, streams, web};
+use crate::{containment, contest, engine, fairness, fleet, front, hostile, isolates, streams, web};
 
 /// Whose CPU time for a request is the bar.
 const REFERENCE: &str = "Envoy + deno";
@@ -23,6 +23,7 @@ pub struct Report {
     pub isolates: Option<isolates::Record>,
     pub fleet: Option<fleet::Record>,
     pub fairness: Option<fairness::Record>,
+    pub front: Option<front::Record>,
     pub streams: Option<streams::Record>,
     pub web: Option<web::Record>,
     pub hostile: Option<hostile::Record>,
@@ -50,6 +51,9 @@ impl fmt::Display for Report {
         }
         if let Some(fairness) = &self.fairness {
             writeln!(f, "{fairness}")?;
+        }
+        if let Some(front) = &self.front {
+            writeln!(f, "{front}")?;
         }
         if let Some(streams) = &self.streams {
             writeln!(f, "{streams}")?;
@@ -80,6 +84,7 @@ impl Report {
         bars.extend(isolates::bars(self.isolates.as_ref()));
         bars.extend(fleet::bars(self.fleet.as_ref()));
         bars.extend(fairness::bars(self.fairness.as_ref()));
+        bars.extend(front::bars(self.front.as_ref()));
         bars.push(streams::bar(self.streams.as_ref()));
         bars.extend(web::bars(self.web.as_ref()));
         bars.extend(hostile::bars(self.hostile.as_ref()));

@@ -28,6 +28,9 @@ pub const ROUTER: &str = "tenon-router";
 
 const POOL: &str = "default";
 
+/// Whose Workers they are unless said otherwise.
+const TENANT: &str = "bench";
+
 /// Lanes of the node, which listen above its shards.
 const LANES: u16 = 1;
 
@@ -93,9 +96,15 @@ impl Site {
 
     /// The same with limits of its own.
     pub fn deploy_within(&self, name: &str, source: impl Into<Bytes>, limits: Limits) -> String {
-        let host = format!("{name}.bench.localhost");
+        self.deploy_of(TENANT, name, source, limits)
+    }
+
+    /// The same for another tenant.
+    pub fn deploy_of(&self, tenant: &str, name: &str, source: impl Into<Bytes>, limits: Limits) -> String {
+        let host = format!("{name}.{tenant}.localhost");
         let route = Route { host: host.clone(), path: "/".to_owned() };
-        self.catalog.set_worker(Arc::new(revision(name, source.into(), limits)), POOL, vec![route]);
+        let revision = revision(WorkerId::new(tenant, name), source.into(), limits);
+        self.catalog.set_worker(Arc::new(revision), POOL, vec![route]);
         host
     }
 
@@ -158,10 +167,10 @@ impl From<Tenon> for Contender {
     }
 }
 
-fn revision(name: &str, source: Bytes, limits: Limits) -> Revision {
+fn revision(worker: WorkerId, source: Bytes, limits: Limits) -> Revision {
     Revision {
-        worker: WorkerId::new("bench", name),
-        name: format!("{name}-1"),
+        name: format!("{}-1", worker.name()),
+        worker,
         entrypoint: "worker.js".to_owned(),
         modules: BTreeMap::from([("worker.js".to_owned(), source)]),
         vars: BTreeMap::new(),

@@ -111,28 +111,40 @@ pub async fn closed<'a>(
     tally
 }
 
+/// Which requests go by connections that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    Always,
+    /// The others have a connection each.
+    EverySecond,
+}
+
 /// Asks one host after another at a constant rate for so long, and waits for what is outstanding then.
 ///
 /// # Arguments
 /// * `rate` - requests a second, all together.
-pub async fn open(addr: SocketAddr, rate: u32, duration: Duration, hosts: &[String]) -> Tally {
+pub async fn open(addr: SocketAddr, rate: u32, duration: Duration, hosts: &[String], reuse: Reuse) -> Tally {
     let idle = RefCell::new(Vec::<Connection>::new());
-    let ask_one = async |host: &str| {
-        let free = idle.borrow_mut().pop();
+    let ask_one = async |host: &str, is_kept: bool| {
+        let free = if is_kept { idle.borrow_mut().pop() } else { None };
         let mut connection = free.unwrap_or_else(|| Connection::to(addr));
         let asked = ask(&mut connection, host, "/").await;
-        idle.borrow_mut().push(connection);
+        if is_kept {
+            idle.borrow_mut().push(connection);
+        }
         asked
     };
     let mut tally = Tally { duration, ..Tally::default() };
     let mut outstanding = FuturesUnordered::new();
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    // Of each host some are kept and some are not.
+    let mut is_kept = hosts.iter().map(|_| true).chain(hosts.iter().map(|_| reuse == Reuse::Always)).cycle();
     let mut hosts = hosts.iter().cycle();
     let began = Instant::now();
     while began.elapsed() < duration {
         tokio::select! {
-            _ = ticks.tick() => outstanding.extend(hosts.next().map(|host| ask_one(host))),
+            _ = ticks.tick() => outstanding.extend(hosts.next().zip(is_kept.next()).map(|(host, is_kept)| ask_one(host, is_kept))),
             Some(asked) = outstanding.next() => tally.add(asked),
         }
     }
@@ -201,7 +213,7 @@ mod tests {
     #[tokio::test]
     async fn an_open_loop_asks_at_its_rate() {
         let duration = Duration::from_millis(200);
-        let tally = open(server().await, 100, duration, &["a.good".to_owned()]).await;
+        let tally = open(server().await, 100, duration, &["a.good".to_owned()], Reuse::EverySecond).await;
         // A busy machine may have fewer; never more than one for each tick, the first of which is at once.
         assert!((1..=21).contains(&tally.asked()), "{tally:?}");
         assert_eq!(tally.failed(), 0, "{tally:?}");

@@ -108,8 +108,8 @@ func TestTheGracePeriodsCoverWhatAProcessWaitsFor(t *testing.T) {
 			t.Errorf("%s: routers have %s s", of.values, is)
 		}
 	}
-	router := render(t, `router: {drain: {lingerSeconds: 7, tunnelGraceSeconds: 8}}`).pod(t, "Deployment/tenon-router")
-	for _, arg := range []string{"--drain-linger=7", "--tunnel-grace=8"} {
+	router := render(t, `router: {body: {graceSeconds: 9, bytesPerSecond: 10}, drain: {lingerSeconds: 7, tunnelGraceSeconds: 8}}`).pod(t, "Deployment/tenon-router")
+	for _, arg := range []string{"--body-grace=9", "--body-rate=10", "--drain-linger=7", "--tunnel-grace=8"} {
 		if !contains(router.args(), arg) {
 			t.Errorf("routers are not told %s: %v", arg, router.args())
 		}

@@ -244,6 +244,8 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
         access_log: args.access_log,
         debug_headers: false,
         client_memory: tenon_router::memory::for_clients(Path::new("/")),
+        client_connections: tenon_router::descriptors::for_clients(),
+        pace: tenon_router::Pace::default(),
         // Nobody balances load here who would have to hear of the drain first.
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,

@@ -276,6 +276,8 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
         access_log: false,
         debug_headers: false,
         client_memory: 64 << 20,
+        client_connections: 1000,
+        pace: tenon_router::Pace::default(),
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,
     }

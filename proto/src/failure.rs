@@ -51,6 +51,8 @@ codes! {
     UpgradeRequired = "upgrade_required", 426, InvalidArgument;
     /// The request's body is over the Worker's limit.
     RequestTooLarge = "request_too_large", 413, ResourceExhausted;
+    /// The request's body does not come, or too slowly.
+    RequestTimeout = "request_timeout", 408, DeadlineExceeded;
     /// The Worker's handler threw, or its promise was rejected.
     WorkerException = "worker_exception", 500, Unknown;
     /// The Worker's modules could not be compiled, or threw when they were evaluated.

@@ -26,7 +26,7 @@ use crate::thread::Permit;
 use crate::tunnel::Tunnel;
 
 /// What a streamed answer takes while its client is behind, in bytes: a window of its node's, and as much that is written.
-const BEHIND: usize = 2 * STREAM_WINDOW as usize;
+pub(crate) const BEHIND: usize = 2 * STREAM_WINDOW as usize;
 
 /// A whole answer that is counted with its connection, in bytes.
 const SMALL: usize = 4 * 1024;

@@ -6,64 +6,76 @@
 //!
 //! Belongs to one thread.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use crate::quota::{Hold, Peer, Quota};
 
 /// One shard's part of the requests that its thread may have in hand is one of so many. A shard
 /// that answers has a hundred times less; eight that do not are no longer one shard's fault.
 const PARTS: usize = 8;
 
-/// The requests with one shard.
-pub(crate) struct Bulkhead {
-    held: Rc<Cell<usize>>,
-    most: usize,
-}
+/// The requests with one shard. Addresses share it, so that no crowd has a shard to itself.
+pub(crate) struct Bulkhead(Quota);
 
 /// The place of one of them.
-pub(crate) struct Berth(Rc<Cell<usize>>);
+pub(crate) struct Berth {
+    _hold: Hold,
+}
 
 impl Bulkhead {
     /// # Arguments
     /// `of` is how many the thread may have in hand.
     pub(crate) fn new(of: usize) -> Self {
-        Self { held: Rc::default(), most: (of / PARTS).max(1) }
+        Self(Quota::new((of / PARTS).max(1)))
     }
 
-    /// Room for one more, if there is any.
-    pub(crate) fn berth(&self) -> Option<Berth> {
-        let held = self.held.get();
-        (held < self.most).then(|| {
-            self.held.set(held + 1);
-            Berth(self.held.clone())
-        })
-    }
-}
-
-impl Drop for Berth {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+    /// Room for one more of this address, if there is any.
+    pub(crate) fn berth(&self, peer: Peer) -> Option<Berth> {
+        self.0.account(peer).take(1).map(|hold| Berth { _hold: hold })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
+
+    fn peer(last: u8) -> Peer {
+        IpAddr::from([10, 0, 0, last]).into()
+    }
+
+    fn all(bulkhead: &Bulkhead, peer: Peer) -> Vec<Berth> {
+        std::iter::from_fn(|| bulkhead.berth(peer)).collect()
+    }
 
     #[test]
     fn one_shard_gets_its_part_and_no_more() {
         let bulkhead = Bulkhead::new(800);
-        let berths: Vec<_> = std::iter::from_fn(|| bulkhead.berth()).collect();
+        let berths: Vec<_> = (0..200).flat_map(|last| all(&bulkhead, peer(last))).collect();
         assert_eq!(berths.len(), 100);
         drop(berths);
-        assert!(bulkhead.berth().is_some());
+        assert!(bulkhead.berth(peer(1)).is_some());
+    }
+
+    #[test]
+    fn a_crowd_that_comes_by_turns_from_some_addresses_leaves_room_for_the_next() {
+        let bulkhead = Bulkhead::new(16_384);
+        let mut crowd = Vec::new();
+        loop {
+            let before = crowd.len();
+            crowd.extend((0..8).filter_map(|last| bulkhead.berth(peer(last))));
+            if crowd.len() == before {
+                break;
+            }
+        }
+        assert!(all(&bulkhead, peer(100)).len() > 50, "beside {}", crowd.len());
     }
 
     #[test]
     fn what_goes_makes_room_for_what_comes() {
         let bulkhead = Bulkhead::new(PARTS);
-        let berth = bulkhead.berth();
-        assert!(bulkhead.berth().is_none());
+        let berth = bulkhead.berth(peer(1));
+        assert!(bulkhead.berth(peer(2)).is_none());
         drop(berth);
-        assert!(bulkhead.berth().is_some());
+        assert!(bulkhead.berth(peer(2)).is_some());
     }
 }

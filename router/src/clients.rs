@@ -52,6 +52,7 @@ const SHED: usize = 32;
 /// The clients of a thread.
 pub(crate) struct Clients {
     memory: Quota,
+    connections: Quota,
     list: Arc<Mutex<List>>,
     started: Instant,
 }
@@ -66,7 +67,7 @@ struct List {
 /// One connection.
 pub(crate) struct Client {
     account: Account,
-    hold: Mutex<Hold>,
+    held: Mutex<Held>,
     list: Weak<Mutex<List>>,
     index: AtomicUsize,
     in_hand: AtomicUsize,
@@ -83,6 +84,13 @@ pub(crate) struct Client {
     unsent: AtomicBool,
     passage: AtomicU8,
     refusal: Mutex<Option<Refusal>>,
+}
+
+/// What a connection has of its thread's.
+struct Held {
+    memory: Hold,
+    /// Its file descriptor.
+    place: Hold,
 }
 
 /// What becomes of the bytes that a client sends.
@@ -112,18 +120,22 @@ pub(crate) struct InHand(Arc<Client>);
 impl Clients {
     /// # Arguments
     /// * `memory` - for all of them, in bytes.
-    pub(crate) fn new(memory: usize) -> Self {
-        Self { memory: Quota::new(memory), list: Arc::default(), started: Instant::now() }
+    /// * `connections` - how many there may be.
+    pub(crate) fn new(memory: usize, connections: usize) -> Self {
+        let [memory, connections] = [memory, connections].map(Quota::new);
+        Self { memory, connections, list: Arc::default(), started: Instant::now() }
     }
 
     /// Takes one in, if need be in the place of one that waits.
     pub(crate) fn admit(&self, address: IpAddr) -> Option<Admitted> {
-        let account = self.memory.account(Peer::from(address));
-        let hold = in_need(&self.list, || account.take(RESTING))?;
+        let peer = Peer::from(address);
+        let (account, places) = (self.memory.account(peer), self.connections.account(peer));
+        let held =
+            in_need(&self.list, &account, || Some(Held { memory: account.take(RESTING)?, place: places.take(1)? }))?;
         let mut list = lock(&self.list);
         let client = Arc::new(Client {
             account,
-            hold: Mutex::new(hold),
+            held: Mutex::new(held),
             list: Arc::downgrade(&self.list),
             index: AtomicUsize::new(list.clients.len()),
             in_hand: AtomicUsize::new(0),
@@ -179,14 +191,14 @@ impl Client {
 
     /// Memory for more than the connection itself, if need be of others that wait.
     pub(crate) fn memory(&self, bytes: usize) -> Option<Hold> {
-        in_need(self.list.upgrade().as_deref()?, || self.account.take(bytes))
+        in_need(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
     }
 
     /// What the connection itself holds from now on, in bytes. False if there is not so much.
     #[must_use]
     pub(crate) fn hold(&self, bytes: usize) -> bool {
-        let resize = || lock(&self.hold).resize(bytes).then_some(());
-        resize().is_some() || self.list.upgrade().is_some_and(|list| in_need(&list, resize).is_some())
+        let resize = || lock(&self.held).memory.resize(bytes).then_some(());
+        resize().is_some() || self.list.upgrade().is_some_and(|list| in_need(&list, &self.account, resize).is_some())
     }
 
     /// Whether it can do without buffers.
@@ -265,9 +277,10 @@ impl Client {
         }
     }
 
-    /// Ends it, which gives its memory back at once.
+    /// Ends it, which gives back at once what it holds.
     fn end(&self) {
-        let _less_is_always_possible = lock(&self.hold).resize(0);
+        let Held { memory, place } = &mut *lock(&self.held);
+        let _less_is_always_possible = (memory.resize(0), place.resize(0));
         self.tell(Order::End);
     }
 
@@ -304,11 +317,12 @@ impl Drop for Admitted {
 }
 
 impl List {
-    /// Ends one that waits. False if none was found.
-    fn end_one(&mut self) -> bool {
+    /// Ends one that waits, of an address that has so much at least: one that has little loses nothing to one that has
+    /// much. False if none was found.
+    fn end_one(&mut self, at_least: usize) -> bool {
         let Self { clients, random, .. } = self;
         let sample = (0..SAMPLE.min(clients.len())).map(|_| &clients[random.usize(..clients.len())]);
-        let waiting = sample.filter(|client| client.can_end());
+        let waiting = sample.filter(|client| client.can_end() && client.account.mine() >= at_least);
         let last = waiting.max_by_key(|client| {
             let age = now(client.started).wrapping_sub(client.since.load(Relaxed));
             (client.account.mine(), age)
@@ -317,8 +331,8 @@ impl List {
     }
 }
 
-/// Takes what is needed, and ends connections that wait until that is possible.
-fn in_need<T>(list: &Mutex<List>, mut take: impl FnMut() -> Option<T>) -> Option<T> {
+/// Takes what an account needs, and ends connections that wait until that is possible.
+fn in_need<T>(list: &Mutex<List>, account: &Account, mut take: impl FnMut() -> Option<T>) -> Option<T> {
     let taken = take();
     if taken.is_some() {
         return taken;
@@ -326,7 +340,7 @@ fn in_need<T>(list: &Mutex<List>, mut take: impl FnMut() -> Option<T>) -> Option
     let mut list = lock(list);
     for _ in 0..SHED {
         list.shed += 1;
-        if !list.end_one() {
+        if !list.end_one(account.mine()) {
             break;
         }
         let taken = take();
@@ -363,7 +377,7 @@ mod tests {
 
     #[test]
     fn connections_are_bounded_by_memory_and_the_oldest_of_the_crowd_ends() {
-        let clients = Clients::new(100 * RESTING);
+        let clients = Clients::new(100 * RESTING, 1000);
         let early: Vec<_> = (0..4).map(|i| clients.admit(address(i)).unwrap()).collect();
         let mut crowd = Vec::new();
         for _ in 0..1000 {
@@ -379,8 +393,21 @@ mod tests {
     }
 
     #[test]
+    fn connections_are_bounded_by_descriptors_and_the_next_address_finds_one() {
+        let clients = Clients::new(1 << 30, 100);
+        let mut crowd = Vec::new();
+        for _ in 0..1000 {
+            crowd.push(clients.admit(address(100)).unwrap());
+            crowd.retain(|client| !is_told_to_end(client));
+            assert!(crowd.len() <= 75, "{}", crowd.len());
+        }
+        let next: Vec<_> = (0..10).map(|_| clients.admit(address(1)).unwrap()).collect();
+        assert!(next.iter().all(|client| !is_told_to_end(client)));
+    }
+
+    #[test]
     fn a_connection_with_a_request_in_hand_does_not_end_for_another() {
-        let clients = Clients::new(10 * RESTING);
+        let clients = Clients::new(10 * RESTING, 1000);
         let working: Vec<_> = std::iter::from_fn(|| {
             let admitted = clients.admit(address(1))?;
             let in_hand = admitted.0.take_in_hand();
@@ -396,8 +423,23 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_that_is_all_in_hand_ends_no_connection_of_another() {
+        let clients = Clients::new(100 * RESTING, 1000);
+        let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1)).unwrap()).collect();
+        let crowd: Vec<_> = std::iter::from_fn(|| {
+            let admitted = clients.admit(address(2))?;
+            let in_hand = admitted.0.take_in_hand();
+            Some((admitted, in_hand))
+        })
+        .take(1000)
+        .collect();
+        assert!(crowd.iter().all(|(client, _)| client.0.memory(RESTING).is_none()));
+        assert!(waiting.iter().all(|client| !is_told_to_end(client)));
+    }
+
+    #[test]
     fn one_that_has_nothing_to_do_rests() {
-        let clients = Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20) };
+        let clients = Clients { started: Instant::now() - REST_AFTER * 4, ..Clients::new(1 << 20, 1000) };
         let admitted = clients.admit(address(1)).unwrap();
         let client = &admitted.0;
         client.rest(false);
@@ -411,7 +453,7 @@ mod tests {
 
     #[test]
     fn one_that_keeps_its_request_back_for_too_long_ends() {
-        let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20) };
+        let clients = Clients { started: Instant::now() - PATIENCE * 2, ..Clients::new(1 << 20, 1000) };
         let admitted = clients.admit(address(1)).unwrap();
         clients.sweep();
         assert_eq!(admitted.0.order().now_or_never(), None);

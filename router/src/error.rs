@@ -33,6 +33,10 @@ pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Re
     if let Some(seconds) = retry_after(*code) {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
+    // Of a body that does not come there is no end to wait for (RFC 9110, section 15.5.9).
+    if *code == FailureCode::RequestTimeout && asked.version < Version::HTTP_2 {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     if *code == FailureCode::UpgradeRequired {
         response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, handshake::VERSION);
         // HTTP/2 has no such headers.

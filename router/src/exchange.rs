@@ -20,6 +20,7 @@ use tonic::{Code, Status};
 
 use crate::bulkhead::Berth;
 use crate::link::{Link, Unreachable};
+use crate::quota::Peer;
 use crate::retry::Mishap;
 use crate::upload::{Attempt, Upload};
 
@@ -43,16 +44,18 @@ pub(crate) struct Rest {
 /// Sends the head and the body, and waits for the reply's head, however long that takes.
 ///
 /// # Arguments
-/// `head` is the framed head message; `patience` what the node is told of how long we wait, rounded
+/// `peer` has a part of what the shard may have; `head` is the framed head message; `patience` what the
+/// node is told of how long we wait, rounded
 /// up; `sent` becomes true when the request may have been sent.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
+    peer: Peer,
     head: &Bytes,
     upload: Option<&Rc<Upload>>,
     patience: Duration,
     sent: &Cell<bool>,
 ) -> Result<Reply, Mishap> {
-    let berth = link.berth().ok_or(Mishap::Full)?;
+    let berth = link.berth(peer).ok_or(Mishap::Full)?;
     let _waiting = link.wait();
     let mut sender = link.sender().await.map_err(|Unreachable(how)| Mishap::Unreachable(how))?;
     sent.set(true);

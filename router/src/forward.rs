@@ -20,6 +20,7 @@ use crate::exchange::{self, Reply};
 use crate::health::ConnectFailure;
 use crate::pick::{Picker, Target, Wish};
 use crate::placement::{Move, Moves};
+use crate::quota::Peer;
 pub(crate) use crate::retry::Again;
 use crate::retry::{Attempts, Mishap};
 use crate::silence;
@@ -55,26 +56,33 @@ pub(crate) fn admit_tunnel(thread: &RouterThread, accounts: &Accounts) -> Result
     thread.tunnels.place(accounts).ok_or_else(overloaded)
 }
 
-/// # Arguments
-/// * `head` - the framed message, with the body inside unless that streams.
-///
+/// What is asked of a Worker, and by whom.
+pub(crate) struct Call<'a> {
+    /// Has a part of what a shard may have.
+    pub(crate) peer: Peer,
+    /// The framed message, with the body inside unless that streams.
+    pub(crate) head: &'a Bytes,
+    pub(crate) upload: Option<&'a Rc<Upload>>,
+    pub(crate) again: Again,
+}
+
 /// # Errors
 /// When no node would take it, or the one that did has failed.
 pub(crate) async fn forward(
     thread: &Rc<RouterThread>,
     view: &Table,
     worker: &Worker,
-    head: &Bytes,
-    upload: Option<&Rc<Upload>>,
-    again: Again,
+    call: Call<'_>,
     trace: &mut Trace,
 ) -> Result<Reply, Failure> {
+    let Call { peer, head, upload, again } = call;
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
     let patience = worker.wall + SLACK;
     let mut journey = Journey {
         thread,
         view,
         worker,
+        peer,
         upload,
         patience,
         deadline: tokio::time::Instant::now() + patience,
@@ -109,6 +117,7 @@ struct Journey<'a> {
     thread: &'a Rc<RouterThread>,
     view: &'a Table,
     worker: &'a Worker,
+    peer: Peer,
     upload: Option<&'a Rc<Upload>>,
     patience: Duration,
     deadline: tokio::time::Instant,
@@ -131,7 +140,7 @@ impl Journey<'_> {
     async fn attempt(&mut self, target: &Target) -> Result<Reply, Ended> {
         let sent = Cell::new(false);
         let head = self.heads.get(target.stays || self.stays && target.is_lane());
-        let mut exchange = pin!(exchange::invoke(&target.link, &head, self.upload, self.patience, &sent));
+        let mut exchange = pin!(exchange::invoke(&target.link, self.peer, &head, self.upload, self.patience, &sent));
         // Nearly every answer comes now.
         let brisk = self.deadline.min(tokio::time::Instant::now() + BRISK);
         if let Ok(ended) = tokio::time::timeout_at(brisk, exchange.as_mut()).await {

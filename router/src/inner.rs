@@ -25,7 +25,7 @@ use tonic::Status;
 
 use crate::answer;
 use crate::exchange::Reply;
-use crate::forward::{self, Again};
+use crate::forward::{self, Again, Call};
 use crate::messages::Messages;
 use crate::metrics::Outcome;
 use crate::relay::{self, Held, Relay};
@@ -114,7 +114,8 @@ async fn invoke(
     head.services = view.services_of(worker).map(|of| service((&of.id, of.digest.as_bytes()))).collect();
     head.digest = worker.digest.as_bytes().to_vec().into();
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
-    let reply = forward::forward(thread, &view, worker, &message, upload.as_ref(), again, trace).await?;
+    let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), again };
+    let reply = forward::forward(thread, &view, worker, call, trace).await?;
     let held = match (answer::switches_protocols(&reply), place) {
         (true, Some(place)) => Held::tunnel(place),
         (true, None) => return Err(Mishap::Nonsense("a tunnel that nobody asked for".into()).into_failure()),

@@ -43,6 +43,7 @@ use crate::health::{ConnectFailure, Health};
 use crate::heard::Heard;
 use crate::metrics::{Ejection, Gauges, Metrics, Spill};
 use crate::pulse::{self, Beat, Pulse};
+use crate::quota::Peer;
 use crate::silence::Inquiry;
 use crate::table::Shard;
 use crate::upload::Attempt;
@@ -175,8 +176,8 @@ impl Link {
     }
 
     /// Room for one more request, if the shard may have more of this thread's.
-    pub(crate) fn berth(&self) -> Option<Berth> {
-        self.bulkhead.berth()
+    pub(crate) fn berth(&self, peer: Peer) -> Option<Berth> {
+        self.bulkhead.berth(peer)
     }
 
     /// Has a task look at the pulse for as long as the value is kept.

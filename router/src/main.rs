@@ -1,7 +1,7 @@
 //! `tenon-router`: Args ─► Config ─► Router ─► drain.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tenon_lifecycle::log::{self, LogArgs};
 use tenon_lifecycle::process;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{self, Role, Tls, TlsArgs};
-use tenon_router::{Config, Router, memory};
+use tenon_router::{Config, Pace, Router, descriptors, memory};
 
 /// Terminates HTTP and forwards each request to its Worker's shard.
 #[derive(Debug, Parser)]
@@ -57,6 +57,14 @@ struct Args {
     /// the container's limit, or of the machine's memory.
     #[arg(long, env = "TENON_CLIENT_MEMORY", value_name = "MIB")]
     client_memory: Option<u32>,
+
+    /// How many seconds a client may send nothing of a request's body, before it is answered with 408.
+    #[arg(long, env = "TENON_BODY_GRACE", value_name = "SECONDS", default_value_t = Pace::default().grace.as_secs_f64())]
+    body_grace: f64,
+
+    /// How many bytes of a body a client is to send a second, in the long run.
+    #[arg(long, env = "TENON_BODY_RATE", value_name = "BYTES", default_value_t = Pace::default().rate)]
+    body_rate: NonZeroU32,
 
     /// How many seconds new connections are taken after SIGTERM, until all have heard that this router leaves.
     #[arg(long, env = "TENON_DRAIN_LINGER", value_name = "SECONDS", default_value_t = 5.0)]
@@ -104,6 +112,11 @@ fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
         client_memory: args
             .client_memory
             .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),
+        client_connections: descriptors::for_clients(),
+        pace: Pace {
+            grace: Duration::try_from_secs_f64(args.body_grace).context("--body-grace is to be seconds")?,
+            rate: args.body_rate,
+        },
         tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace).context("--tunnel-grace is to be seconds")?,
         drain_linger: Duration::try_from_secs_f64(args.drain_linger).context("--drain-linger is to be seconds")?,
     })

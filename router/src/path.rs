@@ -25,7 +25,7 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::answer::{self, AnswerBody};
 use crate::clients::{Client, Passage, REQUEST};
-use crate::forward::{self, Again};
+use crate::forward::{self, Again, Call};
 use crate::handshake::Handshake;
 use crate::head::Refusal;
 use crate::metrics::Outcome;
@@ -137,7 +137,7 @@ async fn answer(
         None => {
             let needed = REQUEST + headers::size(&parts.headers) + upload::needs(&body, worker.body_limit)?;
             let memory = client.memory(needed).ok_or_else(forward::overloaded)?;
-            upload::admit(body, worker.body_limit, memory).await?
+            upload::admit(body, worker.body_limit, thread.settings.pace, memory).await?
         }
     };
     let permit = forward::admit(thread, accounts)?;
@@ -157,8 +157,8 @@ async fn answer(
     let head = head.finish(inline, upload.is_some());
 
     // Pick, forward, and again while that helps.
-    let again = Again::of(method);
-    let reply = forward::forward(thread, &view, worker, &head, upload, again, trace).await?;
+    let call = Call { peer: accounts.peer, head: &head, upload, again: Again::of(method) };
+    let reply = forward::forward(thread, &view, worker, call, trace).await?;
 
     // Answer.
     let Some(tunnel) = tunnel else { return answer::response(method, reply, permit, client) };

@@ -23,6 +23,7 @@ use tonic::transport::Endpoint;
 use crate::catalog;
 use crate::front::{self, Doors};
 use crate::metrics::{LOOPS, Metrics};
+use crate::pace::Pace;
 use crate::shares::Shares;
 use crate::table::{Pin, Published, Table};
 use crate::thread::{RouterThread, Settings};
@@ -48,6 +49,10 @@ pub struct Config {
     pub debug_headers: bool,
     /// What clients may take of the router's memory, in bytes: connections, heads, and bodies that wait.
     pub client_memory: u64,
+    /// How many connections clients may have at once.
+    pub client_connections: u64,
+    /// How slowly they may send bodies.
+    pub pace: Pace,
     /// How long new connections are taken after a drain has begun.
     pub drain_linger: Duration,
     /// How long WebSockets may go on from then, before they are closed.
@@ -89,7 +94,9 @@ impl Router {
         let loops = EventLoops::register(registry, LOOPS)?;
 
         let threads = config.threads.get();
-        let client_memory = usize::try_from(config.client_memory / threads as u64).unwrap_or(usize::MAX / 16);
+        let of_a_thread = |all: u64| usize::try_from(all / threads as u64).unwrap_or(usize::MAX / 16);
+        let client_memory = of_a_thread(config.client_memory);
+        let client_connections = of_a_thread(config.client_connections);
         let (addr, clients) = listen(config.listen, threads)?;
         let (inner_addr, inner) = listen(config.inner_listen, threads)?;
 
@@ -105,6 +112,8 @@ impl Router {
                     access_log: config.access_log,
                     debug_headers: config.debug_headers,
                     client_memory,
+                    client_connections,
+                    pace: config.pace,
                 },
                 tls: config.tls.clone(),
                 published: published.clone(),

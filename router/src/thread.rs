@@ -24,6 +24,7 @@ use crate::bulkhead::Bulkhead;
 use crate::clients::Clients;
 use crate::link::Link;
 use crate::metrics::{Gauges, Meters, Metrics};
+use crate::pace::Pace;
 use crate::placement::Placements;
 use crate::quota::{Account, Hold, Peer, Quota};
 use crate::retry::Budget;
@@ -62,11 +63,16 @@ pub(crate) struct Settings {
     pub(crate) debug_headers: bool,
     /// What clients of a thread may take, in bytes.
     pub(crate) client_memory: usize,
+    /// How many connections those may be.
+    pub(crate) client_connections: usize,
+    /// How slowly they may send bodies.
+    pub(crate) pace: Pace,
 }
 
 /// An address's parts of what a thread has.
 #[derive(Clone, Debug)]
 pub(crate) struct Accounts {
+    pub(crate) peer: Peer,
     pub(crate) permits: Account,
     pub(crate) tunnels: Account,
 }
@@ -95,7 +101,7 @@ impl RouterThread {
             gauges: metrics.gauges(name),
             tunnels: Tunnels::new(metrics.tunnels.clone()),
             metrics,
-            clients: Clients::new(settings.client_memory),
+            clients: Clients::new(settings.client_memory, settings.client_connections),
             budget: RefCell::new(Budget::new(Instant::now())),
             placements: RefCell::new(Placements::new(random.u64(..))),
             leaving: Cell::new(false),
@@ -137,7 +143,7 @@ impl RouterThread {
     /// What an address has of this thread, for as long as any of its connections.
     pub(crate) fn accounts(&self, address: IpAddr) -> Accounts {
         let peer = Peer::from(address);
-        Accounts { permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }
+        Accounts { peer, permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }
     }
 
     /// Room for one more request, if there is any for this address.

@@ -17,8 +17,9 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -31,10 +32,13 @@ use tenon_proto::runtime::invoke_response::Part;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::spawn_local;
 
+use crate::answer::BEHIND;
+use crate::clients;
 use crate::closing::{self, Code, Frames};
 use crate::exchange::{Reply, Rest};
 use crate::handshake::Handshake;
 use crate::metrics::{Meters, Way};
+use crate::quota::Hold;
 use crate::retry::Mishap;
 use crate::tunnels::Place;
 
@@ -80,7 +84,9 @@ impl Tunnel {
         let Self { handshake, upgrade, client, place } = self;
         let Reply { head, mut rest } = reply;
         rest.leave_berth();
-        let open = Open { client, first: head.body, rest: head.more_body.then_some(rest), frames: Frames::default() };
+        let rest = head.more_body.then_some(rest);
+        let waits = Waits { of: place.client(), memory: None };
+        let open = Open { client, first: head.body, rest, frames: Frames::default(), waits };
         spawn_local(open.run(upgrade, place));
         handshake.agree(headers)
     }
@@ -189,13 +195,34 @@ struct Open {
     rest: Option<Rest>,
     /// Those that go to the client.
     frames: Frames,
+    waits: Waits,
+}
+
+/// What waits for a client that reads more slowly than its Worker speaks, counted as that client's.
+struct Waits {
+    of: Option<Arc<clients::Client>>,
+    memory: Option<Hold>,
+}
+
+impl Waits {
+    /// Whether there is memory for it.
+    fn begin(&mut self) -> bool {
+        if self.memory.is_none() {
+            self.memory = self.of.as_ref().and_then(|client| client.memory(BEHIND));
+        }
+        self.memory.is_some() || self.of.is_none()
+    }
+
+    fn end(&mut self) {
+        self.memory = None;
+    }
 }
 
 /// Why a tunnel is over.
 enum Ended {
     /// The node has said all.
     Whole,
-    /// The client cannot be reached any more.
+    /// The client cannot be reached any more, or what it does not read has no place.
     Client,
     Node(Mishap),
     /// The router will not carry it any further.
@@ -219,6 +246,18 @@ impl Open {
         }
     }
 
+    /// Sends some of what there is; none when the client is not to be reached, or takes nothing and there is no memory.
+    async fn write(&mut self, piece: &[u8]) -> Option<usize> {
+        let mut write = pin!(self.client.write(piece));
+        let written = match futures::poll!(write.as_mut()) {
+            Poll::Ready(written) => written,
+            // Its node goes on until a window is full.
+            Poll::Pending if self.waits.begin() => write.await,
+            Poll::Pending => return None,
+        };
+        written.ok()
+    }
+
     async fn carry(&mut self, upgrade: OnUpgrade) -> Ended {
         match upgrade.await {
             Ok(connection) => self.client.connected(TokioIo::new(connection)),
@@ -227,12 +266,20 @@ impl Open {
         let mut piece = std::mem::take(&mut self.first);
         loop {
             while !piece.is_empty() {
-                let Ok(written) = self.client.write(&piece).await else { return Ended::Client };
+                let Some(written) = self.write(&piece).await else { return Ended::Client };
                 self.frames.pass(&piece[..written]);
                 piece.advance(written);
             }
             let Some(rest) = &mut self.rest else { return Ended::Whole };
-            piece = match poll_fn(|cx| rest.poll_next(cx)).await {
+            let waits = &mut self.waits;
+            let next = poll_fn(|cx| {
+                let next = rest.poll_next(cx);
+                if next.is_pending() {
+                    waits.end();
+                }
+                next
+            });
+            piece = match next.await {
                 Ok(Some(Part::Body(piece))) => piece,
                 Ok(Some(Part::Head(_))) => return Ended::Node(Mishap::Nonsense("a second head".into())),
                 Ok(None) => return Ended::Whole,

@@ -5,10 +5,12 @@
 //!
 //! Belongs to one thread.
 
+use std::sync::Arc;
+
 use prometheus::IntGauge;
 use tokio::sync::watch;
 
-use crate::clients::InHand;
+use crate::clients::{Client, InHand};
 use crate::quota::{Account, Hold, Peer, Quota};
 use crate::thread::Accounts;
 
@@ -63,6 +65,11 @@ impl Place {
     pub(crate) fn on(mut self, in_hand: InHand) -> Self {
         self.in_hand = Some(in_hand);
         self
+    }
+
+    /// Whose connection it is on.
+    pub(crate) fn client(&self) -> Option<Arc<Client>> {
+        self.in_hand.as_ref().map(|in_hand| in_hand.client().clone())
     }
 
     /// Resolves when the tunnel is to end.

@@ -15,7 +15,6 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame};
@@ -24,15 +23,13 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
 
 use crate::messages::Messages;
+use crate::pace::{Pace, Patience};
 use crate::quota::Hold;
-use crate::tunnel::FromClient;
+use crate::tunnel;
 use crate::wire;
 
 /// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has taken much.
 const KEPT: usize = 256 * 1024;
-
-/// How long all of a small body may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a streamed body may have waiting between its client and its node, in bytes: the client's window, and the node's.
 const STREAMED: usize = 192 * 1024;
@@ -66,39 +63,64 @@ pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
 /// Reads the body, or prepares to stream it.
 ///
 /// # Arguments
+/// * `pace` - at which it is to come.
 /// * `memory` - what it needs.
 ///
 /// # Errors
 /// When it does not come.
-pub(crate) async fn admit(body: Incoming, limit: u64, memory: Hold) -> Result<Admitted, Failure> {
+pub(crate) async fn admit(body: Incoming, limit: u64, pace: Pace, memory: Hold) -> Result<Admitted, Failure> {
     let size = body.size_hint();
     if body.is_end_stream() {
         return Ok(Admitted::Inline { bytes: Bytes::new(), _memory: memory });
     }
+    let body = FromClient { body, patience: Patience::new(pace) };
     match size.exact() {
         Some(size) if size <= INLINE_BODY as u64 => {
-            let whole = tokio::time::timeout(PATIENCE, read(body, size as usize)).await;
-            let late = |_| Failure::new(FailureCode::BadRequest, Phase::Admission, "The body did not come in time.");
-            Ok(Admitted::Inline { bytes: whole.map_err(late)??, _memory: memory })
+            Ok(Admitted::Inline { bytes: body.read(size as usize).await?, _memory: memory })
         }
         _ => Ok(Admitted::Streaming(Rc::new(Upload::new(Source::Client(body), limit, 0, Some(memory))))),
     }
 }
 
-/// Reads all of a body. One that comes in a single piece is not copied.
-async fn read(mut body: Incoming, size: usize) -> Result<Bytes, Failure> {
-    let mut pieces = BytesMut::new();
-    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let Ok(data) = frame.map_err(|_| broken())?.into_data() else { continue };
-        if pieces.is_empty() && body.is_end_stream() {
-            return Ok(data);
+/// A body that its client sends, which is waited for no longer than its pace allows.
+struct FromClient {
+    body: Incoming,
+    patience: Patience,
+}
+
+impl FromClient {
+    /// Reads all of it. One that comes in a single piece is not copied.
+    async fn read(mut self, size: usize) -> Result<Bytes, Failure> {
+        let mut pieces = BytesMut::new();
+        while let Some(piece) = std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()? {
+            if pieces.is_empty() && self.body.is_end_stream() {
+                return Ok(piece);
+            }
+            if pieces.is_empty() {
+                pieces.reserve(size);
+            }
+            pieces.extend_from_slice(&piece);
         }
-        if pieces.is_empty() {
-            pieces.reserve(size);
-        }
-        pieces.extend_from_slice(&data);
+        Ok(pieces.freeze())
     }
-    Ok(pieces.freeze())
+
+    /// A piece that may be empty.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+            return self.patience.poll_end(cx).map(|()| Some(Err(too_slow())));
+        };
+        // Trailers have no place in a Worker's request.
+        let piece = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
+        if let Some(Ok(piece)) = &piece {
+            self.patience.came(piece.len());
+        }
+        Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
+    }
+}
+
+fn too_slow() -> Failure {
+    let message = "The request's body comes too slowly.";
+    Failure::new(FailureCode::RequestTimeout, Phase::Admission, message)
 }
 
 /// # Arguments
@@ -118,27 +140,24 @@ pub(crate) fn admit_rest(messages: Messages, limit: u64, seen: usize) -> Rc<Uplo
 }
 
 /// What a tunnel carries to the node. It has no limit.
-pub(crate) fn admit_tunnel(from_client: FromClient) -> Admitted {
+pub(crate) fn admit_tunnel(from_client: tunnel::FromClient) -> Admitted {
     Admitted::Streaming(Rc::new(Upload::new(Source::Tunnel(from_client), u64::MAX, 0, None)))
 }
 
 /// Where a streamed body comes from.
 enum Source {
-    Client(Incoming),
+    Client(FromClient),
     /// A node, which sends it as messages.
     Caller(Messages),
     /// A client that speaks WebSocket, once its Worker has agreed.
-    Tunnel(FromClient),
+    Tunnel(tunnel::FromClient),
 }
 
 impl Source {
     /// A piece that may be empty.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         match self {
-            // Trailers have no place in a Worker's request.
-            Self::Client(body) => Pin::new(body)
-                .poll_frame(cx)
-                .map(|frame| Some(frame?.map(|frame| frame.into_data().unwrap_or_default()).map_err(|_| broken()))),
+            Self::Client(body) => body.poll_piece(cx),
             Self::Caller(messages) => messages.poll_body(cx).map(|piece| piece.map_err(|_| broken()).transpose()),
             Self::Tunnel(from_client) => from_client.poll_piece(cx).map(|piece| Some(piece?.map_err(|_| broken()))),
         }

@@ -1,13 +1,18 @@
 //! Bodies of every size, in both directions.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
 use bytes::Bytes;
+use futures::stream::{self, StreamExt};
 use futures::{SinkExt, channel::mpsc};
 use http::Method;
 use http_body_util::BodyExt;
 use tenon_proto::catalog::{WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
+use tenon_router::Pace;
 
-use crate::harness::{Behaviour, Client, Node, Scenario, eventually, full, streamed, worker};
+use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, streamed, worker};
 
 /// Bytes that tell where they belong.
 fn pattern(len: usize) -> Bytes {
@@ -92,4 +97,53 @@ async fn a_streamed_body_is_sent_again_to_the_next_node_if_the_first_drains() {
     let answer = scenario.client().await.post("/", pattern(200_000)).await;
     assert!(answer.status == 200 && answer.body == pattern(200_000), "{}", answer.status);
     assert_eq!(pinned.invocations(), 1);
+}
+
+/// A scenario in which a client may pause for a moment, and is to send 100,000 bytes a second.
+async fn impatient(node: &Node) -> Scenario {
+    let pace = Pace { grace: Duration::from_millis(500), rate: NonZeroU32::new(100_000).unwrap() };
+    Scenario::with_options(&[node], Options { pace, ..Options::default() }).await
+}
+
+/// A byte now and then, without end.
+fn trickle() -> impl futures::Stream<Item = Bytes> + Send + Sync {
+    stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Some((Bytes::from_static(b"x"), ()))
+    })
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_is_told_so_and_holds_nothing() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = impatient(&node).await;
+    for (length, name) in [(None, "streamed"), (Some(100), "short")] {
+        for mut client in [Client::http1(scenario.addr()).await, Client::http2(scenario.addr()).await] {
+            let mut request = client.request(Method::POST, "/");
+            if let Some(length) = length {
+                request = request.header("content-length", length);
+            }
+            let trickles = streamed(trickle().take(length.unwrap_or(usize::MAX)));
+            let answer = client.send(request.body(trickles).unwrap()).await.unwrap();
+            assert_eq!((answer.status.as_u16(), answer.code()), (408, "request_timeout".into()), "{name}");
+            let closes = answer.headers.get("connection").is_some_and(|connection| connection == "close");
+            assert_eq!(closes, matches!(client, Client::Http1(_)), "{name}");
+        }
+    }
+    eventually("the requests to be over", || scenario.metric("tenon_router_inflight", None) == 0.0).await;
+    assert_eq!(scenario.client().await.post("/", "abc").await.body, "abc");
+}
+
+#[tokio::test]
+async fn a_body_that_keeps_its_pace_may_take_longer_than_the_grace() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let scenario = impatient(&node).await;
+    let mut client = scenario.client().await;
+    let pieces = stream::iter(0..10).then(|_| async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        pattern(20_000)
+    });
+    let request = client.request(Method::POST, "/").body(streamed(pieces)).unwrap();
+    let answer = client.send(request).await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 200_000));
 }

@@ -3,6 +3,7 @@
 //! Memory is judged by what the router counts of it, not by what the process has.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use http::{Method, Request};
@@ -197,6 +198,25 @@ async fn one_address_leaves_memory_for_the_next() {
 }
 
 #[tokio::test]
+async fn connections_that_idle_leave_descriptors_for_the_next() {
+    let node = Node::start("n1", Behaviour::Echo);
+    let options = Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
+    let scenario = Scenario::with_options(&[&node], options).await;
+    let mut kept = scenario.client().await;
+    let mut crowd = Vec::new();
+    for i in 0..300 {
+        crowd.push(from(2, scenario.addr()).await);
+        if i % 10 == 0 {
+            assert_eq!(kept.get("/").await.status, 200);
+            assert_eq!(scenario.client().await.get("/").await.status, 200);
+        }
+    }
+    eventually("the crowd to be bounded", || scenario.metric("tenon_router_connections", None) <= 64.0).await;
+    eventually("the others to be counted", || scenario.metric("tenon_router_connections_shed_total", None) >= 200.0)
+        .await;
+}
+
+#[tokio::test]
 async fn an_answer_that_nobody_reads_is_bounded() {
     let node = Node::start("n1", Behaviour::Endless);
     let scenario = small(&node).await;
@@ -210,6 +230,31 @@ async fn an_answer_that_nobody_reads_is_bounded() {
     assert!(memory(&scenario) <= MEMORY as f64);
     node.behave(Behaviour::Echo);
     for last in 10..30 {
+        let mut client = Client::http1_on(from(last, scenario.addr()).await).await;
+        assert_eq!(client.get("/").await.status, 200);
+    }
+    drop(crowd);
+    eventually("their memory to be free", || memory(&scenario) < 1_000_000.0).await;
+}
+
+#[tokio::test]
+async fn a_web_socket_that_nobody_reads_is_bounded() {
+    let node = Node::start("n1", Behaviour::Flood);
+    let scenario = small(&node).await;
+    let ask = "GET / HTTP/1.1\r\nhost: shop\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: \
+               13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let mut crowd = Vec::new();
+    for _ in 0..60 {
+        let mut stream = from(2, scenario.addr()).await;
+        let _ = stream.write_all(ask.as_bytes()).await;
+        crowd.push(stream);
+    }
+    // By itself each has no more than its connection.
+    eventually("what is unread to be counted", || memory(&scenario) > 2_000_000.0).await;
+    assert!(memory(&scenario) <= MEMORY as f64);
+    eventually("some to be ended", || scenario.metric("tenon_router_tunnels", None) < 40.0).await;
+    node.behave(Behaviour::Echo);
+    for last in 10..20 {
         let mut client = Client::http1_on(from(last, scenario.addr()).await).await;
         assert_eq!(client.get("/").await.status, 200);
     }

@@ -15,7 +15,7 @@ use tenon_lifecycle::drain;
 use tenon_lifecycle::readiness::Readiness;
 use tenon_lifecycle::tls::{Tls, scheme};
 use tenon_proto::catalog::{Route, WatchResponse, Worker};
-use tenon_router::{Config, Router};
+use tenon_router::{Config, Pace, Router};
 
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Client, full, raw, streamed};
@@ -48,6 +48,8 @@ pub(crate) struct Scenario {
 pub(crate) struct Options {
     pub(crate) debug_headers: bool,
     pub(crate) client_memory: u64,
+    pub(crate) client_connections: u64,
+    pub(crate) pace: Pace,
     pub(crate) linger: Duration,
     pub(crate) tunnel_grace: Duration,
     pub(crate) tls: Option<Tls>,
@@ -59,6 +61,8 @@ impl Default for Options {
         Self {
             debug_headers: true,
             client_memory: 256 << 20,
+            client_connections: 10_000,
+            pace: Pace::default(),
             linger: Duration::ZERO,
             tunnel_grace: Duration::ZERO,
             tls: None,
@@ -99,6 +103,8 @@ impl Scenario {
             access_log: true,
             debug_headers: options.debug_headers,
             client_memory: options.client_memory,
+            client_connections: options.client_connections,
+            pace: options.pace,
             drain_linger: options.linger,
             tunnel_grace: options.tunnel_grace,
         };

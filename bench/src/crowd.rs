@@ -1,0 +1,313 @@
+//! A crowd of clients that take what they can, in a process of its own: `tenon-bench crowd`, which only
+//! [`front`](crate::front) starts.
+//!
+//! ```text
+//!  member: connect ─► occupy ─► hung up on ─► a second later, again
+//! ```
+//!
+//! Each member holds a connection for as long as it is let, and comes again when it is not. A process may have no more
+//! file descriptors than its limit, so a large crowd is several of these. They run at the lowest priority: what others on
+//! their processor feel is then what the server does, and not the making of the crowd.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use bytes::Bytes;
+use clap::ValueEnum;
+use futures::future::join_all;
+use futures::stream;
+use http_body_util::StreamBody;
+use hyper::Request;
+use hyper::body::Frame;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::process::{Placement, Process};
+
+/// How long a member that was hung up on stays away.
+const AWAY: Duration = Duration::from_secs(1);
+
+/// Of a trickle, and of a slow reader, between two bytes and two pieces.
+const TRICKLE: Duration = Duration::from_secs(1);
+
+/// Of a head that does not end, in bytes.
+const HEAD: usize = 60_000;
+
+/// Of a body that travels within a request's message, and of one that streams to its Worker, in bytes.
+const SHORT: usize = 1_000;
+const LONG: usize = 100_000;
+
+/// Requests that a member makes of one HTTP/2 connection.
+const PROMISES: usize = 256;
+
+/// What a slow reader lets wait in its own kernel, in bytes: the rest waits at the server.
+const RECEIVE_BUFFER: u32 = 4 * 1024;
+
+/// What members do with their connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Nothing.
+    Idle,
+    /// Send 60 KB of a head, and never its end.
+    Heads,
+    /// Send a body of which a byte comes each second; every other one is so long that it streams to its Worker.
+    Trickles,
+    /// Send 256 requests over HTTP/2 that have a length, and none of their bodies.
+    Promises,
+    /// Ask for a large answer, and read nothing of it; every other one a KiB each second.
+    Unread,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[arg(value_enum)]
+    kind: Kind,
+
+    #[arg(long)]
+    target: SocketAddr,
+
+    /// A host whose Worker answers at once.
+    #[arg(long)]
+    brief: String,
+
+    /// A host whose Worker reads all it is sent, and answers with some MiB.
+    #[arg(long)]
+    large: String,
+
+    /// Where members come from, one after another.
+    #[arg(long, value_delimiter = ',')]
+    from: Vec<Ipv4Addr>,
+
+    #[arg(long)]
+    size: usize,
+}
+
+/// Whom a crowd visits, and from where.
+#[derive(Clone, Debug)]
+pub struct Visit<'a> {
+    pub target: SocketAddr,
+    pub brief: &'a str,
+    pub large: &'a str,
+    pub from: &'a [Ipv4Addr],
+}
+
+/// Processes that are a crowd, and end with it.
+pub struct Crowd(Vec<Process>);
+
+impl Crowd {
+    /// Has `size` members come, in as many processes as it takes.
+    ///
+    /// # Errors
+    /// When a process cannot be started.
+    pub fn gather(
+        placement: Placement,
+        dir: &Path,
+        kind: Kind,
+        size: usize,
+        visit: &Visit<'_>,
+    ) -> anyhow::Result<Self> {
+        /// Members of one process: below the file descriptors that one gets nearly everywhere.
+        const MOST: usize = 10_000;
+        std::fs::create_dir(dir)?;
+        let from: Vec<_> = visit.from.iter().map(Ipv4Addr::to_string).collect();
+        let processes = size.div_ceil(MOST).max(2);
+        let start = |i: usize| {
+            let mut command = placement.load(Path::new("nice"));
+            command.args(["-n", "19"]).arg(std::env::current_exe()?).arg("crowd");
+            command.arg(kind.to_possible_value().context("every kind has a name")?.get_name());
+            command.args(["--target", &visit.target.to_string(), "--brief", visit.brief, "--large", visit.large]);
+            command.args(["--from", &from.join(","), "--size", &(size / processes).to_string()]);
+            let dir = dir.join(i.to_string());
+            std::fs::create_dir(&dir)?;
+            Process::start("crowd", command, &dir)
+        };
+        Ok(Self((0..processes).map(start).collect::<anyhow::Result<_>>()?))
+    }
+
+    /// CPU time that it has taken so far.
+    ///
+    /// # Errors
+    /// When one of its processes has ended.
+    pub fn cpu(&self) -> anyhow::Result<Duration> {
+        self.0.iter().map(Process::cpu).sum()
+    }
+
+    /// How many members hold a connection now, and how often one was hung up on.
+    pub fn standing(&self) -> Standing {
+        let told = self.0.iter().filter_map(|process| Standing::parse(process.printed().ok()?.lines().last()?));
+        told.fold(Standing::default(), |sum, one| Standing { held: sum.held + one.held, lost: sum.lost + one.lost })
+    }
+}
+
+/// How a crowd fares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub held: u64,
+    pub lost: u64,
+}
+
+impl Standing {
+    fn parse(line: &str) -> Option<Self> {
+        let (held, lost) = line.strip_prefix("held ")?.split_once(" lost ")?;
+        Some(Self { held: held.parse().ok()?, lost: lost.parse().ok()? })
+    }
+}
+
+/// Is a crowd, until it is ended.
+///
+/// # Errors
+/// When there is no event loop to be had.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    // As many as there may be; without that it is a smaller crowd.
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let members = Members { args, held: Cell::new(0), lost: Cell::new(0) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let all = join_all((0..args.size).map(|i| members.member(i)));
+        tokio::select! {
+            _ = all => {}
+            () = members.tell() => {}
+        }
+    });
+    Ok(())
+}
+
+struct Members<'a> {
+    args: &'a Args,
+    held: Cell<u64>,
+    lost: Cell<u64>,
+}
+
+impl Members<'_> {
+    async fn tell(&self) {
+        loop {
+            tokio::time::sleep(AWAY / 2).await;
+            println!("held {} lost {}", self.held.get(), self.lost.get());
+        }
+    }
+
+    async fn member(&self, i: usize) {
+        loop {
+            if let Ok(stream) = self.connect(i).await {
+                self.held.set(self.held.get() + 1);
+                // How it ended is all the same.
+                let _ = self.occupy(i, stream).await;
+                self.held.set(self.held.get() - 1);
+                self.lost.set(self.lost.get() + 1);
+            }
+            tokio::time::sleep(AWAY).await;
+        }
+    }
+
+    async fn connect(&self, i: usize) -> io::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        if self.args.kind == Kind::Unread {
+            socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+        }
+        // A member that was hung up on comes again before the kernel has forgotten it.
+        socket.set_reuseaddr(true)?;
+        socket.bind((IpAddr::V4(self.args.from[i % self.args.from.len()]), 0).into())?;
+        socket.connect(self.args.target).await
+    }
+
+    /// Holds a connection until its end.
+    async fn occupy(&self, i: usize, mut stream: TcpStream) -> anyhow::Result<()> {
+        let Args { brief, large, .. } = self.args;
+        match self.args.kind {
+            Kind::Idle => {}
+            Kind::Heads => {
+                let head = format!("GET / HTTP/1.1\r\nhost: {brief}\r\nx: {}", "y".repeat(HEAD));
+                stream.write_all(head.as_bytes()).await?;
+            }
+            Kind::Trickles => {
+                let (host, length) = if i.is_multiple_of(2) { (brief, SHORT) } else { (large, LONG) };
+                return trickle(stream, host, length).await;
+            }
+            Kind::Promises => return promise(stream, brief).await,
+            Kind::Unread => {
+                stream.write_all(format!("GET / HTTP/1.1\r\nhost: {large}\r\n\r\n").as_bytes()).await?;
+                return read_slowly(stream, if i.is_multiple_of(2) { 0 } else { 1024 }).await;
+            }
+        }
+        await_end(&mut stream).await
+    }
+}
+
+async fn await_end(stream: &mut TcpStream) -> anyhow::Result<()> {
+    let mut space = [0; 256];
+    while stream.read(&mut space).await? > 0 {}
+    Ok(())
+}
+
+async fn trickle(mut stream: TcpStream, host: &str, length: usize) -> anyhow::Result<()> {
+    let head = format!("POST / HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    let (mut read, mut write) = stream.split();
+    let trickles = async {
+        for _ in 0..length {
+            tokio::time::sleep(TRICKLE).await;
+            write.write_all(b"x").await?;
+        }
+        anyhow::Ok(())
+    };
+    let mut space = [0; 256];
+    tokio::select! {
+        trickled = trickles => trickled,
+        // An answer, which ends it as the end does.
+        ended = read.read(&mut space) => Ok(ended.map(drop)?),
+    }
+}
+
+async fn promise(stream: TcpStream, host: &str) -> anyhow::Result<()> {
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
+    let ask = async || {
+        let nothing = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
+        let request = Request::post(format!("http://{host}/")).header("content-length", SHORT).body(nothing)?;
+        anyhow::Ok(sender.clone().send_request(request).await?)
+    };
+    let asks = join_all((0..PROMISES).map(|_| async {
+        // A promise that is refused is made again.
+        while ask().await.is_ok() {
+            tokio::time::sleep(AWAY).await;
+        }
+    }));
+    tokio::select! {
+        ended = connection => Ok(ended?),
+        _ = asks => Ok(()),
+    }
+}
+
+/// # Arguments
+/// * `piece` - bytes a second.
+async fn read_slowly(mut stream: TcpStream, piece: usize) -> anyhow::Result<()> {
+    let mut space = vec![0; piece];
+    loop {
+        tokio::time::sleep(TRICKLE).await;
+        if let Some(error) = stream.take_error()? {
+            return Err(error.into());
+        }
+        if piece > 0 && stream.read(&mut space).await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standing_is_read_as_it_is_told() {
+        assert_eq!(Standing::parse("held 12 lost 3"), Some(Standing { held: 12, lost: 3 }));
+        assert_eq!(Standing::parse("thread panicked"), None);
+    }
+}

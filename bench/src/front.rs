@@ -1,0 +1,249 @@
+//! The front door: what a router's other clients feel of a crowd that takes what it can, and what it costs the router.
+//!
+//! ```text
+//!  crowd, from 127.0.0.2 alone or from 8 addresses ──► 20,000 connections, 9,000 heads, … ─┐
+//!  victims, from 127.0.0.1: 200 requests a second, come what may,                          ├─► router ──► node
+//!  each second one on a connection of its own ─────────────────────────────────────────────┘
+//! ```
+//!
+//! The router has a processor of its own, and the memory for clients that it takes of the chart's limit; node, victims and
+//! crowd have the other one, the crowd at the lowest priority. First the victims are alone, then beside each crowd, from
+//! the moment at which that begins to come. No crowd may make a request of theirs fail, or take much longer, nor bring
+//! the router to its limit.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use tenon_proto::revision::Limits;
+
+use crate::bar::Bar;
+use crate::crowd::{Crowd, Kind, Standing, Visit};
+use crate::peers::Peers;
+use crate::process::Process;
+use crate::sockets::{self, Queued};
+use crate::table::Table;
+use crate::tenon::{NODE, ROUTER, Site};
+use crate::traffic::{self, Reuse, Tally};
+use crate::unit::{human, mib};
+
+/// A router's limit by the chart, of which its clients get half.
+const LIMIT: u64 = 512 << 20;
+
+const VICTIMS: usize = 4;
+/// Requests a second, for all of them together.
+const RATE: u32 = 200;
+
+/// What nobody notices.
+const UNNOTICED: Duration = Duration::from_millis(10);
+
+/// A router without a crowd has fewer file descriptors than that.
+const CALM: u64 = 100;
+
+/// How long one may take to see that its crowd has gone.
+const CALM_WITHIN: Duration = Duration::from_secs(60);
+
+const CROWDS: [(&str, Kind, usize); 5] = [
+    ("idle connections", Kind::Idle, 20_000),
+    ("unended heads", Kind::Heads, 9_000),
+    ("trickling bodies", Kind::Trickles, 4_000),
+    ("promised bodies", Kind::Promises, 64),
+    ("unread answers", Kind::Unread, 2_000),
+];
+
+/// Reads all it is sent; answers with four MiB, as far as they are taken.
+const LARGE: &str = "const piece = new Uint8Array(65536).fill(120);
+export default {
+  async fetch(request) {
+    if (request.method === 'POST') return new Response(await request.text());
+    let left = 64;
+    return new Response(new ReadableStream({
+      pull(controller) {
+        if (left-- > 0) controller.enqueue(piece);
+        else controller.close();
+      },
+    }));
+  },
+};";
+
+/// All that was seen.
+#[derive(Debug)]
+pub struct Record {
+    phases: Vec<Phase>,
+}
+
+#[derive(Debug)]
+struct Phase {
+    name: String,
+    victims: Tally,
+    crowd: Standing,
+    crowd_cpu: Duration,
+    router_cpu: Duration,
+    /// The most that was resident, in bytes.
+    peak: u64,
+    queued: Queued,
+    descriptors: u64,
+}
+
+/// # Arguments
+/// * `own` - the directory of Tenon's programs.
+/// * `measured` - how long each phase lasts.
+///
+/// # Errors
+/// When something does not start, or ends; not when a request fails.
+pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Record> {
+    let hello = peers.hello()?;
+    let site = Site::open(1)?;
+    let victims: Vec<_> = (0..VICTIMS).map(|i| site.deploy(&format!("victim-{i}"), hello.clone())).collect();
+    let large = site.deploy_of("prey", "large", LARGE, Limits { concurrency: 2_000, ..Limits::default() });
+    let placement = peers.placement;
+    let dir = peers.scratch.join("front");
+    let mut router = placement.contender(&own.join(ROUTER));
+    router.args(["--client-memory", &(LIMIT / 2 >> 20).to_string()]);
+    let mut tenon = site.start(&dir, placement.load(&own.join(NODE)), router)?;
+    for host in victims.iter().chain([&large]) {
+        tenon.await_up(host)?;
+    }
+
+    let mut phases = Vec::new();
+    for (name, crowd) in phase_names().zip(crowds()) {
+        eprintln!("front door: victims {name}");
+        tenon.router.forget_peak()?;
+        let (router_before, began) = (tenon.router.cpu()?, Instant::now());
+        let gather = |(kind, size, from): (Kind, usize, Vec<Ipv4Addr>)| {
+            let visit = Visit { target: tenon.addr, brief: &victims[0], large: &large, from: &from };
+            Crowd::gather(placement, &dir.join(phases.len().to_string()), kind, size, &visit)
+        };
+        let crowd = crowd.map(gather).transpose()?;
+        let victims = placement.loading(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            Ok(runtime.block_on(traffic::open(tenon.addr, RATE, measured, &victims, Reuse::EverySecond)))
+        })?;
+        tenon.ensure_running()?;
+        phases.push(Phase {
+            name,
+            victims,
+            crowd: crowd.as_ref().map(Crowd::standing).unwrap_or_default(),
+            crowd_cpu: share(crowd.as_ref().map(Crowd::cpu).transpose()?.unwrap_or_default(), began),
+            router_cpu: share(tenon.router.cpu()? - router_before, began),
+            peak: tenon.router.peak()?,
+            queued: sockets::queued(tenon.addr.port())?,
+            descriptors: tenon.router.descriptors()?,
+        });
+        drop(crowd);
+        await_calm(&mut tenon.router)?;
+    }
+    Ok(Record { phases })
+}
+
+/// What a second of the time since then had of it.
+fn share(cpu: Duration, since: Instant) -> Duration {
+    cpu.div_f64(since.elapsed().as_secs_f64())
+}
+
+/// None is nobody.
+fn crowds() -> impl Iterator<Item = Option<(Kind, usize, Vec<Ipv4Addr>)>> {
+    let one = vec![Ipv4Addr::new(127, 0, 0, 2)];
+    let several: Vec<_> = (10..18).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect();
+    let crowds = CROWDS
+        .into_iter()
+        .flat_map(move |(_, kind, size)| [&one, &several].map(|from| Some((kind, size, from.clone()))));
+    std::iter::once(None).chain(crowds)
+}
+
+fn phase_names() -> impl Iterator<Item = String> {
+    let beside = |(name, ..): (&str, Kind, usize)| {
+        ["one address", "eight addresses"].map(|from| format!("beside {name} from {from}"))
+    };
+    std::iter::once("alone".to_owned()).chain(CROWDS.into_iter().flat_map(beside))
+}
+
+fn await_calm(router: &mut Process) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while router.descriptors()? > CALM {
+        router.ensure_running()?;
+        ensure!(began.elapsed() < CALM_WITHIN, "the router has {} descriptors, and no crowd", router.descriptors()?);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+/// The promises.
+pub fn bars(record: Option<&Record>) -> Vec<Bar> {
+    let p99 = |phase: &Phase| phase.victims.latency(0.99);
+    let phases = record.map(|record| &record.phases[..]);
+    let within = phases.map(|phases| UNNOTICED.max(p99(&phases[0]) * 2));
+    let mut bars: Vec<_> = phase_names()
+        .enumerate()
+        .skip(1)
+        .map(|(i, name)| Bar::time(format!("victims {name}, p99"), phases.map(|phases| p99(&phases[i])), within))
+        .collect();
+    let failed = phases.map(|phases| phases.iter().map(|phase| phase.victims.failed()).sum());
+    let taken = phases.and_then(|phases| phases.iter().map(|phase| phase.peak + phase.queued.all()).max());
+    bars.push(Bar::never("failed requests of a crowd's victims", failed));
+    bars.push(Bar::bytes("a router beside a crowd, resident and in the kernel", taken, Some(LIMIT)));
+    bars
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "The front door: {VICTIMS} hello Workers with {RATE} requests/s, half of them on new connections, beside a crowd\n"
+        )?;
+        let mut table = Table::new([
+            "victims",
+            "p50",
+            "p99",
+            "worst",
+            "asked",
+            "failed",
+            "router: resident",
+            "in the kernel",
+            "descriptors",
+            "CPU",
+            "crowd: holds",
+            "hung up on",
+            "CPU",
+        ]);
+        let cpu = |cpu: Duration| format!("{:.0} %", cpu.as_secs_f64() * 100.0);
+        for phase in &self.phases {
+            let [p50, p99, worst] = [0.5, 0.99, 1.0].map(|share| human(phase.victims.latency(share)));
+            table.row([
+                phase.name.clone(),
+                p50,
+                p99,
+                worst,
+                phase.victims.asked().to_string(),
+                phase.victims.failed().to_string(),
+                mib(phase.peak),
+                mib(phase.queued.all()),
+                phase.descriptors.to_string(),
+                cpu(phase.router_cpu),
+                phase.crowd.held.to_string(),
+                phase.crowd.lost.to_string(),
+                cpu(phase.crowd_cpu),
+            ]);
+        }
+        writeln!(f, "{table}")?;
+        for phase in &self.phases {
+            for (why, count) in phase.victims.failures() {
+                writeln!(f, "{}: a victim got {count} × {why}", phase.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_phase_has_a_name_and_every_crowd_a_bar() {
+        assert_eq!(phase_names().count(), crowds().count());
+        assert_eq!(bars(None).len(), crowds().count() - 1 + 2);
+    }
+}
