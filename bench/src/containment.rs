@@ -89,6 +89,7 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
                 match playing::play(&installation, &script, phase, &mut load).await {
                     Ok(play) => {
                         eprintln!("containment: {play}");
+                        play.victims.failures.iter().for_each(|failure| eprintln!("    {failure}"));
                         plays.push(play);
                     }
                     Err(error) => left_out.push(format!("{} {phase}: {error:#}", script.name)),
@@ -166,9 +167,9 @@ impl Record {
         beside.map(|play| play.victims.latency.max).max().unwrap_or_default()
     }
 
-    /// Plays in which one revision took more than two lanes, or a shard and a lane.
+    /// Plays in which a revision took more than two lanes, or a shard and a lane.
     fn too_costly(&self) -> u64 {
-        self.plays.iter().filter(|play| play.lost.shards > 1 || play.lost.shards + play.lost.lanes > 2).count() as u64
+        self.plays.iter().filter(|play| play.is_too_costly()).count() as u64
     }
 }
 

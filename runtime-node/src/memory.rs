@@ -1,11 +1,13 @@
 //! The node's memory: what it may use, what it uses, and how much that weighs on its shards.
 //!
 //! ```text
-//!  cgroup ──► Meter, ten times a second ──► Pressure ──watch──► every shard: evict, refuse cold starts
+//!  cgroup ─────────────────────────────► Meter, ten times a second ──► Pressure ──watch──► every shard:
+//!  resource limit, by the supervisor ──► room of this process ─────────────┘               evict, refuse cold starts
 //! ```
 //!
-//! The budget is the container's, not the machine's. Pressure is a pure function of use, budget and what it was, so
-//! that it does not flutter at a threshold. The meter has a thread of its own: JavaScript cannot keep it from looking.
+//! The budget is the container's, not the machine's. A process with a supervisor has a limit of its own as well, at which an
+//! allocation fails and ends it: it lets idle isolates go before. Pressure is a pure function of use, budget and what it was,
+//! so that it does not flutter at a threshold. The meter has a thread of its own: JavaScript cannot keep it from looking.
 
 mod meter;
 
@@ -38,6 +40,10 @@ impl Pressure {
     const TIGHT: (u64, u64) = (80, 75);
     const CRITICAL: (u64, u64) = (95, 90);
 
+    /// In bytes that a process may still take: below which each begins, and where it is over. A cold start takes some MiB.
+    const CRAMPED_TIGHT: (u64, u64) = (48 << 20, 64 << 20);
+    const CRAMPED_CRITICAL: (u64, u64) = (12 << 20, 20 << 20);
+
     /// What follows this.
     ///
     /// # Arguments
@@ -46,12 +52,24 @@ impl Pressure {
     pub fn next(self, used: u64, budget: u64) -> Self {
         let percent = used.saturating_mul(100) / budget.max(1);
         let holds = |state, (begins, over)| percent >= begins || (self >= state && percent >= over);
-        if holds(Self::Critical, Self::CRITICAL) {
-            Self::Critical
-        } else if holds(Self::Tight, Self::TIGHT) {
-            Self::Tight
-        } else {
-            Self::Eased
+        Self::worst(holds(Self::Tight, Self::TIGHT), holds(Self::Critical, Self::CRITICAL))
+    }
+
+    /// What follows this for a process.
+    ///
+    /// # Arguments
+    /// * `room` - what it may still take, in bytes.
+    #[must_use]
+    pub fn next_with(self, room: u64) -> Self {
+        let holds = |state, (begins, over)| room < begins || (self >= state && room < over);
+        Self::worst(holds(Self::Tight, Self::CRAMPED_TIGHT), holds(Self::Critical, Self::CRAMPED_CRITICAL))
+    }
+
+    fn worst(is_tight: bool, is_critical: bool) -> Self {
+        match (is_critical, is_tight) {
+            (true, _) => Self::Critical,
+            (false, true) => Self::Tight,
+            (false, false) => Self::Eased,
         }
     }
 }
@@ -63,15 +81,18 @@ impl Pressure {
 pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pressure>> {
     let (pressure_tx, pressure_rx) = watch::channel(Pressure::default());
     let budget = meter.budget();
+    let (mut of_node, mut of_process) = (Pressure::default(), Pressure::default());
     let look = move || {
         while !pressure_tx.is_closed() {
-            match meter.used() {
-                Ok(bytes) => {
+            match meter.used().and_then(|bytes| Ok((bytes, meter::room()?))) {
+                Ok((bytes, room)) => {
                     used.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-                    let before = *pressure_tx.borrow();
-                    let now = before.next(bytes, budget);
-                    if now != before {
-                        tracing::info!(?now, used_mib = bytes >> 20, budget_mib = budget >> 20, "memory pressure");
+                    of_node = of_node.next(bytes, budget);
+                    of_process = of_process.next_with(room.unwrap_or(u64::MAX));
+                    let now = of_node.max(of_process);
+                    if now != *pressure_tx.borrow() {
+                        let (used_mib, room_mib) = (bytes >> 20, room.map(|room| room >> 20));
+                        tracing::info!(?now, used_mib, budget_mib = budget >> 20, room_mib, "memory pressure");
                         pressure_tx.send_replace(now);
                     }
                 }
@@ -102,6 +123,18 @@ mod tests {
         use Pressure::{Critical, Eased, Tight};
         assert_eq!(states(&[0, 799, 800, 750, 749]), [Eased, Eased, Tight, Tight, Eased]);
         assert_eq!(states(&[2000, 900, 899, 749]), [Critical, Critical, Tight, Eased]);
+    }
+
+    #[test]
+    fn a_process_that_may_hardly_grow_is_under_pressure_as_well() {
+        let mut pressure = Pressure::Eased;
+        let rooms = [u64::MAX, 64, 47, 63, 11, 19, 20, 64].map(|mib: u64| mib.saturating_mul(1 << 20));
+        let states = rooms.map(|room| {
+            pressure = pressure.next_with(room);
+            pressure
+        });
+        use Pressure::{Critical, Eased, Tight};
+        assert_eq!(states, [Eased, Eased, Tight, Tight, Critical, Critical, Tight, Eased]);
     }
 
     proptest! {

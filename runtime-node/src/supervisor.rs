@@ -252,12 +252,15 @@ impl Keeper {
         let (mut pulse, mut leave_by, mut killed) = (Pulse::new(Instant::now()), None, false);
         // Of a process that had to be killed: whose turn did not end, if one was running.
         let mut hung = None;
+        // Whose code ran at the last look.
+        let mut seen = None;
         let status = loop {
             tokio::select! {
                 status = process.child.wait() => break status,
                 now = looks.tick() => {
                     let (is_late, look) = (leave_by.is_some_and(|leave_by| now >= leave_by), process.page.look());
                     let is_stuck = pulse.is_stuck(&look, now.into());
+                    seen = look.running;
                     if (is_late || is_stuck) && !killed {
                         tracing::warn!(process = name, is_late, is_stuck, "a process does not end, or does not get on");
                         (killed, hung) = (true, is_stuck.then_some(look.running));
@@ -293,7 +296,9 @@ impl Keeper {
         shared.metrics.ended(id, cause);
         let revision = running.map(|digest| digest.short());
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; another one starts");
-        let was_cramped = cause == Cause::Crashed && lock(&shared.seat(id).state).room < CRAMPED;
+        // A revision that ran already when there was little memory may have taken it.
+        let came_later = running != seen;
+        let was_cramped = cause == Cause::Crashed && came_later && lock(&shared.seat(id).state).room < CRAMPED;
         cause.blames(running).is_some_and(|digest| shared.judge(digest, cause, was_cramped))
     }
 }

@@ -47,6 +47,7 @@ pub(super) enum Phase {
 pub(super) struct Play {
     name: String,
     pub(super) phase: Phase,
+    revisions: u64,
     /// How its requests ended, each kind once.
     ends: Vec<String>,
     pub(super) lost: Lost,
@@ -74,7 +75,8 @@ pub(super) async fn play(
         installation.await_whole().await?;
         lost = installation.exits().await?.since(&before);
     }
-    Ok(Play { name: script.name.clone(), phase, ends: ends?, lost, victims: load.lap() })
+    let revisions = workers.len() as u64;
+    Ok(Play { name: script.name.clone(), phase, revisions, ends: ends?, lost, victims: load.lap() })
 }
 
 /// Applies the Workers and asks them in turn.
@@ -162,6 +164,12 @@ impl fmt::Display for Phase {
 }
 
 impl Play {
+    /// Whether more was lost than two lanes, or a shard and a lane, for each revision.
+    pub(super) fn is_too_costly(&self) -> bool {
+        let Lost { shards, lanes } = self.lost;
+        shards > self.revisions || shards + lanes > 2 * self.revisions
+    }
+
     /// Whether it is worth a line of its own.
     pub(super) fn is_remarkable(&self) -> bool {
         self.victims.failed > 0 || self.lost != Lost::default() || self.victims.latency.max >= Duration::from_secs(1)
@@ -170,7 +178,7 @@ impl Play {
 
 impl fmt::Display for Play {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, phase, ends, lost, victims } = self;
+        let Self { name, phase, ends, lost, victims, .. } = self;
         write!(f, "{name}, {phase}: {}; ", ends.join(", "))?;
         if *lost != Lost::default() {
             write!(f, "took {} lanes and {} shards; ", lost.lanes, lost.shards)?;

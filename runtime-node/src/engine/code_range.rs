@@ -1,8 +1,9 @@
-//! Where V8 puts an isolate's machine code: 128 MiB of addresses, of which a Worker uses some hundred KiB.
+//! Where V8 puts an isolate's machine code: 128 MiB of addresses, or 64 for a small heap, of which a Worker uses some hundred
+//! KiB.
 //!
 //! Where the processor has protection keys, V8 makes all of them writable and executable when it makes the isolate, and
 //! leaves it to the keys which thread may write. The kernel counts private writable mappings against the resource limit that
-//! a supervisor sets for a process, touched or not: each isolate would count as 128 MiB, so a process that may grow by less
+//! a supervisor sets for a process, touched or not: each isolate would count as that, so a process that may grow by less
 //! could not start another, and one with some hundred of them would have a limit that bounds nothing. A shared mapping, which
 //! this makes of it, counts when it is touched. As no other process maps it, nothing else is different, except in how pages
 //! are given back.
@@ -11,9 +12,11 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 
-/// What V8 reserves, without what it cuts off to align it. The next larger reservation of an isolate has twice that.
-const RESERVATION: usize = 128 << 20;
+/// What V8 may reserve for code, without what it cuts off to align it: from its least code range to twice its largest one, which
+/// is the next larger reservation of an isolate. It reserves nothing else of that size.
+const RESERVATIONS: Range<usize> = 3 << 20..256 << 20;
 
 thread_local! {
     /// An isolate is being made on this thread.
@@ -34,9 +37,7 @@ pub(super) fn while_making<R>(make: impl FnOnce() -> R) -> R {
 /// * `flags` - of mmap(2), as V8 has them.
 pub(super) fn flags(length: usize, flags: c_int) -> c_int {
     let is_private = flags & (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
-    let is_it = (RESERVATION..2 * RESERVATION).contains(&length)
-        && is_private == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
-        && MAKES.get();
+    let is_it = RESERVATIONS.contains(&length) && is_private == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS && MAKES.get();
     if is_it { flags & !libc::MAP_PRIVATE | libc::MAP_SHARED } else { flags }
 }
 
@@ -57,7 +58,7 @@ mod tests {
     use crate::engine::spare::Spare;
 
     #[test]
-    fn what_isolates_reserve_for_code_does_not_count_as_data() {
+    fn what_isolates_reserve_for_code_does_not_count_as_data_whatever_their_heap() {
         crate::engine::init();
         let data = || {
             let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -65,9 +66,10 @@ mod tests {
             value.unwrap().trim().parse::<u64>().unwrap() >> 10
         };
         let before = data();
-        let spares: Vec<_> = (0..8).map(|_| Spare::make(128, Headroom::default())).collect();
+        let heaps = [8, 16, 32, 64, 128, 256, 512, 2048];
+        let spares = heaps.map(|memory_mib| [(); 4].map(|()| Spare::make(memory_mib, Headroom::default())));
         // Tests on other threads make some as well.
         let grown = data().saturating_sub(before);
-        assert!(grown < 4 * 128, "{grown} MiB for {}", spares.len());
+        assert!(grown < 4 * 128, "{grown} MiB for {}", spares.as_flattened().len());
     }
 }

@@ -9,6 +9,8 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use rustix::process::{Resource, getrlimit};
+
 /// Reads the use of memory.
 #[derive(Debug)]
 pub struct Meter {
@@ -86,6 +88,16 @@ impl Meter {
             }
         }
     }
+}
+
+/// How much more private writable memory this process may map, in bytes, if there is a limit.
+///
+/// # Errors
+/// When the kernel's files cannot be read.
+pub(super) fn room() -> Result<Option<u64>, MeterError> {
+    let Some(limit) = getrlimit(Resource::Data).current else { return Ok(None) };
+    let mapped = field(Path::new("/proc/self/status"), "VmData:")? * 1024;
+    Ok(Some(limit.saturating_sub(mapped)))
 }
 
 /// The cgroups that the process is in, from its own up to the root, where either version is mounted by custom.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A process that may hardly grow any more ends in the turn of whatever revision asks for memory next, which need not be the
-//! one that took it. So the first such end within a minute is forgiven.
+//! one that took it. So the first such end within a minute is forgiven, if that turn began after the memory was gone.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ impl Quarantines {
     /// The revision's code was running when its process ended, or had to be ended.
     ///
     /// # Arguments
-    /// * `was_cramped` - the process ended for want of something, and could hardly have had more memory.
+    /// * `was_cramped` - the process ended for want of something, and could hardly have had more memory when the turn began.
     pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, was_cramped: bool, now: Instant) -> Ruling {
         self.forget(now);
         if was_cramped && self.forgives(digest, now) {
