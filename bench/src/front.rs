@@ -101,7 +101,7 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
     let placement = peers.placement;
     let dir = peers.scratch.join("front");
     let mut router = placement.contender(&own.join(ROUTER));
-    router.args(["--client-memory", &(LIMIT / 2 >> 20).to_string()]);
+    router.args(["--client-memory", &((LIMIT / 2) >> 20).to_string()]);
     let mut tenon = site.start(&dir, placement.load(&own.join(NODE)), router)?;
     for host in victims.iter().chain([&large]) {
         tenon.await_up(host)?;

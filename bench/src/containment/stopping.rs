@@ -15,8 +15,8 @@ const STOPPED: Duration = Duration::from_secs(12);
 /// For requests that come when it goes on again.
 const AFTERMATH: Duration = Duration::from_secs(8);
 
-/// As the kernel shortens the program's name.
-const COMMAND: &str = "tenon-runtime-n";
+/// The program of a supervisor and of its shards and lanes.
+const PROGRAM: &str = "tenon-runtime-node";
 
 /// The processes of a node that are stopped; dropped, they go on.
 struct Stopped(Vec<Pid>);
@@ -69,7 +69,7 @@ fn nodes() -> anyhow::Result<BTreeMap<String, Vec<Pid>>> {
 fn node_process(path: &Path) -> Option<(String, Pid)> {
     let pid = Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)?;
     // A process that ends meanwhile is none.
-    let command = fs::read_to_string(path.join("comm")).ok()?;
+    let program = fs::read_link(path.join("exe")).ok()?;
     let network = fs::read_link(path.join("ns/net")).ok()?;
-    (command.trim_end() == COMMAND).then(|| (network.to_string_lossy().into_owned(), pid))
+    program.ends_with(PROGRAM).then(|| (network.to_string_lossy().into_owned(), pid))
 }

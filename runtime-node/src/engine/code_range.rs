@@ -1,5 +1,5 @@
-//! Where V8 puts an isolate's machine code: 128 MiB of addresses, or 64 for a small heap, of which a Worker uses some hundred
-//! KiB.
+//! Where V8 puts an isolate's machine code: 64 to 512 MiB of addresses, by the size of its heap, of which a Worker uses some
+//! hundred KiB.
 //!
 //! Where the processor has protection keys, V8 makes all of them writable and executable when it makes the isolate, and
 //! leaves it to the keys which thread may write. The kernel counts private writable mappings against the resource limit that
@@ -14,9 +14,11 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
-/// What V8 may reserve for code, without what it cuts off to align it: from its least code range to twice its largest one, which
-/// is the next larger reservation of an isolate. It reserves nothing else of that size.
-const RESERVATIONS: Range<usize> = 3 << 20..256 << 20;
+/// What V8 may reserve for code, with what it cuts off to align it.
+const RESERVATIONS: Range<usize> = 3 << 20..1 << 30;
+
+/// What it reserves besides when it makes an isolate, for a table of functions: 256 MiB and pages that guard it.
+const TABLE: Range<usize> = (256 << 20) + 1..(256 << 20) + (64 << 10);
 
 thread_local! {
     /// An isolate is being made on this thread.
@@ -37,7 +39,10 @@ pub(super) fn while_making<R>(make: impl FnOnce() -> R) -> R {
 /// * `flags` - of mmap(2), as V8 has them.
 pub(super) fn flags(length: usize, flags: c_int) -> c_int {
     let is_private = flags & (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
-    let is_it = RESERVATIONS.contains(&length) && is_private == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS && MAKES.get();
+    let is_it = RESERVATIONS.contains(&length)
+        && !TABLE.contains(&length)
+        && is_private == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
+        && MAKES.get();
     if is_it { flags & !libc::MAP_PRIVATE | libc::MAP_SHARED } else { flags }
 }
 
