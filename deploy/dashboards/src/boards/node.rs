@@ -106,8 +106,11 @@ fn processes() -> [Panel; 6] {
         Panel::lines(
             "Quarantines",
             Unit::PerSecond,
-            "Revisions that ended a process, by how.",
-            &[("sum by (cause) (rate(tenon_node_quarantines_total{@}[$__rate_interval]))", "{{cause}}")],
+            "Revisions that ended a process, by how; those that ran when its memory ended, and are forgiven once, apart.",
+            &[
+                ("sum by (cause) (rate(tenon_node_quarantines_total{@}[$__rate_interval]))", "{{cause}}"),
+                ("sum(rate(tenon_node_forgiven_exits_total{@}[$__rate_interval]))", "forgiven"),
+            ],
         ),
     ]
 }
