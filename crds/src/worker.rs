@@ -273,7 +273,8 @@ pub enum CompatibilityFlag {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// CPU time of one invocation, milliseconds; of one that has a WebSocket, from each message to the next.
+    /// CPU time of one invocation, milliseconds; of one that has a WebSocket, from each message to the next. A Worker that
+    /// may take more than 1000 runs in its node's lanes, where others wait for it least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 30_000))]
     pub cpu_ms: Option<i32>,

@@ -183,6 +183,11 @@ impl Isolate {
         self.digest
     }
 
+    /// The CPU time that an invocation may take.
+    pub fn cpu_limit(&self) -> Duration {
+        Duration::from_millis(self.state.revision.limits.cpu_ms.into())
+    }
+
     /// What its start found of bytecode. `None` when the Worker is too short, or too long, for bytecode to pay.
     pub fn bytecode_lookup(&self) -> Option<BytecodeLookup> {
         Bytecode::is_worth_while(&self.state.revision)

@@ -1,4 +1,5 @@
-//! Which revisions are too heavy for a shard: those with a turn or a collection that its neighbours would feel.
+//! Which revisions are too heavy for a shard: those with a turn or a collection that its neighbours would feel, and those whose
+//! limit allows one that would make requests leave the shard.
 //!
 //! ```text
 //!  each request ─► longest stretch ─┬─ over 5 ms ─► heavy ──┐
@@ -22,6 +23,10 @@ const LIGHT: Duration = Duration::from_millis(5);
 /// evaluation takes, bytecode spares nobody.
 const COMPILED: Duration = Duration::from_millis(50);
 
+/// CPU time that a revision may take by its limit and still run on a shard. However lightly it answers, one turn may take all
+/// of it; a router looks for another shard before twice as long.
+const BORNE: Duration = Duration::from_secs(1);
+
 /// Light requests that the supervisor hears of at once.
 const BATCH: u32 = 8;
 
@@ -31,8 +36,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What an isolate's requests have cost since the supervisor was told.
 #[derive(Default)]
 pub(super) struct Weight {
-    /// It would start as slowly on a shard.
-    slow_start: bool,
+    /// It would start as slowly on a shard, or may hold it.
+    stays: bool,
     light: Cell<u32>,
     heavy_told: Cell<Option<Instant>>,
 }
@@ -48,10 +53,11 @@ impl Weight {
     /// # Arguments
     /// * `start` - the longest stretch of the start; `lookup`, whether that had bytecode. One that had none makes some for
     ///   the next, which is faster.
-    pub(super) fn new(start: Duration, lookup: Option<BytecodeLookup>) -> Self {
+    /// * `limit` - the CPU time that an invocation may take.
+    pub(super) fn new(start: Duration, lookup: Option<BytecodeLookup>, limit: Duration) -> Self {
         let compiled = matches!(lookup, Some(BytecodeLookup::Miss | BytecodeLookup::Rejected));
-        let slow_start = start > if compiled { COMPILED } else { LIGHT };
-        Self { slow_start, ..Self::default() }
+        let is_slow = start > if compiled { COMPILED } else { LIGHT };
+        Self { stays: is_slow || limit > BORNE, ..Self::default() }
     }
 
     /// A request has been answered, and its longest stretch took this long.
@@ -64,7 +70,7 @@ impl Weight {
                 Tell::Heavy
             });
         }
-        if self.slow_start {
+        if self.stays {
             return None;
         }
         let light = self.light.get() + 1;
@@ -77,9 +83,9 @@ impl Shard {
     /// What a start has cost. On a shard one that was long sends the revision back to the lanes, unless the next one will
     /// have bytecode.
     pub(super) fn weigh_start(&self, isolate: &Isolate) -> Weight {
-        let weight = Weight::new(isolate.longest_stretch(), isolate.bytecode_lookup());
+        let weight = Weight::new(isolate.longest_stretch(), isolate.bytecode_lookup(), isolate.cpu_limit());
         if let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
-            && weight.slow_start
+            && weight.stays
         {
             supervisor.is_heavy(&isolate.digest());
         }
@@ -133,13 +139,20 @@ mod tests {
 
     #[test]
     fn a_revision_that_starts_slowly_stays_unless_bytecode_will_speed_it_up() {
-        let now = Instant::now();
-        let moves = |start, lookup| {
-            let weight = Weight::new(start, lookup);
-            (0..BATCH).any(|_| weight.add(LIGHT, now).is_some())
-        };
+        let moves = |start, lookup| moves(Weight::new(start, lookup, BORNE));
         assert!(moves(LIGHT, None) && moves(LIGHT * 2, Some(BytecodeLookup::Miss)));
         assert!(!moves(LIGHT * 2, None) && !moves(LIGHT * 2, Some(BytecodeLookup::Hit)));
         assert!(!moves(COMPILED * 2, Some(BytecodeLookup::Miss)));
+    }
+
+    #[test]
+    fn a_revision_that_may_hold_a_shard_stays_however_lightly_it_answers() {
+        let with_limit = |limit| moves(Weight::new(LIGHT, None, limit));
+        assert!(with_limit(BORNE) && !with_limit(BORNE + Duration::from_millis(1)));
+    }
+
+    /// Whether light requests move it to a shard.
+    fn moves(weight: Weight) -> bool {
+        (0..BATCH).any(|_| weight.add(LIGHT, Instant::now()).is_some())
     }
 }
