@@ -66,8 +66,13 @@ impl Kept {
         Self { catalog, name, node: Some(node), signal: Some(signal), shard, lane }
     }
 
-    /// Deploys a Worker whose handler is this function's body. Its limits are those of a slow machine.
+    /// Deploys a Worker whose handler is this function's body. Its limit is the largest with which it may run on a shard.
     pub(crate) fn handler(&self, name: &str, body: &str) -> Deployed {
+        self.handler_within(name, body, 1_000)
+    }
+
+    /// The same with another limit of CPU time, in milliseconds.
+    pub(crate) fn handler_within(&self, name: &str, body: &str, cpu_ms: u32) -> Deployed {
         let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
         let worker = WorkerId::new(self.name, name);
         let digest = self.catalog.put(Revision {
@@ -78,7 +83,7 @@ impl Kept {
             vars: BTreeMap::new(),
             secrets: BTreeMap::new(),
             services: BTreeMap::new(),
-            limits: Limits { cpu_ms: 120_000, wall_ms: 300_000, startup_ms: 5_000, ..Limits::default() },
+            limits: Limits { cpu_ms, wall_ms: 300_000, startup_ms: 5_000, ..Limits::default() },
             state: StatePolicy::default(),
             egress: Egress::default(),
             compatibility_flags: BTreeSet::new(),
