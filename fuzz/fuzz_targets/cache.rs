@@ -45,7 +45,9 @@ fn headers(list: &[(u8, &[u8])]) -> HeaderMap {
         Some((NAMES[usize::from(*name) % NAMES.len()].clone(), HeaderValue::from_bytes(value).ok()?))
     };
     let mut headers = HeaderMap::new();
-    list.iter().filter_map(header).for_each(|(name, value)| drop(headers.append(name, value)));
+    for (name, value) in list.iter().filter_map(header) {
+        headers.append(name, value);
+    }
     headers
 }
 
