@@ -90,7 +90,7 @@ pub struct Args {
     size: usize,
 }
 
-/// Whom a crowd visits, and from where.
+/// The target of a crowd, and the addresses that it comes from.
 #[derive(Clone, Debug)]
 pub struct Visit<'a> {
     pub target: SocketAddr,

@@ -36,7 +36,7 @@ const VICTIMS: usize = 4;
 /// Requests a second, for all of them together.
 const RATE: u32 = 200;
 
-/// What nobody notices.
+/// A delay that does not matter to a client.
 const UNNOTICED: Duration = Duration::from_millis(10);
 
 /// A router without a crowd has fewer file descriptors than that.
@@ -143,7 +143,7 @@ fn share(cpu: Duration, since: Instant) -> Duration {
     cpu.div_f64(since.elapsed().as_secs_f64())
 }
 
-/// None is nobody.
+/// The crowds in their order; `None` first, for the victims alone.
 fn crowds() -> impl Iterator<Item = Option<(Kind, usize, Vec<Ipv4Addr>)>> {
     let one = vec![Ipv4Addr::new(127, 0, 0, 2)];
     let several: Vec<_> = (10..18).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect();

@@ -56,9 +56,9 @@ pub(crate) fn admit_tunnel(thread: &RouterThread, accounts: &Accounts) -> Result
     thread.tunnels.place(accounts).ok_or_else(overloaded)
 }
 
-/// What is asked of a Worker, and by whom.
+/// The request that a Worker gets, and the address that sends it.
 pub(crate) struct Call<'a> {
-    /// Has a part of what a shard may have.
+    /// Shares a shard with others.
     pub(crate) peer: Peer,
     /// The framed message, with the body inside unless that streams.
     pub(crate) head: &'a Bytes,

@@ -27,7 +27,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Revisions that are remembered, of either kind.
 const MOST: usize = 4096;
 
-/// The revisions that are refused or were of late.
+/// The revisions that are refused, or were until a while ago.
 #[derive(Default)]
 pub(super) struct Quarantines {
     terms: FxHashMap<RevisionDigest, Term>,
@@ -47,7 +47,7 @@ pub(super) enum Ruling {
 pub(super) struct Term {
     until: Instant,
     pub(super) lasts: Duration,
-    /// For the which time.
+    /// How often the revision has been refused, this time included.
     pub(super) times: u32,
 }
 
