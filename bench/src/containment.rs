@@ -58,6 +58,8 @@ pub struct Record {
     /// Scripts that cannot be applied as a Worker is, and why.
     left_out: Vec<String>,
     stopped: Option<Lap>,
+    /// What was under way when the last of these was told.
+    rest: Lap,
     /// Containers that were started again.
     restarts: i32,
 }
@@ -104,7 +106,7 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
         eprintln!("containment: at the end: {rest}");
         let restarts = installation.restarts().await? - before;
         victims.delete().await?;
-        Ok(Record { alone, plays, left_out, stopped, restarts })
+        Ok(Record { alone, plays, left_out, stopped, rest, restarts })
     })
 }
 
@@ -156,9 +158,9 @@ impl Victims {
 }
 
 impl Record {
-    /// Requests of victims that failed beside hostile scripts.
+    /// Requests of victims that failed beside hostile scripts, or at the end.
     fn failed(&self) -> u64 {
-        self.plays.iter().map(|play| play.victims.failed).sum()
+        self.plays.iter().map(|play| &play.victims).chain([&self.rest]).map(|lap| lap.failed).sum()
     }
 
     /// The slowest of victims' requests while a process was lost.

@@ -28,7 +28,7 @@ pub const ROUTER: &str = "tenon-router";
 
 const POOL: &str = "default";
 
-/// Whose Workers they are unless said otherwise.
+/// The namespace of Workers, unless another is named.
 const TENANT: &str = "bench";
 
 /// Lanes of the node, which listen above its shards.

@@ -1,8 +1,10 @@
 //! The control plane, as its administrator sees it.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, ValidationRule};
 use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -15,6 +17,9 @@ use crate::{SOON, await_condition};
 
 /// The repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// The namespace in which the charts are installed.
+pub const INSTALLED: &str = "tenon-system";
 
 /// A control plane that can be talked to, and whose API server can be taken away.
 #[derive(Clone)]
@@ -84,6 +89,20 @@ impl Cluster {
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "kubectl {}: {complaint}", arguments.join(" "));
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// The Service of routers of the Tenon that is installed. Its address and not its name: what DNS does when its Pods are
+    /// drained is not Tenon's.
+    ///
+    /// # Errors
+    /// When Tenon is not installed.
+    pub async fn routers(&self) -> anyhow::Result<SocketAddr> {
+        let api: Api<Service> = Api::namespaced(self.client(), INSTALLED);
+        let spec = api.get("tenon-router").await?.spec.context("the routers' Service has a spec")?;
+        let address = spec.cluster_ip.context("the routers' Service has an address")?.parse()?;
+        let port = spec.ports.iter().flatten().find(|port| port.name.as_deref() == Some("http"));
+        let port = port.context("the routers' Service has a port http")?.port;
+        Ok(SocketAddr::new(address, port.try_into()?))
     }
 
     /// Takes the API server away, without a word.

@@ -32,7 +32,7 @@ mod volumes;
 mod web_socket;
 
 pub use account::{Account, Right, rights};
-pub use cluster::Cluster;
+pub use cluster::{Cluster, INSTALLED};
 pub use condition::{SOON, await_condition};
 pub use http_client::{Answer, Connection};
 pub use namespace::{Namespace, answering, worker};

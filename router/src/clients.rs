@@ -405,16 +405,20 @@ mod tests {
         assert!(next.iter().all(|client| !is_told_to_end(client)));
     }
 
+    /// As many connections of an address as there may be, each with a request in hand.
+    fn all_in_hand(clients: &Clients, last: u8) -> Vec<(Admitted, InHand)> {
+        let admit = || {
+            let admitted = clients.admit(address(last))?;
+            let in_hand = admitted.0.take_in_hand();
+            Some((admitted, in_hand))
+        };
+        std::iter::from_fn(admit).take(1000).collect()
+    }
+
     #[test]
     fn a_connection_with_a_request_in_hand_does_not_end_for_another() {
         let clients = Clients::new(10 * RESTING, 1000);
-        let working: Vec<_> = std::iter::from_fn(|| {
-            let admitted = clients.admit(address(1))?;
-            let in_hand = admitted.0.take_in_hand();
-            Some((admitted, in_hand))
-        })
-        .take(1000)
-        .collect();
+        let working = all_in_hand(&clients, 1);
         assert!((7..=10).contains(&working.len()), "{}", working.len());
         assert!(clients.admit(address(1)).is_none());
         assert!(working.iter().all(|(client, _)| !is_told_to_end(client)));
@@ -426,13 +430,7 @@ mod tests {
     fn a_crowd_that_is_all_in_hand_ends_no_connection_of_another() {
         let clients = Clients::new(100 * RESTING, 1000);
         let waiting: Vec<_> = (0..4).map(|_| clients.admit(address(1)).unwrap()).collect();
-        let crowd: Vec<_> = std::iter::from_fn(|| {
-            let admitted = clients.admit(address(2))?;
-            let in_hand = admitted.0.take_in_hand();
-            Some((admitted, in_hand))
-        })
-        .take(1000)
-        .collect();
+        let crowd = all_in_hand(&clients, 2);
         assert!(crowd.iter().all(|(client, _)| client.0.memory(RESTING).is_none()));
         assert!(waiting.iter().all(|client| !is_told_to_end(client)));
     }

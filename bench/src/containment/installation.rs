@@ -5,14 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use tenon_e2e::{Cluster, await_condition};
+use tenon_e2e::{Cluster, INSTALLED, await_condition};
 
 use crate::metrics::Metrics;
 
-const SYSTEM: &str = "tenon-system";
 const NODES: &str = "app.kubernetes.io/component=runtime-node";
 const ADMIN_PORT: u16 = 9090;
 
@@ -37,12 +36,7 @@ pub(super) struct Lost {
 
 impl Installation {
     pub(super) async fn find(cluster: &Cluster) -> anyhow::Result<Self> {
-        let services: Api<Service> = Api::namespaced(cluster.client(), SYSTEM);
-        let spec = services.get("tenon-router").await?.spec.context("the routers' Service has a spec")?;
-        let address: IpAddr = spec.cluster_ip.context("the routers' Service has an address")?.parse()?;
-        let port = spec.ports.iter().flatten().find(|port| port.name.as_deref() == Some("http"));
-        let port = port.context("the routers' Service has a port http")?.port;
-        Ok(Self { cluster: cluster.clone(), routers: SocketAddr::new(address, port.try_into()?) })
+        Ok(Self { cluster: cluster.clone(), routers: cluster.routers().await? })
     }
 
     /// How often containers of Tenon's Pods have been started again, for whatever reason.
@@ -83,7 +77,7 @@ impl Installation {
     }
 
     async fn pods(&self, which: &ListParams) -> anyhow::Result<Vec<Pod>> {
-        let pods: Api<Pod> = Api::namespaced(self.cluster.client(), SYSTEM);
+        let pods: Api<Pod> = Api::namespaced(self.cluster.client(), INSTALLED);
         Ok(pods.list(which).await?.items)
     }
 }

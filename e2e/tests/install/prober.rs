@@ -1,12 +1,11 @@
 //! A Pod that asks Workers at a steady rate while the installation is worked on.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use http::Method;
-use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -15,7 +14,7 @@ use tenon_e2e::open_loop::{Asked, Lap, Plan};
 use tenon_e2e::{PortForward, answering, await_condition, worker};
 use tokio::time::sleep;
 
-use crate::stage::{SYSTEM, Stage};
+use crate::stage::Stage;
 
 const RATE: u32 = 200;
 
@@ -37,7 +36,7 @@ pub struct ProberPod {
 
 pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
     let prober = ProberPod::start(stage).await?;
-    let plan = Plan { target: routers(stage).await?, rate: RATE, asked: deploy_workers(stage).await? };
+    let plan = Plan { target: stage.cluster.routers().await?, rate: RATE, asked: deploy_workers(stage).await? };
     let answer = prober.send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
     ensure!(answer == "it goes on", "{answer}");
     // A Worker's first request starts it.
@@ -139,16 +138,6 @@ pub async fn schedulable(stage: &Stage) -> anyhow::Result<Vec<String>> {
         spec.unschedulable != Some(true) && !repels("NoSchedule") && !repels("NoExecute")
     };
     Ok(nodes.items.iter().filter(is_open).map(ResourceExt::name_any).collect())
-}
-
-/// The Service of routers. Its address and not its name: what DNS does when its Pods are drained is not Tenon's.
-async fn routers(stage: &Stage) -> anyhow::Result<SocketAddr> {
-    let api: Api<Service> = Api::namespaced(stage.cluster.client(), SYSTEM);
-    let spec = api.get("tenon-router").await?.spec.context("the routers' Service has a spec")?;
-    let address = spec.cluster_ip.context("the routers' Service has an address")?.parse()?;
-    let port = spec.ports.iter().flatten().find(|port| port.name.as_deref() == Some("http"));
-    let port = port.context("the routers' Service has a port http")?.port;
-    Ok(SocketAddr::new(address, port.try_into()?))
 }
 
 /// The name of a Worker that is asked.

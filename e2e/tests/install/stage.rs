@@ -14,7 +14,7 @@ use crate::leftovers::Object;
 use crate::prober::ProberPod;
 
 /// Where Tenon is installed.
-pub const SYSTEM: &str = "tenon-system";
+pub use tenon_e2e::INSTALLED as SYSTEM;
 
 /// The repository.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
