@@ -1,6 +1,6 @@
 //! A process of ours: its log, its end.
 
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -129,8 +129,12 @@ fn children(pid: u32) -> anyhow::Result<Vec<u32>> {
     Ok(children)
 }
 
-/// Whether a process runs: one that has ended may be listed until its parent has looked.
+/// Whether any thread of a process runs: its connections end with the last one. A process that has ended may be listed
+/// until its parent has looked.
 fn runs(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    let runs = |thread: DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    };
+    std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|mut threads| threads.any(|thread| thread.is_ok_and(runs)))
 }
