@@ -67,9 +67,12 @@ pub(crate) async fn invoke(
     headers.insert(header::TE, TRAILERS);
     headers.insert("grpc-timeout", grpc_timeout(patience));
 
+    let writes = link.writes();
     let exchange = async {
         let response = sender.try_send_request(request).await.map_err(|mut error| {
-            if error.take_message().is_some() { Mishap::NotBegun } else { broken(&error.into_error()) }
+            // A shard may have ended just before, so that the request has not left.
+            let was_sent = error.take_message().is_none() && link.writes() != writes;
+            if was_sent { broken(&error.into_error()) } else { Mishap::NotBegun }
         })?;
         first_message(response, berth).await
     };

@@ -1,4 +1,5 @@
-//! A connection that counts how often something has been read from it, which is a sign of life.
+//! A connection that counts how often something has been read from it, which is a sign of life, and whether anything has
+//! been written to it, without which nothing that was to be sent has left.
 //!
 //! Belongs to one thread.
 
@@ -12,12 +13,38 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub(crate) struct Heard<S> {
     stream: S,
-    reads: Rc<Cell<u64>>,
+    counts: Rc<Counts>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    reads: Cell<u64>,
+    writes: Cell<u64>,
+}
+
+impl Counts {
+    /// Reads that brought something.
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads.get()
+    }
+
+    pub(crate) fn count_read(&self) {
+        self.reads.set(self.reads.get().wrapping_add(1));
+    }
+
+    /// Writes that were tried, whatever came of them.
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.get()
+    }
+
+    fn count_write(&self) {
+        self.writes.set(self.writes.get().wrapping_add(1));
+    }
 }
 
 impl<S> Heard<S> {
-    pub(crate) fn new(stream: S, reads: Rc<Cell<u64>>) -> Self {
-        Self { stream, reads }
+    pub(crate) fn new(stream: S, counts: Rc<Counts>) -> Self {
+        Self { stream, counts }
     }
 }
 
@@ -26,7 +53,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         if buf.filled().len() > before {
-            self.reads.set(self.reads.get().wrapping_add(1));
+            self.counts.count_read();
         }
         Poll::Ready(Ok(()))
     }
@@ -34,6 +61,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.counts.count_write();
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
@@ -42,6 +70,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.counts.count_write();
         Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 

@@ -40,7 +40,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::bulkhead::{Berth, Bulkhead};
 use crate::health::{ConnectFailure, Health};
-use crate::heard::Heard;
+use crate::heard::{Counts, Heard};
 use crate::metrics::{Ejection, Gauges, Metrics, Spill};
 use crate::pulse::{self, Beat, Pulse};
 use crate::quota::Peer;
@@ -85,8 +85,8 @@ pub(crate) struct Link {
     tls: Option<Tls>,
     state: RefCell<State>,
     health: Cell<Health>,
-    /// Counts up with everything that is read from the connection.
-    reads: Rc<Cell<u64>>,
+    /// What is read from its connections, and written to them.
+    counts: Rc<Counts>,
     /// Requests that wait for the first byte of their answer, or for a connection.
     waiting: Cell<usize>,
     /// A task looks at the pulse.
@@ -137,7 +137,7 @@ impl Link {
             tls,
             state: RefCell::new(State::Idle),
             health: Cell::new(Health::connected()),
-            reads: Rc::default(),
+            counts: Rc::default(),
             waiting: Cell::default(),
             watched: Cell::default(),
             fallen_silent: Notify::new(),
@@ -175,6 +175,11 @@ impl Link {
         }
     }
 
+    /// Counts up with everything that is written to its connections.
+    pub(crate) fn writes(&self) -> u64 {
+        self.counts.writes()
+    }
+
     /// Room for one more request, if the shard may have more of this thread's.
     pub(crate) fn berth(&self, peer: Peer) -> Option<Berth> {
         self.bulkhead.berth(peer)
@@ -200,7 +205,7 @@ impl Link {
     /// JavaScript has to do with it.
     pub(crate) async fn answers(self: &Rc<Self>) -> bool {
         let _waiting = self.wait();
-        let reads = self.reads.get();
+        let reads = self.counts.reads();
         let knock = async {
             if let Ok(sender) = self.sender().await {
                 self.knock(sender).await;
@@ -208,7 +213,7 @@ impl Link {
         };
         // A byte of anything else will do.
         _ = tokio::time::timeout(KNOCK_TIMEOUT, knock).await;
-        self.reads.get() != reads
+        self.counts.reads() != reads
     }
 
     async fn knock(&self, mut sender: Sender) {
@@ -262,9 +267,9 @@ impl Link {
 
     /// Whether the other end of a new connection says anything.
     async fn is_answered(&self, sender: &Sender) -> bool {
-        let reads = self.reads.get();
+        let reads = self.counts.reads();
         _ = tokio::time::timeout(PROBE_TIMEOUT, self.knock(sender.clone())).await;
-        self.reads.get() != reads
+        self.counts.reads() != reads
     }
 
     async fn handshake(&self) -> io::Result<(Sender, impl Future<Output = hyper::Result<()>> + use<>)> {
@@ -276,7 +281,7 @@ impl Link {
                 let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
                 let stream = in_time(HANDSHAKE_TIMEOUT, async { Ok(connecting.await?) }).await?;
                 // The shard's thread has answered.
-                self.reads.set(self.reads.get().wrapping_add(1));
+                self.counts.count_read();
                 stream
             }
             None => Stream::Plain(stream),
@@ -289,7 +294,7 @@ impl Link {
             // Not while there is no stream.
             .keep_alive_interval(pulse::PING_AFTER)
             .keep_alive_timeout(PING_TIMEOUT)
-            .handshake(TokioIo::new(Heard::new(stream, self.reads.clone())))
+            .handshake(TokioIo::new(Heard::new(stream, self.counts.clone())))
             .await
             .map_err(io::Error::other)
     }
@@ -359,7 +364,7 @@ async fn probe(link: Weak<Link>) {
 async fn watch(link: Weak<Link>) {
     let mut ticks = tokio::time::interval_at(Instant::now() + pulse::TICK, pulse::TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let Some(mut pulse) = link.upgrade().map(|link| Pulse::new(link.reads.get())) else { return };
+    let Some(mut pulse) = link.upgrade().map(|link| Pulse::new(link.counts.reads())) else { return };
     loop {
         ticks.tick().await;
         let Some(link) = link.upgrade() else { return };
@@ -368,7 +373,7 @@ async fn watch(link: Weak<Link>) {
             link.watched.set(false);
             return;
         }
-        let changed = match pulse.tick(link.reads.get()) {
+        let changed = match pulse.tick(link.counts.reads()) {
             Beat::Silent => health.fell_silent(),
             Beat::Heard => health.heard(),
             Beat::Quiet => health,
