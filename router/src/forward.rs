@@ -103,10 +103,13 @@ pub(crate) async fn forward(
                 return Ok(reply);
             }
             Err(Ended::Left(next)) => next,
-            Err(Ended::Failed(mishap)) => match journey.after(&target, &mishap) {
-                Some(next) => next,
-                None => return Err(mishap.into_failure()),
-            },
+            Err(Ended::Failed(mishap)) => {
+                let mishap = journey.examine(&target, mishap).await;
+                match journey.after(&target, &mishap) {
+                    Some(next) => next,
+                    None => return Err(mishap.into_failure()),
+                }
+            }
         };
         target = next;
     }
@@ -176,8 +179,15 @@ impl Journey<'_> {
             return None;
         }
         self.picker.failed(from, &mishap);
-        let next = self.picker.next_sound(wish(&mishap))?;
+        let next = self.picker.next_sound(self.wish(&mishap))?;
         self.may_go_on(&mishap).then(|| self.again(&mishap, next))
+    }
+
+    /// A request that loses a second process of one node may have lost the node, whose processes do not all end at once.
+    async fn examine(&self, target: &Target, mishap: Mishap) -> Mishap {
+        let depends = self.attempts.depends_on_node(&mishap) && self.picker.has_lost_another(target);
+        let node_is_there = async || silence::node_answers(self.thread, self.view, &target.link).await;
+        if depends && !node_is_there().await { Mishap::NodeLost } else { mishap }
     }
 
     /// Where to go after a mishap, if anywhere.
@@ -189,7 +199,7 @@ impl Journey<'_> {
             return self.follow(target, to);
         }
         self.picker.failed(target, mishap);
-        let next = if self.may_go_on(mishap) { self.picker.next(wish(mishap)) } else { None }?;
+        let next = if self.may_go_on(mishap) { self.picker.next(self.wish(mishap)) } else { None }?;
         Some(self.again(mishap, next))
     }
 
@@ -220,14 +230,14 @@ impl Journey<'_> {
         next
     }
 
+    /// What may have ended one shard ends no second.
+    fn wish(&self, after: &Mishap) -> Wish {
+        if self.stays || after.may_be_its_own_fault() { Wish::Lane } else { Wish::Home }
+    }
+
     fn is_replayable(&self) -> bool {
         self.upload.is_none_or(|upload| upload.is_replayable())
     }
-}
-
-/// What may have ended one shard ends no second.
-fn wish(after: &Mishap) -> Wish {
-    if after.may_be_its_own_fault() { Wish::Lane } else { Wish::Home }
 }
 
 /// The framed head, and the same for a lane that is to run it, made when it is needed.

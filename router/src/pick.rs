@@ -69,6 +69,8 @@ pub(crate) struct Picker<'a> {
     /// Nodes that have failed this request, and then those of which one process has.
     avoided: Vec<Arc<str>>,
     refused: Vec<Arc<str>>,
+    /// The node that lost a process first, with this request.
+    lost: Option<Arc<str>>,
     /// Some shard is out of order.
     lost_some: bool,
     /// Lanes that have failed it.
@@ -94,6 +96,7 @@ impl<'a> Picker<'a> {
             left: MAX_CANDIDATES,
             avoided: Vec::new(),
             refused: Vec::new(),
+            lost: None,
             lost_some: false,
             failed: Vec::new(),
             last: None,
@@ -115,22 +118,35 @@ impl<'a> Picker<'a> {
         if target.is_lane() {
             self.failed.push(target.link.clone());
         }
-        self.lost_some |=
-            matches!(mishap, Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Lost | Mishap::Unresponsive { .. });
+        self.lost_some |= matches!(
+            mishap,
+            Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Lost | Mishap::NodeLost | Mishap::Unresponsive { .. }
+        );
         let node = &target.link.shard().node;
-        match mishap {
+        if matches!(mishap, Mishap::NotBegun | Mishap::Lost) {
             // The shard's next connection may well work.
-            Mishap::NotBegun | Mishap::Lost => _ = self.last_resort.get_or_insert_with(|| target.clone()),
+            self.last_resort.get_or_insert_with(|| target.clone());
+        }
+        match mishap {
             Mishap::Said(failure) if failure.code == FailureCode::Draining => target.link.drains(self.nodes_version),
             // One process that is not there says little of the others, two say more.
             Mishap::Unreachable(ConnectFailure::Refused) if !self.refused.contains(node) => {
                 return self.refused.push(node.clone());
             }
-            Mishap::Unreachable(_) | Mishap::Unresponsive { .. } => {}
+            // Its node knows whose code ran, and refuses that in its lanes.
+            Mishap::Lost if self.has_lanes(target.slot) && self.lost.is_none() => {
+                return self.lost = Some(node.clone());
+            }
+            Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Lost | Mishap::NodeLost | Mishap::Unresponsive { .. } => {}
             // Not the node's fault, or not that of its other shards.
             _ => return,
         }
         self.avoided.push(node.clone());
+    }
+
+    /// Whether the request was lost with another process of the same node before.
+    pub(crate) fn has_lost_another(&self, target: &Target) -> bool {
+        self.lost.as_ref() == Some(&target.link.shard().node)
     }
 
     /// Each candidate at most once, but for one as a last resort.

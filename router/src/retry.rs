@@ -6,13 +6,17 @@
 //! | the node says that it drains | no | again, for free |
 //! | the node says that it is overloaded, or cannot get the code | no | again, within the budget |
 //! | the shard has its share of this thread's requests already | no | again, within the budget |
-//! | the shard was lost on the way, or is silent ([`silence`](crate::silence)) | yes | again, once, in a lane, within the budget, if the method is idempotent |
+//! | the process was lost on the way | yes | again, once, in a lane, rather of its node, within the budget, if the method is idempotent |
+//! | another process of the same node was lost then, and the node with it | yes | again, once, in a lane of another node, as above |
+//! | the shard is silent ([`silence`](crate::silence)) | yes | again, once, in a lane of another node, as above |
 //! | anything else, a revision in quarantine too | yes | the caller's answer |
 //!
 //! What a node's processes send to one another ("moved") is no retry:
 //! [`placement`](crate::placement) bounds it. A request that may have ended its shard is repeated
-//! in a lane, so that the same request ends no second shard. And only while the request's body can
-//! be sent once more. The budget keeps retries from doubling the load of nodes that suffer from it
+//! in a lane, so that the same request ends no second shard. A lane of the same node comes first,
+//! because that node's supervisor knows whose code ran and refuses it: the requests of neighbours,
+//! which were lost with it and are repeated there too, do not meet it again. All that only while
+//! the request's body can be sent once more. The budget keeps retries from doubling the load of nodes that suffer from it
 //! already; what costs no node any work is not part of it.
 //!
 //! Pure.
@@ -27,8 +31,11 @@ use crate::health::ConnectFailure;
 /// Attempts that reach a node, per request.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Nodes that a request may lose and still be sent to another: if it was the request that ended them, no third.
+/// Processes that a request may lose and still be sent to another: if it was the request that ended them, no third.
 const MAX_LOST: u32 = 1;
+
+/// Nodes that it may lose with all their processes, which no request does.
+const MAX_NODES_LOST: u32 = 1;
 
 /// Attempts that reach none cost next to nothing, but end somewhere.
 const MAX_UNREACHABLE: u32 = 16;
@@ -51,6 +58,8 @@ pub(crate) enum Mishap {
     Said(Failure),
     /// The connection or the stream broke, and nobody knows how far it had come.
     Lost,
+    /// The same, for the second time on one node, of which no other process answers.
+    NodeLost,
     /// The shard is silent, and the request has left it.
     Unresponsive {
         /// Whether it had been sent.
@@ -72,7 +81,7 @@ impl Mishap {
             Self::Full => FailureCode::Overloaded.as_str(),
             Self::NotBegun => "not_begun",
             Self::Said(failure) => failure.code.as_str(),
-            Self::Lost => "node_lost",
+            Self::Lost | Self::NodeLost => "node_lost",
             Self::Unresponsive { .. } => "unresponsive",
             Self::Silent => "silent",
             Self::Upload(_) => "upload",
@@ -96,7 +105,7 @@ impl Mishap {
                 failure(FailureCode::NoNode, Phase::Admission, "The node does not say where the Worker runs.")
             }
             Self::Said(failure) | Self::Upload(failure) => failure,
-            Self::Lost | Self::Unresponsive { sent: true } => {
+            Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true } => {
                 failure(FailureCode::NodeLost, Phase::Handler, "The node went away while it ran the invocation.")
             }
             Self::Silent => {
@@ -111,7 +120,7 @@ impl Mishap {
 
     /// Whether the request may have been what ended its shard, or holds it.
     pub(crate) fn may_be_its_own_fault(&self) -> bool {
-        matches!(self, Self::Lost | Self::Unresponsive { sent: true })
+        matches!(self, Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true })
     }
 
     /// Whether the node says that another of its processes runs the Worker.
@@ -142,11 +151,17 @@ pub(crate) struct Attempts {
     reached: u32,
     unreachable: u32,
     lost: u32,
+    nodes_lost: u32,
 }
 
 impl Attempts {
     pub(crate) fn new(again: Again) -> Self {
-        Self { again, reached: 0, unreachable: 0, lost: 0 }
+        Self { again, reached: 0, unreachable: 0, lost: 0, nodes_lost: 0 }
+    }
+
+    /// Whether this would be the first loss too many, unless it is the whole node that is lost.
+    pub(crate) fn depends_on_node(&self, mishap: &Mishap) -> bool {
+        matches!(mishap, Mishap::Lost) && self.again == Again::Harmless && self.lost == MAX_LOST
     }
 
     /// Whether the request is of a kind that may be sent again after this mishap, and has not been
@@ -176,6 +191,10 @@ impl Attempts {
             Mishap::Lost | Mishap::Unresponsive { sent: true } => {
                 self.lost += 1;
                 (self.again == Again::Harmless && self.lost <= MAX_LOST, false)
+            }
+            Mishap::NodeLost => {
+                self.nodes_lost += 1;
+                (self.again == Again::Harmless && self.nodes_lost <= MAX_NODES_LOST, false)
             }
             Mishap::Silent | Mishap::Upload(_) | Mishap::Nonsense(_) => (false, false),
         };
@@ -302,6 +321,19 @@ mod tests {
         let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
         assert!(attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
         assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
+    }
+
+    #[test]
+    fn a_request_that_loses_a_node_with_its_processes_gets_one_more() {
+        let now = Instant::now();
+        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+        assert!(!attempts.depends_on_node(&Mishap::Lost));
+        assert!(attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
+        assert!(attempts.depends_on_node(&Mishap::Lost));
+        assert!(attempts.may_go_on(&Mishap::NodeLost, true, &mut budget, now));
+        assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
+        assert!(!Attempts::new(Again::Never).depends_on_node(&Mishap::Lost));
+        assert!(!retried(Mishap::NodeLost, Method::POST, true));
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(crate) async fn lost(thread: &RouterThread, view: &Table, target: &Target) {
 }
 
 /// Whether any other process of the node says anything.
-async fn node_answers(thread: &RouterThread, view: &Table, silent: &Link) -> bool {
+pub(crate) async fn node_answers(thread: &RouterThread, view: &Table, silent: &Link) -> bool {
     let answer = {
         let mut asked = silent.inquiry.0.borrow_mut();
         match &*asked {

@@ -198,7 +198,7 @@ impl Shard {
     async fn resident(self: &Rc<Self>, ask: &Ask) -> Result<(Resident, Permit), Failure> {
         loop {
             if let Some(supervisor) = &self.supervisor
-                && !self.pool.borrow().is_live(&ask.digest)
+                && (ask.stay || !self.pool.borrow().is_live(&ask.digest))
             {
                 self.place(supervisor, ask).await?;
             }
@@ -222,7 +222,7 @@ impl Shard {
         }
     }
 
-    /// Whether the revision may start here.
+    /// Whether the revision may start here; or go on, for a request that may have ended another process.
     ///
     /// # Errors
     /// [`FailureCode::Moved`] when it runs elsewhere on this node, [`FailureCode::WorkerQuarantined`] when nowhere.

@@ -46,6 +46,7 @@ use tokio::time::MissedTickBehavior;
 use crate::config::Config;
 use crate::memory::Meter;
 use crate::node::{SpawnError, listen};
+use crate::page::Page;
 use crate::reports::Reporter;
 use crate::source::Source;
 use memory::CRAMPED;
@@ -73,6 +74,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Connections that may wait until a process accepts them: as many as the standard library lets wait.
 const BACKLOG: i32 = 128;
+
+/// The time from a connection's end, which routers see, to the verdict on what ended the process.
+const VERDICT: Duration = Duration::from_millis(100);
 
 /// How much longer than its grace period a process that drains may take.
 const FAREWELL: Duration = Duration::from_secs(4);
@@ -114,6 +118,8 @@ struct Seat {
 struct SeatState {
     orders_tx: Option<mpsc::UnboundedSender<Order>>,
     pid: Option<Pid>,
+    /// Says whose code its process runs.
+    page: Option<Arc<Page>>,
     /// Held until the first process serves.
     starting: Option<Handle>,
     serves: bool,
@@ -242,7 +248,7 @@ impl Keeper {
     async fn attend(&self, id: ShardId, mut process: Process, control: tokio::net::UnixStream) -> bool {
         let (shared, name) = (&self.shared, metrics::process(id));
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
-        shared.seat(id).begins(process.pid, orders_tx.clone());
+        shared.seat(id).begins(&process, orders_tx.clone());
         shared.has_begun.notify_one();
         let alive = Arc::new(AtomicBool::new(true));
         let service = tokio::spawn(service::serve(Arc::clone(shared), id, Arc::clone(&alive), control, orders_rx));
@@ -333,16 +339,22 @@ impl Pulse {
 }
 
 impl Seat {
-    fn begins(&self, pid: Pid, orders_tx: mpsc::UnboundedSender<Order>) {
+    fn begins(&self, process: &Process, orders_tx: mpsc::UnboundedSender<Order>) {
         // What the last process said holds for that one.
         let _ = self.worn.notified().now_or_never();
         let mut state = lock(&self.state);
-        (state.pid, state.orders_tx, state.limit, state.room) = (Some(pid), Some(orders_tx), u64::MAX, u64::MAX);
+        (state.pid, state.page) = (Some(process.pid), Some(Arc::clone(&process.page)));
+        (state.orders_tx, state.limit, state.room) = (Some(orders_tx), u64::MAX, u64::MAX);
     }
 
     fn ended(&self) {
         let mut state = lock(&self.state);
-        (state.pid, state.orders_tx, state.serves) = (None, None, false);
+        (state.pid, state.page, state.orders_tx, state.serves) = (None, None, None, false);
+    }
+
+    /// Whether its process runs code of this revision, or ran it when it ended and has not been judged.
+    fn runs(&self, digest: &RevisionDigest) -> bool {
+        lock(&self.state).page.as_ref().is_some_and(|page| page.look().running == Some(*digest))
     }
 
     fn order(&self, order: Order) {
@@ -429,6 +441,15 @@ impl Shared {
         let release = node::Release { digest: digest.as_bytes().to_vec().into(), condemn };
         let concerned = self.seats.iter().filter(|seat| concerned(seat.id));
         concerned.for_each(|seat| seat.order(order(Ordered::Release(release.clone()))));
+    }
+
+    /// Waits until no process runs this revision's code: one that seems to may have ended, and is about to be judged.
+    /// A turn that goes on is waited for no longer than [`VERDICT`].
+    async fn await_verdict(&self, digest: &RevisionDigest) {
+        let by = Instant::now() + VERDICT;
+        while self.seats.iter().any(|seat| seat.runs(digest)) && Instant::now() < by {
+            tokio::time::sleep(VERDICT / 50).await;
+        }
     }
 
     /// Draws the conclusions for a revision whose code ran when a process ended.

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 
 use command_fds::{CommandFdExt as _, FdMapping};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
@@ -45,7 +46,7 @@ impl Program {
 pub(super) struct Process {
     pub(super) child: Child,
     pub(super) pid: Pid,
-    pub(super) page: Page,
+    pub(super) page: Arc<Page>,
 }
 
 /// Why a process ended.
@@ -111,7 +112,7 @@ impl Process {
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         let pid = pid.ok_or_else(|| io::Error::other("a process that was just started has no number"))?;
-        Ok((Self { child, pid, page }, ours))
+        Ok((Self { child, pid, page: Arc::new(page) }, ours))
     }
 
     /// Lets the process have so many bytes of private writable memory.

@@ -91,6 +91,9 @@ impl supervisor_server::Supervisor for Service {
     async fn place(&self, request: Request<PlaceRequest>) -> Result<Response<PlaceResponse>, Status> {
         let PlaceRequest { digest, worker, stay } = request.into_inner();
         let (digest, worker) = (read_digest(&digest)?, read_worker(&worker)?);
+        if stay {
+            self.shared.await_verdict(&digest).await;
+        }
         let verdict = lock(&self.shared.placement).place(self.id, &worker, &digest, stay, Instant::now());
         let (verdict, remaining) = match verdict {
             Verdict::Here => (Answer::Here, Duration::ZERO),
