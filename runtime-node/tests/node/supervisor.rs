@@ -15,6 +15,7 @@ trials! {
     a_revision_moves_from_a_lane_to_its_shard_when_it_has_answered_lightly,
     a_request_that_must_stay_runs_in_the_lane,
     a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reported,
+    a_request_that_is_repeated_hears_the_verdict_on_what_ended_its_shard,
     a_process_that_ends_between_turns_is_started_again_and_nothing_is_refused,
     a_heavy_revision_moves_back_to_the_lanes,
     a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane,
@@ -63,6 +64,24 @@ async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reporte
     assert_eq!(node.ask(&other).await.unwrap().text(), "served");
     node.await_line("tenon_node_process_exits_total{cause=\"crashed\",process=\"lane-0\"} 1").await;
     node.await_line("tenon_node_quarantined_revisions 1").await;
+}
+
+async fn a_request_that_is_repeated_hears_the_verdict_on_what_ended_its_shard(name: &'static str) {
+    let node = Kept::start(name).await;
+    let known = node.known("killer", "if (request.url.includes('kill')) for (;;); return new Response('light')");
+    let killer = known.await;
+    let kill = InvokeHead { url: "https://worker.test/kill".to_owned(), ..head(&killer) };
+    let (shard, first) = (node.shard.clone(), kill.clone());
+    let lost = tokio::spawn(async move { shard.call(first, stream::empty()).await });
+    node.await_line("tenon_shard_inflight{shard=\"0\"} 1").await;
+    node.signal("0", "-ABRT");
+    assert!(lost.await.unwrap().is_err());
+    // At once: whoever has lost the connection does not wait for the supervisor.
+    let again = node.lane.call(InvokeHead { stay: true, ..kill }, stream::empty()).await;
+    assert_eq!(code(again), Some(FailureCode::WorkerQuarantined));
+    await_condition("the operator hears", || !node.quarantines().is_empty()).await;
+    assert_eq!(node.quarantines().len(), 1);
+    node.await_line("tenon_node_process_up{process=\"lane-0\"} 1").await;
 }
 
 async fn a_process_that_ends_between_turns_is_started_again_and_nothing_is_refused(name: &'static str) {
