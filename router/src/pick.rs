@@ -137,7 +137,11 @@ impl<'a> Picker<'a> {
             Mishap::Lost if self.has_lanes(target.slot) && self.lost.is_none() => {
                 return self.lost = Some(node.clone());
             }
-            Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Lost | Mishap::NodeLost | Mishap::Unresponsive { .. } => {}
+            Mishap::Unreachable(_)
+            | Mishap::NotBegun
+            | Mishap::Lost
+            | Mishap::NodeLost
+            | Mishap::Unresponsive { .. } => {}
             // Not the node's fault, or not that of its other shards.
             _ => return,
         }
