@@ -131,7 +131,7 @@ fn head_end(bytes: &[u8], seen: &mut usize) -> Result<Option<usize>, Refusal> {
     }
     // A line may have ended in what was looked at before.
     let mut from = seen.saturating_sub(3);
-    while let Some(at) = bytes[from..].iter().position(|byte| *byte == b'\n') {
+    while let Some(at) = memchr::memchr(b'\n', &bytes[from..]) {
         let line_feed = from + at;
         if line_feed == 0 || bytes[line_feed - 1] != b'\r' {
             return Err(Refusal::BareLineFeed);
