@@ -42,12 +42,21 @@ pub(crate) const RESTING: usize = 6 * 1024;
 pub(crate) const HTTP1: usize = 24 * 1024;
 pub(crate) const HTTP2: usize = 64 * 1024;
 
+/// What the kernel takes at most for an answer that its client does not read: what may wait unsent before it takes no more,
+/// and the largest buffer that it begins below that.
+pub(crate) const UNSENT: u32 = 32 * 1024;
+pub(crate) const UNREAD: usize = UNSENT as usize + 64 * 1024;
+
 /// What a request takes beside its body: the parsed head, and the message that is made of it.
 pub(crate) const REQUEST: usize = 8 * 1024;
 
 /// Connections that are looked at to end one of them, and how many are ended for one that needs memory.
 const SAMPLE: usize = 24;
 const SHED: usize = 32;
+
+/// How often connections of one address may grow at the cost of others, between two sweeps. A crowd that comes again and
+/// again, each time with as much, would otherwise keep the thread busy with making room for it.
+const GROWTHS: u32 = 16;
 
 /// The clients of a thread.
 pub(crate) struct Clients {
@@ -199,6 +208,19 @@ impl Client {
     pub(crate) fn hold(&self, bytes: usize) -> bool {
         let resize = || lock(&self.held).memory.resize(bytes).then_some(());
         resize().is_some() || self.list.upgrade().is_some_and(|list| in_need(&list, &self.account, resize).is_some())
+    }
+
+    /// As [`Client::hold`], for what a client adds to what a connection needs to work: a long head, or an answer that it
+    /// does not read. Others end for that only so often.
+    #[must_use]
+    pub(crate) fn grow(&self, bytes: usize) -> bool {
+        let has_grown = lock(&self.held).memory.resize(bytes);
+        let period = now(self.started) / SWEEP.as_millis() as u32;
+        if has_grown || self.account.wants(period) <= GROWTHS && self.hold(bytes) {
+            return true;
+        }
+        self.list.upgrade().inspect(|list| lock(list).shed += 1);
+        false
     }
 
     /// Whether it can do without buffers.
@@ -424,6 +446,20 @@ mod tests {
         assert!(working.iter().all(|(client, _)| !is_told_to_end(client)));
         assert!(working[0].0.0.memory(RESTING).is_none());
         assert!(clients.shed() > 0);
+    }
+
+    #[test]
+    fn for_what_a_crowd_adds_others_end_only_so_often() {
+        let clients = Clients::new(100 * RESTING, 1000);
+        let mut crowd: Vec<_> = std::iter::from_fn(|| clients.admit(address(100))).take(100).collect();
+        crowd.retain(|client| !is_told_to_end(client));
+        let grown = crowd.iter().filter(|client| !is_told_to_end(client) && client.0.grow(2 * RESTING)).count();
+        let ended = crowd.iter().filter(|client| is_told_to_end(client)).count();
+        // Two end for one that wants as much more as one has, since with less free an address may have less.
+        assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended, so that {grown} grew");
+        assert!(grown + ended < crowd.len());
+        assert!(clients.admit(address(100)).is_some(), "a newcomer still finds room");
+        assert!(clients.admit(address(1)).unwrap().0.grow(2 * RESTING), "it is no concern of others");
     }
 
     #[test]

@@ -54,7 +54,7 @@ const HTTP2_CONNECTION_WINDOW: u32 = 1024 * 1024;
 const HTTP2_SEND_BUFFER: usize = 64 * 1024;
 
 /// A client that takes nothing of what it is sent for so long has gone.
-const UNREAD: Duration = Duration::from_secs(60);
+const GONE: Duration = Duration::from_secs(60);
 
 /// An HTTP/2 client that does not even answer pings has gone.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -330,7 +330,9 @@ async fn serve(
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_INTERVAL);
     let socket = SockRef::from(&stream);
     socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
-    socket.set_tcp_user_timeout(Some(UNREAD))?;
+    socket.set_tcp_user_timeout(Some(GONE))?;
+    // What is on its way to a client that reads is not limited by that.
+    socket.set_tcp_notsent_lowat(clients::UNSENT)?;
     let client = caller.client.clone();
     let opening = begin(&stage_rx, async {
         tokio::select! {

@@ -27,8 +27,9 @@ use crate::preface::{Opening, Speaks};
 const IN_ITS_PLACE: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 const REFUSED: &str = "REFUSED";
 
-/// How much is read at a time of a head that came in part, in bytes.
+/// In which a head grows that came in part, and how much of it is read at a time, in bytes.
 const PIECE: usize = 4 * 1024;
+const READ: usize = 16 * 1024;
 
 /// How much of what follows a refused head is read and thrown away, so that its client hears the answer and not a reset.
 const IGNORED: usize = 256 * 1024;
@@ -103,7 +104,7 @@ impl Gate {
 
     /// Reads more of what is held.
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut space = [std::mem::MaybeUninit::uninit(); PIECE];
+        let mut space = [std::mem::MaybeUninit::uninit(); READ];
         let mut piece = ReadBuf::uninit(&mut space);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece))?;
         let piece = piece.filled();
@@ -117,8 +118,9 @@ impl Gate {
         }
         let needed = self.held.len() + bytes.len();
         if needed > self.held.capacity() {
-            let capacity = needed.next_multiple_of(PIECE);
-            if !self.client.hold(self.base + capacity) {
+            // Twice as much each time, so that a long head is not copied with each of its pieces.
+            let capacity = (2 * self.held.capacity()).min(MAX_HEAD + READ).max(needed).next_multiple_of(PIECE);
+            if !self.client.grow(self.base + capacity) {
                 return Err(io::Error::new(io::ErrorKind::OutOfMemory, "no memory is left for the request's head"));
             }
             self.held.reserve_exact(capacity - self.held.len());
@@ -137,12 +139,12 @@ impl Gate {
         Ok(self.ready > 0)
     }
 
-    /// Counts what waits to be written.
+    /// Counts what waits to be written, here and in the kernel.
     fn written<T>(&mut self, written: Poll<io::Result<T>>, waits: usize) -> Poll<io::Result<T>> {
         self.client.unsent(true);
         if written.is_pending() {
             self.is_behind = true;
-            if !self.client.hold(self.base + self.held.capacity() + waits) {
+            if !self.client.grow(self.base + self.held.capacity() + clients::UNREAD + waits) {
                 let message = "no memory is left for a client that reads slowly";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::OutOfMemory, message)));
             }
@@ -238,7 +240,7 @@ impl AsyncRead for Gate {
                     if this.judge_held()? {
                         continue;
                     }
-                    debug_assert!(this.held.len() <= MAX_HEAD + PIECE, "a longer head is refused");
+                    debug_assert!(this.held.len() <= MAX_HEAD + READ, "a longer head is refused");
                     if ready!(this.poll_more(cx))? == 0 {
                         return Poll::Ready(Ok(()));
                     }

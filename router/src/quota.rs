@@ -13,7 +13,7 @@
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
@@ -45,9 +45,17 @@ pub(crate) struct Quota {
 
 #[derive(Default)]
 struct Peers {
-    by_address: FxHashMap<Peer, Weak<AtomicUsize>>,
+    by_address: FxHashMap<Peer, Weak<Share>>,
     /// Entries at which the map is looked through next.
     look_at: usize,
+}
+
+/// What one address has of a quota.
+#[derive(Debug, Default)]
+struct Share {
+    amount: AtomicUsize,
+    /// The period in which it wanted more last, above how often it did.
+    wants: AtomicU64,
 }
 
 /// One address's part of a quota.
@@ -55,7 +63,7 @@ struct Peers {
 pub(crate) struct Account {
     capacity: usize,
     used: Arc<AtomicUsize>,
-    mine: Arc<AtomicUsize>,
+    mine: Arc<Share>,
 }
 
 /// What has been taken. It is given back when this is dropped.
@@ -103,7 +111,15 @@ impl Account {
 
     /// What this address has.
     pub(crate) fn mine(&self) -> usize {
-        self.mine.load(Relaxed)
+        self.mine.amount.load(Relaxed)
+    }
+
+    /// Counts that this address wants more than there is. Returns how often it did so in this period.
+    pub(crate) fn wants(&self, period: u32) -> u32 {
+        let [last, wanted] = [32, 0].map(|shift| (self.mine.wants.load(Relaxed) >> shift) as u32);
+        let wanted = if last == period { wanted.saturating_add(1) } else { 1 };
+        self.mine.wants.store(u64::from(period) << 32 | u64::from(wanted), Relaxed);
+        wanted
     }
 
     fn allows(&self, more: usize) -> bool {
@@ -112,7 +128,7 @@ impl Account {
     }
 
     fn change(&self, from: usize, to: usize) {
-        for count in [&self.used, &self.mine] {
+        for count in [&*self.used, &self.mine.amount] {
             count.store(count.load(Relaxed) + to - from, Relaxed);
         }
     }
@@ -203,6 +219,14 @@ mod tests {
         assert!(quota.peers.borrow().by_address.len() <= 2 * FORGET);
         assert!(kept.take(1).is_some());
         assert_eq!(quota.account(peer(1)).mine(), 0);
+    }
+
+    #[test]
+    fn wants_are_counted_by_address_and_period() {
+        let quota = Quota::new(16);
+        let (one, other) = (quota.account(peer(1)), quota.account(peer(2)));
+        assert_eq!([one.wants(7), one.wants(7), quota.account(peer(1)).wants(7)], [1, 2, 3]);
+        assert_eq!([other.wants(7), one.wants(8)], [1, 1]);
     }
 
     proptest! {
