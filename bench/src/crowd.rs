@@ -14,7 +14,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -34,6 +34,13 @@ use crate::process::{Placement, Process};
 
 /// How long a member that was hung up on stays away.
 const AWAY: Duration = Duration::from_secs(1);
+
+/// How long a crowd takes to stand, at most.
+const STANDS_WITHIN: Duration = Duration::from_secs(30);
+
+/// The first port that a member comes from. The kernel would find an address's next free one only among half of those that
+/// there are.
+const FIRST_PORT: u16 = 1024;
 
 /// Of a trickle, and of a slow reader, between two bytes and two pieces.
 const TRICKLE: Duration = Duration::from_secs(1);
@@ -86,6 +93,10 @@ pub struct Args {
     #[arg(long, value_delimiter = ',')]
     from: Vec<Ipv4Addr>,
 
+    /// The number of its first member, by which each has an address and port of its own.
+    #[arg(long)]
+    first: usize,
+
     #[arg(long)]
     size: usize,
 }
@@ -124,7 +135,8 @@ impl Crowd {
             command.args(["-n", "19"]).arg(std::env::current_exe()?).arg("crowd");
             command.arg(kind.to_possible_value().context("every kind has a name")?.get_name());
             command.args(["--target", &visit.target.to_string(), "--brief", visit.brief, "--large", visit.large]);
-            command.args(["--from", &from.join(","), "--size", &(size / processes).to_string()]);
+            let each = size / processes;
+            command.args(["--from", &from.join(","), "--first", &(i * each).to_string(), "--size", &each.to_string()]);
             let dir = dir.join(i.to_string());
             std::fs::create_dir(&dir)?;
             Process::start("crowd", command, &dir)
@@ -138,6 +150,19 @@ impl Crowd {
     /// When one of its processes has ended.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         self.0.iter().map(Process::cpu).sum()
+    }
+
+    /// Waits until no more members come than go.
+    pub fn await_standing(&self) {
+        let (began, mut before) = (Instant::now(), 0);
+        while began.elapsed() < STANDS_WITHIN {
+            std::thread::sleep(AWAY);
+            let held = self.standing().held;
+            if held > 0 && held <= before {
+                return;
+            }
+            before = held;
+        }
     }
 
     /// How many members hold a connection now, and how often one was hung up on.
@@ -172,7 +197,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let members = Members { args, held: Cell::new(0), lost: Cell::new(0) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let all = join_all((0..args.size).map(|i| members.member(i)));
+        let all = join_all((args.first..args.first + args.size).map(|i| members.member(i)));
         tokio::select! {
             _ = all => {}
             () = members.tell() => {}
@@ -215,7 +240,9 @@ impl Members<'_> {
         }
         // A member that was hung up on comes again before the kernel has forgotten it.
         socket.set_reuseaddr(true)?;
-        socket.bind((IpAddr::V4(self.args.from[i % self.args.from.len()]), 0).into())?;
+        let addresses = self.args.from.len();
+        let port = FIRST_PORT + u16::try_from(i / addresses).map_err(io::Error::other)?;
+        socket.bind((IpAddr::V4(self.args.from[i % addresses]), port).into())?;
         socket.connect(self.args.target).await
     }
 

@@ -8,7 +8,7 @@
 //!
 //! The router has a processor of its own, and the memory for clients that it takes of the chart's limit; node, victims and
 //! crowd have the other one, the crowd at the lowest priority. First the victims are alone, then beside each crowd, from
-//! the moment at which that begins to come. No crowd may make a request of theirs fail, or take much longer, nor bring
+//! the moment at which that stands. No crowd may make a request of theirs fail, or take much longer, nor bring
 //! the router to its limit.
 
 use std::fmt;
@@ -111,12 +111,14 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
     for (name, crowd) in phase_names().zip(crowds()) {
         eprintln!("front door: victims {name}");
         tenon.router.forget_peak()?;
-        let (router_before, began) = (tenon.router.cpu()?, Instant::now());
         let gather = |(kind, size, from): (Kind, usize, Vec<Ipv4Addr>)| {
             let visit = Visit { target: tenon.addr, brief: &victims[0], large: &large, from: &from };
             Crowd::gather(placement, &dir.join(phases.len().to_string()), kind, size, &visit)
         };
         let crowd = crowd.map(gather).transpose()?;
+        crowd.iter().for_each(Crowd::await_standing);
+        let crowd_cpu = || crowd.as_ref().map(Crowd::cpu).transpose().map(Option::unwrap_or_default);
+        let (router_before, crowd_before, began) = (tenon.router.cpu()?, crowd_cpu()?, Instant::now());
         let victims = placement.loading(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             Ok(runtime.block_on(traffic::open(tenon.addr, RATE, measured, &victims, Reuse::EverySecond)))
@@ -126,7 +128,7 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
             name,
             victims,
             crowd: crowd.as_ref().map(Crowd::standing).unwrap_or_default(),
-            crowd_cpu: share(crowd.as_ref().map(Crowd::cpu).transpose()?.unwrap_or_default(), began),
+            crowd_cpu: share(crowd_cpu()? - crowd_before, began),
             router_cpu: share(tenon.router.cpu()? - router_before, began),
             peak: tenon.router.peak()?,
             queued: sockets::queued(tenon.addr.port())?,
