@@ -32,7 +32,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::process::{Placement, Process};
 
-/// How long a member that was hung up on stays away.
+/// How long a member that was hung up on stays away, in the mean.
 const AWAY: Duration = Duration::from_secs(1);
 
 /// How long a crowd takes to stand, at most.
@@ -229,7 +229,8 @@ impl Members<'_> {
                 self.held.set(self.held.get() - 1);
                 self.lost.set(self.lost.get() + 1);
             }
-            tokio::time::sleep(AWAY).await;
+            // Members come back on their own time, and not as one.
+            tokio::time::sleep(AWAY.mul_f64(fastrand::f64() + 0.5)).await;
         }
     }
 
