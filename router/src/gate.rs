@@ -27,7 +27,7 @@ use crate::preface::{Opening, Speaks};
 const IN_ITS_PLACE: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 const REFUSED: &str = "REFUSED";
 
-/// In which a head grows that came in part, and how much of it is read at a time, in bytes.
+/// A head that came in part is held in a multiple of the first, and read by the second at most, in bytes.
 const PIECE: usize = 4 * 1024;
 const READ: usize = 16 * 1024;
 

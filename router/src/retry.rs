@@ -16,8 +16,8 @@
 //! in a lane, so that the same request ends no second shard. A lane of the same node comes first,
 //! because that node's supervisor knows whose code ran and refuses it: the requests of neighbours,
 //! which were lost with it and are repeated there too, do not meet it again. All that only while
-//! the request's body can be sent once more. The budget keeps retries from doubling the load of nodes that suffer from it
-//! already; what costs no node any work is not part of it.
+//! the request's body can be sent once more. The budget keeps retries from doubling the load of
+//! nodes that suffer from it already; what costs no node any work is not part of it.
 //!
 //! Pure.
 
@@ -34,7 +34,7 @@ const MAX_ATTEMPTS: u32 = 3;
 /// Processes that a request may lose and still be sent to another: if it was the request that ended them, no third.
 const MAX_LOST: u32 = 1;
 
-/// Nodes that it may lose with all their processes, which no request does.
+/// Nodes that it may lose and still be sent to another: no request ends all processes of one.
 const MAX_NODES_LOST: u32 = 1;
 
 /// Attempts that reach none cost next to nothing, but end somewhere.

@@ -2,7 +2,9 @@
 
 use tenon_proto::failure::FailureCode;
 
-use crate::harness::{Behaviour, Node, Scenario, eventually};
+use tokio::task::JoinHandle;
+
+use crate::harness::{Answer, Behaviour, Node, Scenario, eventually};
 
 const MOVED: Behaviour = Behaviour::Refuse(FailureCode::Moved);
 
@@ -13,6 +15,16 @@ async fn pinned_first() -> (Scenario, Node, Node) {
     let pin = scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
     let [one, two] = nodes;
     if one.name() == &*pin.node { (scenario, one, two) } else { (scenario, two, one) }
+}
+
+/// A GET whose shard hangs, and ends when it has begun there.
+async fn lose_shard(scenario: &Scenario, node: &mut Node) -> JoinHandle<Answer> {
+    node.behave(Behaviour::Hang);
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the invocation to begin", || node.invocations() == 1).await;
+    node.kill();
+    asked
 }
 
 fn moves(scenario: &Scenario, to: &str) -> usize {
@@ -88,11 +100,7 @@ async fn a_worker_that_nobody_on_its_node_runs_goes_to_another_node() {
 #[tokio::test]
 async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_its_node() {
     let (scenario, mut first, second) = pinned_first().await;
-    first.behave(Behaviour::Hang);
-    let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
-    eventually("the invocation to begin", || first.invocations() == 1).await;
-    first.kill();
+    let asked = lose_shard(&scenario, &mut first).await;
     let answer = asked.await.unwrap();
     assert_eq!(answer.header("told-node"), first.name());
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
@@ -104,12 +112,8 @@ async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_its_node() {
 #[tokio::test]
 async fn a_request_whose_node_is_lost_is_repeated_in_a_lane_of_another_node() {
     let (scenario, mut first, mut second) = pinned_first().await;
-    first.behave(Behaviour::Hang);
-    let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
-    eventually("the invocation to begin", || first.invocations() == 1).await;
     first.lanes().iter_mut().for_each(|lane| lane.kill());
-    first.kill();
+    let asked = lose_shard(&scenario, &mut first).await;
     let answer = asked.await.unwrap();
     assert_eq!(answer.header("told-node"), second.name());
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
@@ -121,11 +125,8 @@ async fn a_request_whose_node_is_lost_is_repeated_in_a_lane_of_another_node() {
 #[tokio::test]
 async fn a_request_that_is_repeated_on_a_node_that_dies_slowly_survives_it() {
     let (scenario, mut first, second) = pinned_first().await;
-    first.processes().for_each(|process| process.behave(Behaviour::Hang));
-    let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
-    eventually("the invocation to begin", || first.invocations() == 1).await;
-    first.kill();
+    first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
+    let asked = lose_shard(&scenario, &mut first).await;
     eventually("its repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().sort_by_key(|lane| lane.invocations());
     first.lanes().iter_mut().for_each(|lane| lane.kill());
@@ -138,11 +139,7 @@ async fn a_request_that_is_repeated_on_a_node_that_dies_slowly_survives_it() {
 async fn a_request_whose_shard_is_lost_is_repeated_in_a_lane_of_the_only_node() {
     let mut node = Node::with_lanes("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    node.behave(Behaviour::Hang);
-    let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
-    eventually("the invocation to begin", || node.invocations() == 1).await;
-    node.kill();
+    let asked = lose_shard(&scenario, &mut node).await;
     let answer = asked.await.unwrap();
     assert_eq!(answer.status, 200);
     assert!(answer.header("tenon-shard").starts_with("lane-"), "{answer:?}");
@@ -163,11 +160,8 @@ async fn while_the_only_shard_is_being_restarted_a_lane_runs_its_workers() {
 #[tokio::test]
 async fn what_has_ended_a_shard_and_a_lane_ends_no_more() {
     let (scenario, mut first, second) = pinned_first().await;
-    first.processes().for_each(|process| process.behave(Behaviour::Hang));
-    let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
-    eventually("the invocation to begin", || first.invocations() == 1).await;
-    first.kill();
+    first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));
+    let asked = lose_shard(&scenario, &mut first).await;
     eventually("its repetition to begin", || first.in_lanes() == 1).await;
     first.lanes().iter_mut().find(|lane| lane.invocations() == 1).unwrap().kill();
     let answer = asked.await.unwrap();
@@ -180,11 +174,7 @@ async fn a_revision_in_quarantine_is_asked_for_nowhere_else() {
     let (scenario, mut first, second) = pinned_first().await;
     let quarantined = Behaviour::Refuse(FailureCode::WorkerQuarantined);
     first.processes().for_each(|process| process.behave(quarantined.clone()));
-    first.behave(Behaviour::Hang);
-    let mut client = scenario.client().await;
-    let asked = tokio::spawn(async move { client.get("/").await });
-    eventually("the invocation to begin", || first.invocations() == 1).await;
-    first.kill();
+    let asked = lose_shard(&scenario, &mut first).await;
     let answer = asked.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (503, "worker_quarantined".into()));
     assert!(answer.headers.contains_key("retry-after"));

@@ -18,7 +18,7 @@ use tenon_proto::catalog::{Route, WatchResponse, Worker};
 use tenon_router::{Config, Pace, Router};
 
 pub(crate) use catalog::Catalog;
-pub(crate) use client::{Client, full, raw, streamed};
+pub(crate) use client::{Answer, Client, full, raw, streamed};
 pub(crate) use inner::{Inner, head};
 pub(crate) use node::{BYE, Behaviour, Node, WELCOME};
 pub(crate) use tls::{Authority, Door};
