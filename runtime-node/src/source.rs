@@ -139,6 +139,15 @@ impl Source {
         answer_rx.await.unwrap_or_else(|_| Err(gone()))
     }
 
+    /// Has the revision of that digest be here when it is asked for, which will be soon.
+    pub(crate) fn prefetch(&self, digest: RevisionDigest) {
+        if let Origin::Catalog { orders_tx } = &self.0 {
+            let (answer_tx, _nobody_waits) = oneshot::channel();
+            // Without the thread there are no starts to come.
+            _ = orders_tx.send(Order::Fetch(digest, answer_tx));
+        }
+    }
+
     /// Keeps the bytecode of a revision for starts to come.
     pub async fn keep(&self, digest: RevisionDigest, bytecode: Bytes) {
         match &self.0 {

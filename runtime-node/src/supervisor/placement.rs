@@ -109,6 +109,11 @@ impl Placement {
         }
     }
 
+    /// Whether the revision has been asked for before, as far as is remembered.
+    pub(super) fn knows(&mut self, digest: &RevisionDigest) -> bool {
+        self.standings.get(digest).is_some()
+    }
+
     /// Whether the shard or lane `seat` may start a revision.
     ///
     /// # Arguments

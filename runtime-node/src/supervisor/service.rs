@@ -94,7 +94,14 @@ impl supervisor_server::Supervisor for Service {
         if stay {
             self.shared.await_verdict(&digest).await;
         }
-        let verdict = lock(&self.shared.placement).place(self.id, &worker, &digest, stay, Instant::now());
+        let (is_known, verdict) = {
+            let mut placement = lock(&self.shared.placement);
+            (placement.knows(&digest), placement.place(self.id, &worker, &digest, stay, Instant::now()))
+        };
+        if !is_known && !matches!(verdict, Verdict::Quarantined(_)) {
+            // While its first request is on the way from the shard to a lane.
+            self.shared.source.prefetch(digest);
+        }
         let (verdict, remaining) = match verdict {
             Verdict::Here => (Answer::Here, Duration::ZERO),
             Verdict::Elsewhere => (Answer::Elsewhere, Duration::ZERO),
