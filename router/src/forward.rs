@@ -174,7 +174,8 @@ impl Journey<'_> {
     /// Where to go from a shard that is silent, if the request may go and there is somewhere to go
     /// to.
     fn leave(&mut self, from: &Target, sent: bool) -> Option<Target> {
-        let mishap = Mishap::Unresponsive { sent };
+        let lost_another = sent && from.is_lane() && self.depends_on_node(from, &Mishap::Lost);
+        let mishap = if lost_another { Mishap::NodeLost } else { Mishap::Unresponsive { sent } };
         if !self.attempts.may_be_made_again(&mishap) {
             return None;
         }
@@ -185,9 +186,12 @@ impl Journey<'_> {
 
     /// A request that loses a second process of one node may have lost the node, whose processes do not all end at once.
     async fn examine(&self, target: &Target, mishap: Mishap) -> Mishap {
-        let depends = self.attempts.depends_on_node(&mishap) && self.picker.has_lost_another(target);
         let node_is_there = async || silence::node_answers(self.thread, self.view, &target.link).await;
-        if depends && !node_is_there().await { Mishap::NodeLost } else { mishap }
+        if self.depends_on_node(target, &mishap) && !node_is_there().await { Mishap::NodeLost } else { mishap }
+    }
+
+    fn depends_on_node(&self, target: &Target, mishap: &Mishap) -> bool {
+        self.attempts.depends_on_node(mishap) && self.picker.has_lost_another(target)
     }
 
     /// Where to go after a mishap, if anywhere.
@@ -199,8 +203,16 @@ impl Journey<'_> {
             return self.follow(target, to);
         }
         self.picker.failed(target, mishap);
-        let next = if self.may_go_on(mishap) { self.picker.next(self.wish(mishap)) } else { None }?;
-        Some(self.again(mishap, next))
+        if !self.may_go_on(mishap) {
+            return None;
+        }
+        let wish = self.wish(mishap);
+        let next = match mishap {
+            // Not what is left of that node.
+            Mishap::NodeLost => self.picker.next_sound(wish),
+            _ => self.picker.next(wish),
+        };
+        next.map(|next| self.again(mishap, next))
     }
 
     /// Remembers where the node says that the Worker runs, and goes there. No attempt, and no

@@ -142,6 +142,8 @@ impl<'a> Picker<'a> {
             | Mishap::Lost
             | Mishap::NodeLost
             | Mishap::Unresponsive { .. } => {}
+            // What has lost a process already does not spend its last attempts on the same node.
+            _ if self.has_lost_another(target) => {}
             // Not the node's fault, or not that of its other shards.
             _ => return,
         }

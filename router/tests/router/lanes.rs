@@ -123,6 +123,17 @@ async fn a_request_whose_node_is_lost_is_repeated_in_a_lane_of_another_node() {
 }
 
 #[tokio::test]
+async fn a_request_that_its_node_has_no_room_to_repeat_goes_to_another_node() {
+    let (scenario, mut first, mut second) = pinned_first().await;
+    first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Refuse(FailureCode::Overloaded)));
+    let asked = lose_shard(&scenario, &mut first).await;
+    let answer = asked.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+    assert_eq!((first.in_lanes(), second.in_lanes(), second.invocations()), (1, 1, 0));
+    assert!(second.lanes().iter().any(|lane| lane.invocations() == 1 && lane.last_head().stay));
+}
+
+#[tokio::test]
 async fn a_request_that_is_repeated_on_a_node_that_dies_slowly_survives_it() {
     let (scenario, mut first, second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));

@@ -132,6 +132,21 @@ async fn a_request_leaves_a_lane_whose_whole_node_is_stopped() {
 }
 
 #[tokio::test]
+async fn a_request_that_has_lost_a_shard_leaves_a_lane_whose_whole_node_is_stopped() {
+    let (scenario, mut first, second) = pinned_first(with_lanes).await;
+    first.processes().for_each(|process| process.behave(Behaviour::Hang));
+    let mut client = scenario.client().await;
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the invocation to begin", || first.invocations() == 1).await;
+    first.kill();
+    eventually("its repetition to begin", || first.in_lanes() == 1).await;
+    first.lanes().iter_mut().for_each(|lane| lane.stop());
+    let answer = asked.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+    assert_eq!(second.in_lanes(), 1);
+}
+
+#[tokio::test]
 async fn a_request_waits_for_the_only_node_there_is() {
     let mut node = Node::with_lanes("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;

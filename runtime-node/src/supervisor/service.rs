@@ -98,7 +98,7 @@ impl supervisor_server::Supervisor for Service {
             let mut placement = lock(&self.shared.placement);
             (placement.knows(&digest), placement.place(self.id, &worker, &digest, stay, Instant::now()))
         };
-        if !is_known && !matches!(verdict, Verdict::Quarantined(_)) {
+        if !is_known && verdict == Verdict::Elsewhere {
             // While its first request is on the way from the shard to a lane.
             self.shared.source.prefetch(digest);
         }
