@@ -184,7 +184,8 @@ impl Journey<'_> {
         self.may_go_on(&mishap).then(|| self.again(&mishap, next))
     }
 
-    /// A request that loses a second process of one node may have lost the node, whose processes do not all end at once.
+    /// Takes a request's second loss on one node for the loss of that node, if no other process of it answers: the
+    /// processes of a node do not all end at once.
     async fn examine(&self, target: &Target, mishap: Mishap) -> Mishap {
         let node_is_there = async || silence::node_answers(self.thread, self.view, &target.link).await;
         if self.depends_on_node(target, &mishap) && !node_is_there().await { Mishap::NodeLost } else { mishap }

@@ -133,7 +133,7 @@ impl<'a> Picker<'a> {
             Mishap::Unreachable(ConnectFailure::Refused) if !self.refused.contains(node) => {
                 return self.refused.push(node.clone());
             }
-            // Its node knows whose code ran, and refuses that in its lanes.
+            // The node's supervisor knows which revision was running, and its lanes refuse that one.
             Mishap::Lost if self.has_lanes(target.slot) && self.lost.is_none() => {
                 return self.lost = Some(node.clone());
             }

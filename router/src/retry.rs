@@ -14,8 +14,8 @@
 //! What a node's processes send to one another ("moved") is no retry:
 //! [`placement`](crate::placement) bounds it. A request that may have ended its shard is repeated
 //! in a lane, so that the same request ends no second shard. A lane of the same node comes first,
-//! because that node's supervisor knows whose code ran and refuses it: the requests of neighbours,
-//! which were lost with it and are repeated there too, do not meet it again. All that only while
+//! because the supervisor of that node knows which revision was running and refuses it: requests for
+//! other Workers, which were lost with it and are repeated there too, do not meet it again. All that only while
 //! the request's body can be sent once more. The budget keeps retries from doubling the load of
 //! nodes that suffer from it already; what costs no node any work is not part of it.
 //!

@@ -118,7 +118,7 @@ struct Seat {
 struct SeatState {
     orders_tx: Option<mpsc::UnboundedSender<Order>>,
     pid: Option<Pid>,
-    /// Says whose code its process runs.
+    /// Names the revision that its process runs.
     page: Option<Arc<Page>>,
     /// Held until the first process serves.
     starting: Option<Handle>,

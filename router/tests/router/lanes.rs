@@ -1,7 +1,6 @@
 //! Nodes with lanes: Workers that move, and requests that are repeated where they can do less harm.
 
 use tenon_proto::failure::FailureCode;
-
 use tokio::task::JoinHandle;
 
 use crate::harness::{Answer, Behaviour, Node, Scenario, eventually};
@@ -17,7 +16,7 @@ async fn pinned_first() -> (Scenario, Node, Node) {
     if one.name() == &*pin.node { (scenario, one, two) } else { (scenario, two, one) }
 }
 
-/// A GET whose shard hangs, and ends when it has begun there.
+/// Sends a GET to a shard that hangs, and ends the shard when the request has begun there.
 async fn lose_shard(scenario: &Scenario, node: &mut Node) -> JoinHandle<Answer> {
     node.behave(Behaviour::Hang);
     let mut client = scenario.client().await;
