@@ -5,8 +5,11 @@
 //! request ever is the probe. A shard that says it drains is passed by until the catalog has told
 //! something new of its nodes, or its process has gone and another one answers. One that falls
 //! silent while requests wait ([`pulse`](crate::pulse)) is passed by until something comes on its
-//! connection again, or that ends. A new connection to a shard that was passed by counts only when
-//! it has been answered on: the kernel takes connections for a process that is stopped.
+//! connection again. If it hangs up instead, its process has ended, and its requests wait for the
+//! *successor* that its supervisor starts: that supervisor knows whose code ended the process, and
+//! another node would let the same code end one there. A new connection to a shard that was passed
+//! by counts only when it has been answered on: the kernel takes connections for a process that is
+//! stopped, or not there yet.
 //!
 //! Pure.
 
@@ -19,6 +22,12 @@ const STRIKES: u8 = 2;
 const PROBE_MIN: Duration = Duration::from_millis(50);
 const PROBE_MAX: Duration = Duration::from_secs(5);
 
+/// How long one that has been out of order may take to answer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long a process may take to start in the place of one that ended. Most take less than a tenth of a second.
+const SUCCESSION: Duration = Duration::from_secs(2);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     Sound {
@@ -29,6 +38,8 @@ pub(crate) enum Health {
     Draining { nodes_version: u64 },
     /// It has a connection and requests, and says nothing.
     Silent,
+    /// Its process was silent and has ended; another one is expected.
+    Succeeded,
     Ejected {
         /// Probes that failed.
         probes: u8,
@@ -44,11 +55,20 @@ pub(crate) enum ConnectFailure {
     Silent,
 }
 
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disconnect {
+    /// By the other side's word.
+    HungUp,
+    /// The other side has not been heard for too long.
+    Vanished,
+}
+
 impl Health {
     /// Whether requests should go there, when the nodes have this version.
     pub(crate) fn takes_requests(self, version: u64) -> bool {
         match self {
-            Self::Sound { .. } => true,
+            Self::Sound { .. } | Self::Succeeded => true,
             Self::Draining { nodes_version } => nodes_version != version,
             Self::Silent | Self::Ejected { .. } => false,
         }
@@ -68,12 +88,13 @@ impl Health {
         }
     }
 
-    /// The connection has ended. A process that was draining or silent has gone, and its successor
-    /// may not be there yet.
-    pub(crate) fn disconnected(self) -> Self {
-        match self {
-            Self::Draining { .. } | Self::Silent => Self::Ejected { probes: 0 },
-            other => other,
+    /// The connection has ended.
+    pub(crate) fn disconnected(self, how: Disconnect) -> Self {
+        match (self, how) {
+            (Self::Silent, Disconnect::HungUp) => Self::Succeeded,
+            // A process that was draining has gone, and its node may go with it.
+            (Self::Draining { .. } | Self::Silent, _) => Self::Ejected { probes: 0 },
+            (other, _) => other,
         }
     }
 
@@ -100,6 +121,15 @@ impl Health {
 
     pub(crate) fn is_ejected(self) -> bool {
         matches!(self, Self::Ejected { .. })
+    }
+
+    /// How long a new connection is given to be answered on before it counts, if it has to be.
+    pub(crate) fn proof(self) -> Option<Duration> {
+        match self {
+            Self::Ejected { .. } => Some(PROBE_TIMEOUT),
+            Self::Succeeded => Some(SUCCESSION),
+            Self::Sound { .. } | Self::Draining { .. } | Self::Silent => None,
+        }
     }
 
     /// How long to wait before an ejected shard is tried again.
@@ -155,14 +185,27 @@ mod tests {
         assert!(silent.is_out() && !silent.is_ejected() && !silent.takes_requests(0));
         assert_eq!(silent.probe_pause(1.0), None, "its connection is there, and is listened to");
         assert_eq!(silent.heard(), Health::connected());
-        assert!(silent.disconnected().is_ejected());
+        assert!(silent.disconnected(Disconnect::Vanished).is_ejected());
         let ejected = Health::Ejected { probes: 3 };
         assert_eq!((ejected.fell_silent(), ejected.heard()), (ejected, ejected));
     }
 
     #[test]
+    fn the_successor_of_a_silent_process_is_waited_for_and_must_answer() {
+        let succeeded = Health::connected().fell_silent().disconnected(Disconnect::HungUp);
+        assert!(succeeded.takes_requests(0) && succeeded.proof().is_some());
+        assert_eq!(succeeded.fell_silent(), succeeded, "its connection is a new one");
+        for how in [ConnectFailure::Refused, ConnectFailure::Silent] {
+            assert!(succeeded.failed_to_connect(how).is_ejected());
+        }
+        assert_eq!(Health::connected().proof(), None);
+    }
+
+    #[test]
     fn a_draining_process_that_has_gone_is_probed_for_its_successor() {
-        assert!(Health::Draining { nodes_version: 7 }.disconnected().is_ejected());
-        assert!(!Health::connected().disconnected().is_ejected());
+        for how in [Disconnect::HungUp, Disconnect::Vanished] {
+            assert!(Health::Draining { nodes_version: 7 }.disconnected(how).is_ejected());
+            assert!(!Health::connected().disconnected(how).is_ejected());
+        }
     }
 }

@@ -18,6 +18,7 @@
 //! Belongs to one thread.
 
 use std::cell::{Cell, RefCell};
+use std::error::Error as _;
 use std::future::Future;
 use std::io;
 use std::rc::{Rc, Weak};
@@ -39,7 +40,7 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::bulkhead::{Berth, Bulkhead};
-use crate::health::{ConnectFailure, Health};
+use crate::health::{ConnectFailure, Disconnect, Health};
 use crate::heard::{Counts, Heard};
 use crate::metrics::{Ejection, Gauges, Metrics, Spill};
 use crate::pulse::{self, Beat, Pulse};
@@ -59,11 +60,9 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
 /// A connection on which a ping is not answered for so long is closed: twice the longest turn.
 const PING_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long the answer to a knock may take: of a shard that is asked whether its node is there, and
-/// of one that has been out of order. Requests that wait for the first have waited for nearly two
-/// seconds.
+/// How long a shard may take to answer that is asked whether its node is there. The requests that
+/// wait for that have waited for nearly two seconds.
 const KNOCK_TIMEOUT: Duration = Duration::from_millis(400);
-const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// After this long without a sign of life from the other machine the connection is dead.
 const VANISHED: Duration = Duration::from_secs(3);
@@ -247,13 +246,16 @@ impl Link {
                 let (link, open) = (Rc::downgrade(&self), self.gauges.links.clone());
                 open.inc();
                 spawn_local(async move {
-                    if let Err(error) = connection.await {
+                    let ended = connection.await;
+                    if let Err(error) = &ended {
                         tracing::debug!(%error, "a connection to a shard broke");
                     }
                     open.dec();
-                    link.upgrade().inspect(Self::disconnected);
+                    link.upgrade().inspect(|link| link.disconnected(disconnect(&ended)));
                 });
-                if self.health.get().is_ejected() && !self.is_answered(&sender).await {
+                if let Some(within) = self.health.get().proof()
+                    && !self.is_answered(&sender, within).await
+                {
                     return Err(self.failed(ConnectFailure::Silent, &io::ErrorKind::TimedOut.into()));
                 }
                 self.change(Health::connected());
@@ -266,9 +268,9 @@ impl Link {
     }
 
     /// Whether the other end of a new connection says anything.
-    async fn is_answered(&self, sender: &Sender) -> bool {
+    async fn is_answered(&self, sender: &Sender, within: Duration) -> bool {
         let reads = self.counts.reads();
-        _ = tokio::time::timeout(PROBE_TIMEOUT, self.knock(sender.clone())).await;
+        _ = tokio::time::timeout(within, self.knock(sender.clone())).await;
         self.counts.reads() != reads
     }
 
@@ -306,12 +308,12 @@ impl Link {
         Unreachable(how)
     }
 
-    fn disconnected(self: &Rc<Self>) {
+    fn disconnected(self: &Rc<Self>, how: Disconnect) {
         // A newer connection may have taken its place.
         let closed = matches!(&*self.state.borrow(), State::Open(sender) if sender.is_closed());
         if closed {
             *self.state.borrow_mut() = State::Idle;
-            self.change(self.health.get().disconnected());
+            self.change(self.health.get().disconnected(how));
         }
     }
 
@@ -344,6 +346,19 @@ impl Drop for Link {
         }
     }
 }
+
+/// How a connection has ended, by the error that it ended with.
+fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
+    let Err(error) = ended else { return Disconnect::HungUp };
+    let causes = std::iter::successors(error.source(), |&error| error.source());
+    let mut kinds = causes.filter_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let vanished = error.is_timeout() || kinds.any(|kind| !HANGS_UP.contains(&kind));
+    if vanished { Disconnect::Vanished } else { Disconnect::HungUp }
+}
+
+/// What the kernel makes of a connection whose other side has ended.
+const HANGS_UP: [io::ErrorKind; 3] =
+    [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof];
 
 /// Tries to connect until that works, or nobody wants the link any more.
 async fn probe(link: Weak<Link>) {

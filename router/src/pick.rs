@@ -73,8 +73,9 @@ pub(crate) struct Picker<'a> {
     lost: Option<Arc<str>>,
     /// Some shard is out of order.
     lost_some: bool,
-    /// Lanes that have failed it.
+    /// Lanes that have failed it, and those whose processes ended with it.
     failed: Vec<Rc<Link>>,
+    ended: Vec<Rc<Link>>,
     /// The candidate that the request has gone to last.
     last: Option<SlotIndex>,
     /// A shard that may be out of order is better than none.
@@ -99,6 +100,7 @@ impl<'a> Picker<'a> {
             lost: None,
             lost_some: false,
             failed: Vec::new(),
+            ended: Vec::new(),
             last: None,
             last_resort: None,
             passed: None,
@@ -116,7 +118,8 @@ impl<'a> Picker<'a> {
         };
         self.passed.get_or_insert(why);
         if target.is_lane() {
-            self.failed.push(target.link.clone());
+            let lanes = if matches!(mishap, Mishap::Lost) { &mut self.ended } else { &mut self.failed };
+            lanes.push(target.link.clone());
         }
         self.lost_some |= matches!(
             mishap,
@@ -214,18 +217,27 @@ impl<'a> Picker<'a> {
         self.sound(target)
     }
 
-    /// A lane of a candidate's node: the Worker's own, or the first after it that takes requests.
+    /// A lane of a candidate's node: the Worker's own, or the first after it that takes requests. At last the
+    /// successor of one whose process ended with the request: its supervisor keeps the code that ended it out of that
+    /// one, and no other node's does.
     fn lane(&mut self, slot: SlotIndex) -> Option<Target> {
         let lanes = &self.pool.lanes[slot.get()];
         let own = if lanes.is_empty() { 0 } else { self.key.choose(lanes.len()) };
         let (before, from) = lanes.split_at(own);
-        from.iter().chain(before).find_map(|lane| {
-            let link = self.thread.link(lane);
-            if self.failed.iter().any(|failed| Rc::ptr_eq(failed, &link)) {
-                return None;
+        for succeeds in [false, true] {
+            for lane in from.iter().chain(before) {
+                let link = self.thread.link(lane);
+                let is_among = |links: &[Rc<Link>]| links.iter().any(|other| Rc::ptr_eq(other, &link));
+                if is_among(&self.failed) || is_among(&self.ended) != succeeds {
+                    continue;
+                }
+                let found = self.sound(Target { link, slot, turns_are_short: false, stays: false });
+                if found.is_some() {
+                    return found;
+                }
             }
-            self.sound(Target { link, slot, turns_are_short: false, stays: false })
-        })
+        }
+        None
     }
 
     /// A lane of any node, but rather of one that has not failed the request.

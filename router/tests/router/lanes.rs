@@ -168,6 +168,27 @@ async fn while_the_only_shard_is_being_restarted_a_lane_runs_its_workers() {
 }
 
 #[tokio::test]
+async fn a_request_whose_only_lane_is_lost_is_repeated_in_its_successor() {
+    let (scenario, mut first, second) = pinned_first().await;
+    first.behave(MOVED);
+    let mut client = scenario.client().await;
+    client.get("/").await;
+    first.lanes().sort_by_key(|lane| lane.invocations());
+    first.lanes()[0].kill();
+    let lane = &mut first.lanes()[1];
+    lane.behave(Behaviour::Hang);
+    let asked = tokio::spawn(async move { client.get("/").await });
+    eventually("the invocation to begin", || lane.invocations() == 2).await;
+    lane.end();
+    lane.behave(Behaviour::Echo);
+    lane.succeed();
+    let answer = asked.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, first.name()));
+    assert!(first.lanes()[1].last_head().stay, "the lane asks the supervisor first");
+    assert_eq!(second.invocations() + second.in_lanes(), 0);
+}
+
+#[tokio::test]
 async fn what_has_ended_a_shard_and_a_lane_ends_no_more() {
     let (scenario, mut first, second) = pinned_first().await;
     first.lanes().iter().for_each(|lane| lane.behave(Behaviour::Hang));

@@ -8,7 +8,7 @@ use tenon_proto::catalog::{self, WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 
 use crate::harness::{
-    Authority, Behaviour, Catalog, Client, DEADLINE, Door, Node, Options, Scenario, eventually, worker,
+    Authority, Behaviour, Catalog, Client, DEADLINE, Door, Node, Options, Process, Scenario, eventually, worker,
 };
 
 /// A silent shard is left after two seconds, or after as many as a busy machine makes of them. The
@@ -114,6 +114,31 @@ async fn a_request_waits_for_a_lane_that_is_busy_while_others_pass_it_by() {
     assert_eq!(asked.await.unwrap().status, 200);
     assert_eq!(scenario.metric("tenon_router_retries_total", None), 0.0);
     assert_eq!((own.invocations(), second.in_lanes()), (2, 0));
+}
+
+#[tokio::test]
+async fn requests_wait_for_the_successors_of_lanes_that_were_silent_and_have_ended() {
+    let (scenario, mut first, second) = pinned_first(with_lanes).await;
+    first.behave(Behaviour::Refuse(FailureCode::Moved));
+    let mut lost = Vec::new();
+    for silent_lanes in 1..=2 {
+        let mut client = scenario.client().await;
+        client.get("/").await;
+        first.lanes().sort_by_key(|lane| lane.invocations());
+        first.lanes()[2 - silent_lanes].stop();
+        lost.push(tokio::spawn(async move { client.post("/", "x").await }));
+        eventually("the silence to be noticed", || silent(&scenario) == silent_lanes as f64).await;
+    }
+    first.lanes().iter_mut().for_each(Process::end);
+    for lost in lost {
+        assert_eq!(lost.await.unwrap().code(), "node_lost");
+    }
+    let mut client = scenario.client().await;
+    let next = tokio::spawn(async move { client.post("/", "y").await });
+    first.lanes().iter_mut().for_each(Process::succeed);
+    let answer = next.await.unwrap();
+    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, first.name()));
+    assert_eq!(second.invocations() + second.in_lanes(), 0, "what ended the lanes would have ended these");
 }
 
 #[tokio::test]

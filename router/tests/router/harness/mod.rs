@@ -20,7 +20,7 @@ use tenon_router::{Config, Pace, Router};
 pub(crate) use catalog::Catalog;
 pub(crate) use client::{Answer, Client, full, raw, streamed};
 pub(crate) use inner::{Inner, head};
-pub(crate) use node::{BYE, Behaviour, Node, WELCOME};
+pub(crate) use node::{BYE, Behaviour, Node, Process, WELCOME};
 pub(crate) use tls::{Authority, Door};
 
 /// Nothing here takes that long unless it is broken.

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
+use socket2::{Domain, Socket, Type};
 use tenon_proto::catalog::{self, node::State};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::runtime::runtime_server::{self, RuntimeServer};
 use tenon_proto::runtime::{
     Header, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request, invoke_response,
 };
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -67,6 +68,8 @@ pub(crate) struct Node {
 pub(crate) struct Process {
     addr: SocketAddr,
     shard: Shard,
+    /// Kept by what started the process, so that connections wait for its successor. `None` when that has ended too.
+    listener: Option<std::net::TcpListener>,
     /// While it is there the process is stopped.
     stopped: Option<mpsc::Sender<()>>,
     /// Its threads are the process: without it, every connection is reset.
@@ -147,7 +150,6 @@ impl DerefMut for Node {
 
 impl Process {
     fn start(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let shard = Shard {
             name: name.into(),
             behaviour: Arc::new(Mutex::new(behaviour)),
@@ -156,16 +158,15 @@ impl Process {
             said: Arc::default(),
             last_head: Arc::default(),
         };
-        let entered = runtime.enter();
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_reuseaddr(true).unwrap();
-        socket.bind(addr).unwrap();
-        let listener: TcpListener = socket.listen(64).unwrap();
-        drop(entered);
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.set_reuse_address(true).unwrap();
+        socket.bind(&addr.into()).unwrap();
+        socket.listen(64).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let listener = std::net::TcpListener::from(socket);
         let addr = listener.local_addr().unwrap();
-        let server = tonic::transport::Server::builder().add_service(RuntimeServer::new(shard.clone()));
-        runtime.spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
-        Self { addr, shard, stopped: None, runtime: Some(runtime) }
+        let runtime = Some(serve(&shard, &listener));
+        Self { addr, shard, listener: Some(listener), stopped: None, runtime }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -196,8 +197,21 @@ impl Process {
         self.shard.said.load(Ordering::SeqCst)
     }
 
-    /// As SIGKILL does: the kernel resets its connections, and its port is free when this returns.
+    /// The process ends, and what keeps it will start another one. It says no more, if it is stopped.
+    pub(crate) fn end(&mut self) {
+        // It cannot be waited for: a stopped one does not notice before it goes on.
+        self.runtime.take().unwrap().shutdown_background();
+        self.resume();
+    }
+
+    /// Starts the successor of a process that has ended.
+    pub(crate) fn succeed(&mut self) {
+        self.runtime = Some(serve(&self.shard, self.listener.as_ref().unwrap()));
+    }
+
+    /// As SIGKILL of the whole node does: the kernel resets its connections, and its port is free when this returns.
     pub(crate) fn kill(&mut self) {
+        self.listener = None;
         let runtime = self.runtime.take().unwrap();
         // A runtime may not be waited for on the thread of another.
         std::thread::spawn(move || runtime.shutdown_timeout(DEADLINE)).join().unwrap();
@@ -230,6 +244,17 @@ impl Drop for Process {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Runs a process, on a thread of its own.
+fn serve(shard: &Shard, listener: &std::net::TcpListener) -> Runtime {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let entered = runtime.enter();
+    let listener = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
+    drop(entered);
+    let server = tonic::transport::Server::builder().add_service(RuntimeServer::new(shard.clone()));
+    runtime.spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+    runtime
 }
 
 /// Counts invocations that do not come to their end.
