@@ -6,7 +6,7 @@
 //!                                  └──────────┘ start it again
 //! ```
 //!
-//! - [`process`]: one process from start to end; [`service`]: what it is answered over its control connection.
+//! - [`process`]: one process from start to end; [`pulse`]: whether it gets on; [`service`]: what it is answered over its control connection.
 //! - [`placement`]: which revision runs on a shard and which in a lane; [`quarantine`]: which is refused.
 //! - [`memory`]: how much each process may have; [`governor`] sees to that. [`exposition`], [`metrics`]: what the node shows of all.
 //! - [`bulletin`]: what the operator tells of other nodes.
@@ -21,6 +21,7 @@ mod memory;
 mod metrics;
 mod placement;
 mod process;
+mod pulse;
 mod quarantine;
 mod service;
 
@@ -53,19 +54,13 @@ use memory::CRAMPED;
 use metrics::Metrics;
 use placement::{Placement, Sentence};
 use process::{Cause, Process};
+use pulse::Pulse;
 use quarantine::{Ruling, Term};
 
 pub use process::Program;
 
 /// How often processes are looked at. Between two looks a process can take as much memory as it was let have.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// CPU time that a turn may take after it was told to end. V8 ends one within microseconds, unless a built-in function does
-/// not look.
-const OVERRUN: Duration = Duration::from_secs(1);
-
-/// An event loop that stands still for so long, with no code running, does not come back.
-const STILL: Duration = Duration::from_secs(30);
 
 /// A process that has served for so long is started again at once when it ends; one that has not, later each time.
 const STEADY: Duration = Duration::from_secs(5);
@@ -315,26 +310,6 @@ impl Keeper {
         // A process that has ended takes no orders.
         let _ = orders_tx.send(order(Ordered::Drain(node::Drain {})));
         tokio::time::Instant::now() + self.grace + FAREWELL
-    }
-}
-
-/// Whether a process gets on.
-struct Pulse {
-    beats: u64,
-    changed: Instant,
-}
-
-impl Pulse {
-    fn new(now: Instant) -> Self {
-        Self { beats: 0, changed: now }
-    }
-
-    fn is_stuck(&mut self, look: &crate::page::Look, now: Instant) -> bool {
-        // A turn may take as long as its Worker's limit says; the watchdog tells it to end.
-        if look.beats != self.beats || look.running.is_some() {
-            (self.beats, self.changed) = (look.beats, now);
-        }
-        look.overrun >= OVERRUN || now.saturating_duration_since(self.changed) >= STILL
     }
 }
 

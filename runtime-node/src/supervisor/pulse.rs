@@ -1,0 +1,105 @@
+//! Whether a process gets on, from what its page says at each look. Pure.
+//!
+//! ```text
+//!  turn ── told to end ──┬─ 1 s of CPU time later ──────────────────────────────────┬─► stuck
+//!                        └─ 1.5 s by the clock later, 100 ms of them with a CPU ────┤
+//!  event loop stands still, with no code running, for 30 s ─────────────────────────┘
+//! ```
+//!
+//! V8 ends a turn within microseconds of being told, unless a built-in function does not look. CPU time tells the two apart
+//! where a processor is shared; but a lane that shards leave a twentieth of theirs would take 20 s for the first second of it,
+//! and hold the requests of all its Workers meanwhile.
+
+use std::time::{Duration, Instant};
+
+use crate::page::Look;
+
+/// CPU time that a turn may take after it was told to end.
+const OVERRUN: Duration = Duration::from_secs(1);
+
+/// For so long by the clock it may go on, if it has taken that much CPU time meanwhile.
+const LINGER: Duration = Duration::from_millis(1500);
+const LINGERS: Duration = Duration::from_millis(100);
+
+/// An event loop that stands still for so long, with no code running, does not come back.
+const STILL: Duration = Duration::from_secs(30);
+
+pub(super) struct Pulse {
+    beats: u64,
+    changed: Instant,
+    /// When the running turn was first seen to go on although it had been told to end.
+    overruns_since: Option<Instant>,
+}
+
+impl Pulse {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { beats: 0, changed: now, overruns_since: None }
+    }
+
+    /// Whether the process is to be ended, by what its page says now.
+    pub(super) fn is_stuck(&mut self, look: &Look, now: Instant) -> bool {
+        // A turn may take as long as its Worker's limit says; the watchdog tells it to end.
+        if look.beats != self.beats || look.running.is_some() {
+            (self.beats, self.changed) = (look.beats, now);
+        }
+        self.overruns_since = match look.overrun {
+            Duration::ZERO => None,
+            _ => self.overruns_since.or(Some(now)),
+        };
+        let lingers = self.overruns_since.is_some_and(|since| now.saturating_duration_since(since) >= LINGER);
+        look.overrun >= OVERRUN
+            || lingers && look.overrun >= LINGERS
+            || now.saturating_duration_since(self.changed) >= STILL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenon_proto::id::RevisionDigest;
+
+    use super::*;
+
+    const LOOK: Duration = Duration::from_millis(100);
+
+    /// For how long by the clock a turn goes on that gets this part of a CPU, in percent, once it was told to end.
+    fn goes_on(percent: u32) -> Option<Duration> {
+        let began = Instant::now();
+        let mut pulse = Pulse::new(began);
+        let running = Some(RevisionDigest::new([7; 32]));
+        let ended = (0..10_000)
+            .map(|looks| looks * LOOK)
+            .find(|after| pulse.is_stuck(&Look { running, overrun: *after * percent / 100, beats: 1 }, began + *after));
+        ended
+    }
+
+    #[test]
+    fn a_turn_that_does_not_end_is_ended_after_a_second_or_a_little_later_where_it_gets_little_of_a_cpu() {
+        assert_eq!(goes_on(100), Some(OVERRUN));
+        assert!(goes_on(10) <= Some(LINGER + LOOK));
+        assert!(goes_on(5) <= Some(2 * LINGER), "{:?}", goes_on(5));
+        assert_eq!(goes_on(0), None, "it has not had the time to end");
+    }
+
+    #[test]
+    fn turns_that_end_when_they_are_told_are_no_one_long_turn() {
+        let began = Instant::now();
+        let mut pulse = Pulse::new(began);
+        let running = Some(RevisionDigest::new([7; 32]));
+        for looks in 0..1000 {
+            let overrun = if looks % 2 == 0 { LINGERS } else { Duration::ZERO };
+            assert!(!pulse.is_stuck(&Look { running, overrun, beats: 1 }, began + looks * LOOK));
+        }
+    }
+
+    #[test]
+    fn an_event_loop_that_stands_still_without_running_code_is_stuck() {
+        let began = Instant::now();
+        let mut pulse = Pulse::new(began);
+        let mut look =
+            |beats, after| pulse.is_stuck(&Look { running: None, overrun: Duration::ZERO, beats }, began + after);
+        assert!(!look(1, STILL / 2));
+        assert!(!look(2, STILL));
+        assert!(!look(2, STILL * 2 - LOOK));
+        assert!(look(2, STILL * 2));
+    }
+}
