@@ -22,6 +22,9 @@ const FIRST_SHARD_PORT: u16 = 7100;
 /// Lanes that a node has unless a scenario wants another number. They listen above the shards.
 const LANES: u16 = 1;
 
+/// Memory of a node in MiB, as in the chart.
+const MEMORY_MIB: &str = "1024";
+
 /// What the kubelet would give a node to end, before SIGKILL.
 const GRACE: Duration = Duration::from_secs(40);
 
@@ -91,6 +94,7 @@ impl Node {
                 .args(["--admin-listen", &format!("{address}:9090")])
                 .args(["--shards", &SHARDS.to_string()])
                 .args(["--lanes", &lanes.to_string()])
+                .args(["--memory-budget", MEMORY_MIB])
                 .args(["--shard-port", &FIRST_SHARD_PORT.to_string()])
                 .args(["--catalog", &format!("{}://{catalog}", speaks.scheme())])
                 .args(["--router", &format!("{}://{router}", speaks.scheme())])
