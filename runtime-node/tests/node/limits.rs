@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::stream;
 use tenon_proto::failure::{FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
-use tenon_proto::runtime::Header;
+use tenon_proto::runtime::{Header, InvokeHead};
 use tenon_runtime_node::config::Config;
 
 use crate::harness::client::head;
@@ -240,26 +241,30 @@ async fn an_isolate_that_nobody_uses_is_let_go(name: &'static str) {
 
 async fn a_shard_retires_an_isolate_that_has_gone_over_its_limit_by_itself(name: &'static str) {
     let stand = Stand::start(name).await;
-    // A little more work each time, so that one of them ends just after the limit.
-    let source = "let n = 0;
-        export default { fetch() {
-          n += 1;
-          for (let i = 0; i < n * 1e4; i++);
-          return new Response(String(n));
+    let source = "let served = 0;
+        export default { fetch(request) {
+          served += 1;
+          const rounds = Number(new URL(request.url).searchParams.get('rounds'));
+          for (let i = 0; i < rounds; i++);
+          return new Response(String(served));
         } }";
-    let worker = stand.worker("worker", source, |limits| limits.cpu_ms = 5);
-    let mut last = 0;
+    let deploy = |number| stand.worker(&format!("worker-{number}"), source, |limits| limits.cpu_ms = 5);
+    let (mut number, mut worker, mut answered) = (0, deploy(0), false);
+    // A little more work each time, so that one of them ends just after the limit.
+    let mut rounds = 100_000;
     loop {
-        let n: u32 = match stand.client().get(&worker).await {
-            Ok(answer) => answer.text().parse().unwrap(),
-            // A step too far.
-            Err(_) => 0,
-        };
-        // A new isolate after one that has answered to the last.
-        if n == 1 && last > 1 {
-            break;
+        let url = format!("https://worker.test/?rounds={rounds}");
+        let asked = InvokeHead { url, ..head(&worker) };
+        match stand.client().call(asked, stream::empty()).await {
+            // A new isolate after one that has answered to the last.
+            Ok(answer) if answered && answer.text() == "1" => break,
+            Ok(_) => (answered, rounds) = (true, rounds + rounds / 100),
+            // A step too far. Its Worker would be left alone for a while.
+            Err(_) => {
+                number += 1;
+                (worker, answered, rounds) = (deploy(number), false, rounds - rounds / 10);
+            }
         }
-        last = n;
     }
     assert!(stand.metric("tenon_evictions_total", &[("reason", "retired")]) >= 1);
 }
