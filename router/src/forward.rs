@@ -219,10 +219,10 @@ impl Journey<'_> {
     /// Remembers where the node says that the Worker runs, and goes there. No attempt, and no
     /// retry: nothing has begun.
     fn follow(&mut self, target: &Target, to: Move) -> Option<Target> {
-        let mut placements = self.thread.placements.borrow_mut();
+        let (mut placements, now) = (self.thread.placements.borrow_mut(), Instant::now());
         match target.is_lane() {
-            true => placements.moved_to_shard(&self.worker.digest),
-            false => placements.moved_to_lane(&self.worker.digest, Instant::now()),
+            true => placements.moved_to_shard(&self.worker.digest, now),
+            false => placements.moved_to_lane(&self.worker.digest, now),
         }
         drop(placements);
         self.thread.metrics.moved(to.to());

@@ -6,7 +6,7 @@
 //!  the request goes to       that shard, or a lane of node b; then the same of the next
 //! ```
 //!
-//! It goes to a lane when the Worker is remembered there ([`placement`](crate::placement)), when a
+//! It goes to a lane when the Worker is remembered there or new ([`placement`](crate::placement)), when a
 //! shard says so, and when it may have been what ended a shard. Which lane of a node is a matter of
 //! the Worker, so that its isolate stays warm; if that one is out of order, it is another of the
 //! same node.
@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tenon_proto::failure::FailureCode;
-use tenon_proto::id::RevisionDigest;
 
 use crate::health::ConnectFailure;
 use crate::link::Link;
@@ -62,7 +61,7 @@ pub(crate) struct Picker<'a> {
     thread: &'a RouterThread,
     pool: &'a Pool,
     key: Key,
-    digest: &'a RevisionDigest,
+    worker: &'a Worker,
     nodes_version: u64,
     candidates: Candidates,
     left: usize,
@@ -91,7 +90,7 @@ impl<'a> Picker<'a> {
             thread,
             pool,
             key: worker.key,
-            digest: &worker.digest,
+            worker,
             nodes_version,
             candidates: Candidates::new(worker.key),
             left: MAX_CANDIDATES,
@@ -171,7 +170,7 @@ impl<'a> Picker<'a> {
     /// The next that takes requests, if any does.
     pub(crate) fn next_sound(&mut self, wish: Wish) -> Option<Target> {
         let wish = match wish {
-            Wish::Home if self.is_remembered_in_lane() => Wish::Lane,
+            Wish::Home if self.is_in_lane() => Wish::Lane,
             wish => wish,
         };
         // Another lane of the node that it was sent to is nearer than any other node.
@@ -265,7 +264,10 @@ impl<'a> Picker<'a> {
         !self.pool.lanes[slot.get()].is_empty()
     }
 
-    fn is_remembered_in_lane(&self) -> bool {
-        self.thread.placements.borrow().is_in_lane(self.digest, Instant::now())
+    /// Whether the Worker runs in a lane, as far as is known.
+    fn is_in_lane(&self) -> bool {
+        let (Worker { digest, .. }, now) = (self.worker, Instant::now());
+        let mut placements = self.thread.placements.borrow_mut();
+        placements.is_in_lane(digest, now) || self.worker.is_news(now) && placements.meets(digest, now)
     }
 }

@@ -8,6 +8,9 @@
 //!                                                 the time
 //! ```
 //!
+//! A revision that the catalog has just brought is one that no node knows: its first request goes to
+//! a lane at once.
+//!
 //! The node decides, and the router follows: what is wrong or forgotten here costs a request one
 //! more hop within the node. So the memory may be small. It is of a fixed size, and what it has no
 //! room for any more is forgotten.
@@ -59,27 +62,44 @@ impl Placements {
         set.filter(|entry| entry.digest == *digest).any(|entry| now < entry.until)
     }
 
+    /// Whether nothing is remembered of the revision. From now on something is.
+    ///
+    /// The request after the first asks the shard, so that the node knows which one to start it on when it is promoted.
+    pub(crate) fn meets(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
+        let (_, is_new) = self.entry(digest, now);
+        is_new
+    }
+
     /// The shard has said that the revision is in a lane.
     pub(crate) fn moved_to_lane(&mut self, digest: &RevisionDigest, now: Instant) {
+        let (entry, _) = self.entry(digest, now);
+        entry.told_again(now);
+    }
+
+    /// A lane has said that the revision is on its shard.
+    pub(crate) fn moved_to_shard(&mut self, digest: &RevisionDigest, now: Instant) {
+        let (entry, _) = self.entry(digest, now);
+        entry.until = entry.until.min(now);
+        entry.lasts = Duration::ZERO;
+    }
+
+    /// What is remembered of a revision, and whether that is nothing yet.
+    fn entry(&mut self, digest: &RevisionDigest, now: Instant) -> (&mut Entry, bool) {
         if self.sets.is_empty() {
             self.sets.resize(SETS, [None; WAYS]);
         }
         let at = self.set_of(digest);
         let set = &mut self.sets[at];
-        if let Some(known) = set.iter_mut().flatten().find(|entry| entry.digest == *digest) {
-            return known.told_again(now);
+        let known = set.iter().position(|entry| entry.is_some_and(|entry| entry.digest == *digest));
+        // Else an empty place, or that of the entry which is, or will be, of no use soonest.
+        let until = |way: &usize| set[*way].map(|entry| entry.until);
+        let way = known.or_else(|| (0..WAYS).min_by_key(until)).expect("a set has ways");
+        let fresh = Entry { digest: *digest, until: now, lasts: Duration::ZERO };
+        let place = &mut set[way];
+        if known.is_none() {
+            *place = Some(fresh);
         }
-        // An empty place, or that of the entry which is, or will be, of no use soonest.
-        let oldest = set.iter_mut().min_by_key(|entry| entry.as_ref().map(|entry| entry.until));
-        let entry = Entry { digest: *digest, until: now + SHORTEST, lasts: SHORTEST };
-        *oldest.expect("a set has ways") = Some(entry);
-    }
-
-    /// A lane has said that the revision is on its shard.
-    pub(crate) fn moved_to_shard(&mut self, digest: &RevisionDigest) {
-        let at = self.set_of(digest);
-        let set = self.sets.get_mut(at).into_iter().flatten();
-        set.filter(|entry| entry.as_ref().is_some_and(|entry| entry.digest == *digest)).for_each(|entry| *entry = None);
+        (place.get_or_insert(fresh), known.is_none())
     }
 
     fn set_of(&self, digest: &RevisionDigest) -> usize {
@@ -186,12 +206,26 @@ mod tests {
     fn what_a_lane_sends_back_is_forgotten() {
         let now = Instant::now();
         let mut placements = Placements::new(5);
-        placements.moved_to_shard(&digest(1));
+        placements.moved_to_shard(&digest(1), now);
         placements.moved_to_lane(&digest(1), now);
         placements.moved_to_lane(&digest(2), now);
-        placements.moved_to_shard(&digest(1));
+        placements.moved_to_shard(&digest(1), now);
         assert!(!placements.is_in_lane(&digest(1), now));
         assert!(placements.is_in_lane(&digest(2), now));
+        placements.moved_to_lane(&digest(1), now);
+        assert!(!placements.is_in_lane(&digest(1), now + SHORTEST), "it begins anew");
+    }
+
+    #[test]
+    fn a_revision_is_met_once() {
+        let now = Instant::now();
+        let mut placements = Placements::new(5);
+        assert!(placements.meets(&digest(1), now));
+        assert!(!placements.is_in_lane(&digest(1), now), "the second request asks the shard");
+        assert!(!placements.meets(&digest(1), now));
+        placements.moved_to_lane(&digest(2), now);
+        placements.moved_to_shard(&digest(3), now);
+        assert!(!placements.meets(&digest(2), now) && !placements.meets(&digest(3), now));
     }
 
     #[test]

@@ -9,11 +9,12 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use imbl::GenericHashMap;
 use imbl::shared_ptr::DefaultSharedPtr;
+use tenon_proto::catalog::watch_response::Kind;
 use tenon_proto::catalog::{self, WatchResponse, node};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
@@ -22,6 +23,9 @@ use crate::route::{Route, Routes};
 
 /// The ids of lanes begin where those of shards end. No node has so many of either.
 const POSITIONS: u16 = ShardId::lane(0).0;
+
+/// A revision is news for so long: most that are ever asked for are asked for sooner.
+const NEWS: Duration = Duration::from_secs(60);
 
 /// The table that is current, for any thread to read without a lock.
 pub type Published = Arc<ArcSwap<Table>>;
@@ -47,6 +51,8 @@ pub struct Worker {
     pub wall: Duration,
     /// Largest request body, bytes.
     pub body_limit: u64,
+    /// When the catalog told of the revision, unless it was there before this router was.
+    told: Option<Instant>,
     routes: Vec<Route>,
     /// Those that it may call.
     services: Vec<WorkerId>,
@@ -107,9 +113,14 @@ impl Table {
     /// What cannot be understood in it is left out and logged: one bad entry must not stop the others.
     pub fn apply(&mut self, message: WatchResponse) {
         let mut changed = Vec::with_capacity(message.workers.len());
+        let told = (message.kind() == Kind::Delta).then(Instant::now);
         for worker in message.workers {
             match Worker::new(worker) {
-                Ok(worker) => changed.push(Arc::new(worker)),
+                Ok(mut worker) => {
+                    let last = self.workers.get(&worker.id).filter(|last| last.digest == worker.digest);
+                    worker.told = last.map_or(told, |last| last.told);
+                    changed.push(Arc::new(worker));
+                }
                 Err(error) => tracing::error!(%error, "a Worker of the catalog is left out"),
             }
         }
@@ -249,9 +260,15 @@ impl Worker {
             pool: worker.pool.into(),
             wall: Duration::from_millis(worker.wall_ms.into()),
             body_limit: worker.request_body_bytes,
+            told: None,
             routes: worker.routes.iter().map(|route| Route::new(&route.host, &route.path)).collect(),
             services: worker.services.iter().map(|id| id.parse()).collect::<Result<_, _>>()?,
         })
+    }
+
+    /// Whether the revision is so new that no node is likely to know it.
+    pub fn is_news(&self, now: Instant) -> bool {
+        self.told.is_some_and(|told| now.saturating_duration_since(told) < NEWS)
     }
 }
 
