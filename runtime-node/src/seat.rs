@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::stream;
+use futures::{Stream, TryStreamExt as _, stream};
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use prometheus::{Registry, TextEncoder};
@@ -31,9 +31,10 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::node::notice::Notice as Said;
 use tenon_proto::node::order::Order as Ordered;
-use tenon_proto::node::place_response::Verdict;
+use tenon_proto::node::place_response::Part;
+use tenon_proto::node::placed::Verdict;
 use tenon_proto::node::supervisor_client::SupervisorClient;
-use tenon_proto::node::{self, KeepBytecodeRequest, Notice, Order, PlaceRequest};
+use tenon_proto::node::{self, GetRevisionResponse, KeepBytecodeRequest, Notice, Order, PlaceRequest, PlaceResponse};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::{Channel, Endpoint};
@@ -85,13 +86,26 @@ pub(crate) enum Errand {
 }
 
 /// Where a revision runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Place {
-    Here,
+    Here(Delivery),
     /// In another process of this node.
     Elsewhere,
     /// It is in quarantine for so long.
     Nowhere(Duration),
+}
+
+/// What follows of an answer: the revision's code, if it was wanted.
+#[derive(Debug)]
+pub(crate) struct Delivery(Streaming<PlaceResponse>);
+
+impl Delivery {
+    pub(crate) fn code(self) -> impl Stream<Item = Result<GetRevisionResponse, Status>> + Unpin {
+        Box::pin(self.0.try_filter_map(async |PlaceResponse { part }| match part {
+            Some(Part::Code(code)) => Ok(Some(code)),
+            Some(Part::Placed(_)) | None => Ok(None),
+        }))
+    }
 }
 
 /// A handle on the supervisor. Any thread may use it.
@@ -232,24 +246,36 @@ impl Supervisor {
     ///
     /// # Arguments
     /// * `stay` - the request cannot be sent elsewhere any more.
+    /// * `send` - the code is wanted as well.
     ///
     /// # Errors
     /// When the supervisor does not say.
-    pub(crate) async fn place(&self, worker: &str, digest: &RevisionDigest, stay: bool) -> Result<Place, Failure> {
+    pub(crate) async fn place(
+        &self,
+        worker: &str,
+        digest: &RevisionDigest,
+        stay: bool,
+        send: bool,
+    ) -> Result<Place, Failure> {
         let digest = digest.as_bytes().to_vec().into();
-        let request = PlaceRequest { digest, worker: worker.to_owned(), stay };
+        let request = PlaceRequest { digest, worker: worker.to_owned(), stay, send };
         let failure = |code, message: &str| Err(Failure::new(code, Phase::Admission, message));
-        let answer = match self.client.clone().place(request).await {
-            Ok(answer) => answer.into_inner(),
+        let answer = async {
+            let mut parts = self.client.clone().place(request).await?.into_inner();
+            Ok::<_, Status>((parts.message().await?, parts))
+        };
+        let (placed, rest) = match answer.await {
+            Ok((Some(PlaceResponse { part: Some(Part::Placed(placed)) }), rest)) => (placed, rest),
+            Ok(_) => return failure(FailureCode::Internal, "The supervisor's answer makes no sense."),
             Err(status) => {
                 tracing::warn!(%status, "the supervisor does not say where a revision runs");
                 return failure(FailureCode::RevisionUnavailable, "The node is about to start again.");
             }
         };
-        match answer.verdict() {
-            Verdict::Here => Ok(Place::Here),
+        match placed.verdict() {
+            Verdict::Here => Ok(Place::Here(Delivery(rest))),
             Verdict::Elsewhere => Ok(Place::Elsewhere),
-            Verdict::Quarantined => Ok(Place::Nowhere(Duration::from_millis(answer.remaining_ms))),
+            Verdict::Quarantined => Ok(Place::Nowhere(Duration::from_millis(placed.remaining_ms))),
             Verdict::Unspecified => failure(FailureCode::Internal, "The supervisor's answer makes no sense."),
         }
     }
@@ -258,10 +284,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// The status that the supervisor's own source ended with.
-    pub(crate) async fn get_revision(
-        &self,
-        digest: &RevisionDigest,
-    ) -> Result<Streaming<node::GetRevisionResponse>, Status> {
+    pub(crate) async fn get_revision(&self, digest: &RevisionDigest) -> Result<Streaming<GetRevisionResponse>, Status> {
         let request = tenon_proto::catalog::GetRevisionRequest { digest: digest.as_bytes().to_vec() };
         self.client.clone().get_revision(request).await.map(tonic::Response::into_inner)
     }

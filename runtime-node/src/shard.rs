@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::FutureExt as _;
-use rustc_hash::FxHashSet;
+use futures::future::{LocalBoxFuture, Shared};
+use rustc_hash::{FxHashMap, FxHashSet};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tokio::sync::Notify;
@@ -37,8 +38,8 @@ use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
 use crate::pool::{Eviction, Launch, Lookup, Pool, Retry};
 use crate::reports::Reports;
-use crate::seat::{Place, Supervisor};
-use crate::source::{Source, Sourced};
+use crate::seat::{Delivery, Place, Supervisor};
+use crate::source::{self, Source, Sourced};
 use crate::spares::Demand;
 use crate::tenants::{Share, Tenants};
 use crate::upkeep;
@@ -60,6 +61,8 @@ pub struct Shard {
     source: Source,
     /// Where the shard is a process of its own: it says what may start here.
     supervisor: Option<Supervisor>,
+    /// What it is being asked.
+    placing: RefCell<FxHashMap<(RevisionDigest, bool), Placing>>,
     reports: Reports,
     metrics: ShardMetrics,
     bounds: Bounds,
@@ -90,6 +93,9 @@ pub struct Bounds {
     pub waiting: usize,
 }
 
+/// The supervisor's answer, for all who wait for it: the first of them takes the code.
+type Placing = Shared<LocalBoxFuture<'static, Result<Rc<Cell<Option<Delivery>>>, Failure>>>;
+
 enum Found {
     Warm(Resident),
     Cold(Start),
@@ -114,6 +120,7 @@ impl Shard {
             tenants: RefCell::new(Tenants::new(in_flight, waiting, waiting_in_all, tunnels)),
             source,
             supervisor,
+            placing: RefCell::default(),
             reports,
             metrics,
             bounds,
@@ -197,12 +204,16 @@ impl Shard {
     /// replaced.
     async fn resident(self: &Rc<Self>, ask: &Ask) -> Result<(Resident, Permit), Failure> {
         loop {
-            if let Some(supervisor) = &self.supervisor
-                && (ask.stay || !self.pool.borrow().is_live(&ask.digest))
-            {
-                self.place(supervisor, ask).await?;
-            }
-            let (resident, permit) = match self.look_up(ask)? {
+            let is_live = self.pool.borrow().is_live(&ask.digest);
+            let delivery = match &self.supervisor {
+                Some(supervisor) if !is_live => self.place(supervisor, ask).await?,
+                Some(supervisor) if ask.stay => {
+                    self.place_live(supervisor, ask).await?;
+                    None
+                }
+                _ => None,
+            };
+            let (resident, permit) = match self.look_up(ask, delivery)? {
                 Found::Warm(resident) if resident.is_taken_up() => return Err(self.shed(Refusal::WorkerFull)),
                 Found::Warm(resident) => {
                     let permit = self.enter(&resident.gate, ask, Refusal::WorkerFull).await?;
@@ -222,23 +233,55 @@ impl Shard {
         }
     }
 
-    /// Whether the revision may start here; or go on, for a request that may have ended another process.
+    /// Whether the revision may start here, and its code. Those who ask at once for the same are answered at once; the first
+    /// that goes on gets the code.
     ///
     /// # Errors
     /// [`FailureCode::Moved`] when it runs elsewhere on this node, [`FailureCode::WorkerQuarantined`] when nowhere.
-    async fn place(&self, supervisor: &Supervisor, ask: &Ask) -> Result<(), Failure> {
-        let failure = |code, message: &str| Err(Failure::new(code, Phase::Admission, message));
-        let refused = "The Worker's code ended a process; it is refused for a time.";
-        if self.refusals.borrow_mut().has(&ask.digest, Instant::now()) {
-            return failure(FailureCode::WorkerQuarantined, refused);
-        }
-        match supervisor.place(&ask.worker, &ask.digest, ask.stay).await? {
-            Place::Here => Ok(()),
-            Place::Elsewhere => failure(FailureCode::Moved, "The Worker runs elsewhere on this node."),
+    async fn place(self: &Rc<Self>, supervisor: &Supervisor, ask: &Ask) -> Result<Option<Delivery>, Failure> {
+        self.ensure_not_refused(&ask.digest)?;
+        let key = (ask.digest, ask.stay);
+        let begin = || {
+            let (shard, supervisor, worker) = (Rc::clone(self), supervisor.clone(), ask.worker.clone());
+            // On a task of its own, so that it comes to its end when those who wait for it have gone.
+            let placing = spawn_local(async move {
+                let (digest, stay) = key;
+                let place = supervisor.place(&worker, &digest, stay, true).await;
+                shard.placing.borrow_mut().remove(&key);
+                place.and_then(|place| shard.follow(digest, place)).map(|delivery| Rc::new(Cell::new(Some(delivery))))
+            });
+            placing.map(|ended| ended.unwrap_or_else(|_| Err(panicked()))).boxed_local().shared()
+        };
+        let placing = self.placing.borrow_mut().entry(key).or_insert_with(begin).clone();
+        placing.await.map(|delivery| delivery.take())
+    }
+
+    /// Whether a revision that runs here goes on, for a request that may have ended another process.
+    ///
+    /// # Errors
+    /// As of [`Self::place`].
+    async fn place_live(&self, supervisor: &Supervisor, ask: &Ask) -> Result<(), Failure> {
+        self.ensure_not_refused(&ask.digest)?;
+        let place = supervisor.place(&ask.worker, &ask.digest, true, false).await?;
+        self.follow(ask.digest, place).map(drop)
+    }
+
+    fn ensure_not_refused(&self, digest: &RevisionDigest) -> Result<(), Failure> {
+        if self.refusals.borrow_mut().has(digest, Instant::now()) { Err(quarantined()) } else { Ok(()) }
+    }
+
+    /// What the supervisor's answer means for those who have asked.
+    fn follow(&self, digest: RevisionDigest, place: Place) -> Result<Delivery, Failure> {
+        match place {
+            Place::Here(delivery) => Ok(delivery),
+            Place::Elsewhere => {
+                let why = "The Worker runs elsewhere on this node.";
+                Err(Failure::new(FailureCode::Moved, Phase::Admission, why))
+            }
             Place::Nowhere(remaining) => {
                 let now = Instant::now();
-                self.refusals.borrow_mut().add(ask.digest, now + remaining, now);
-                failure(FailureCode::WorkerQuarantined, refused)
+                self.refusals.borrow_mut().add(digest, now + remaining, now);
+                Err(quarantined())
             }
         }
     }
@@ -266,7 +309,9 @@ impl Shard {
         refusal.into()
     }
 
-    fn look_up(self: &Rc<Self>, ask: &Ask) -> Result<Found, Failure> {
+    /// # Arguments
+    /// * `delivery` - the code of the revision, if the supervisor has sent it.
+    fn look_up(self: &Rc<Self>, ask: &Ask, delivery: Option<Delivery>) -> Result<Found, Failure> {
         let mut pool = self.pool.borrow_mut();
         let (namespace, share) = (ask.tenant.namespace(), ask.tenant.share());
         let found = match pool.look_up(&ask.digest, namespace, share, Instant::now()) {
@@ -283,7 +328,7 @@ impl Shard {
                     pool.let_one_go(Eviction::Memory, Instant::now());
                 }
                 // On a task of its own, so that it goes on when those who wait for it have gone.
-                spawn_local(Rc::clone(self).start(launch, start.clone()));
+                spawn_local(Rc::clone(self).start(launch, start.clone(), delivery));
                 Ok(Found::Cold(start))
             }
         };
@@ -296,7 +341,7 @@ impl Shard {
         found
     }
 
-    async fn start(self: Rc<Self>, launch: Launch, start: Start) {
+    async fn start(self: Rc<Self>, launch: Launch, start: Start, delivery: Option<Delivery>) {
         let (began, digest) = (Instant::now(), launch.digest());
         let has_spares = self.engine.spares() > 0;
         // Where there is no isolate yet, it is made while the code is on its way.
@@ -307,7 +352,13 @@ impl Shard {
             }
             began.elapsed()
         };
-        let (sourced, made_in) = futures::join!(self.source.fetch(digest), prepare);
+        let source = async {
+            match delivery {
+                Some(delivery) => source::receive(digest, delivery.code()).await,
+                None => self.source.fetch(digest).await,
+            }
+        };
+        let (sourced, made_in) = futures::join!(source, prepare);
         let sourced_in = began.elapsed();
         let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
         let loaded = match sourced {
@@ -390,6 +441,11 @@ impl Shard {
         }
         self.living.borrow_mut().push(Rc::downgrade(isolate));
     }
+}
+
+fn quarantined() -> Failure {
+    let why = "The Worker's code ended a process; it is refused for a time.";
+    Failure::new(FailureCode::WorkerQuarantined, Phase::Admission, why)
 }
 
 fn panicked() -> Failure {

@@ -22,15 +22,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
+use futures::{Stream, StreamExt, TryStreamExt as _};
 use tenon_lifecycle::tls::{Connector, Role, Tls};
 use tenon_lifecycle::vital;
 use tenon_proto::catalog::GetRevisionRequest;
 use tenon_proto::catalog::catalog_client::CatalogClient;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
+use tenon_proto::node::GetRevisionResponse;
 use tenon_proto::node::get_revision_response::Part;
 use tenon_proto::revision::{Assembler, MalformedRevision, Revision};
 use tokio::sync::{mpsc, oneshot};
@@ -131,7 +132,10 @@ impl Source {
     pub async fn fetch(&self, digest: RevisionDigest) -> Answer {
         let orders_tx = match &self.0 {
             Origin::Catalog { orders_tx } => orders_tx,
-            Origin::Supervisor(supervisor) => return supervised(supervisor, digest).await,
+            Origin::Supervisor(supervisor) => {
+                let parts = supervisor.get_revision(&digest).await.map_err(|status| Failure::from(&status))?;
+                return receive(digest, parts).await;
+            }
         };
         let (answer_tx, answer_rx) = oneshot::channel();
         let gone = || unavailable("the node is shutting down");
@@ -256,12 +260,17 @@ async fn fetch(client: CatalogClient<Channel>, digest: RevisionDigest) -> Result
     }
 }
 
-/// What the supervisor's own source has, which has verified it against its digest; so does the assembler here.
-async fn supervised(supervisor: &Supervisor, digest: RevisionDigest) -> Answer {
-    let mut parts = supervisor.get_revision(&digest).await.map_err(|status| Failure::from(&status))?;
+/// What the supervisor sends of its own source, which has verified it against its digest; so does the assembler here.
+///
+/// # Errors
+/// [`FailureCode::RevisionUnavailable`] when the supervisor cannot have it now.
+pub(crate) async fn receive(
+    digest: RevisionDigest,
+    mut parts: impl Stream<Item = Result<GetRevisionResponse, Status>> + Unpin,
+) -> Answer {
     let (mut assembler, mut bytecode) = (Assembler::default(), BytesMut::new());
     let damaged = |_| unavailable("the supervisor's answer is damaged");
-    while let Some(message) = parts.message().await.map_err(|status| Failure::from(&status))? {
+    while let Some(message) = parts.try_next().await.map_err(|status| Failure::from(&status))? {
         match message.part {
             Some(Part::Revision(part)) => assembler.push(part).map_err(damaged)?,
             Some(Part::Bytecode(piece)) => bytecode.extend_from_slice(&piece),

@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _, stream};
+use futures::{Stream, StreamExt as _, TryFutureExt as _, stream};
 use tenon_proto::catalog::{GetRevisionRequest, WorkerReport};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::node::get_revision_response::Part;
 use tenon_proto::node::notice::Notice as Said;
-use tenon_proto::node::place_response::Verdict as Answer;
+use tenon_proto::node::place_response::Part as Placing;
+use tenon_proto::node::placed::Verdict as Answer;
 use tenon_proto::node::supervisor_server::{self, SupervisorServer};
 use tenon_proto::node::{
-    GetRevisionResponse, KeepBytecodeRequest, KeepBytecodeResponse, Notice, Order, PlaceRequest, PlaceResponse,
+    GetRevisionResponse, KeepBytecodeRequest, KeepBytecodeResponse, Notice, Order, PlaceRequest, PlaceResponse, Placed,
 };
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -25,6 +26,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::Shared;
 use super::lock;
 use super::placement::Verdict;
+use crate::source::{Source, Sourced};
 
 /// The largest piece of a message, in bytes: bytecode of a revision may be many times that.
 const PIECE: usize = 1 << 20;
@@ -68,6 +70,7 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[tonic::async_trait]
 impl supervisor_server::Supervisor for Service {
     type AttendStream = Answers<Order>;
+    type PlaceStream = Answers<PlaceResponse>;
     type GetRevisionStream = Answers<GetRevisionResponse>;
 
     async fn attend(&self, request: Request<Streaming<Notice>>) -> Result<Response<Self::AttendStream>, Status> {
@@ -88,8 +91,8 @@ impl supervisor_server::Supervisor for Service {
         Ok(Response::new(UnboundedReceiverStream::new(orders).map(Ok).boxed()))
     }
 
-    async fn place(&self, request: Request<PlaceRequest>) -> Result<Response<PlaceResponse>, Status> {
-        let PlaceRequest { digest, worker, stay } = request.into_inner();
+    async fn place(&self, request: Request<PlaceRequest>) -> Result<Response<Self::PlaceStream>, Status> {
+        let PlaceRequest { digest, worker, stay, send } = request.into_inner();
         let (digest, worker) = (read_digest(&digest)?, read_worker(&worker)?);
         if stay {
             self.shared.await_verdict(&digest).await;
@@ -108,7 +111,13 @@ impl supervisor_server::Supervisor for Service {
             Verdict::Quarantined(remaining) => (Answer::Quarantined, remaining),
         };
         let remaining_ms = u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX);
-        Ok(Response::new(PlaceResponse { verdict: verdict.into(), remaining_ms }))
+        let placed = Placing::Placed(Placed { verdict: verdict.into(), remaining_ms });
+        let mut parts = stream::iter([Ok(placed)]).boxed();
+        if send && verdict == Answer::Here {
+            let code = code(self.shared.source.clone(), digest).map(|part| part.map(Placing::Code));
+            parts = parts.chain(code).boxed();
+        }
+        Ok(Response::new(parts.map(|part| part.map(|part| PlaceResponse { part: Some(part) })).boxed()))
     }
 
     async fn get_revision(
@@ -116,14 +125,7 @@ impl supervisor_server::Supervisor for Service {
         request: Request<GetRevisionRequest>,
     ) -> Result<Response<Self::GetRevisionStream>, Status> {
         let digest = read_digest(&request.into_inner().digest)?;
-        let sourced = self.shared.source.fetch(digest).await.map_err(|failure| Status::from(&failure))?;
-        let revision = sourced.revision.to_messages().map(Part::Revision);
-        let bytecode = sourced.bytecode.unwrap_or_default();
-        let pieces = (0..bytecode.len())
-            .step_by(PIECE)
-            .map(move |at| Part::Bytecode(bytecode.slice(at..bytecode.len().min(at + PIECE))));
-        let parts = revision.chain(pieces).map(|part| Ok(GetRevisionResponse { part: Some(part) }));
-        Ok(Response::new(stream::iter(parts.collect::<Vec<_>>()).boxed()))
+        Ok(Response::new(code(self.shared.source.clone(), digest).boxed()))
     }
 
     async fn keep_bytecode(
@@ -145,6 +147,21 @@ impl supervisor_server::Supervisor for Service {
         self.shared.source.keep(digest, Bytes::from(bytecode)).await;
         Ok(Response::new(KeepBytecodeResponse {}))
     }
+}
+
+/// A revision and its bytecode, in parts.
+fn code(source: Source, digest: RevisionDigest) -> impl Stream<Item = Result<GetRevisionResponse, Status>> + Send {
+    let fetched = async move { source.fetch(digest).await.map_err(|failure| Status::from(&failure)) };
+    let parts = fetched.map_ok(|Sourced { revision, bytecode }| {
+        let revision = revision.to_messages().map(Part::Revision);
+        let bytecode = bytecode.unwrap_or_default();
+        let pieces = (0..bytecode.len())
+            .step_by(PIECE)
+            .map(move |at| Part::Bytecode(bytecode.slice(at..bytecode.len().min(at + PIECE))));
+        let parts = revision.chain(pieces).map(|part| Ok(GetRevisionResponse { part: Some(part) }));
+        stream::iter(parts.collect::<Vec<_>>())
+    });
+    parts.try_flatten_stream()
 }
 
 /// A process has noticed something. What makes no sense is left out: the process may run hostile code's bugs.
