@@ -49,18 +49,23 @@ pub struct Times {
 pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts> {
     let (bare_site, spared_site) = (Site::open(1)?, Site::open(1)?);
     let source = peers.hello()?;
+    let deploy = |name: &str| {
+        bare_site.deploy(name, source.clone());
+        spared_site.deploy(name, source.clone())
+    };
     // The first of them opens the connections between processes; it is not among the figures.
-    let mut hosts = Vec::new();
-    for i in 0..=count {
-        hosts.push(bare_site.deploy(&format!("worker-{i}"), source.clone()));
-        spared_site.deploy(&format!("worker-{i}"), source.clone());
-    }
+    let mut hosts = vec![deploy("worker-0")];
     let mut bare = tenon(&bare_site, peers, own, "start-bare", &["--spare-isolates", "0"])?;
     let mut spared = tenon(&spared_site, peers, own, "start-spared", &[])?;
     let mut loader = workerd::Loader::start(peers)?;
     bare.await_up(&hosts[0])?;
     spared.await_up(&hosts[0])?;
     loader.await_up(&hosts[0])?;
+    // The others come while all is running, as Workers do. The last of all tells that routers know of them.
+    hosts.extend((1..=count).map(|i| deploy(&format!("worker-{i}"))));
+    let last = deploy("last");
+    bare.await_up(&last)?;
+    spared.await_up(&last)?;
 
     let mut process = Times::of("workerd, a process for it");
     let mut subjects = [
