@@ -68,6 +68,10 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// How long who has connected may take to say something once nobody else is let in.
 const LAST_BEGINNING: Duration = Duration::from_secs(2);
 
+/// Connections that are taken before everything else on the thread has its turn. More than that, and a crowd that comes
+/// again as soon as it is hung up on makes each step of each request wait for as many of it as wait.
+const IN_A_ROW: usize = 8;
+
 /// A pause after a failed accept, which is nearly always a lack of file descriptors that passes.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -174,7 +178,10 @@ struct Front {
 impl Front {
     async fn accept_until(&self, doors: &Doors<TcpListener>, end: impl Future<Output = ()>) {
         let mut end = pin!(end);
-        loop {
+        for accepted_so_far in 1_usize.. {
+            if accepted_so_far.is_multiple_of(IN_A_ROW) {
+                tokio::task::yield_now().await;
+            }
             let accepted = tokio::select! {
                 biased;
                 () = &mut end => return,

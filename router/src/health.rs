@@ -114,9 +114,9 @@ impl Health {
         }
     }
 
-    /// Whether requests pass it by until it shows that it is there.
+    /// Whether it has yet to show that it is there.
     pub(crate) fn is_out(self) -> bool {
-        matches!(self, Self::Silent | Self::Ejected { .. })
+        matches!(self, Self::Silent | Self::Succeeded | Self::Ejected { .. })
     }
 
     pub(crate) fn is_ejected(self) -> bool {

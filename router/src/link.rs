@@ -54,7 +54,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The kernel answers a SYN, and TLS's handshake the shard's thread, between turns: the longest may
 /// take 30 seconds. Without TLS a request waits for such a turn just so. Requests that have
-/// somewhere else to go do not wait for it.
+/// somewhere else to go do not wait for it, and one that has been out of order has less.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// A connection on which a ping is not answered for so long is closed: twice the longest turn.
@@ -281,7 +281,8 @@ impl Link {
         let stream = match &self.tls {
             Some(tls) => {
                 let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
-                let stream = in_time(HANDSHAKE_TIMEOUT, async { Ok(connecting.await?) }).await?;
+                let within = self.health.get().proof().unwrap_or(HANDSHAKE_TIMEOUT);
+                let stream = in_time(within, async { Ok(connecting.await?) }).await?;
                 // The shard's thread has answered.
                 self.counts.count_read();
                 stream

@@ -24,8 +24,8 @@ use crate::route::{Route, Routes};
 /// The ids of lanes begin where those of shards end. No node has so many of either.
 const POSITIONS: u16 = ShardId::lane(0).0;
 
-/// A revision is news for so long: most that are ever asked for are asked for sooner.
-const NEWS: Duration = Duration::from_secs(60);
+/// A revision is news for so long: longer, and nodes that have got to know it would send its requests back.
+const NEWS: Duration = Duration::from_secs(5);
 
 /// The table that is current, for any thread to read without a lock.
 pub type Published = Arc<ArcSwap<Table>>;

@@ -97,7 +97,7 @@ pub(crate) enum Place {
 
 /// What follows of an answer: the revision's code, if it was wanted.
 #[derive(Debug)]
-pub(crate) struct Delivery(Streaming<PlaceResponse>);
+pub(crate) struct Delivery(Box<Streaming<PlaceResponse>>);
 
 impl Delivery {
     pub(crate) fn code(self) -> impl Stream<Item = Result<GetRevisionResponse, Status>> + Unpin {
@@ -273,7 +273,7 @@ impl Supervisor {
             }
         };
         match placed.verdict() {
-            Verdict::Here => Ok(Place::Here(Delivery(rest))),
+            Verdict::Here => Ok(Place::Here(Delivery(Box::new(rest)))),
             Verdict::Elsewhere => Ok(Place::Elsewhere),
             Verdict::Quarantined => Ok(Place::Nowhere(Duration::from_millis(placed.remaining_ms))),
             Verdict::Unspecified => failure(FailureCode::Internal, "The supervisor's answer makes no sense."),
