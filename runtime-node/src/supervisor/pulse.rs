@@ -66,10 +66,9 @@ mod tests {
         let began = Instant::now();
         let mut pulse = Pulse::new(began);
         let running = Some(RevisionDigest::new([7; 32]));
-        let ended = (0..10_000)
+        (0..10_000)
             .map(|looks| looks * LOOK)
-            .find(|after| pulse.is_stuck(&Look { running, overrun: *after * percent / 100, beats: 1 }, began + *after));
-        ended
+            .find(|after| pulse.is_stuck(&Look { running, overrun: *after * percent / 100, beats: 1 }, began + *after))
     }
 
     #[test]
