@@ -2,12 +2,12 @@
 //!
 //! A shard that cannot be connected to is *ejected*: requests pass it by, and the thread that
 //! ejected it tries to connect in the background, at growing intervals, until that works. No
-//! request ever is the probe. A shard that says it drains is passed by until the catalog has told
+//! request is the probe of an ejected shard. A shard that says it drains is passed by until the catalog has told
 //! something new of its nodes, or its process has gone and another one answers. One that falls
 //! silent while requests wait ([`pulse`](crate::pulse)) is passed by until something comes on its
-//! connection again. If it hangs up instead, its process has ended, and its requests wait for the
-//! *successor* that its supervisor starts: that supervisor knows whose code ended the process, and
-//! another node would let the same code end one there. A new connection to a shard that was passed
+//! connection again. If the process closes that connection instead, it has ended, and requests wait
+//! for its *successor*, which the node's supervisor starts. The supervisor knows whose code ended the
+//! process and refuses that code; another node would run it and lose a process too. A new connection to a shard that was passed
 //! by counts only when it has been answered on: the kernel takes connections for a process that is
 //! stopped, or not there yet.
 //!
@@ -39,7 +39,7 @@ pub(crate) enum Health {
     /// It has a connection and requests, and says nothing.
     Silent,
     /// Its process was silent and has ended; another one is expected.
-    Succeeded,
+    AwaitsSuccessor,
     Ejected {
         /// Probes that failed.
         probes: u8,
@@ -58,7 +58,7 @@ pub(crate) enum ConnectFailure {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disconnect {
-    /// By the other side's word.
+    /// The other side closed or reset it.
     HungUp,
     /// The other side has not been heard for too long.
     Vanished,
@@ -68,7 +68,7 @@ impl Health {
     /// Whether requests should go there, when the nodes have this version.
     pub(crate) fn takes_requests(self, version: u64) -> bool {
         match self {
-            Self::Sound { .. } | Self::Succeeded => true,
+            Self::Sound { .. } | Self::AwaitsSuccessor => true,
             Self::Draining { nodes_version } => nodes_version != version,
             Self::Silent | Self::Ejected { .. } => false,
         }
@@ -91,7 +91,7 @@ impl Health {
     /// The connection has ended.
     pub(crate) fn disconnected(self, how: Disconnect) -> Self {
         match (self, how) {
-            (Self::Silent, Disconnect::HungUp) => Self::Succeeded,
+            (Self::Silent, Disconnect::HungUp) => Self::AwaitsSuccessor,
             // A process that was draining has gone, and its node may go with it.
             (Self::Draining { .. } | Self::Silent, _) => Self::Ejected { probes: 0 },
             (other, _) => other,
@@ -116,7 +116,7 @@ impl Health {
 
     /// Whether it has yet to show that it is there.
     pub(crate) fn is_out(self) -> bool {
-        matches!(self, Self::Silent | Self::Succeeded | Self::Ejected { .. })
+        matches!(self, Self::Silent | Self::AwaitsSuccessor | Self::Ejected { .. })
     }
 
     pub(crate) fn is_ejected(self) -> bool {
@@ -127,7 +127,7 @@ impl Health {
     pub(crate) fn proof(self) -> Option<Duration> {
         match self {
             Self::Ejected { .. } => Some(PROBE_TIMEOUT),
-            Self::Succeeded => Some(SUCCESSION),
+            Self::AwaitsSuccessor => Some(SUCCESSION),
             Self::Sound { .. } | Self::Draining { .. } | Self::Silent => None,
         }
     }
@@ -192,11 +192,11 @@ mod tests {
 
     #[test]
     fn the_successor_of_a_silent_process_is_waited_for_and_must_answer() {
-        let succeeded = Health::connected().fell_silent().disconnected(Disconnect::HungUp);
-        assert!(succeeded.takes_requests(0) && succeeded.proof().is_some());
-        assert_eq!(succeeded.fell_silent(), succeeded, "its connection is a new one");
+        let awaits = Health::connected().fell_silent().disconnected(Disconnect::HungUp);
+        assert!(awaits.takes_requests(0) && awaits.proof().is_some());
+        assert_eq!(awaits.fell_silent(), awaits, "its connection is a new one");
         for how in [ConnectFailure::Refused, ConnectFailure::Silent] {
-            assert!(succeeded.failed_to_connect(how).is_ejected());
+            assert!(awaits.failed_to_connect(how).is_ejected());
         }
         assert_eq!(Health::connected().proof(), None);
     }

@@ -357,7 +357,7 @@ fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
     if vanished { Disconnect::Vanished } else { Disconnect::HungUp }
 }
 
-/// What the kernel makes of a connection whose other side has ended.
+/// The errors with which the kernel ends a connection whose other process has ended.
 const HANGS_UP: [io::ErrorKind; 3] =
     [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof];
 

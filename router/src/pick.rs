@@ -72,7 +72,7 @@ pub(crate) struct Picker<'a> {
     lost: Option<Arc<str>>,
     /// Some shard is out of order.
     lost_some: bool,
-    /// Lanes that have failed it, and those whose processes ended with it.
+    /// Lanes that failed the request, and lanes whose processes ended while they had it.
     failed: Vec<Rc<Link>>,
     ended: Vec<Rc<Link>>,
     /// The candidate that the request has gone to last.
@@ -170,7 +170,7 @@ impl<'a> Picker<'a> {
     /// The next that takes requests, if any does.
     pub(crate) fn next_sound(&mut self, wish: Wish) -> Option<Target> {
         let wish = match wish {
-            Wish::Home if self.is_in_lane() => Wish::Lane,
+            Wish::Home if self.asks_lane_first() => Wish::Lane,
             wish => wish,
         };
         // Another lane of the node that it was sent to is nearer than any other node.
@@ -216,18 +216,18 @@ impl<'a> Picker<'a> {
         self.sound(target)
     }
 
-    /// A lane of a candidate's node: the Worker's own, or the first after it that takes requests. At last the
-    /// successor of one whose process ended with the request: its supervisor keeps the code that ended it out of that
-    /// one, and no other node's does.
+    /// A lane of a candidate's node: the Worker's own, or the first after it that takes requests. If there is none, the
+    /// successor of a lane whose process ended while it had the request: this node's supervisor refuses the code that
+    /// ended the process, and no other supervisor knows of it.
     fn lane(&mut self, slot: SlotIndex) -> Option<Target> {
         let lanes = &self.pool.lanes[slot.get()];
         let own = if lanes.is_empty() { 0 } else { self.key.choose(lanes.len()) };
         let (before, from) = lanes.split_at(own);
-        for succeeds in [false, true] {
+        for has_ended in [false, true] {
             for lane in from.iter().chain(before) {
                 let link = self.thread.link(lane);
                 let is_among = |links: &[Rc<Link>]| links.iter().any(|other| Rc::ptr_eq(other, &link));
-                if is_among(&self.failed) || is_among(&self.ended) != succeeds {
+                if is_among(&self.failed) || is_among(&self.ended) != has_ended {
                     continue;
                 }
                 let found = self.sound(Target { link, slot, turns_are_short: false, stays: false });
@@ -264,10 +264,10 @@ impl<'a> Picker<'a> {
         !self.pool.lanes[slot.get()].is_empty()
     }
 
-    /// Whether the Worker runs in a lane, as far as is known.
-    fn is_in_lane(&self) -> bool {
+    /// Whether the Worker runs in a lane, as far as is known. Counts as the thread's first sight of a new revision.
+    fn asks_lane_first(&self) -> bool {
         let (Worker { digest, .. }, now) = (self.worker, Instant::now());
         let mut placements = self.thread.placements.borrow_mut();
-        placements.is_in_lane(digest, now) || self.worker.is_news(now) && placements.meets(digest, now)
+        placements.is_in_lane(digest, now) || self.worker.is_news(now) && placements.is_first_sight(digest, now)
     }
 }

@@ -65,7 +65,7 @@ impl Placements {
     /// Whether nothing is remembered of the revision. From now on something is.
     ///
     /// The request after the first asks the shard, so that the node knows which one to start it on when it is promoted.
-    pub(crate) fn meets(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
+    pub(crate) fn is_first_sight(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         let (_, is_new) = self.entry(digest, now);
         is_new
     }
@@ -220,12 +220,12 @@ mod tests {
     fn a_revision_is_met_once() {
         let now = Instant::now();
         let mut placements = Placements::new(5);
-        assert!(placements.meets(&digest(1), now));
+        assert!(placements.is_first_sight(&digest(1), now));
         assert!(!placements.is_in_lane(&digest(1), now), "the second request asks the shard");
-        assert!(!placements.meets(&digest(1), now));
+        assert!(!placements.is_first_sight(&digest(1), now));
         placements.moved_to_lane(&digest(2), now);
         placements.moved_to_shard(&digest(3), now);
-        assert!(!placements.meets(&digest(2), now) && !placements.meets(&digest(3), now));
+        assert!(!placements.is_first_sight(&digest(2), now) && !placements.is_first_sight(&digest(3), now));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct Worker {
     pub wall: Duration,
     /// Largest request body, bytes.
     pub body_limit: u64,
-    /// When the catalog told of the revision, unless it was there before this router was.
+    /// When the catalog told of the revision as a change. `None` when it came with a snapshot.
     told: Option<Instant>,
     routes: Vec<Route>,
     /// Those that it may call.

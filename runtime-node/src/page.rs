@@ -9,7 +9,7 @@
 //! The page outlives the process that writes it, so what it says at the end of a process names the revision that
 //! ended it. Every field is written by one thread and read by another process; a reader that meets a turn as it begins
 //! may see the digest of the turn before. That does not matter: the supervisor reads of a process that has ended, or of a
-//! turn that overruns for a second.
+//! turn that has overrun for a second or more.
 
 #![allow(unsafe_code)] // Reads and writes memory that two processes share.
 

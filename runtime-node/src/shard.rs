@@ -93,7 +93,7 @@ pub struct Bounds {
     pub waiting: usize,
 }
 
-/// The supervisor's answer, for all who wait for it: the first of them takes the code.
+/// The supervisor's answer, shared by all requests that wait for it. The first of them to go on takes the code.
 type Placing = Shared<LocalBoxFuture<'static, Result<Rc<Cell<Option<Delivery>>>, Failure>>>;
 
 enum Found {
@@ -233,8 +233,8 @@ impl Shard {
         }
     }
 
-    /// Whether the revision may start here, and its code. Those who ask at once for the same are answered at once; the first
-    /// that goes on gets the code.
+    /// Asks the supervisor whether the revision may start here, and for its code. Requests that ask for the same revision at
+    /// the same time share one answer, of which the first to go on gets the code.
     ///
     /// # Errors
     /// [`FailureCode::Moved`] when it runs elsewhere on this node, [`FailureCode::WorkerQuarantined`] when nowhere.
@@ -243,7 +243,7 @@ impl Shard {
         let key = (ask.digest, ask.stay);
         let begin = || {
             let (shard, supervisor, worker) = (Rc::clone(self), supervisor.clone(), ask.worker.clone());
-            // On a task of its own, so that it comes to its end when those who wait for it have gone.
+            // On a task of its own, so that the entry is removed even if every request that waits is cancelled.
             let placing = spawn_local(async move {
                 let (digest, stay) = key;
                 let place = supervisor.place(&worker, &digest, stay, true).await;
@@ -270,7 +270,7 @@ impl Shard {
         if self.refusals.borrow_mut().has(digest, Instant::now()) { Err(quarantined()) } else { Ok(()) }
     }
 
-    /// What the supervisor's answer means for those who have asked.
+    /// Turns the supervisor's answer into the requests' own: the code, or why they are refused.
     fn follow(&self, digest: RevisionDigest, place: Place) -> Result<Delivery, Failure> {
         match place {
             Place::Here(delivery) => Ok(delivery),

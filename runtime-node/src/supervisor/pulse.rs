@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  turn ── told to end ──┬─ 1 s of CPU time later ──────────────────────────────────┬─► stuck
-//!                        └─ 1.5 s by the clock later, 100 ms of them with a CPU ────┤
+//!                        └─ 1.5 s by the clock later, and 100 ms of CPU time ───────┤
 //!  event loop stands still, with no code running, for 30 s ─────────────────────────┘
 //! ```
 //!
@@ -17,9 +17,9 @@ use crate::page::Look;
 /// CPU time that a turn may take after it was told to end.
 const OVERRUN: Duration = Duration::from_secs(1);
 
-/// For so long by the clock it may go on, if it has taken that much CPU time meanwhile.
+/// A turn that was told to end may go on for so long by the clock, once it has taken `LINGER_CPU` of CPU time.
 const LINGER: Duration = Duration::from_millis(1500);
-const LINGERS: Duration = Duration::from_millis(100);
+const LINGER_CPU: Duration = Duration::from_millis(100);
 
 /// An event loop that stands still for so long, with no code running, does not come back.
 const STILL: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ impl Pulse {
         };
         let lingers = self.overruns_since.is_some_and(|since| now.saturating_duration_since(since) >= LINGER);
         look.overrun >= OVERRUN
-            || lingers && look.overrun >= LINGERS
+            || lingers && look.overrun >= LINGER_CPU
             || now.saturating_duration_since(self.changed) >= STILL
     }
 }
@@ -85,7 +85,7 @@ mod tests {
         let mut pulse = Pulse::new(began);
         let running = Some(RevisionDigest::new([7; 32]));
         for looks in 0..1000 {
-            let overrun = if looks % 2 == 0 { LINGERS } else { Duration::ZERO };
+            let overrun = if looks % 2 == 0 { LINGER_CPU } else { Duration::ZERO };
             assert!(!pulse.is_stuck(&Look { running, overrun, beats: 1 }, began + looks * LOOK));
         }
     }

@@ -11,7 +11,7 @@ use tenon_proto::catalog::{GetRevisionRequest, WorkerReport};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::node::get_revision_response::Part;
 use tenon_proto::node::notice::Notice as Said;
-use tenon_proto::node::place_response::Part as Placing;
+use tenon_proto::node::place_response;
 use tenon_proto::node::placed::Verdict as Answer;
 use tenon_proto::node::supervisor_server::{self, SupervisorServer};
 use tenon_proto::node::{
@@ -111,10 +111,10 @@ impl supervisor_server::Supervisor for Service {
             Verdict::Quarantined(remaining) => (Answer::Quarantined, remaining),
         };
         let remaining_ms = u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX);
-        let placed = Placing::Placed(Placed { verdict: verdict.into(), remaining_ms });
+        let placed = place_response::Part::Placed(Placed { verdict: verdict.into(), remaining_ms });
         let mut parts = stream::iter([Ok(placed)]).boxed();
         if send && verdict == Answer::Here {
-            let code = code(self.shared.source.clone(), digest).map(|part| part.map(Placing::Code));
+            let code = code(self.shared.source.clone(), digest).map(|part| part.map(place_response::Part::Code));
             parts = parts.chain(code).boxed();
         }
         Ok(Response::new(parts.map(|part| part.map(|part| PlaceResponse { part: Some(part) })).boxed()))
