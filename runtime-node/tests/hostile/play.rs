@@ -14,12 +14,17 @@ use tenon_runtime_node::engine::{Body, Engine, FetchResponse, Headroom};
 use crate::ends;
 use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
-use crate::waits::{self, TooLong, Waits};
+use crate::waits::{self, TooLong, Waits, Yardstick};
 
 /// A Worker that waits a little, so that its event loop is at work while the hostile one runs.
 const NEIGHBOUR: &str = "
     await new Promise((resolve) => setTimeout(resolve, 1));
     return new Response(`${new URL(request.url).pathname} for ${env.WHO}`)";
+
+/// Work that V8 does in one piece, some milliseconds of it.
+const PIECE: &str = "
+    new Float64Array(1 << 16).map((_, n) => (n * 2654435761) % 4294967296).sort();
+    return new Response('done')";
 
 /// How often a script is played that is over a limit of time, or whose neighbour waits too long. Whatever else a machine does
 /// only adds to that: the shortest of some waits is what the script can bring about.
@@ -39,6 +44,9 @@ enum Slow {
 
 /// How often the neighbour is asked while nobody else is there.
 const ALONE: usize = 50;
+
+/// How often that work is done.
+const PIECES: usize = 3;
 
 pub(crate) fn trial(script: Script) -> Trial {
     if ends::needs_a_process(&script.name) {
@@ -63,10 +71,7 @@ async fn play(script: Script, shard: Rc<Shard>) {
 async fn play_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
     let logged_before = shard.log().len();
     let neighbour = Neighbour::start(shard).await;
-    let mut alone = Waits::default();
-    for _ in 0..ALONE {
-        alone.during_requests.push(neighbour.wait().await);
-    }
+    let yardstick = yardstick(&neighbour, shard).await;
     let progress = Progress::default();
     let hostile = async {
         let ends = requests(script, shard, &progress).await;
@@ -93,7 +98,22 @@ async fn play_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
     }
     let lines = shard.log().len() - logged_before;
     assert!(script.lines.is_none_or(|most| lines <= most), "{lines} lines were logged");
-    Ok(waits::expect_short(script, &waits, alone.longest())?)
+    Ok(waits::expect_short(script, &waits, &yardstick)?)
+}
+
+/// What this machine takes for the neighbour's requests and for V8's own work, while nobody else is there.
+async fn yardstick(neighbour: &Neighbour, shard: &Shard) -> Yardstick {
+    let (mut alone, mut grace) = (Duration::ZERO, Duration::ZERO);
+    for _ in 0..ALONE {
+        alone = alone.max(neighbour.wait().await);
+    }
+    let piece = shard.handler(PIECE).start().await.unwrap();
+    for _ in 0..PIECES {
+        let begun = cpu_time();
+        piece.get("/").await.expect("it is within every limit");
+        grace = grace.max(cpu_time() - begun);
+    }
+    Yardstick { alone, grace }
 }
 
 /// How each request ended.
