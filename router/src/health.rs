@@ -5,15 +5,17 @@
 //! request is the probe of an ejected shard. A shard that says it drains is passed by until the catalog has told
 //! something new of its nodes, or its process has gone and another one answers. One that falls
 //! silent while requests wait ([`pulse`](crate::pulse)) is passed by until something comes on its
-//! connection again. If the process closes that connection instead, it has ended, and requests wait
+//! connection again. If a process closes its connection, it has ended, and requests wait
 //! for its *successor*, which the node's supervisor starts. The supervisor knows whose code ended the
-//! process and refuses that code; another node would run it and lose a process too. A new connection to a shard that was passed
-//! by counts only when it has been answered on: the kernel takes connections for a process that is
-//! stopped, or not there yet.
+//! process and refuses that code; another node would run it and lose a process too. A new connection to a successor, or to a
+//! shard that was passed by, counts only when it has been answered on: the kernel takes connections for a process
+//! that is stopped, or not there yet.
 //!
 //! Pure.
 
 use std::time::Duration;
+
+use crate::metrics::Ejection;
 
 /// Refused this often in a row, a shard is ejected. Once can be a listener that is just coming up.
 const STRIKES: u8 = 2;
@@ -37,8 +39,11 @@ pub(crate) enum Health {
     /// Takes nothing new, it says; heard when the nodes had this version.
     Draining { nodes_version: u64 },
     /// It has a connection and requests, and says nothing.
-    Silent,
-    /// Its process was silent and has ended; another one is expected.
+    Silent {
+        /// It had said that it drains.
+        drains: bool,
+    },
+    /// Its process has ended; another one is expected.
     AwaitsSuccessor,
     Ejected {
         /// Probes that failed.
@@ -70,7 +75,7 @@ impl Health {
         match self {
             Self::Sound { .. } | Self::AwaitsSuccessor => true,
             Self::Draining { nodes_version } => nodes_version != version,
-            Self::Silent | Self::Ejected { .. } => false,
+            Self::Silent { .. } | Self::Ejected { .. } => false,
         }
     }
 
@@ -91,9 +96,9 @@ impl Health {
     /// The connection has ended.
     pub(crate) fn disconnected(self, how: Disconnect) -> Self {
         match (self, how) {
-            (Self::Silent, Disconnect::HungUp) => Self::AwaitsSuccessor,
+            (Self::Sound { .. } | Self::Silent { drains: false }, Disconnect::HungUp) => Self::AwaitsSuccessor,
             // A process that was draining has gone, and its node may go with it.
-            (Self::Draining { .. } | Self::Silent, _) => Self::Ejected { probes: 0 },
+            (Self::Draining { .. } | Self::Silent { .. }, _) => Self::Ejected { probes: 0 },
             (other, _) => other,
         }
     }
@@ -101,7 +106,8 @@ impl Health {
     /// Nothing has come on the connection for too long.
     pub(crate) fn fell_silent(self) -> Self {
         match self {
-            Self::Sound { .. } | Self::Draining { .. } => Self::Silent,
+            Self::Sound { .. } => Self::Silent { drains: false },
+            Self::Draining { .. } => Self::Silent { drains: true },
             other => other,
         }
     }
@@ -109,14 +115,27 @@ impl Health {
     /// Something has come on the connection.
     pub(crate) fn heard(self) -> Self {
         match self {
-            Self::Silent => Self::connected(),
+            Self::Silent { .. } => Self::connected(),
             other => other,
         }
     }
 
     /// Whether it has yet to show that it is there.
     pub(crate) fn is_out(self) -> bool {
-        matches!(self, Self::Silent | Self::AwaitsSuccessor | Self::Ejected { .. })
+        self.ejection().is_some() || self == Self::AwaitsSuccessor
+    }
+
+    /// Why requests pass it by, if it is out of order and they do.
+    pub(crate) fn ejection(self) -> Option<Ejection> {
+        match self {
+            Self::Silent { .. } => Some(Ejection::Silent),
+            Self::Ejected { .. } => Some(Ejection::Unreachable),
+            Self::Sound { .. } | Self::Draining { .. } | Self::AwaitsSuccessor => None,
+        }
+    }
+
+    pub(crate) fn is_silent(self) -> bool {
+        matches!(self, Self::Silent { .. })
     }
 
     pub(crate) fn is_ejected(self) -> bool {
@@ -128,7 +147,7 @@ impl Health {
         match self {
             Self::Ejected { .. } => Some(PROBE_TIMEOUT),
             Self::AwaitsSuccessor => Some(SUCCESSION),
-            Self::Sound { .. } | Self::Draining { .. } | Self::Silent => None,
+            Self::Sound { .. } | Self::Draining { .. } | Self::Silent { .. } => None,
         }
     }
 
@@ -191,9 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn the_successor_of_a_silent_process_is_waited_for_and_must_answer() {
-        let awaits = Health::connected().fell_silent().disconnected(Disconnect::HungUp);
-        assert!(awaits.takes_requests(0) && awaits.proof().is_some());
+    fn the_successor_of_a_process_that_has_ended_is_waited_for_and_must_answer() {
+        let awaits = Health::connected().disconnected(Disconnect::HungUp);
+        assert_eq!(awaits, Health::connected().fell_silent().disconnected(Disconnect::HungUp));
+        assert!(awaits.takes_requests(0) && awaits.ejection().is_none() && awaits.proof().is_some());
         assert_eq!(awaits.fell_silent(), awaits, "its connection is a new one");
         for how in [ConnectFailure::Refused, ConnectFailure::Silent] {
             assert!(awaits.failed_to_connect(how).is_ejected());
@@ -204,7 +224,8 @@ mod tests {
     #[test]
     fn a_draining_process_that_has_gone_is_probed_for_its_successor() {
         for how in [Disconnect::HungUp, Disconnect::Vanished] {
-            assert!(Health::Draining { nodes_version: 7 }.disconnected(how).is_ejected());
+            let draining = Health::Draining { nodes_version: 7 };
+            assert!(draining.disconnected(how).is_ejected() && draining.fell_silent().disconnected(how).is_ejected());
             assert!(!Health::connected().disconnected(how).is_ejected());
         }
     }

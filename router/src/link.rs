@@ -42,7 +42,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::bulkhead::{Berth, Bulkhead};
 use crate::health::{ConnectFailure, Disconnect, Health};
 use crate::heard::{Counts, Heard};
-use crate::metrics::{Ejection, Gauges, Metrics, Spill};
+use crate::metrics::{Gauges, Metrics, Spill};
 use crate::pulse::{self, Beat, Pulse};
 use crate::quota::Peer;
 use crate::silence::Inquiry;
@@ -195,7 +195,7 @@ impl Link {
 
     /// Resolves when the shard is silent.
     pub(crate) async fn silence(&self) {
-        while self.health.get() != Health::Silent {
+        while !self.health.get().is_silent() {
             self.fallen_silent.notified().await;
         }
     }
@@ -321,20 +321,22 @@ impl Link {
     fn change(self: &Rc<Self>, health: Health) {
         let before = self.health.replace(health);
         let (node, shard) = (&*self.shard.node, self.shard.id);
-        if before.is_out() && !health.is_out() {
-            self.gauges.ejected.dec();
-            tracing::info!(node, %shard, "a shard is back");
-        }
-        if health.is_out() && !before.is_out() {
-            let why = if health.is_ejected() { Ejection::Unreachable } else { Ejection::Silent };
-            self.metrics.ejected(why);
-            self.gauges.ejected.inc();
-            tracing::warn!(node, %shard, ?why, "a shard is ejected");
+        match (before.ejection(), health.ejection()) {
+            (None, Some(why)) => {
+                self.metrics.ejected(why);
+                self.gauges.ejected.inc();
+                tracing::warn!(node, %shard, ?why, "a shard is ejected");
+            }
+            (Some(_), None) => {
+                self.gauges.ejected.dec();
+                tracing::info!(node, %shard, "a shard takes requests again");
+            }
+            _ => {}
         }
         if health.is_ejected() && !before.is_ejected() {
             spawn_local(probe(Rc::downgrade(self)));
         }
-        if health == Health::Silent {
+        if health.is_silent() {
             self.fallen_silent.notify_waiters();
         }
     }
@@ -342,7 +344,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if self.health.get().is_out() {
+        if self.health.get().ejection().is_some() {
             self.gauges.ejected.dec();
         }
     }
@@ -385,7 +387,7 @@ async fn watch(link: Weak<Link>) {
         ticks.tick().await;
         let Some(link) = link.upgrade() else { return };
         let health = link.health.get();
-        if link.waiting.get() == 0 && health != Health::Silent {
+        if link.waiting.get() == 0 && !health.is_silent() {
             link.watched.set(false);
             return;
         }
