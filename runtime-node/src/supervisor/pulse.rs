@@ -29,11 +29,13 @@ pub(super) struct Pulse {
     changed: Instant,
     /// When the running turn was first seen to go on although it had been told to end.
     overruns_since: Option<Instant>,
+    /// For how long it had at the last look.
+    overrun: Duration,
 }
 
 impl Pulse {
     pub(super) fn new(now: Instant) -> Self {
-        Self { beats: 0, changed: now, overruns_since: None }
+        Self { beats: 0, changed: now, overruns_since: None, overrun: Duration::ZERO }
     }
 
     /// Whether the process is to be ended, by what its page says now.
@@ -42,10 +44,10 @@ impl Pulse {
         if look.beats != self.beats || look.running.is_some() {
             (self.beats, self.changed) = (look.beats, now);
         }
-        self.overruns_since = match look.overrun {
-            Duration::ZERO => None,
-            _ => self.overruns_since.or(Some(now)),
-        };
+        // One that has grown smaller is another turn's.
+        let since = self.overruns_since.filter(|_| look.overrun >= self.overrun);
+        self.overruns_since = (!look.overrun.is_zero()).then(|| since.unwrap_or(now));
+        self.overrun = look.overrun;
         let lingers = self.overruns_since.is_some_and(|since| now.saturating_duration_since(since) >= LINGER);
         look.overrun >= OVERRUN
             || lingers && look.overrun >= LINGER_CPU
@@ -85,7 +87,7 @@ mod tests {
         let mut pulse = Pulse::new(began);
         let running = Some(RevisionDigest::new([7; 32]));
         for looks in 0..1000 {
-            let overrun = if looks % 2 == 0 { LINGER_CPU } else { Duration::ZERO };
+            let overrun = LINGER_CPU * 2 / (looks % 2 + 1);
             assert!(!pulse.is_stuck(&Look { running, overrun, beats: 1 }, began + looks * LOOK));
         }
     }
