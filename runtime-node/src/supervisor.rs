@@ -373,13 +373,8 @@ impl Shared {
         let promotion = lock(&self.placement).light(digest, requests, Instant::now());
         let Some(promotion) = promotion else { return };
         tracing::debug!(worker = %promotion.worker, revision = digest.short(), "a revision moves to its shard");
-        match promotion.home {
-            Some(home) => {
-                let (digest, worker) = (digest.as_bytes().to_vec().into(), promotion.worker.to_string());
-                self.seat(home).order(order(Ordered::Prestart(node::Prestart { digest, worker })));
-            }
-            None => self.release(digest, ShardId::is_lane),
-        }
+        let (digest, worker) = (digest.as_bytes().to_vec().into(), promotion.worker.to_string());
+        self.seat(promotion.home).order(order(Ordered::Prestart(node::Prestart { digest, worker })));
     }
 
     fn is_warm(&self, digest: &RevisionDigest) {

@@ -86,8 +86,7 @@ pub(super) enum Verdict {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Promotion {
     pub(super) worker: WorkerId,
-    /// `None` when no shard has asked for it yet: then it starts there with its next request.
-    pub(super) home: Option<ShardId>,
+    pub(super) home: ShardId,
 }
 
 /// What follows for the revision of a Worker whose code ran when its process ended.
@@ -155,12 +154,17 @@ impl Placement {
             Standing::Heavy { until } if until <= now => requests,
             Standing::Heavy { .. } | Standing::Promoting | Standing::Known => return None,
         };
-        if light < wanted {
-            entry.standing = Standing::Unknown { light };
-            return None;
+        // Which shard it is to be is not known before that one has asked: routers send first requests to a lane at once.
+        match entry.home {
+            Some(home) if light >= wanted => {
+                entry.standing = Standing::Promoting;
+                Some(Promotion { worker: entry.worker.clone(), home })
+            }
+            _ => {
+                entry.standing = Standing::Unknown { light };
+                None
+            }
         }
-        entry.standing = if entry.home.is_some() { Standing::Promoting } else { Standing::Known };
-        Some(Promotion { worker: entry.worker.clone(), home: entry.home })
     }
 
     /// A revision that was promoted has started on its shard, or could not: lanes are to let it go.
@@ -267,12 +271,21 @@ mod tests {
         assert_eq!(placement.light(&DIGEST, PROMOTION - 1, now), None);
         assert_eq!(places(&mut placement, now), IN_LANES);
         let promotion = placement.light(&DIGEST, 1, now);
-        assert_eq!(promotion, Some(Promotion { worker: worker(), home: Some(SHARD) }));
+        assert_eq!(promotion, Some(Promotion { worker: worker(), home: SHARD }));
         assert_eq!(places(&mut placement, now), [Verdict::Here; 2], "the lane goes on while the shard starts it");
         assert_eq!(placement.counts(), (1, 0));
         placement.warm(&DIGEST);
         assert_eq!(placement.counts(), (0, 1));
         assert_eq!(places(&mut placement, now), ON_ITS_SHARD);
+    }
+
+    #[test]
+    fn a_revision_moves_when_its_shard_is_known() {
+        let (mut placement, now) = (Placement::new(true), Instant::now());
+        placement.place(LANE, &worker(), &DIGEST, false, now);
+        assert_eq!(placement.light(&DIGEST, PROMOTION, now), None);
+        assert_eq!(places(&mut placement, now), IN_LANES);
+        assert!(placement.light(&DIGEST, 1, now).is_some());
     }
 
     #[test]
