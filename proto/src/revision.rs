@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::catalog::{self, GetRevisionResponse, get_revision_response::Part};
 use crate::egress::Egress;
-use crate::id::WorkerId;
+use crate::id::{RevisionDigest, WorkerId};
 
 pub use assembler::{Assembler, MalformedRevision, TooLarge};
 
@@ -138,9 +138,12 @@ impl Default for Limits {
 
 impl Revision {
     /// The messages that carry this revision in answer to `GetRevision`.
-    pub fn to_messages(&self) -> impl Iterator<Item = GetRevisionResponse> + use<> {
+    ///
+    /// # Arguments
+    /// * `digest` - its own, which those who serve it know: to compute it takes a look at every byte.
+    pub fn to_messages(&self, digest: &RevisionDigest) -> impl Iterator<Item = GetRevisionResponse> + use<> {
         let head = catalog::RevisionHead {
-            digest: self.digest().as_bytes().to_vec(),
+            digest: digest.as_bytes().to_vec(),
             worker: self.worker.to_string(),
             revision: self.name.clone(),
             entrypoint: self.entrypoint.clone(),

@@ -67,7 +67,14 @@ pub enum Lookup<'a, O, S> {
     Join(S),
     /// Start one here.
     Start(Vacancy<'a, O, S>),
-    /// It failed a short time ago, so.
+    /// It cannot be started now.
+    Refused(Obstacle),
+}
+
+/// What stands in the way of a start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The revision failed a short time ago, so.
     Failed(Failure),
     /// Every slot is busy.
     Full,
@@ -198,26 +205,43 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
             },
             None => {}
         }
+        match self.make_room(digest, tenant, share, now) {
+            Ok(victim) => {
+                Lookup::Start(Vacancy { pool: self, digest: *digest, tenant: Rc::clone(tenant), victim, now })
+            }
+            Err(obstacle) => Lookup::Refused(obstacle),
+        }
+    }
+
+    /// Whether a request for `digest`, which is not [live](Self::is_live), would have it started. The arguments are as of
+    /// [`look_up`](Self::look_up).
+    pub fn has_room(&self, digest: &RevisionDigest, tenant: &str, share: Share, now: Instant) -> bool {
+        self.make_room(digest, tenant, share, now).is_ok()
+    }
+
+    /// Which isolate would have to go for a start, if one would.
+    fn make_room(
+        &self,
+        digest: &RevisionDigest,
+        tenant: &str,
+        share: Share,
+        now: Instant,
+    ) -> Result<Option<RevisionDigest>, Obstacle> {
         if let Some(failure) = self.trouble.refusal(digest, now) {
-            return Lookup::Failed(failure);
+            return Err(Obstacle::Failed(failure));
         }
         let by_tenant = self.by_tenant();
-        let is_over = by_tenant.get(&**tenant).is_some_and(|own| *own >= share.of(self.capacity));
+        let is_over = by_tenant.get(tenant).is_some_and(|own| *own >= share.of(self.capacity));
         let is_full = self.slots.len() >= self.capacity;
         let victim = self.first_to_go(&by_tenant, |_, _| true);
         if is_full && victim.is_none() {
-            return Lookup::Full;
+            return Err(Obstacle::Full);
         }
-        let victim = if is_over {
+        if is_over {
             let of_tenant = |warm: &Warm<O>, rank| rank != Rank::Spent && warm.is_of(tenant);
-            match self.first_to_go(&by_tenant, of_tenant) {
-                Some(own) => Some(own),
-                None => return Lookup::OverShare,
-            }
-        } else {
-            victim.filter(|_| is_full)
-        };
-        Lookup::Start(Vacancy { pool: self, digest: *digest, tenant: Rc::clone(tenant), victim, now })
+            return self.first_to_go(&by_tenant, of_tenant).map(Some).ok_or(Obstacle::OverShare);
+        }
+        Ok(victim.filter(|_| is_full))
     }
 
     /// The start has succeeded. Idle isolates of older revisions that nobody has asked for of late are let go.

@@ -88,14 +88,15 @@ pub(crate) enum Errand {
 /// Where a revision runs.
 #[derive(Debug)]
 pub(crate) enum Place {
-    Here(Delivery),
+    /// In this process. With its code, if that was wanted.
+    Here(Option<Delivery>),
     /// In another process of this node.
     Elsewhere,
     /// It is in quarantine for so long.
     Nowhere(Duration),
 }
 
-/// What follows of an answer: the revision's code, if it was wanted.
+/// What follows of an answer: the revision's code.
 #[derive(Debug)]
 pub(crate) struct Delivery(Box<Streaming<PlaceResponse>>);
 
@@ -273,7 +274,7 @@ impl Supervisor {
             }
         };
         match placed.verdict() {
-            Verdict::Here => Ok(Place::Here(Delivery(Box::new(rest)))),
+            Verdict::Here => Ok(Place::Here(send.then(|| Delivery(Box::new(rest))))),
             Verdict::Elsewhere => Ok(Place::Elsewhere),
             Verdict::Quarantined => Ok(Place::Nowhere(Duration::from_millis(placed.remaining_ms))),
             Verdict::Unspecified => failure(FailureCode::Internal, "The supervisor's answer makes no sense."),

@@ -36,7 +36,7 @@ use crate::admission::{Gate, Permit, Refusal};
 use crate::engine::{Bytecode, BytecodeLookup, Engine, Isolate};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
-use crate::pool::{Eviction, Launch, Lookup, Pool, Retry};
+use crate::pool::{Eviction, Launch, Lookup, Obstacle, Pool, Retry};
 use crate::reports::Reports;
 use crate::seat::{Delivery, Place, Supervisor};
 use crate::source::{self, Source, Sourced};
@@ -233,8 +233,8 @@ impl Shard {
         }
     }
 
-    /// Asks the supervisor whether the revision may start here, and for its code. Requests that ask for the same revision at
-    /// the same time share one answer, of which the first to go on gets the code.
+    /// Asks the supervisor whether the revision may start here, and for its code where there is room for it. Requests that
+    /// ask for the same revision at the same time share one answer, of which the first to go on gets the code.
     ///
     /// # Errors
     /// [`FailureCode::Moved`] when it runs elsewhere on this node, [`FailureCode::WorkerQuarantined`] when nowhere.
@@ -243,12 +243,13 @@ impl Shard {
         let key = (ask.digest, ask.stay);
         let begin = || {
             let (shard, supervisor, worker) = (Rc::clone(self), supervisor.clone(), ask.worker.clone());
+            let send = self.has_room(ask);
             // On a task of its own, so that the entry is removed even if every request that waits is cancelled.
             let placing = spawn_local(async move {
                 let (digest, stay) = key;
-                let place = supervisor.place(&worker, &digest, stay, true).await;
+                let place = supervisor.place(&worker, &digest, stay, send).await;
                 shard.placing.borrow_mut().remove(&key);
-                place.and_then(|place| shard.follow(digest, place)).map(|delivery| Rc::new(Cell::new(Some(delivery))))
+                place.and_then(|place| shard.follow(digest, place)).map(|delivery| Rc::new(Cell::new(delivery)))
             });
             placing.map(|ended| ended.unwrap_or_else(|_| Err(panicked()))).boxed_local().shared()
         };
@@ -270,8 +271,15 @@ impl Shard {
         if self.refusals.borrow_mut().has(digest, Instant::now()) { Err(quarantined()) } else { Ok(()) }
     }
 
-    /// Turns the supervisor's answer into the requests' own: the code, or why they are refused.
-    fn follow(&self, digest: RevisionDigest, place: Place) -> Result<Delivery, Failure> {
+    /// Whether a start of what is asked for would be refused neither by the pool nor for want of memory.
+    fn has_room(&self, ask: &Ask) -> bool {
+        let (namespace, share) = (ask.tenant.namespace(), ask.tenant.share());
+        upkeep::admits_starts(self.pressure.get())
+            && self.pool.borrow().has_room(&ask.digest, namespace, share, Instant::now())
+    }
+
+    /// Turns the supervisor's answer into the requests' own: the code if it was wanted, or why they are refused.
+    fn follow(&self, digest: RevisionDigest, place: Place) -> Result<Option<Delivery>, Failure> {
         match place {
             Place::Here(delivery) => Ok(delivery),
             Place::Elsewhere => {
@@ -317,9 +325,9 @@ impl Shard {
         let found = match pool.look_up(&ask.digest, namespace, share, Instant::now()) {
             Lookup::Warm(resident) => return Ok(Found::Warm(resident)),
             Lookup::Join(start) => return Ok(Found::Cold(start)),
-            Lookup::Failed(failure) => Err(failure),
-            Lookup::Full => Err(self.shed(Refusal::NoIdleIsolate)),
-            Lookup::OverShare => Err(self.shed(Refusal::TenantFull)),
+            Lookup::Refused(Obstacle::Failed(failure)) => Err(failure),
+            Lookup::Refused(Obstacle::Full) => Err(self.shed(Refusal::NoIdleIsolate)),
+            Lookup::Refused(Obstacle::OverShare) => Err(self.shed(Refusal::TenantFull)),
             Lookup::Start(_) if !upkeep::admits_starts(self.pressure.get()) => Err(self.shed(Refusal::MemoryShort)),
             Lookup::Start(vacancy) => {
                 let start = Start::new(self.bounds.waiting);

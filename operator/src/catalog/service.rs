@@ -106,7 +106,7 @@ impl catalog_server::Catalog for Service {
         let digest = RevisionDigest::try_from(&request.into_inner().digest[..])
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         match self.catalog.revision(&digest) {
-            Some(revision) => Ok(Response::new(stream::iter(revision.to_messages()).map(Ok).boxed())),
+            Some(revision) => Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed())),
             None if !self.catalog.is_synced() => Err(not_synced()),
             None => Err(Status::not_found(format!("no Worker serves revision {digest}"))),
         }

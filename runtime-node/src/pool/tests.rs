@@ -142,14 +142,14 @@ fn a_busy_one_never_makes_room() {
     shard.start(2, "two");
     shard.start(3, "three").be(Condition::Busy);
     assert!(shard.is_warm(1) && !shard.is_warm(2));
-    assert!(matches!(shard.look_up_for("news", Share::Half, 4), Lookup::Full));
+    assert!(matches!(shard.look_up_for("news", Share::Half, 4), Lookup::Refused(Obstacle::Full)));
 }
 
 #[test]
 fn a_start_under_way_never_makes_room() {
     let mut shard = Shard::with(1);
     let _launch = shard.launch(1);
-    assert!(matches!(shard.look_up_for("news", Share::Most, 2), Lookup::Full));
+    assert!(matches!(shard.look_up_for("news", Share::Most, 2), Lookup::Refused(Obstacle::Full)));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_condemned_one_makes_room_before_all_others_and_counts_as_a_strike_whoever_n
         shard.pool.let_one_go(Eviction::Memory, shard.now);
         shard.pool.let_one_go(Eviction::Memory, shard.now);
     }
-    assert!(matches!(shard.look_up(0), Lookup::Failed(_)));
+    assert!(matches!(shard.look_up(0), Lookup::Refused(Obstacle::Failed(_))));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_tenant_that_keeps_its_share_busy_gets_no_more_and_others_do() {
     let mut shard = Shard::with(4);
     shard.start_for("shop", 1).unwrap().be(Condition::Busy);
     shard.start_for("shop", 2).unwrap().be(Condition::Busy);
-    assert!(matches!(shard.look_up_for("shop", Share::Half, 3), Lookup::OverShare));
+    assert!(matches!(shard.look_up_for("shop", Share::Half, 3), Lookup::Refused(Obstacle::OverShare)));
     assert!(shard.start_for("news", 4).is_some());
 }
 
@@ -262,9 +262,9 @@ fn a_revision_that_keeps_failing_is_tried_less_and_less() {
     let mut pause = FIRST_BACK_OFF;
     for _ in 0..10 {
         shard.fail(1, Retry::BackOff);
-        assert!(matches!(shard.look_up(1), Lookup::Failed(told) if told == failure()));
+        assert!(matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(told)) if told == failure()));
         shard.wait(pause - Duration::from_millis(1));
-        assert!(matches!(shard.look_up(1), Lookup::Failed(_)), "after {pause:?}");
+        assert!(matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(_))), "after {pause:?}");
         shard.wait(Duration::from_millis(1));
         assert!(matches!(shard.look_up(1), Lookup::Start(_)), "after {pause:?}");
         pause = (pause * 2).min(LONGEST_BACK_OFF);
@@ -287,7 +287,7 @@ fn what_could_not_be_had_is_tried_again_soon_however_often_it_was_missing() {
     let mut shard = Shard::with(1);
     for _ in 0..3 {
         shard.fail(1, Retry::Soon);
-        assert!(matches!(shard.look_up(1), Lookup::Failed(_)));
+        assert!(matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(_))));
         shard.wait(MISSING_PAUSE);
         assert!(matches!(shard.look_up(1), Lookup::Start(_)));
     }
@@ -339,7 +339,7 @@ fn a_revision_whose_isolates_are_condemned_again_and_again_rests_for_longer_each
         live(&mut shard, 1);
     }
     for rest in [FIRST_REST, FIRST_REST * 2, FIRST_REST * 4] {
-        let Lookup::Failed(failure) = shard.look_up(1) else { panic!("it rests") };
+        let Lookup::Refused(Obstacle::Failed(failure)) = shard.look_up(1) else { panic!("it rests") };
         assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
         shard.now += rest;
         live(&mut shard, 1);
@@ -359,7 +359,7 @@ fn requests_that_are_served_in_between_forgive_nothing_and_time_does() {
     for _ in 0..=TOLERATED {
         live(&mut shard, 100);
     }
-    assert!(matches!(shard.look_up(1), Lookup::Failed(_)));
+    assert!(matches!(shard.look_up(1), Lookup::Refused(Obstacle::Failed(_))));
     assert!(shard.pool.is_on_trial(&digest(1)));
     shard.pool.take_notices();
     shard.wait(Duration::from_secs(60));

@@ -152,8 +152,8 @@ impl supervisor_server::Supervisor for Service {
 /// A revision and its bytecode, in parts.
 fn code(source: Source, digest: RevisionDigest) -> impl Stream<Item = Result<GetRevisionResponse, Status>> + Send {
     let fetched = async move { source.fetch(digest).await.map_err(|failure| Status::from(&failure)) };
-    let parts = fetched.map_ok(|Sourced { revision, bytecode }| {
-        let revision = revision.to_messages().map(Part::Revision);
+    let parts = fetched.map_ok(move |Sourced { revision, bytecode }| {
+        let revision = revision.to_messages(&digest).map(Part::Revision);
         let bytecode = bytecode.unwrap_or_default();
         let pieces = (0..bytecode.len())
             .step_by(PIECE)

@@ -137,7 +137,7 @@ proptest! {
                     let n = *index.get(&model.starting.keys().copied().collect::<Vec<_>>());
                     let launch = model.starting.remove(&n).expect("it is one of them");
                     shard.pool.failed(launch, failure(), Retry::BackOff, shard.now);
-                    let refused = matches!(shard.look_up_for(tenant(n), Share::Half, n), Lookup::Failed(_));
+                    let refused = matches!(shard.look_up_for(tenant(n), Share::Half, n), Lookup::Refused(Obstacle::Failed(_)));
                     prop_assert!(refused);
                 }
                 Step::Started(_) | Step::Failed(_) => {}
@@ -192,6 +192,8 @@ fn look_up(shard: &mut Shard, model: &mut Model, n: u8, half: Half, at: usize) -
         victims.retain(|victim| tenant(*victim) == tenant(n) && !is_spent(&model.warm[victim].0));
     }
     let needs_room = is_over || model.slots() == capacity;
+    let has_slot = shard.pool.has(&digest(n));
+    let has_room = shard.pool.has_room(&digest(n), tenant(n), share, shard.now);
     let launch = match shard.look_up_for(tenant(n), share, n) {
         Lookup::Warm(fake) => {
             let (known, used) = model.warm.get_mut(&n).expect("only what is warm is found");
@@ -203,21 +205,26 @@ fn look_up(shard: &mut Shard, model: &mut Model, n: u8, half: Half, at: usize) -
             prop_assert!(model.starting.contains_key(&n), "one start for all");
             None
         }
-        Lookup::Failed(_) => {
+        Lookup::Refused(_) if has_room => {
+            prop_assert!(has_slot, "what is announced starts");
+            None
+        }
+        Lookup::Refused(Obstacle::Failed(_)) => {
             prop_assert!(!model.warm.contains_key(&n) && !model.starting.contains_key(&n));
             None
         }
-        Lookup::Full => {
+        Lookup::Refused(Obstacle::Full) => {
             prop_assert!(is_full, "nobody is idle");
             None
         }
-        Lookup::OverShare => {
+        Lookup::Refused(Obstacle::OverShare) => {
             prop_assert!(!is_full && is_over && victims.is_empty(), "none of the tenant's own is idle");
             None
         }
         Lookup::Start(vacancy) => {
             prop_assert!(!model.warm.contains_key(&n) && !model.starting.contains_key(&n));
             prop_assert!(!is_full && (!is_over || !victims.is_empty()));
+            prop_assert!(has_slot || has_room, "what starts is announced");
             Some(vacancy.starting(()))
         }
     };

@@ -140,7 +140,7 @@ impl catalog_server::Catalog for Content {
         state.fetches += 1;
         let digest = state.swapped.get(&digest).copied().unwrap_or(digest);
         let revision = state.revisions.get(&digest).ok_or_else(|| Status::not_found("no such revision"))?;
-        Ok(Response::new(stream::iter(revision.to_messages()).map(Ok).boxed()))
+        Ok(Response::new(stream::iter(revision.to_messages(&digest)).map(Ok).boxed()))
     }
 
     type WatchQuarantineStream = Answers<WatchQuarantineResponse>;
