@@ -96,6 +96,27 @@ async fn what_is_no_node_gets_no_request_and_what_refuses_the_router_has_begun_n
 }
 
 #[tokio::test]
+async fn a_successor_that_shakes_no_hands_is_left_until_it_does() {
+    let authority = Authority::new();
+    let nodes = [(); 2].map(|()| authority.tls(Role::RuntimeNode));
+    let guarded = Guarded::with(&authority, &[], &nodes).await;
+    let pinned = guarded.pinned();
+    let [(first, door), (second, _)] = [pinned, 1 - pinned].map(|at| &guarded.nodes[at]);
+    let mut client = guarded.scenario.client().await;
+    assert_eq!(client.post("/", "x").await.header("told-node"), first.name());
+    door.shut();
+    let links = || guarded.scenario.metric("tenon_router_shard_connections", None);
+    eventually("the router to see it", || links() == 0.0).await;
+    let answer = client.post("/", "x").await;
+    assert_eq!((answer.status.as_u16(), answer.header("told-node")), (200, second.name()));
+    assert_eq!(guarded.scenario.metric("tenon_router_ejections_total", Some("unreachable")), 1.0);
+    door.open();
+    let ejected = || guarded.scenario.metric("tenon_router_ejected_shards", None);
+    eventually("the successor to be found", || ejected() == 0.0).await;
+    assert_eq!(client.post("/", "x").await.header("told-node"), first.name());
+}
+
+#[tokio::test]
 async fn while_an_authority_is_replaced_every_request_is_answered() {
     let (old, new) = (Authority::new(), Authority::new());
     let nodes = [old.tls(Role::RuntimeNode), old.tls(Role::RuntimeNode)];

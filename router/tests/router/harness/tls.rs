@@ -47,6 +47,7 @@ impl Authority {
 pub(crate) struct Door {
     pub(crate) addr: SocketAddr,
     cut_tx: watch::Sender<()>,
+    opens_tx: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
@@ -55,9 +56,15 @@ impl Door {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (cut_tx, cut_rx) = watch::channel(());
+        let (opens_tx, mut opens_rx) = watch::channel(true);
         let task = tokio::spawn(async move {
             loop {
-                let (stream, _) = listener.accept().await.unwrap();
+                opens_rx.wait_for(|opens| *opens).await.unwrap();
+                let (stream, _) = tokio::select! {
+                    biased;
+                    _ = opens_rx.changed() => continue,
+                    accepted = listener.accept() => accepted.unwrap(),
+                };
                 let (tls, mut cut_rx) = (tls.clone(), cut_rx.clone());
                 // Of what was cut before it came it is none.
                 cut_rx.mark_unchanged();
@@ -71,12 +78,23 @@ impl Door {
                 });
             }
         });
-        Self { addr, cut_tx, task }
+        Self { addr, cut_tx, opens_tx, task }
     }
 
     /// Breaks all connections, so that hands are shaken again.
     pub(crate) fn cut(&self) {
         self.cut_tx.send_replace(());
+    }
+
+    /// Breaks all connections and leaves new ones to the kernel, as where a process has ended and its successor is not there
+    /// yet.
+    pub(crate) fn shut(&self) {
+        self.opens_tx.send_replace(false);
+        self.cut();
+    }
+
+    pub(crate) fn open(&self) {
+        self.opens_tx.send_replace(true);
     }
 }
 
