@@ -11,6 +11,7 @@
 
 #![allow(unsafe_code)] // Takes over file descriptors by their number.
 
+use std::ffi::CString;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
@@ -26,6 +27,7 @@ use http::Uri;
 use hyper_util::rt::TokioIo;
 use prometheus::{Registry, TextEncoder};
 use rustix::process::{Signal, nice, set_parent_process_death_signal};
+use rustix::thread::set_name;
 use tenon_lifecycle::vital;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
@@ -138,8 +140,8 @@ fn take(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Has the kernel treat this process as a shard's or a lane's: ended with its supervisor and before it, and a lane
-/// scheduled last. Call before other threads are made, which inherit it.
+/// Has the kernel treat this process as a shard's or a lane's: ended with its supervisor and before it, a lane
+/// scheduled last, and called so. Call before other threads are made, which inherit it.
 pub fn settle(id: ShardId) {
     let ends = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
     let more = if id.is_lane() { OOM_SCORE_LANE } else { OOM_SCORE_SHARD };
@@ -147,11 +149,14 @@ pub fn settle(id: ShardId) {
         let score = score.trim().parse::<i32>().map_err(io::Error::other)?;
         std::fs::write("/proc/self/oom_score_adj", (score + more).min(1000).to_string())
     });
+    let name = if id.is_lane() { format!("tenon-{id}") } else { format!("tenon-shard-{id}") };
+    let named = CString::new(name).map_err(io::Error::from).and_then(|name| Ok(set_name(&name)?));
     let niced = if id.is_lane() { nice(LANE_NICENESS).map(drop).map_err(io::Error::from) } else { Ok(()) };
     for (what, done) in [
         ("end with its supervisor", ends),
         ("end before its supervisor when memory is short", scored),
         ("run after shards", niced),
+        ("have its own name", named),
     ] {
         if let Err(error) = done {
             eprintln!("{id} does not {what}, because the kernel refuses: {error}");

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -25,6 +25,8 @@ use crate::seat;
 #[derive(Clone, Debug)]
 pub struct Program {
     pub path: PathBuf,
+    /// As lists of processes show it.
+    pub name: OsString,
     /// What the supervisor was told: each process reads the same.
     pub arguments: Vec<OsString>,
 }
@@ -38,7 +40,9 @@ impl Program {
         // The file that runs, not one that an upgrade has put in its place.
         let path = PathBuf::from("/proc/self/exe");
         path.metadata()?;
-        Ok(Self { path, arguments: std::env::args_os().skip(1).collect() })
+        let mut arguments = std::env::args_os();
+        let name = arguments.next().unwrap_or_else(|| env!("CARGO_PKG_NAME").into());
+        Ok(Self { path, name, arguments: arguments.collect() })
     }
 }
 
@@ -105,7 +109,7 @@ impl Process {
             FdMapping { parent_fd: OwnedFd::from(listener.try_clone()?), child_fd: seat::LISTENER },
         ];
         let mut command = std::process::Command::new(&program.path);
-        command.args(&program.arguments).arg(format!("--seat={id}")).stdin(Stdio::null());
+        command.arg0(&program.name).args(&program.arguments).arg(format!("--seat={id}")).stdin(Stdio::null());
         command.fd_mappings(mappings).map_err(io::Error::other)?;
         let mut command = Command::from(command);
         // A group of its own: an interrupt of a terminal is for the supervisor.
