@@ -165,7 +165,7 @@ impl Streaming {
 pub(crate) struct Written {
     body: AnswerBody,
     _memory: Option<Hold>,
-    _in_hand: InHand,
+    in_hand: InHand,
 }
 
 impl Written {
@@ -182,7 +182,7 @@ impl Written {
             parts = Response::new(()).into_parts().0;
             parts.status = StatusCode::SERVICE_UNAVAILABLE;
         }
-        Response::from_parts(parts, Self { body, _memory: memory, _in_hand: in_hand })
+        Response::from_parts(parts, Self { body, _memory: memory, in_hand })
     }
 }
 
@@ -191,7 +191,12 @@ impl Body for Written {
     type Error = BrokeOff;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        // hyper asks for more once the client has taken what there was.
+        let Self { body, in_hand, .. } = &mut *self;
+        in_hand.unread(false);
+        let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+        in_hand.unread(matches!(&frame, Some(Ok(_))) && !body.is_end_stream());
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -6,8 +6,8 @@
 //!                  └── memory is short, or it has waited for too long ──► ended
 //! ```
 //!
-//! A connection that waits for its client can be ended at any time; one that has a request in hand is never. When
-//! memory is short, the one that has waited longest ends, of the address that has most among a few that are looked at by
+//! A connection that waits for its client can be ended at any time. One that has a request in hand is ended only if all its
+//! answers have waited for some seconds for the client to read on. When memory is short, the one that has waited longest ends, of the address that has most among a few that are looked at by
 //! chance: a crowd is met there as often as it is large, and nobody has to keep it sorted.
 //!
 //! `Send`, because hyper wants it of what becomes a tunnel; only the thread's thread touches it, and no lock is ever
@@ -47,6 +47,9 @@ pub(crate) const HTTP2: usize = 64 * 1024;
 pub(crate) const UNSENT: u32 = 32 * 1024;
 pub(crate) const UNREAD: usize = UNSENT as usize + 64 * 1024;
 
+/// How long a client may leave all its answers unread before its connection can be ended for another.
+const UNREAD_FOR: Duration = Duration::from_secs(5);
+
 /// What a request takes beside its body: the parsed head, and the message that is made of it.
 pub(crate) const REQUEST: usize = 8 * 1024;
 
@@ -80,7 +83,9 @@ pub(crate) struct Client {
     list: Weak<Mutex<List>>,
     index: AtomicUsize,
     in_hand: AtomicUsize,
-    /// Since when it waits, in milliseconds after the thread's beginning.
+    /// How many of those have an answer of which a piece waits for the client to read on.
+    unread: AtomicUsize,
+    /// Since when it waits for its client, in milliseconds after the thread's beginning.
     since: AtomicU32,
     started: Instant,
     order: AtomicU8,
@@ -124,7 +129,10 @@ pub(crate) enum Order {
 pub(crate) struct Admitted(pub(crate) Arc<Client>);
 
 /// A request of a connection, until its answer has been written.
-pub(crate) struct InHand(Arc<Client>);
+pub(crate) struct InHand {
+    client: Arc<Client>,
+    is_unread: bool,
+}
 
 impl Clients {
     /// # Arguments
@@ -148,6 +156,7 @@ impl Clients {
             list: Arc::downgrade(&self.list),
             index: AtomicUsize::new(list.clients.len()),
             in_hand: AtomicUsize::new(0),
+            unread: AtomicUsize::new(0),
             since: AtomicU32::new(now(self.started)),
             started: self.started,
             order: AtomicU8::new(0),
@@ -171,7 +180,7 @@ impl Clients {
             if client.in_hand.load(Relaxed) > 0 || client.passage() == Passage::Free {
                 continue;
             }
-            let waited = Duration::from_millis(now.wrapping_sub(client.since.load(Relaxed)).into());
+            let waited = client.has_waited(now);
             if waited >= PATIENCE {
                 client.tell(Order::End);
             } else if waited >= rest_after && !client.resting.load(Relaxed) && client.may_rest() {
@@ -195,7 +204,7 @@ impl Client {
     /// A request has come.
     pub(crate) fn take_in_hand(self: &Arc<Self>) -> InHand {
         self.in_hand.store(self.in_hand.load(Relaxed) + 1, Relaxed);
-        InHand(self.clone())
+        InHand { client: self.clone(), is_unread: false }
     }
 
     /// Memory for more than the connection itself, if need be of others that wait.
@@ -306,20 +315,39 @@ impl Client {
         self.tell(Order::End);
     }
 
+    fn has_waited(&self, now: u32) -> Duration {
+        Duration::from_millis(now.wrapping_sub(self.since.load(Relaxed)).into())
+    }
+
     fn can_end(&self) -> bool {
-        self.in_hand.load(Relaxed) == 0 && self.order.load(Relaxed) != Order::End as u8
+        let (in_hand, unread) = (self.in_hand.load(Relaxed), self.unread.load(Relaxed));
+        let waits = in_hand == 0 || in_hand == unread && self.has_waited(now(self.started)) >= UNREAD_FOR;
+        waits && self.order.load(Relaxed) != Order::End as u8
     }
 }
 
 impl InHand {
     pub(crate) fn client(&self) -> &Arc<Client> {
-        &self.0
+        &self.client
+    }
+
+    /// Notes whether the answer waits for the client to read on.
+    pub(crate) fn unread(&mut self, is_unread: bool) {
+        if std::mem::replace(&mut self.is_unread, is_unread) == is_unread {
+            return;
+        }
+        let unread = self.client.unread.load(Relaxed);
+        self.client.unread.store(if is_unread { unread + 1 } else { unread - 1 }, Relaxed);
+        if is_unread {
+            self.client.waits();
+        }
     }
 }
 
 impl Drop for InHand {
     fn drop(&mut self) {
-        let Self(client) = self;
+        self.unread(false);
+        let Self { client, .. } = self;
         client.in_hand.store(client.in_hand.load(Relaxed) - 1, Relaxed);
         client.waits();
     }
@@ -446,6 +474,31 @@ mod tests {
         assert!(working.iter().all(|(client, _)| !is_told_to_end(client)));
         assert!(working[0].0.0.memory(RESTING).is_none());
         assert!(clients.shed() > 0);
+    }
+
+    #[test]
+    fn a_connection_ends_for_another_when_its_client_has_long_left_every_answer_unread() {
+        let clients = Clients { started: Instant::now() - UNREAD_FOR * 2, ..Clients::new(10 * RESTING, 1000) };
+        let mut crowd = all_in_hand(&clients, 1);
+        let (first, second) = (&crowd[0].0.0.clone(), &crowd[1].0.0.clone());
+        let mut more = first.take_in_hand();
+        for (_, in_hand) in &mut crowd[..2] {
+            in_hand.unread(true);
+        }
+        assert!(clients.admit(address(1)).is_none(), "they have been behind for a moment");
+        for client in [first, second] {
+            client.since.store(0, Relaxed);
+        }
+        assert!(clients.admit(address(1)).is_some());
+        assert_eq!([first, second].map(|client| client.can_end()), [false, false], "one works, and one has ended");
+        assert!(is_told_to_end(&crowd[1].0) && !is_told_to_end(&crowd[0].0));
+        more.unread(true);
+        first.since.store(0, Relaxed);
+        assert!(first.can_end());
+        more.unread(false);
+        assert!(!first.can_end(), "its client reads on");
+        drop((more, crowd));
+        assert_eq!([first, second].map(|client| client.unread.load(Relaxed)), [0, 0]);
     }
 
     #[test]

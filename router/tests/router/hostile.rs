@@ -10,7 +10,7 @@ use http::{Method, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, raw};
+use crate::harness::{Behaviour, Client, DEADLINE, Node, Options, Scenario, eventually, full, raw};
 
 /// Small, so that a few hundred connections are a crowd.
 const MEMORY: u64 = 4 << 20;
@@ -235,6 +235,37 @@ async fn an_answer_that_nobody_reads_is_bounded() {
     }
     drop(crowd);
     eventually("their memory to be free", || memory(&scenario) < 1_000_000.0).await;
+}
+
+#[tokio::test]
+async fn answers_that_many_addresses_leave_unread_leave_memory_for_the_next() {
+    let node = Node::start("n1", Behaviour::Endless);
+    let scenario = small(&node).await;
+    let mut crowd = Vec::new();
+    for last in 100..=250 {
+        let mut stream = from(last, scenario.addr()).await;
+        let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\n\r\n").await;
+        crowd.push(stream);
+    }
+    eventually("memory to be short", || scenario.metric("tenon_router_connections_shed_total", None) > 0.0).await;
+    node.behave(Behaviour::Echo);
+    for last in 10..30 {
+        let served = async {
+            while !is_served(last, scenario.addr()).await {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, served).await.expect("there to be room");
+    }
+    assert!(memory(&scenario) <= MEMORY as f64);
+}
+
+/// Whether a client of that address is answered.
+async fn is_served(last: u8, addr: SocketAddr) -> bool {
+    let mut stream = from(last, addr).await;
+    let asked = stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").await;
+    let mut answer = Vec::new();
+    asked.is_ok() && stream.read_to_end(&mut answer).await.is_ok() && answer.starts_with(b"HTTP/1.1 200")
 }
 
 #[tokio::test]
