@@ -16,7 +16,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
-use kube::runtime::controller::{Action, Controller};
+use kube::runtime::controller::{self, Action, Controller};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -88,8 +88,10 @@ pub async fn run(context: Context) {
         .reconcile_all_on(begins_to_lead)
         .run(reconcile, |_, _, _| Action::requeue(RETRY), Arc::new(context))
         .for_each(|result| async move {
-            if let Err(error) = result {
-                tracing::warn!(%error, "cannot reconcile a RuntimePool; trying again");
+            match result {
+                // A pool that was deleted needs no more than its children's garbage collection.
+                Ok(_) | Err(controller::Error::ObjectNotFound(_)) => {}
+                Err(error) => tracing::warn!(%error, "cannot reconcile a RuntimePool; trying again"),
             }
         })
         .await;
