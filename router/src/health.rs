@@ -5,7 +5,7 @@
 //! request is the probe of an ejected shard. A shard that says it drains is passed by until the catalog has told
 //! something new of its nodes, or its process has gone and another one answers. One that falls
 //! silent while requests wait ([`pulse`](crate::pulse)) is passed by until something comes on its
-//! connection again. If a process closes its connection, it has ended, and requests wait
+//! connection again. If a process breaks its connection off, it has ended, and requests wait
 //! for its *successor*, which the node's supervisor starts. The supervisor knows whose code ended the
 //! process and refuses that code; another node would run it and lose a process too. A new connection to a successor, or to a
 //! shard that was passed by, counts only when it has been answered on: the kernel takes connections for a process
@@ -63,7 +63,9 @@ pub(crate) enum ConnectFailure {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disconnect {
-    /// The other side closed or reset it.
+    /// In order.
+    Closed,
+    /// The other side broke it off.
     HungUp,
     /// The other side has not been heard for too long.
     Vanished,
@@ -96,7 +98,8 @@ impl Health {
     /// The connection has ended.
     pub(crate) fn disconnected(self, how: Disconnect) -> Self {
         match (self, how) {
-            (Self::Sound { .. } | Self::Silent { drains: false }, Disconnect::HungUp) => Self::AwaitsSuccessor,
+            (Self::Sound { .. }, Disconnect::HungUp)
+            | (Self::Silent { drains: false }, Disconnect::HungUp | Disconnect::Closed) => Self::AwaitsSuccessor,
             // A process that was draining has gone, and its node may go with it.
             (Self::Draining { .. } | Self::Silent { .. }, _) => Self::Ejected { probes: 0 },
             (other, _) => other,
@@ -118,11 +121,6 @@ impl Health {
             Self::Silent { .. } => Self::connected(),
             other => other,
         }
-    }
-
-    /// Whether it has yet to show that it is there.
-    pub(crate) fn is_out(self) -> bool {
-        self.ejection().is_some() || self == Self::AwaitsSuccessor
     }
 
     /// Why requests pass it by, if it is out of order and they do.
@@ -201,7 +199,7 @@ mod tests {
     #[test]
     fn a_silent_shard_is_used_again_when_it_is_heard() {
         let silent = Health::connected().fell_silent();
-        assert!(silent.is_out() && !silent.is_ejected() && !silent.takes_requests(0));
+        assert!(silent.ejection().is_some() && !silent.is_ejected() && !silent.takes_requests(0));
         assert_eq!(silent.probe_pause(1.0), None, "its connection is there, and is listened to");
         assert_eq!(silent.heard(), Health::connected());
         assert!(silent.disconnected(Disconnect::Vanished).is_ejected());
@@ -212,7 +210,10 @@ mod tests {
     #[test]
     fn the_successor_of_a_process_that_has_ended_is_waited_for_and_must_answer() {
         let awaits = Health::connected().disconnected(Disconnect::HungUp);
-        assert_eq!(awaits, Health::connected().fell_silent().disconnected(Disconnect::HungUp));
+        for how in [Disconnect::HungUp, Disconnect::Closed] {
+            assert_eq!(Health::connected().fell_silent().disconnected(how), awaits);
+        }
+        assert_eq!(Health::connected().disconnected(Disconnect::Closed), Health::connected(), "it had nothing to do");
         assert!(awaits.takes_requests(0) && awaits.ejection().is_none() && awaits.proof().is_some());
         assert_eq!(awaits.fell_silent(), awaits, "its connection is a new one");
         for how in [ConnectFailure::Refused, ConnectFailure::Silent] {
@@ -223,10 +224,9 @@ mod tests {
 
     #[test]
     fn a_draining_process_that_has_gone_is_probed_for_its_successor() {
-        for how in [Disconnect::HungUp, Disconnect::Vanished] {
+        for how in [Disconnect::Closed, Disconnect::HungUp, Disconnect::Vanished] {
             let draining = Health::Draining { nodes_version: 7 };
             assert!(draining.disconnected(how).is_ejected() && draining.fell_silent().disconnected(how).is_ejected());
-            assert!(!Health::connected().disconnected(how).is_ejected());
         }
     }
 }

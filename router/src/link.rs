@@ -158,18 +158,18 @@ impl Link {
     /// Why it takes no requests, if it does not.
     pub(crate) fn refuses(&self, nodes_version: u64) -> Option<Spill> {
         let health = self.health.get();
-        let why = if health.is_out() { Spill::Ejected } else { Spill::Draining };
+        let why = if health.ejection().is_some() { Spill::Ejected } else { Spill::Draining };
         (!health.takes_requests(nodes_version)).then_some(why)
     }
 
-    /// Whether it is known to be out of order.
-    pub(crate) fn is_out(&self) -> bool {
-        self.health.get().is_out()
+    /// Whether requests pass it by because it is out of order.
+    pub(crate) fn is_passed_by(&self) -> bool {
+        self.health.get().ejection().is_some()
     }
 
     /// The node has said that it drains.
     pub(crate) fn drains(&self, nodes_version: u64) {
-        if !self.health.get().is_out() {
+        if !self.is_passed_by() {
             self.health.set(Health::Draining { nodes_version });
         }
     }
@@ -241,7 +241,8 @@ impl Link {
     }
 
     async fn connect(self: Rc<Self>) -> Result<Sender, Unreachable> {
-        match self.handshake().await {
+        let (reads, prove_by) = (self.counts.reads(), self.health.get().proof().map(|within| Instant::now() + within));
+        match self.handshake(prove_by).await {
             Ok((sender, connection)) => {
                 let (link, open) = (Rc::downgrade(&self), self.gauges.links.clone());
                 open.inc();
@@ -253,10 +254,13 @@ impl Link {
                     open.dec();
                     link.upgrade().inspect(|link| link.disconnected(disconnect(&ended)));
                 });
-                if let Some(within) = self.health.get().proof()
-                    && !self.is_answered(&sender, within).await
-                {
-                    return Err(self.failed(ConnectFailure::Silent, &io::ErrorKind::TimedOut.into()));
+                if let Some(by) = prove_by {
+                    if !self.is_answered(&sender, reads, by).await {
+                        return Err(self.failed(ConnectFailure::Silent, &io::ErrorKind::TimedOut.into()));
+                    }
+                    if sender.is_closed() {
+                        return Err(self.failed(ConnectFailure::Refused, &io::ErrorKind::ConnectionAborted.into()));
+                    }
                 }
                 self.change(Health::connected());
                 *self.state.borrow_mut() = State::Open(sender.clone());
@@ -267,21 +271,27 @@ impl Link {
         }
     }
 
-    /// Whether the other end of a new connection says anything.
-    async fn is_answered(&self, sender: &Sender, within: Duration) -> bool {
-        let reads = self.counts.reads();
-        _ = tokio::time::timeout(within, self.knock(sender.clone())).await;
+    /// Whether the other end of a new connection says anything, or has since there were so many reads.
+    async fn is_answered(&self, sender: &Sender, reads: u64, by: Instant) -> bool {
+        if self.counts.reads() == reads {
+            _ = tokio::time::timeout_at(by, self.knock(sender.clone())).await;
+        }
         self.counts.reads() != reads
     }
 
-    async fn handshake(&self) -> io::Result<(Sender, impl Future<Output = hyper::Result<()>> + use<>)> {
+    /// # Arguments
+    /// * `prove_by` - when hands have to be shaken at the latest, if the other end has yet to show that it is there.
+    async fn handshake(
+        &self,
+        prove_by: Option<Instant>,
+    ) -> io::Result<(Sender, impl Future<Output = hyper::Result<()>> + use<>)> {
         let address = (&*self.shard.address, self.shard.port);
         let stream = in_time(CONNECT_TIMEOUT, TcpStream::connect(address)).await?;
         watch_over(&stream)?;
         let stream = match &self.tls {
             Some(tls) => {
                 let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
-                let within = self.health.get().proof().unwrap_or(HANDSHAKE_TIMEOUT);
+                let within = prove_by.map_or(HANDSHAKE_TIMEOUT, |by| by.saturating_duration_since(Instant::now()));
                 let stream = in_time(within, async { Ok(connecting.await?) }).await?;
                 // The shard's thread has answered.
                 self.counts.count_read();
@@ -327,11 +337,13 @@ impl Link {
                 self.gauges.ejected.inc();
                 tracing::warn!(node, %shard, ?why, "a shard is ejected");
             }
-            (Some(_), None) => {
-                self.gauges.ejected.dec();
-                tracing::info!(node, %shard, "a shard takes requests again");
-            }
+            (Some(_), None) => self.gauges.ejected.dec(),
             _ => {}
+        }
+        if health != before && health == Health::AwaitsSuccessor {
+            tracing::info!(node, %shard, "a shard's process has ended; requests wait for its successor");
+        } else if health == Health::connected() && before.ejection().is_some() {
+            tracing::info!(node, %shard, "a shard takes requests again");
         }
         if health.is_ejected() && !before.is_ejected() {
             spawn_local(probe(Rc::downgrade(self)));
@@ -352,7 +364,7 @@ impl Drop for Link {
 
 /// How a connection has ended, by the error that it ended with.
 fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
-    let Err(error) = ended else { return Disconnect::HungUp };
+    let Err(error) = ended else { return Disconnect::Closed };
     let causes = std::iter::successors(error.source(), |&error| error.source());
     let mut kinds = causes.filter_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
     let vanished = error.is_timeout() || kinds.any(|kind| !HANGS_UP.contains(&kind));

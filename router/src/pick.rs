@@ -132,7 +132,7 @@ impl<'a> Picker<'a> {
         match mishap {
             Mishap::Said(failure) if failure.code == FailureCode::Draining => target.link.drains(self.nodes_version),
             // One process that is not there says little of the others, two say more.
-            Mishap::Unreachable(ConnectFailure::Refused) if !self.refused.contains(node) => {
+            Mishap::Unreachable(ConnectFailure::Refused) | Mishap::NotBegun if !self.refused.contains(node) => {
                 return self.refused.push(node.clone());
             }
             // The node's supervisor knows which revision was running, and its lanes refuse that one.

@@ -9,14 +9,16 @@
 //! | the process was lost on the way | yes | again, once, in a lane, rather of its node, within the budget, if the method is idempotent |
 //! | another process of the same node was lost then, and the node with it | yes | again, once, in a lane of another node, as above |
 //! | the shard is silent ([`silence`](crate::silence)) | yes | again, once, in a lane of another node, as above |
+//! | that lane is lost as well | yes | again, once, in a lane of its node, as above |
 //! | anything else, a revision in quarantine too | yes | the caller's answer |
 //!
 //! What a node's processes send to one another ("moved") is no retry:
 //! [`placement`](crate::placement) bounds it. A request that may have ended its shard is repeated
 //! in a lane, so that the same request ends no second shard. A lane of the same node comes first,
 //! because the supervisor of that node knows which revision was running and refuses it: requests for
-//! other Workers, which were lost with it and are repeated there too, do not meet it again. All that only while
-//! the request's body can be sent once more. The budget keeps retries from doubling the load of
+//! other Workers, which were lost with it and are repeated there too, do not meet it again. The node that a request goes to from
+//! a silent shard does not know that yet: if the lane is lost there, what made the shard silent may have come with the
+//! request, and its neighbours go on where it is known by now. All that only while the request's body can be sent once more. The budget keeps retries from doubling the load of
 //! nodes that suffer from it already; what costs no node any work is not part of it.
 //!
 //! Pure.
@@ -152,11 +154,13 @@ pub(crate) struct Attempts {
     unreachable: u32,
     lost: u32,
     nodes_lost: u32,
+    /// It has left a silent shard.
+    has_left: bool,
 }
 
 impl Attempts {
     pub(crate) fn new(again: Again) -> Self {
-        Self { again, reached: 0, unreachable: 0, lost: 0, nodes_lost: 0 }
+        Self { again, reached: 0, unreachable: 0, lost: 0, nodes_lost: 0, has_left: false }
     }
 
     /// Whether this would be the first loss too many, unless it is the whole node that is lost.
@@ -168,7 +172,10 @@ impl Attempts {
     /// too often.
     pub(crate) fn may_be_made_again(&self, after: &Mishap) -> bool {
         match after {
-            Mishap::Lost | Mishap::Unresponsive { sent: true } => self.again == Again::Harmless && self.lost < MAX_LOST,
+            Mishap::Lost => self.again == Again::Harmless && self.lost < MAX_LOST,
+            Mishap::Unresponsive { sent: true } => {
+                self.again == Again::Harmless && self.lost < MAX_LOST && !self.has_left
+            }
             _ => true,
         }
     }
@@ -189,8 +196,12 @@ impl Attempts {
             moved if moved.is_moved() => (true, true),
             Mishap::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
             Mishap::Lost | Mishap::Unresponsive { sent: true } => {
-                self.lost += 1;
-                (self.again == Again::Harmless && self.lost <= MAX_LOST, false)
+                let again = self.may_be_made_again(after);
+                match after {
+                    Mishap::Lost => self.lost += 1,
+                    _ => self.has_left = true,
+                }
+                (again, false)
             }
             Mishap::NodeLost => {
                 self.nodes_lost += 1;
@@ -324,6 +335,20 @@ mod tests {
     }
 
     #[test]
+    fn a_request_leaves_one_silent_shard_and_may_lose_one_process_then() {
+        let now = Instant::now();
+        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
+        let left = || Mishap::Unresponsive { sent: true };
+        assert!(attempts.may_go_on(&left(), true, &mut budget, now));
+        assert!(!attempts.may_be_made_again(&left()), "it leaves one");
+        assert!(attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
+        for mishap in [left(), Mishap::Lost] {
+            assert!(!attempts.may_be_made_again(&mishap));
+        }
+        assert!(!Attempts::new(Again::Never).may_go_on(&left(), true, &mut budget, now));
+    }
+
+    #[test]
     fn a_request_that_loses_a_node_with_its_processes_gets_one_more() {
         let now = Instant::now();
         let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
@@ -334,14 +359,6 @@ mod tests {
         assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
         assert!(!Attempts::new(Again::Never).depends_on_node(&Mishap::Lost));
         assert!(!retried(Mishap::NodeLost, Method::POST, true));
-    }
-
-    #[test]
-    fn a_request_leaves_one_silent_shard_and_no_second() {
-        let now = Instant::now();
-        let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
-        assert!(attempts.may_go_on(&Mishap::Unresponsive { sent: true }, true, &mut budget, now));
-        assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(crate) async fn node_answers(thread: &RouterThread, view: &Table, silent: &L
 fn others(thread: &RouterThread, view: &Table, silent: &Link) -> Vec<Rc<Link>> {
     let node = &silent.shard().node;
     let others = view.processes_of(node).filter(|shard| *shard != silent.shard());
-    let links = others.map(|shard| thread.link(shard)).filter(|link| !link.is_out());
+    let links = others.map(|shard| thread.link(shard)).filter(|link| !link.is_passed_by());
     links.take(ASKED).collect()
 }
 
