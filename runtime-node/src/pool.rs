@@ -101,7 +101,7 @@ pub struct Launch {
 /// How a revision that did not start is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It could not be had, and may be there the next moment.
+    /// It could not be had, or there was no memory for it, which may be there the next moment.
     Soon,
     /// Its code failed, and will most likely fail again: later each time.
     BackOff,

@@ -34,7 +34,7 @@ use tokio::task::spawn_local;
 
 use crate::admission::{Gate, Permit, Refusal};
 use crate::engine::{Bytecode, BytecodeLookup, Engine, Isolate};
-use crate::memory::Pressure;
+use crate::memory::{self, Pressure};
 use crate::metrics::ShardMetrics;
 use crate::pool::{Eviction, Launch, Lookup, Obstacle, Pool, Retry};
 use crate::reports::Reports;
@@ -274,8 +274,12 @@ impl Shard {
     /// Whether a start of what is asked for would be refused neither by the pool nor for want of memory.
     fn has_room(&self, ask: &Ask) -> bool {
         let (namespace, share) = (ask.tenant.namespace(), ask.tenant.share());
-        upkeep::admits_starts(self.pressure.get())
-            && self.pool.borrow().has_room(&ask.digest, namespace, share, Instant::now())
+        self.has_memory() && self.pool.borrow().has_room(&ask.digest, namespace, share, Instant::now())
+    }
+
+    /// Whether there is memory for a start now.
+    fn has_memory(&self) -> bool {
+        upkeep::admits_starts(self.pressure.get().max(memory::on_this_process()))
     }
 
     /// Turns the supervisor's answer into the requests' own: the code if it was wanted, or why they are refused.
@@ -328,7 +332,7 @@ impl Shard {
             Lookup::Refused(Obstacle::Failed(failure)) => Err(failure),
             Lookup::Refused(Obstacle::Full) => Err(self.shed(Refusal::NoIdleIsolate)),
             Lookup::Refused(Obstacle::OverShare) => Err(self.shed(Refusal::TenantFull)),
-            Lookup::Start(_) if !upkeep::admits_starts(self.pressure.get()) => Err(self.shed(Refusal::MemoryShort)),
+            Lookup::Start(_) if !self.has_memory() => Err(self.shed(Refusal::MemoryShort)),
             Lookup::Start(vacancy) => {
                 let start = Start::new(self.bounds.waiting);
                 let launch = vacancy.starting(start.clone());
@@ -355,7 +359,7 @@ impl Shard {
         // Where there is no isolate yet, it is made while the code is on its way.
         let prepare = async {
             let began = Instant::now();
-            if !has_spares {
+            if !has_spares && self.has_memory() {
                 self.engine.make_spare();
             }
             began.elapsed()
@@ -370,6 +374,8 @@ impl Shard {
         let sourced_in = began.elapsed();
         let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
         let loaded = match sourced {
+            // Starts that were let in together may have used up what there was for each of them.
+            Ok(_) if !self.has_memory() => Err(self.shed(Refusal::MemoryShort)),
             Ok(sourced) => {
                 self.metrics.workers.open(digest, &sourced.revision);
                 // Whatever goes wrong, the slot is to be free again and those who wait are to hear of it.
@@ -396,11 +402,13 @@ impl Shard {
             }
             Err(failure) => {
                 self.unwanted.borrow_mut().remove(&digest);
-                let missing = failure.code == FailureCode::RevisionUnavailable;
-                let retry = if missing { Retry::Soon } else { Retry::BackOff };
+                let retry = match failure.code {
+                    FailureCode::RevisionUnavailable | FailureCode::Overloaded => Retry::Soon,
+                    _ => Retry::BackOff,
+                };
                 let failures = self.pool.borrow_mut().failed(launch, failure.clone(), retry, now);
-                // One that could not be had has told nothing of its code.
-                if let Some(worker) = worker {
+                // One that was not begun has told nothing of its code.
+                if let (Retry::BackOff, Some(worker)) = (retry, worker) {
                     self.reports.failing(&worker, digest, failure.code, failures, failure.place.clone());
                 }
                 start.fail(failure);

@@ -9,6 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
 
 /// Reads the use of memory.
@@ -96,8 +97,12 @@ impl Meter {
 /// When the kernel's files cannot be read.
 pub(super) fn room() -> Result<Option<u64>, MeterError> {
     let Some(limit) = getrlimit(Resource::Data).current else { return Ok(None) };
-    let mapped = field(Path::new("/proc/self/status"), "VmData:")? * 1024;
-    Ok(Some(limit.saturating_sub(mapped)))
+    let file = Path::new("/proc/self/statm");
+    // With the stack, which the limit leaves out.
+    let pages = read(file)?.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse::<u64>().ok());
+    let pages =
+        pages.ok_or_else(|| MeterError { file: file.to_owned(), problem: "it has no sixth number".to_owned() })?;
+    Ok(Some(limit.saturating_sub(pages.saturating_mul(page_size() as u64))))
 }
 
 /// The cgroups that the process is in, from its own up to the root, where either version is mounted by custom.

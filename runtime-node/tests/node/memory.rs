@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::stream;
+use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::InvokeHead;
 
 use crate::harness::client::head;
-use crate::harness::kept::Kept;
+use crate::harness::kept::{Kept, code};
 use crate::harness::{Deployed, trials};
 
 trials! {
+    many_starts_at_once_end_no_process,
     what_workers_map_and_touch_later_together_stays_within_the_budget,
 }
 
@@ -35,6 +37,17 @@ const TAKES: &str = "
 
 fn asks(worker: &Deployed, what: &str) -> InvokeHead {
     InvokeHead { url: format!("https://worker.test/{what}"), ..head(worker) }
+}
+
+async fn many_starts_at_once_end_no_process(name: &'static str) {
+    let node = Kept::with(name, &["--memory-budget", "160"]).await;
+    let worker = |i| node.handler(&format!("worker-{i}"), "return new Response('served')");
+    let workers: Vec<_> = (0..150).map(worker).collect();
+    let answers = join_all(workers.iter().map(|worker| node.lane.get(worker))).await;
+    let refused = answers.into_iter().filter_map(code).collect::<Vec<_>>();
+    assert!(refused.len() < workers.len(), "none was started");
+    assert!(refused.iter().all(|code| *code == FailureCode::Overloaded), "{refused:?}");
+    assert!(!node.metrics().await.contains("tenon_node_process_exits_total{cause=\"crashed\",process=\"lane-0\"} 1"));
 }
 
 async fn what_workers_map_and_touch_later_together_stays_within_the_budget(name: &'static str) {

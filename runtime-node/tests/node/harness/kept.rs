@@ -53,8 +53,7 @@ impl Kept {
         let line: Vec<&str> = line.chain(more.iter().copied()).collect();
         let config = Config::try_from(Line::parse_from(["node"].iter().chain(&line)).node).unwrap();
         let path = Path::new(env!("CARGO_BIN_EXE_tenon-runtime-node")).to_owned();
-        let name = path.clone().into();
-        let program = Program { path, name, arguments: line.iter().map(Into::into).collect() };
+        let program = Program { name: path.clone().into(), path, arguments: line.iter().map(Into::into).collect() };
         let (signal, watch) = drain::channel();
         let readiness = Readiness::new();
         let node = Supervisor::spawn(config, program, watch, &Registry::new(), &readiness).unwrap();
