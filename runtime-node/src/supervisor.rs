@@ -263,7 +263,8 @@ impl Keeper {
                     let is_stuck = pulse.is_stuck(&look, now.into());
                     seen = look.running;
                     if (is_late || is_stuck) && !killed {
-                        tracing::warn!(process = name, is_late, is_stuck, "a process does not end, or does not get on");
+                        let overrun = look.overrun.as_millis();
+                        tracing::warn!(process = name, is_late, is_stuck, overrun, "a process does not end, or does not get on");
                         (killed, hung) = (true, is_stuck.then_some(look.running));
                         // An error says that it has ended.
                         let _ = process.child.start_kill();
