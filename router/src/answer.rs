@@ -1,4 +1,4 @@
-//! A node's reply as an HTTP response.
+//! Converts a node's reply into an HTTP response.
 //!
 //! Belongs to one thread.
 
@@ -25,10 +25,11 @@ use crate::retry::Mishap;
 use crate::thread::Permit;
 use crate::tunnel::Tunnel;
 
-/// What a streamed answer takes while its client is behind, in bytes: a window of its node's, and as much that is written.
+/// The memory that a streamed answer takes while its client is behind, in bytes: a window of data
+/// from its node, and as much that is being written.
 pub(crate) const BEHIND: usize = 2 * STREAM_WINDOW as usize;
 
-/// A whole answer that is counted with its connection, in bytes.
+/// The maximum size of a complete answer that is charged with its connection, in bytes.
 const SMALL: usize = 4 * 1024;
 
 /// The body of an answer.
@@ -37,19 +38,21 @@ pub(crate) enum AnswerBody {
     Streaming(Streaming),
 }
 
-/// A body of which not all has come from the node yet. The node's stream ends when this is dropped.
+/// A body that has not completely arrived from the node. Dropping this ends the node's stream.
 pub(crate) struct Streaming {
     first: Option<Bytes>,
     rest: Rest,
     client: Arc<Client>,
-    /// For what waits for the client to read on.
+    /// The memory for data that waits for the client.
     memory: Option<Hold>,
-    /// The request counts as in flight until its last byte has gone out.
+    /// The request counts as in flight until its last byte has been sent.
     _permit: Permit,
 }
 
+/// Builds the response from a reply.
+///
 /// # Errors
-/// When the node's head is no HTTP response.
+/// Fails if the node's head is not a valid HTTP response.
 pub(crate) fn response(
     method: &Method,
     reply: Reply,
@@ -69,7 +72,7 @@ pub(crate) fn response(
         if bodiless {
             describe(&mut map, method, body.len());
         } else {
-            // hyper counts what there is.
+            // hyper sets the length of the actual body.
             map.remove(header::CONTENT_LENGTH);
         }
         return Ok(built(status, map, AnswerBody::Full((!bodiless && !body.is_empty()).then_some(body))));
@@ -82,12 +85,12 @@ pub(crate) fn response(
     Ok(built(status, map, AnswerBody::Streaming(streaming)))
 }
 
-/// Whether the Worker agrees to what the request has asked for.
+/// Returns whether the Worker accepts the upgrade that the request asked for.
 pub(crate) fn switches_protocols(reply: &Reply) -> bool {
     reply.head.status == u32::from(StatusCode::SWITCHING_PROTOCOLS.as_u16())
 }
 
-/// The answer with which a tunnel opens.
+/// Returns the answer that opens a tunnel.
 pub(crate) fn tunnel(tunnel: Tunnel, mut reply: Reply) -> Response<AnswerBody> {
     let mut map = header_map(std::mem::take(&mut reply.head.headers));
     let status = tunnel.open(reply, &mut map);
@@ -104,7 +107,8 @@ fn built(status: StatusCode, headers: HeaderMap, body: AnswerBody) -> Response<A
 fn header_map(headers: Vec<Header>) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(headers.len() + 2);
     for Header { name, value } in headers {
-        // The node has checked them already; one that is wrong all the same is not worth the response.
+        // The node has checked the headers already; an invalid one is dropped, not worth failing
+        // the response.
         let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value)) else {
             continue;
         };
@@ -115,15 +119,16 @@ fn header_map(headers: Vec<Header>) -> HeaderMap {
     map
 }
 
-/// HEAD tells the length that GET would have had (RFC 9110, section 9.3.2).
+/// Sets the length that GET would have had in the answer to HEAD (RFC 9110, section 9.3.2).
 fn describe(headers: &mut HeaderMap, method: &Method, len: usize) {
     if *method == Method::HEAD && len > 0 && !headers.contains_key(header::CONTENT_LENGTH) {
         headers.insert(header::CONTENT_LENGTH, len.into());
     }
 }
 
-/// The reply is complete but for the end of its stream, which mostly has come with it. If not, it is waited for
-/// apart: leaving before it would tell the node that the client has gone.
+/// Finishes a reply that is complete except for the end of its stream, which has mostly arrived
+/// with it. If not, a task waits for it: dropping the stream earlier would tell the node that the
+/// client has disconnected.
 fn end(mut rest: Rest) {
     let over = rest.is_over() || poll_fn(|cx| rest.poll_next(cx)).now_or_never().is_some();
     if !over {
@@ -131,13 +136,14 @@ fn end(mut rest: Rest) {
     }
 }
 
-/// Tells hyper to break the client's stream off, so that half a body is not taken for a whole one.
+/// Makes hyper reset the client's stream, so that a partial body is not taken for a complete one.
 #[derive(Debug, thiserror::Error)]
 #[error("the node's reply broke off: {0:?}")]
 pub(crate) struct BrokeOff(Mishap);
 
 impl Streaming {
-    /// The next piece. While there are some, the client is behind: what its node has sent waits here, up to two windows.
+    /// Returns the next piece. While pieces are available, the client is behind: data from its node
+    /// waits here, up to two windows.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokeOff>>> {
         let part = match self.rest.poll_next(cx) {
             Poll::Ready(part) => part,
@@ -169,7 +175,8 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// An answer that is whole waits for its client here. Without memory for that, there is another that is empty.
+    /// Takes memory for a complete answer that waits for its client. Without that memory, the
+    /// answer is replaced by an empty 503.
     pub(crate) fn of(response: Response<AnswerBody>, in_hand: InHand) -> Response<Self> {
         let (mut parts, mut body) = response.into_parts();
         let len = match &body {

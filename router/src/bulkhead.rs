@@ -1,33 +1,36 @@
-//! How many of a thread's requests may be with one shard: one that is silent or slow must not use
-//! up the room of all others.
+//! Bounds the number of a thread's requests that may be with one shard: a silent or slow shard must
+//! not exhaust the permits for all others.
 //!
-//! A request counts from before it is sent until the last byte of its answer has come. A tunnel
-//! does not, once it is open: tunnels have bounds of their own.
+//! A request counts from before it is sent until the last byte of its answer has arrived. A tunnel
+//! does not count once it is open: tunnels have bounds of their own.
 //!
 //! Belongs to one thread.
 
 use crate::quota::{Hold, Peer, Quota};
 
-/// One shard's part of the requests that its thread may have in hand is one of so many. A shard
-/// that answers has a hundred times less; eight that do not are no longer one shard's fault.
+/// A shard may have one part in this many of its thread's maximum of requests in hand. A responsive
+/// shard has a hundred times fewer requests; if eight shards are unresponsive, the cause is not a
+/// single shard.
 const PARTS: usize = 8;
 
-/// The requests with one shard. Addresses share it, so that no crowd has a shard to itself.
+/// The requests with one shard. Addresses share it, so that no crowd occupies a shard alone.
 pub(crate) struct Bulkhead(Quota);
 
-/// The place of one of them.
+/// The place of one request with a shard.
 pub(crate) struct Berth {
     _hold: Hold,
 }
 
 impl Bulkhead {
+    /// Creates the bulkhead of one shard.
+    ///
     /// # Arguments
-    /// `of` is how many the thread may have in hand.
+    /// * `of`: the number of requests that the thread may have in hand.
     pub(crate) fn new(of: usize) -> Self {
         Self(Quota::new((of / PARTS).max(1)))
     }
 
-    /// Room for one more of this address, if there is any.
+    /// Takes a berth for one more request of this address, if there is one.
     pub(crate) fn berth(&self, peer: Peer) -> Option<Berth> {
         self.0.account(peer).take(1).map(|hold| Berth { _hold: hold })
     }

@@ -1,4 +1,4 @@
-//! The catalog's client: one long watch, on a thread of its own.
+//! The catalog's client: one long-running watch, on a thread of its own.
 //!
 //! ```text
 //!  Watch(resume) ─► SNAPSHOT … SNAPSHOT_END ─► replace the table     DELTA ─► change the table
@@ -6,8 +6,8 @@
 //!        └──────────── pause (grows, jittered) ◄── the stream ended ◄─────────────┘
 //! ```
 //!
-//! Whatever happens to the operator, the last table goes on being served. A snapshot replaces it only when it
-//! has come whole, so a stream that breaks in the middle of one changes nothing.
+//! If the operator fails, the last table continues to be served. A snapshot replaces the table only
+//! when it is complete, so a stream that breaks in the middle of one changes nothing.
 
 use std::mem;
 use std::sync::Arc;
@@ -24,49 +24,50 @@ use tonic::transport::Endpoint;
 use crate::metrics::Metrics;
 use crate::table::{Published, Table};
 
-/// The first pause after a lost stream, and the longest.
+/// The first and the longest pause after a lost stream.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// An operator that cannot be connected to within this is not there.
+/// The timeout of a connect to an operator.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// An operator that has vanished without a word is noticed within the sum of these.
+/// An operator that has vanished is detected within the sum of these.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Operators send a snapshot in parts of a few thousand entries. Room for the longest entries there can be.
+/// The maximum size of a message, in bytes. Operators send a snapshot in parts of a few thousand
+/// entries; this leaves room for the longest possible entries.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
-/// Where the catalog is, and how it is reached.
+/// The catalog's address, and the connector for it.
 pub(crate) struct Server {
     pub(crate) endpoint: Endpoint,
     pub(crate) connector: Connector,
 }
 
-/// Keeps the published table true to the catalog.
+/// Keeps the published table up to date with the catalog.
 pub(crate) struct Client {
-    /// Who we are, for the operator's log.
+    /// The name of this router in the operator's log.
     name: String,
     server: Server,
     state: State,
     published: Published,
-    /// Held until there is a first table.
+    /// Held until the first table has been published.
     ready: Option<readiness::Handle>,
     metrics: Metrics,
 }
 
-/// What one message after another builds up.
+/// The state that the messages build up.
 #[derive(Default)]
 struct State {
     table: Table,
     cursor: Option<Cursor>,
-    /// A snapshot of which not all has come.
+    /// A snapshot that is still incomplete.
     arriving: Option<Table>,
 }
 
 impl State {
-    /// Whether the table has changed.
+    /// Applies a message. Returns whether the table has changed.
     fn apply(&mut self, mut message: WatchResponse) -> bool {
         let cursor = message.cursor.take();
         match message.kind() {
@@ -90,7 +91,8 @@ impl State {
         true
     }
 
-    /// A stream has ended: what has come of a snapshot is of no use, since the next one begins anew.
+    /// Discards an incomplete snapshot after its stream has ended: the next stream begins a new
+    /// one.
     fn forget_arriving(&mut self) {
         drop(mem::take(&mut self.arriving));
     }
@@ -114,7 +116,7 @@ impl Client {
         Self { name, server, state: State::default(), published, ready: Some(ready), metrics }
     }
 
-    /// Watches for ever.
+    /// Watches forever.
     pub(crate) async fn run(mut self) -> std::convert::Infallible {
         let mut pause = PAUSE_MIN;
         loop {
@@ -126,7 +128,8 @@ impl Client {
             }
             self.metrics.connected.set(0);
             self.state.forget_arriving();
-            // Anywhere in the upper half: many routers that lost one operator do not come back as one.
+            // The pause is jittered in its upper half, so that many routers that lost one operator
+            // do not reconnect at once.
             tokio::time::sleep(pause.mul_f64(fastrand::f64() / 2.0 + 0.5)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
@@ -141,7 +144,7 @@ impl Client {
         let mut stream: Streaming<WatchResponse> = client.watch(request).await?.into_inner();
         self.metrics.connected.set(1);
         while let Some(message) = stream.message().await? {
-            // It works again.
+            // The stream works, so the backoff starts over.
             *pause = PAUSE_MIN;
             if self.state.apply(message) {
                 self.publish();

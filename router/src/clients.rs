@@ -1,4 +1,5 @@
-//! The connections of a thread's clients: what each holds of the thread's memory, and which one ends when there is none left.
+//! The connections of a thread's clients: the memory that each holds, and which one is ended when
+//! none is left.
 //!
 //! ```text
 //!  admitted ──► waiting: for a head, its end, or the next ──► in hand: requests ──┐
@@ -6,12 +7,14 @@
 //!                  └── memory is short, or it has waited for too long ──► ended
 //! ```
 //!
-//! A connection that waits for its client can be ended at any time. One that has a request in hand is ended only if all its
-//! answers have waited for some seconds for the client to read on. When memory is short, the one that has waited longest ends, of the address that has most among a few that are looked at by
-//! chance: a crowd is met there as often as it is large, and nobody has to keep it sorted.
+//! A connection that waits for its client can be ended at any time; one with a request in hand only
+//! if its client has left all answers unread for some seconds. When memory is short, a few
+//! connections are sampled at random; of those, one of the address that holds most is ended, the
+//! longest waiting first. The larger a crowd, the larger its part of the sample, so no order needs
+//! to be maintained.
 //!
-//! `Send`, because hyper wants it of what becomes a tunnel; only the thread's thread touches it, and no lock is ever
-//! waited for.
+//! `Send`, because hyper requires it of upgraded connections; only the owning thread touches it,
+//! and no lock is ever contended.
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -25,40 +28,46 @@ use futures::task::AtomicWaker;
 use crate::head::Refusal;
 use crate::quota::{Account, Hold, Peer, Quota};
 
-/// How long a client may take to send a request's head, and to say nothing between two requests.
+/// How long a client may take to send a request's head, and how long it may be idle between two
+/// requests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A connection that has nothing to do for so long gives up what it needs only to work.
+/// A connection that has been idle for this long gives up the buffers that it needs only to work.
 pub(crate) const REST_AFTER: Duration = Duration::from_secs(1);
 
-/// The same when more than half of the memory is taken.
+/// The same while more than half of the memory is taken.
 const REST_SOON: Duration = Duration::from_millis(50);
 
-/// How often the connections are looked through.
+/// The interval between two sweeps over the connections.
 pub(crate) const SWEEP: Duration = Duration::from_millis(250);
 
-/// What a connection takes, in bytes: its socket in the kernel, its task, and while it works the buffers of its protocol.
+/// The memory that a connection takes, in bytes: its socket in the kernel, its task and, while it
+/// works, the buffers of its protocol.
 pub(crate) const RESTING: usize = 6 * 1024;
 pub(crate) const HTTP1: usize = 24 * 1024;
 pub(crate) const HTTP2: usize = 64 * 1024;
 
-/// What the kernel takes at most for an answer that its client does not read: what may wait unsent before it takes no more,
-/// and the largest buffer that it begins below that.
+/// The maximum memory that the kernel takes for a response that its client does not read: the
+/// unsent data from which it accepts no more, and the largest buffer that it begins below that.
 pub(crate) const UNSENT: u32 = 32 * 1024;
 pub(crate) const UNREAD: usize = UNSENT as usize + 64 * 1024;
 
-/// How long a client may leave all its answers unread before its connection can be ended for another.
+/// How long a client may leave all its answers unread before its connection can be ended for
+/// another.
 const UNREAD_FOR: Duration = Duration::from_secs(5);
 
-/// What a request takes beside its body: the parsed head, and the message that is made of it.
+/// The memory that a request takes in addition to its body, in bytes: the parsed head, and the
+/// message that is made of it.
 pub(crate) const REQUEST: usize = 8 * 1024;
 
-/// Connections that are looked at to end one of them, and how many are ended for one that needs memory.
+/// The number of connections sampled to end one of them, and the maximum number that are ended for
+/// one that needs memory.
 const SAMPLE: usize = 24;
 const SHED: usize = 32;
 
-/// How often connections of one address may grow at the cost of others, between two sweeps. A crowd that comes again and
-/// again, each time with as much, would otherwise keep the thread busy with making room for it.
+/// How often the connections of one address may grow at the cost of others between two sweeps.
+/// Otherwise a crowd that reconnects again and again, each time with as much data, would keep the
+/// thread busy making room for it.
 const GROWTHS: u32 = 16;
 
 /// The clients of a thread.
@@ -83,42 +92,43 @@ pub(crate) struct Client {
     list: Weak<Mutex<List>>,
     index: AtomicUsize,
     in_hand: AtomicUsize,
-    /// How many of those have an answer of which a piece waits for the client to read on.
+    /// The number of requests in hand that have a piece of their answer waiting for the client to
+    /// read on.
     unread: AtomicUsize,
-    /// Since when it waits for its client, in milliseconds after the thread's beginning.
+    /// When the connection began to wait for its client, in milliseconds after the thread's start.
     since: AtomicU32,
     started: Instant,
     order: AtomicU8,
     ordered: AtomicWaker,
-    /// It has nothing but its socket.
+    /// The connection has only its socket, and no buffers.
     resting: AtomicBool,
-    /// Part of a head has come.
+    /// Part of a head has arrived.
     begun: AtomicBool,
-    /// Part of an answer may not have gone.
+    /// Part of a response may not have been sent.
     unsent: AtomicBool,
     passage: AtomicU8,
     refusal: Mutex<Option<Refusal>>,
 }
 
-/// What a connection has of its thread's.
+/// The resources that a connection holds.
 struct Held {
     memory: Hold,
-    /// Its file descriptor.
+    /// The connection's file descriptor.
     place: Hold,
 }
 
-/// What becomes of the bytes that a client sends.
+/// The treatment of the bytes that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// They are HTTP/1, and judged.
+    /// The bytes are HTTP/1, and are checked.
     Judged = 0,
-    /// They wait until it is known whether they are a tunnel's.
+    /// The bytes are held until it is known whether they belong to a tunnel.
     Kept = 1,
-    /// They are a tunnel's, or HTTP/2.
+    /// The bytes belong to a tunnel or to HTTP/2, and pass unchecked.
     Free = 2,
 }
 
-/// What a connection is told.
+/// An instruction to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Rest = 1,
@@ -128,22 +138,24 @@ pub(crate) enum Order {
 /// A connection that is counted until this is dropped.
 pub(crate) struct Admitted(pub(crate) Arc<Client>);
 
-/// A request of a connection, until its answer has been written.
+/// A request of a connection, until its response has been written.
 pub(crate) struct InHand {
     client: Arc<Client>,
     is_unread: bool,
 }
 
 impl Clients {
+    /// Creates the bookkeeping for a thread.
+    ///
     /// # Arguments
-    /// * `memory` - for all of them, in bytes.
-    /// * `connections` - how many there may be.
+    /// * `memory`: the limit for all connections together, in bytes.
+    /// * `connections`: the maximum number of connections.
     pub(crate) fn new(memory: usize, connections: usize) -> Self {
         let [memory, connections] = [memory, connections].map(Quota::new);
         Self { memory, connections, list: Arc::default(), started: Instant::now() }
     }
 
-    /// Takes one in, if need be in the place of one that waits.
+    /// Admits a connection, if necessary in place of one that waits.
     pub(crate) fn admit(&self, address: IpAddr) -> Option<Admitted> {
         let peer = Peer::from(address);
         let (account, places) = (self.memory.account(peer), self.connections.account(peer));
@@ -171,12 +183,13 @@ impl Clients {
         Some(Admitted(client))
     }
 
-    /// Ends what has waited for too long, and lets the rest of what waits rest.
+    /// Ends connections that have waited for too long, and lets other waiting ones give up their
+    /// buffers.
     pub(crate) fn sweep(&self) {
         let now = now(self.started);
         let rest_after = if self.memory.is_half_taken() { REST_SOON } else { REST_AFTER };
         for client in &lock(&self.list).clients {
-            // An HTTP/2 connection that says nothing answers pings, or has gone.
+            // An idle HTTP/2 connection either answers pings or is closed.
             if client.in_hand.load(Relaxed) > 0 || client.passage() == Passage::Free {
                 continue;
             }
@@ -189,38 +202,40 @@ impl Clients {
         }
     }
 
-    /// Bytes that clients hold.
+    /// Returns the memory that clients hold, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.memory.used()
     }
 
-    /// Connections that were ended or refused for want of memory.
+    /// Returns the number of connections that were ended or refused for lack of memory.
     pub(crate) fn shed(&self) -> u64 {
         lock(&self.list).shed
     }
 }
 
 impl Client {
-    /// A request has come.
+    /// Records that a request has arrived.
     pub(crate) fn take_in_hand(self: &Arc<Self>) -> InHand {
         self.in_hand.store(self.in_hand.load(Relaxed) + 1, Relaxed);
         InHand { client: self.clone(), is_unread: false }
     }
 
-    /// Memory for more than the connection itself, if need be of others that wait.
+    /// Takes memory beyond that of the connection itself, if necessary from other connections that
+    /// wait.
     pub(crate) fn memory(&self, bytes: usize) -> Option<Hold> {
         in_need(self.list.upgrade().as_deref()?, &self.account, || self.account.take(bytes))
     }
 
-    /// What the connection itself holds from now on, in bytes. False if there is not so much.
+    /// Sets the memory that the connection itself holds, in bytes. Returns `false` if there is not
+    /// enough.
     #[must_use]
     pub(crate) fn hold(&self, bytes: usize) -> bool {
         let resize = || lock(&self.held).memory.resize(bytes).then_some(());
         resize().is_some() || self.list.upgrade().is_some_and(|list| in_need(&list, &self.account, resize).is_some())
     }
 
-    /// As [`Client::hold`], for what a client adds to what a connection needs to work: a long head, or an answer that it
-    /// does not read. Others end for that only so often.
+    /// Like [`Client::hold`], for memory beyond what a connection needs to work: a long head, or an
+    /// unread response. The number of connections that are ended for it is limited.
     #[must_use]
     pub(crate) fn grow(&self, bytes: usize) -> bool {
         let has_grown = lock(&self.held).memory.resize(bytes);
@@ -232,23 +247,23 @@ impl Client {
         false
     }
 
-    /// Whether it can do without buffers.
+    /// Records whether the connection has given up its buffers.
     pub(crate) fn rest(&self, resting: bool) {
         self.resting.store(resting, Relaxed);
     }
 
-    /// Whether part of an answer may not have gone.
+    /// Records whether part of a response may not have been sent.
     pub(crate) fn unsent(&self, unsent: bool) {
         self.unsent.store(unsent, Relaxed);
     }
 
-    /// The first bytes of a head have come: its time begins.
+    /// Records that the first bytes of a head have arrived, which starts its timeout.
     pub(crate) fn begins(&self) {
         self.begun.store(true, Relaxed);
         self.waits();
     }
 
-    /// The head is whole.
+    /// Records that the head is complete.
     pub(crate) fn has_begun(&self) {
         self.begun.store(false, Relaxed);
     }
@@ -269,12 +284,12 @@ impl Client {
         *lock(&self.refusal) = Some(refusal);
     }
 
-    /// What is wrong with the request in whose place another has come.
+    /// Returns the reason for refusing the request that the current one stands in for.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         *lock(&self.refusal)
     }
 
-    /// What it is told to do.
+    /// Waits for an instruction.
     pub(crate) async fn order(&self) -> Order {
         let order = poll_fn(|cx| {
             self.ordered.register(cx.waker());
@@ -292,7 +307,7 @@ impl Client {
         }
     }
 
-    /// Whether nothing has begun since it was told to rest.
+    /// Returns whether the connection is still idle after the instruction to rest.
     pub(crate) fn may_rest(&self) -> bool {
         self.in_hand.load(Relaxed) == 0 && !self.begun.load(Relaxed) && !self.unsent.load(Relaxed)
     }
@@ -308,7 +323,7 @@ impl Client {
         }
     }
 
-    /// Ends it, which gives back at once what it holds.
+    /// Ends the connection, and releases what it holds at once.
     fn end(&self) {
         let Held { memory, place } = &mut *lock(&self.held);
         let _less_is_always_possible = (memory.resize(0), place.resize(0));
@@ -367,8 +382,8 @@ impl Drop for Admitted {
 }
 
 impl List {
-    /// Ends one that waits, of an address that has so much at least: one that has little loses nothing to one that has
-    /// much. False if none was found.
+    /// Ends one waiting connection of an address that holds at least `at_least` bytes: an address
+    /// that holds little loses nothing to one that holds much. Returns `false` if none was found.
     fn end_one(&mut self, at_least: usize) -> bool {
         let Self { clients, random, .. } = self;
         let sample = (0..SAMPLE.min(clients.len())).map(|_| &clients[random.usize(..clients.len())]);
@@ -381,7 +396,7 @@ impl List {
     }
 }
 
-/// Takes what an account needs, and ends connections that wait until that is possible.
+/// Takes what an account needs, and ends waiting connections until that succeeds.
 fn in_need<T>(list: &Mutex<List>, account: &Account, mut take: impl FnMut() -> Option<T>) -> Option<T> {
     let taken = take();
     if taken.is_some() {
@@ -402,11 +417,11 @@ fn in_need<T>(list: &Mutex<List>, account: &Account, mut take: impl FnMut() -> O
 }
 
 fn now(started: Instant) -> u32 {
-    // Only differences count, and they are short.
+    // Only differences matter, and they are short.
     started.elapsed().as_millis() as u32
 }
 
-/// A panic leaves nothing half done.
+/// Locks a mutex. Poisoning is ignored, because a panic leaves no partial change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -455,7 +470,7 @@ mod tests {
         assert!(next.iter().all(|client| !is_told_to_end(client)));
     }
 
-    /// As many connections of an address as there may be, each with a request in hand.
+    /// Returns as many connections of an address as are admitted, each with a request in hand.
     fn all_in_hand(clients: &Clients, last: u8) -> Vec<(Admitted, InHand)> {
         let admit = || {
             let admitted = clients.admit(address(last))?;
@@ -508,7 +523,7 @@ mod tests {
         crowd.retain(|client| !is_told_to_end(client));
         let grown = crowd.iter().filter(|client| !is_told_to_end(client) && client.0.grow(2 * RESTING)).count();
         let ended = crowd.iter().filter(|client| is_told_to_end(client)).count();
-        // Two end for one that wants as much more as one has, since with less free an address may have less.
+        // Two are ended for one that doubles, since with less free an address may have less.
         assert!((1..=2 * GROWTHS as usize).contains(&ended), "{ended} ended, so that {grown} grew");
         assert!(grown + ended < crowd.len());
         assert!(clients.admit(address(100)).is_some(), "a newcomer still finds room");

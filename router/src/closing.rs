@@ -1,14 +1,14 @@
-//! Where a WebSocket's frames end, and the frame that says goodbye (RFC 6455, sections 5.2 and 5.5.1).
+//! Follows the frames of a WebSocket, and encodes a Close frame (RFC 6455, sections 5.2 and 5.5.1).
 //!
-//! A tunnel does not look into what it carries. But when it must end what is not over, because the router leaves or the node
-//! is lost, its client is better told so than cut off, and a Close frame may come between any two frames and nowhere else:
-//! so the heads of those from the Worker are read on their way past.
+//! A tunnel does not interpret its data. But when it must end early, because the router leaves or
+//! the node is lost, a Close frame tells its client the reason. A Close frame may come only between
+//! two frames, so the heads of the frames from the Worker are read as they pass.
 //!
 //! Pure.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Two bytes, a length of up to eight and a mask of four.
+/// Two bytes, a length of up to eight bytes and a mask of four.
 const LONGEST_HEAD: usize = 14;
 
 const OPCODE: u8 = 0x0f;
@@ -16,32 +16,33 @@ const CLOSE: u8 = 0x08;
 const FIN: u8 = 0x80;
 const MASKED: u8 = 0x80;
 
-/// A control frame has no more payload, in bytes; a Close frame's begins with two of code.
+/// The maximum payload of a control frame, in bytes; that of a Close frame begins with a code of
+/// two bytes.
 const MAX_REASON: usize = 125 - 2;
 
-/// Why an endpoint closes (RFC 6455, section 7.4.1).
+/// The reason why an endpoint closes (RFC 6455, section 7.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// It leaves.
+    /// The endpoint is going away.
     GoingAway = 1001,
-    /// It cannot go on.
+    /// The endpoint cannot continue.
     Unexpected = 1011,
 }
 
 /// Follows the frames of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
-    /// What has come of a frame's head.
+    /// The bytes of the current frame's head so far.
     head: [u8; LONGEST_HEAD],
     len: usize,
-    /// What is still to come of its payload, in bytes.
+    /// The remaining payload of the current frame, in bytes.
     payload: u64,
-    /// A Close frame has come.
+    /// A Close frame has passed.
     closed: bool,
 }
 
 impl Frames {
-    /// Takes what has gone past.
+    /// Records bytes that have passed.
     pub(crate) fn pass(&mut self, mut bytes: &[u8]) {
         while let Some((byte, rest)) = bytes.split_first() {
             if self.payload > 0 {
@@ -60,13 +61,13 @@ impl Frames {
         }
     }
 
-    /// Whether a Close frame may come now.
+    /// Returns whether a Close frame may be sent now.
     pub(crate) fn may_close(&self) -> bool {
         self.len == 0 && self.payload == 0 && !self.closed
     }
 }
 
-/// The payload's length, once the head is complete.
+/// Returns the payload's length, in bytes, once the head is complete.
 fn payload(head: &[u8]) -> Option<u64> {
     let (second, rest) = head.get(1).map(|second| (*second, &head[2..]))?;
     let (short, mask) = (second & !MASKED, if second & MASKED == 0 { 0 } else { 4 });
@@ -80,15 +81,15 @@ fn payload(head: &[u8]) -> Option<u64> {
     Some(if extended == 0 { short.into() } else { length })
 }
 
-/// A Close frame, as a server sends it.
+/// Encodes a Close frame as a server sends it.
 ///
 /// # Arguments
-/// * `reason` - in ASCII; what is over the limit is cut off.
+/// * `reason`: ASCII text, truncated to the maximum.
 pub(crate) fn frame(code: Code, reason: &str) -> Bytes {
     let reason = &reason.as_bytes()[..reason.len().min(MAX_REASON)];
     let mut frame = BytesMut::with_capacity(4 + reason.len());
     frame.put_u8(FIN | CLOSE);
-    // Under 126, so that it is the whole length.
+    // The sum is below 126, so this byte is the whole length.
     frame.put_u8(2 + reason.len() as u8);
     frame.put_u16(code as u16);
     frame.put_slice(reason);
@@ -101,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame as any implementation would write it.
+    /// Encodes a frame as any implementation would.
     fn written(opcode: u8, len: usize, masked: bool) -> Vec<u8> {
         let mask_bit = if masked { MASKED } else { 0 };
         let mut frame = vec![FIN | opcode];
@@ -117,7 +118,7 @@ mod tests {
             }
         }
         frame.extend(masked.then_some([1, 2, 3, 4]).into_iter().flatten());
-        // What looks like a head within a payload is none.
+        // A payload that looks like a head must not be taken for one.
         frame.extend(std::iter::repeat_n(FIN | CLOSE, len));
         frame
     }

@@ -1,14 +1,18 @@
-//! How many file descriptors the clients of a router may take: a connection is one.
+//! Bounds the number of file descriptors that the clients of a router may take: each connection
+//! takes one.
 //!
-//! Without a bound of their own a crowd takes the last one, and then no client is let in, and no shard can be reached.
+//! Without this bound a crowd takes the last one, and then no client is accepted and no shard can
+//! be reached.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Of every so many descriptors one is for connections to shards and between our own processes, logs and probes, and for
-/// clients' connections that have been told to end and have not yet.
+/// One in this many descriptors is reserved for connections to shards and between the platform's
+/// own processes, for logs and probes, and for client connections that have been told to end and
+/// have not ended yet.
 const OURS: u64 = 8;
 
-/// Allows this process all descriptors that it may have, and tells how many of them are for clients.
+/// Raises the soft limit of file descriptors to the hard limit, and returns how many of them are
+/// for clients.
 pub fn for_clients() -> u64 {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
@@ -18,8 +22,10 @@ pub fn for_clients() -> u64 {
     share(getrlimit(Resource::Nofile).current)
 }
 
+/// Returns the clients' share of a limit.
+///
 /// # Arguments
-/// * `limit` - none is more than any kernel has.
+/// * `limit`: the number of descriptors; `None` counts as more than any kernel has.
 fn share(limit: Option<u64>) -> u64 {
     let limit = limit.unwrap_or(u64::from(u32::MAX));
     limit - limit / OURS

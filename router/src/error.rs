@@ -1,6 +1,6 @@
-//! What a caller is told of a failure: a stable code, a sentence and the request's id.
+//! Converts a failure into a response: a stable code, a sentence and the request's id.
 //!
-//! JSON when the caller takes it, plain text otherwise. Pure.
+//! The body is JSON if the client accepts it, and plain text otherwise. Pure.
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -13,10 +13,10 @@ use crate::handshake;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// The answer to a request that failed.
+/// Returns the response to a request that failed.
 ///
 /// # Arguments
-/// * `asked` - the request's head.
+/// * `asked`: the request's head.
 pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Response<Bytes> {
     let Failure { code, message, .. } = failure;
     let (content_type, body) = if prefers_json(&asked.headers) {
@@ -33,7 +33,7 @@ pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Re
     if let Some(seconds) = retry_after(*code) {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
-    // Of a body that does not come there is no end to wait for (RFC 9110, section 15.5.9).
+    // The rest of a body that does not arrive is not waited for (RFC 9110, section 15.5.9).
     if *code == FailureCode::RequestTimeout && asked.version < Version::HTTP_2 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -48,7 +48,7 @@ pub(crate) fn response(failure: &Failure, asked: &Parts, request_id: &str) -> Re
     response
 }
 
-/// In seconds, for what passes by itself.
+/// Returns the Retry-After of a transient failure, in seconds.
 fn retry_after(code: FailureCode) -> Option<u32> {
     match code {
         FailureCode::Overloaded | FailureCode::Draining => Some(1),
@@ -58,7 +58,8 @@ fn retry_after(code: FailureCode) -> Option<u32> {
     }
 }
 
-/// Whether JSON is at least as welcome as plain text. Who says nothing takes anything.
+/// Returns whether the client prefers JSON to plain text, or accepts both equally. Without `accept`
+/// any type is acceptable.
 fn prefers_json(headers: &HeaderMap) -> bool {
     let mut accept = headers.get_all(header::ACCEPT).into_iter().peekable();
     if accept.peek().is_none() {
@@ -74,7 +75,7 @@ fn prefers_json(headers: &HeaderMap) -> bool {
             (name, quality.and_then(|quality| quality.parse().ok()).unwrap_or(1.0))
         })
         .collect();
-    // The most specific range that matches says how welcome a type is (RFC 9110, section 12.5.1).
+    // The most specific matching range sets the quality of a type (RFC 9110, section 12.5.1).
     let quality = |names: [&str; 3]| {
         let of = |name: &str| ranges.iter().find(|(range, _)| range.eq_ignore_ascii_case(name)).map(|(_, q)| *q);
         names.into_iter().find_map(of).unwrap_or(0.0)

@@ -1,4 +1,5 @@
-//! One attempt: a request to a shard over its link, and the reply's head or the mishap that came instead.
+//! One attempt: sends a request to a shard over its link and returns the head of the reply, or the
+//! mishap.
 //!
 //! Belongs to one thread.
 
@@ -27,10 +28,10 @@ use crate::upload::{Attempt, Upload};
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
 
-/// A reply whose head has come.
+/// A reply whose head has arrived.
 pub(crate) struct Reply {
     pub(crate) head: ResponseHead,
-    /// What is still to come. Without `head.more_body` that is no more than the end of the stream.
+    /// The rest of the reply. Without `head.more_body` it is only the end of the stream.
     pub(crate) rest: Rest,
 }
 
@@ -41,12 +42,13 @@ pub(crate) struct Rest {
     berth: Option<Berth>,
 }
 
-/// Sends the head and the body, and waits for the reply's head, however long that takes.
+/// Sends the head and the body, and waits for the reply's head without a timeout.
 ///
 /// # Arguments
-/// `peer` has a part of what the shard may have; `head` is the framed head message; `patience` what the
-/// node is told of how long we wait, rounded
-/// up; `sent` becomes true when the request may have been sent.
+/// * `peer`: the client address whose share of the bulkhead the request takes.
+/// * `head`: the framed head message.
+/// * `patience`: the timeout that the node is told, rounded up to seconds.
+/// * `sent`: set to true as soon as the request may have been sent.
 pub(crate) async fn invoke(
     link: &Rc<Link>,
     peer: Peer,
@@ -70,18 +72,19 @@ pub(crate) async fn invoke(
     let writes = link.writes();
     let exchange = async {
         let response = sender.try_send_request(request).await.map_err(|mut error| {
-            // A shard may have ended just before, so that the request has not left.
+            // The shard may have ended just before, so that the request was not sent.
             let was_sent = error.take_message().is_none() && link.writes() != writes;
             if was_sent { broken(&error.into_error()) } else { Mishap::NotBegun }
         })?;
         first_message(response, berth).await
     };
     let reply = exchange.await;
-    // A body that failed takes the stream with it; the body is the cause.
+    // A failed body breaks the stream too; the body is the cause.
     reply.map_err(|mishap| upload.and_then(|upload| upload.failure()).map_or(mishap, Mishap::Upload))
 }
 
-/// In whole seconds: the same for nearly all requests, so that header compression makes one byte of it.
+/// Returns the timeout in whole seconds: nearly all requests have the same value, so that header
+/// compression reduces it to one byte.
 fn grpc_timeout(patience: Duration) -> HeaderValue {
     let seconds = patience.as_secs() + u64::from(patience.subsec_nanos() > 0);
     // The specification allows eight digits.
@@ -92,7 +95,7 @@ async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Rep
     if response.status() != StatusCode::OK {
         return Err(Mishap::Nonsense(format!("HTTP status {}", response.status())));
     }
-    // A failure without any message comes as headers alone.
+    // A failure without a message arrives as headers only (Trailers-Only in gRPC).
     if let Some(failure) = failure(response.headers()) {
         return Err(Mishap::Said(failure));
     }
@@ -105,7 +108,7 @@ async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Rep
 }
 
 impl Rest {
-    /// The next part; `None` at an end that says that all went well.
+    /// Returns the next part, or `None` at an end with status OK.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Mishap>> {
         loop {
             let message = self.decoder.next::<InvokeResponse>();
@@ -127,24 +130,25 @@ impl Rest {
         }
     }
 
-    /// The request has become a tunnel, which is bounded elsewhere.
+    /// Releases the berth: the request has become a tunnel, which is bounded elsewhere.
     pub(crate) fn leave_berth(&mut self) {
         self.berth = None;
     }
 
-    /// Whether the stream's end is here already.
+    /// Returns whether the end of the stream has arrived already.
     pub(crate) fn is_over(&self) -> bool {
         self.stream.is_end_stream()
     }
 }
 
-/// What a status in headers or trailers says, unless it says that all is well, or there is none.
+/// Returns the failure that a status in headers or trailers describes, or `None` if it is OK or
+/// missing.
 fn failure(headers: &HeaderMap) -> Option<Failure> {
     let status = Status::from_header_map(headers)?;
     (status.code() != Code::Ok).then(|| Failure::from(&status))
 }
 
-/// What a broken stream or connection means.
+/// Returns the mishap for a broken stream or connection.
 fn broken(error: &hyper::Error) -> Mishap {
     if error.is_canceled() {
         return Mishap::NotBegun;
@@ -152,9 +156,10 @@ fn broken(error: &hyper::Error) -> Mishap {
     let reason = std::iter::successors(error.source(), |error| (*error).source())
         .find_map(|error| error.downcast_ref::<h2::Error>());
     match reason {
-        // RFC 9113, section 8.7: nothing of such a stream has been processed.
+        // RFC 9113, section 8.7: a refused stream has not been processed at all.
         Some(error) if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) => Mishap::NotBegun,
-        // Section 6.8: neither of those above the last stream that a leaving node names.
+        // Section 6.8: streams above the last one that a GOAWAY names have not been processed
+        // either.
         Some(error) if error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR) => {
             Mishap::NotBegun
         }

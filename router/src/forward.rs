@@ -1,5 +1,5 @@
-//! What is done with an invocation that has been matched and admitted, whoever asks for it: a client at the front door, or
-//! a node or the operator at the inner one.
+//! Forwards an invocation that has been matched and admitted, whether it comes from a client by the
+//! front door, or from a node or the operator by the inner one.
 //!
 //! ```text
 //!  pick ─► attempt ─► reply
@@ -31,43 +31,46 @@ use crate::tunnels::Place;
 use crate::upload::Upload;
 use crate::wire;
 
-/// How much later than the node, which enforces the Worker's wall limit, we give up. Covers a cold start.
+/// How much longer than the node, which enforces the Worker's wall limit, the router waits. The
+/// time covers a cold start.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// An answer that takes longer is waited for with an eye on whether its shard is there. Shorter
-/// than it takes to notice.
+/// If an answer takes longer than this, the router watches whether its shard is silent. The time is
+/// shorter than the detection of silence.
 const BRISK: Duration = Duration::from_secs(1);
 
-/// Room for one more.
+/// Takes a permit for one more request.
 ///
 /// # Errors
-/// When there is none.
+/// Fails with `overloaded` if no permit is left.
 pub(crate) fn admit(thread: &RouterThread, accounts: &Accounts) -> Result<Permit, Failure> {
     let permit = thread.permit(accounts).ok_or_else(overloaded)?;
     thread.budget.borrow_mut().request(Instant::now());
     Ok(permit)
 }
 
-/// Room for a tunnel.
+/// Takes a place for a tunnel.
 ///
 /// # Errors
-/// When there is none.
+/// Fails with `overloaded` if no place is left.
 pub(crate) fn admit_tunnel(thread: &RouterThread, accounts: &Accounts) -> Result<Place, Failure> {
     thread.tunnels.place(accounts).ok_or_else(overloaded)
 }
 
-/// The request that a Worker gets, and the address that sends it.
+/// The request for a Worker, and the address that sends it.
 pub(crate) struct Call<'a> {
-    /// Shares a shard with others.
+    /// The client address whose share of a shard the request takes.
     pub(crate) peer: Peer,
-    /// The framed message, with the body inside unless that streams.
+    /// The framed head message, which includes the body unless that streams.
     pub(crate) head: &'a Bytes,
     pub(crate) upload: Option<&'a Rc<Upload>>,
     pub(crate) again: Again,
 }
 
+/// Forwards a call to a shard, with retries, and returns its reply.
+///
 /// # Errors
-/// When no node would take it, or the one that did has failed.
+/// Fails if no node takes the request, or if the node that took it fails.
 pub(crate) async fn forward(
     thread: &Rc<RouterThread>,
     view: &Table,
@@ -115,7 +118,7 @@ pub(crate) async fn forward(
     }
 }
 
-/// One request on its way.
+/// The state of one request on its way to a shard.
 struct Journey<'a> {
     thread: &'a Rc<RouterThread>,
     view: &'a Table,
@@ -128,14 +131,14 @@ struct Journey<'a> {
     picker: Picker<'a>,
     attempts: Attempts,
     moves: Moves,
-    /// A lane that gets the request is to run it.
+    /// A lane that receives the request must run it.
     stays: bool,
 }
 
-/// How an attempt ended without a reply.
+/// The way in which an attempt ended without a reply.
 enum Ended {
     Failed(Mishap),
-    /// The shard is silent, and here is a better one.
+    /// The shard is silent, and this target is better.
     Left(Target),
 }
 
@@ -144,7 +147,7 @@ impl Journey<'_> {
         let sent = Cell::new(false);
         let head = self.heads.get(target.stays || self.stays && target.is_lane());
         let mut exchange = pin!(exchange::invoke(&target.link, self.peer, &head, self.upload, self.patience, &sent));
-        // Nearly every answer comes now.
+        // Nearly every answer arrives within this time.
         let brisk = self.deadline.min(tokio::time::Instant::now() + BRISK);
         if let Ok(ended) = tokio::time::timeout_at(brisk, exchange.as_mut()).await {
             return ended.map_err(Ended::Failed);
@@ -164,15 +167,15 @@ impl Journey<'_> {
         }
     }
 
-    /// Nothing came by the deadline.
+    /// Returns the mishap for a deadline that has passed without a reply.
     fn too_late(&self, sent: bool) -> Mishap {
-        // A body that failed takes the stream with it; the body is the cause.
+        // A failed body breaks the stream too; the body is the cause.
         let body = self.upload.and_then(|upload| upload.failure()).map(Mishap::Upload);
         body.unwrap_or(if sent { Mishap::Silent } else { Mishap::Unreachable(ConnectFailure::Silent) })
     }
 
-    /// Where to go from a shard that is silent, if the request may go and there is somewhere to go
-    /// to.
+    /// Returns the next target after a silent shard, if the request may be repeated and there is
+    /// another target.
     fn leave(&mut self, from: &Target, sent: bool) -> Option<Target> {
         let lost_another = sent && from.is_lane() && self.depends_on_node(from, &Mishap::Lost);
         let mishap = if lost_another { Mishap::NodeLost } else { Mishap::Unresponsive { sent } };
@@ -184,8 +187,8 @@ impl Journey<'_> {
         self.may_go_on(&mishap).then(|| self.again(&mishap, next))
     }
 
-    /// Takes a request's second loss on one node for the loss of that node, if no other process of it answers: the
-    /// processes of a node do not all end at once.
+    /// Converts a request's second loss on one node into the loss of that node, unless another
+    /// process of the node answers: the processes of a node do not all end at once.
     async fn examine(&self, target: &Target, mishap: Mishap) -> Mishap {
         let node_is_there = async || silence::node_answers(self.thread, self.view, &target.link).await;
         if self.depends_on_node(target, &mishap) && !node_is_there().await { Mishap::NodeLost } else { mishap }
@@ -195,7 +198,7 @@ impl Journey<'_> {
         self.attempts.depends_on_node(mishap) && self.picker.has_lost_another(target)
     }
 
-    /// Where to go after a mishap, if anywhere.
+    /// Returns the next target after a mishap, if there is one.
     fn after(&mut self, target: &Target, mishap: &Mishap) -> Option<Target> {
         if mishap.is_moved()
             && self.is_replayable()
@@ -209,15 +212,15 @@ impl Journey<'_> {
         }
         let wish = self.wish(mishap);
         let next = match mishap {
-            // Not what is left of that node.
+            // The rest of that node is not tried.
             Mishap::NodeLost => self.picker.next_sound(wish),
             _ => self.picker.next(wish),
         };
         next.map(|next| self.again(mishap, next))
     }
 
-    /// Remembers where the node says that the Worker runs, and goes there. No attempt, and no
-    /// retry: nothing has begun.
+    /// Remembers where the node says that the Worker runs, and returns a target there. This is
+    /// neither an attempt nor a retry: nothing has begun.
     fn follow(&mut self, target: &Target, to: Move) -> Option<Target> {
         let (mut placements, now) = (self.thread.placements.borrow_mut(), Instant::now());
         match target.is_lane() {
@@ -243,7 +246,7 @@ impl Journey<'_> {
         next
     }
 
-    /// What may have ended one shard ends no second.
+    /// Sends a request that may have ended a shard to a lane, so that it ends no second shard.
     fn wish(&self, after: &Mishap) -> Wish {
         if self.stays || after.may_be_its_own_fault() { Wish::Lane } else { Wish::Home }
     }
@@ -253,7 +256,8 @@ impl Journey<'_> {
     }
 }
 
-/// The framed head, and the same for a lane that is to run it, made when it is needed.
+/// The framed head, and a variant for a lane that must run the request, which is encoded on first
+/// use.
 struct Heads<'a> {
     head: &'a Bytes,
     stay: OnceCell<Bytes>,
@@ -269,7 +273,7 @@ fn no_node() -> Failure {
     Failure::new(FailureCode::NoNode, Phase::Admission, "No node that could run the Worker can be reached.")
 }
 
-/// There is no room for a request, or no memory.
+/// Returns the failure for a request for which there is no permit or no memory.
 pub(crate) fn overloaded() -> Failure {
     Failure::new(FailureCode::Overloaded, Phase::Admission, "The router has no room for this request now.")
 }

@@ -1,16 +1,18 @@
-//! The front of a thread: its doors, the connections that come by them, and how they end.
+//! The front of a thread: its listeners, the connections that they accept, and how those end.
 //!
-//! Every thread listens on the same addresses (`SO_REUSEPORT`), one for clients and one for the platform's own processes;
-//! the kernel deals connections out. A drain has two
-//! steps, because a Service goes on sending new connections for a moment after its endpoint is told to leave:
+//! Every thread listens on the same two addresses (`SO_REUSEPORT`), one for clients and one for the
+//! platform's own processes; the kernel distributes connections among the threads. A drain has two
+//! steps, because a Service keeps sending new connections for a moment after its endpoint has been
+//! withdrawn:
 //!
 //! ```text
-//!  Serving ── drain ──► Leaving ─────────── linger over ──► Closing ── last connection gone ──► done
-//!  keep-alive           still accepts; HTTP/1 answers       accepts what has come, then
-//!                       "connection: close", HTTP/2 GOAWAY  nothing; idle connections close
+//!  Serving ── drain ──► Leaving ────────── linger over ──► Closing ─ last connection gone ──► done
+//!  keep-alive           still accepts; HTTP/1 answers      accepts what has arrived,
+//!                       "connection: close", HTTP/2 GOAWAY then nothing; idle connections close
 //! ```
 //!
-//! Requests are waited for, since they come to an end. Tunnels do not, and are ended when their grace is over.
+//! The drain waits for requests, since each of them ends. Tunnels may not end by themselves, so
+//! they are closed when their grace period is over.
 
 use std::cell::Cell;
 use std::io;
@@ -40,42 +42,48 @@ use crate::path::{self, Caller};
 use crate::preface::{Opening, Speaks};
 use crate::thread::RouterThread;
 
-/// Connections that wait to be accepted. The kernel's own limit is usually lower.
+/// The maximum length of the queue of connections to accept. The kernel's own limit is usually
+/// lower.
 const BACKLOG: i32 = 4096;
 
-/// A request's head, and each piece that a body is read in, in bytes.
+/// The maximum size of a request's head, and of each read of a body, in bytes.
 const HTTP1_BUFFER: usize = 64 * 1024;
 const HTTP2_HEAD: u32 = 64 * 1024;
 const HTTP2_STREAMS: u32 = 128;
-/// What of one body, and of all together, may wait to be read. The first is counted with each request.
+/// The flow-control windows of one stream and of the connection, in bytes: how much body may be
+/// buffered unread. The first is charged to each request.
 const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
 const HTTP2_CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// What of an answer may wait in the connection, in bytes.
+/// The maximum part of a response that is buffered in the connection, in bytes.
 const HTTP2_SEND_BUFFER: usize = 64 * 1024;
 
-/// A client that takes nothing of what it is sent for so long has gone.
+/// A client that accepts no data for this long is dead.
 const GONE: Duration = Duration::from_secs(60);
 
-/// An HTTP/2 client that does not even answer pings has gone.
+/// An HTTP/2 client that does not answer pings is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// One that neither asks nor is asked for anything, as a tunnel may be, has gone when it answers so many probes not.
+/// An idle peer, such as that of a tunnel, is probed after `KEEPALIVE`, and is dead after
+/// `KEEPALIVE_PROBES` unanswered probes.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// How long who has connected may take to say something once nobody else is let in.
+/// How long a new connection may stay silent once no more connections are accepted.
 const LAST_BEGINNING: Duration = Duration::from_secs(2);
 
-/// Connections that are taken before everything else on the thread has its turn. More than that, and a crowd that comes
-/// again as soon as it is hung up on makes each step of each request wait for as many of it as wait.
+/// Connections accepted before the other tasks of the thread run. With a larger number, a crowd of
+/// clients that reconnects as soon as it is disconnected delays each step of each request by as
+/// many connections as are queued.
 const IN_A_ROW: usize = 8;
 
-/// A pause after a failed accept, which is nearly always a lack of file descriptors that passes.
+/// The pause after a failed accept. The cause is nearly always a temporary lack of file
+/// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Processes of ours, each with the requests of many callers on one connection.
+/// The limits for the platform's own processes, each of which sends the requests of many callers on
+/// one connection.
 const INNER_STREAMS: u32 = 4096;
 const INNER_STREAM_WINDOW: u32 = 256 * 1024;
 const INNER_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
@@ -86,7 +94,7 @@ pub(crate) struct Doors<L> {
     pub(crate) inner: L,
 }
 
-/// Who comes by a door.
+/// The listener that accepted a connection.
 #[derive(Clone, Copy)]
 enum Door {
     Clients,
@@ -103,10 +111,10 @@ impl Doors<TcpListener> {
     }
 }
 
-/// A listener that shares its address with those of the other threads.
+/// Binds a listener that shares its address with the listeners of the other threads.
 ///
 /// # Errors
-/// When the address cannot be listened on.
+/// Fails if the address cannot be bound.
 pub(crate) fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -124,11 +132,11 @@ enum Stage {
     Closing,
 }
 
-/// Serves until the drain is over.
+/// Serves until the drain is complete.
 ///
 /// # Arguments
-/// `linger` is how long new connections are taken after the drain has begun, and `tunnel_grace` how long tunnels may go on
-/// from then.
+/// * `linger`: how long new connections are accepted after the drain has begun.
+/// * `tunnel_grace`: how long tunnels may stay open after `linger`.
 pub(crate) async fn run(
     thread: Rc<RouterThread>,
     doors: Doors<std::net::TcpListener>,
@@ -149,7 +157,8 @@ pub(crate) async fn run(
     thread.leaving.set(true);
     stage_tx.send_replace(Stage::Leaving);
     front.accept_until(&doors, tokio::time::sleep(linger)).await;
-    // Whoever has been let in by the kernel is served: closing the listener would reset them.
+    // Connections that the kernel has established are served: closing the listener would reset
+    // them.
     front.admit_all(Door::Clients, doors.clients);
     front.admit_all(Door::Inner, doors.inner);
     stage_tx.send_replace(Stage::Closing);
@@ -157,7 +166,7 @@ pub(crate) async fn run(
     // Every connection holds a receiver, and every tunnel a place.
     let mut finished = pin!(async {
         stage_tx.closed().await;
-        // Those too that the last of them have become.
+        // The last connections may have become tunnels.
         tunnels.ended().await;
     });
     if tokio::time::timeout(tunnel_grace, finished.as_mut()).await.is_err() {
@@ -197,7 +206,8 @@ impl Front {
         }
     }
 
-    /// Takes all who are there. The kernel itself is asked, and not what the event loop has heard from it so far.
+    /// Accepts all established connections. This asks the kernel directly, because the event loop
+    /// may not know of all of them yet.
     fn admit_all(&self, door: Door, listener: TcpListener) {
         let accept = |listener: &std::net::TcpListener| {
             let (stream, peer) = listener.accept()?;
@@ -205,12 +215,12 @@ impl Front {
             io::Result::Ok((TcpStream::from_std(stream)?, peer))
         };
         let Ok(listener) = listener.into_std() else { return };
-        // No more than those who can have waited.
+        // At most the length of the queue.
         for _ in 0..BACKLOG {
             match accept(&listener) {
                 Ok((stream, peer)) => self.admit(door, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // It has left again.
+                // The client has disconnected already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => return tracing::warn!(%error, "cannot accept the last connections"),
             }
@@ -222,7 +232,8 @@ impl Front {
         let gauge = Counted::new(&thread);
         match door {
             Door::Clients => {
-                // Without memory for it, and without one that waits and could make room, it is hung up on.
+                // The connection is closed if there is no memory for it and no waiting connection
+                // that could be ended instead.
                 let Some(admitted) = thread.clients.admit(peer.ip()) else { return };
                 let accounts = thread.accounts(peer.ip());
                 let caller = Caller { address: peer.ip(), client: admitted.0.clone(), accounts };
@@ -245,12 +256,13 @@ type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 fn tell(peer: SocketAddr, served: Served) {
     if let Err(error) = served {
-        // Clients hang up, time out and send nonsense all day; they have been told what could be told.
+        // Clients disconnect, time out and send invalid data all the time; they have already
+        // received whatever response was possible.
         tracing::debug!(%error, %peer, "a client connection broke");
     }
 }
 
-/// Looks through the clients' connections from time to time.
+/// Periodically examines the clients' connections.
 async fn sweep(thread: Rc<RouterThread>) {
     let mut shed = 0;
     loop {
@@ -262,7 +274,7 @@ async fn sweep(thread: Rc<RouterThread>) {
     }
 }
 
-/// A connection, as the gauge sees it.
+/// Counts a connection in the gauge until dropped.
 struct Counted(Rc<RouterThread>);
 
 impl Counted {
@@ -278,13 +290,13 @@ impl Drop for Counted {
     }
 }
 
-/// Ends a connection when what it has in hand is done.
+/// Shuts a connection down gracefully, once its requests in flight are done.
 macro_rules! finish {
     ($asked:expr, $connection:expr) => {{
         let mut connection = $connection;
         connection.as_mut().graceful_shutdown();
         if !$asked.get() {
-            // Who has not even begun by now is not waited for: hyper would.
+            // hyper would wait for the first request of a connection without limit.
             match tokio::time::timeout(LAST_BEGINNING, connection.as_mut()).await {
                 Ok(ended) => return Ok(ended?),
                 Err(_) if !$asked.get() => return Ok(()),
@@ -295,7 +307,7 @@ macro_rules! finish {
     }};
 }
 
-/// Both kinds of connection are driven the same way, but have no trait in common that says so.
+/// Drives both kinds of connection. They behave alike but share no trait.
 macro_rules! drive {
     ($stage_rx:ident, $asked:expr, $connection:expr, $last_stage:expr) => {{
         let mut connection = pin!($connection);
@@ -308,16 +320,18 @@ macro_rules! drive {
     }};
 }
 
-/// Waits until a connection is to end: not before it has been heard, if it says something soon.
+/// Waits until a connection should end: from stage `last` on, and, if it has sent no request yet,
+/// after a short delay in which it may send one.
 async fn until(stage_rx: &watch::Receiver<Stage>, last: Stage, asked: &Cell<bool>) {
-    // The sender waits for every receiver.
+    // The sender outlives every receiver.
     let _ = stage_rx.clone().wait_for(|stage| *stage >= last).await;
     if !asked.get() {
         tokio::time::sleep(LAST_BEGINNING).await;
     }
 }
 
-/// Waits for what a connection begins with. `None` where that does not come although nobody is let in any more.
+/// Waits for the start of a connection. Returns `None` if that does not arrive and no more
+/// connections are accepted.
 async fn begin<T>(stage_rx: &watch::Receiver<Stage>, beginning: impl Future<Output = T>) -> Option<T> {
     let asked = Cell::new(false);
     tokio::select! {
@@ -338,7 +352,7 @@ async fn serve(
     let socket = SockRef::from(&stream);
     socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))?;
     socket.set_tcp_user_timeout(Some(GONE))?;
-    // What is on its way to a client that reads is not limited by that.
+    // The send buffer does not limit data in flight to a client that reads.
     socket.set_tcp_notsent_lowat(clients::UNSENT)?;
     let client = caller.client.clone();
     let opening = begin(&stage_rx, async {
@@ -351,7 +365,7 @@ async fn serve(
     let Some(Some(opening)) = opening.await else { return Ok(()) };
     let caller = Rc::new(caller);
     let mut gate = Gate::new(opening?, client.clone());
-    // What only a connection at work needs is not part of one that rests.
+    // The state of an active connection is boxed, so that it is no part of an idle one.
     if gate.speaks() == Speaks::Http2 {
         return Box::pin(serve_http2(thread, gate, caller, stage_rx)).await;
     }
@@ -361,7 +375,7 @@ async fn serve(
             None => return Ok(()),
         }
         client.rest(true);
-        // Less is always possible.
+        // Shrinking a hold always succeeds.
         let _ = client.hold(clients::RESTING);
         let asked = Cell::new(true);
         tokio::select! {
@@ -373,12 +387,13 @@ async fn serve(
     }
 }
 
-/// Waits until a connection is to end for want of memory, or because it waits for too long.
+/// Waits until a connection is told to end, because memory is short or it has been idle for too
+/// long.
 async fn ended(client: &clients::Client) {
     while client.order().await != Order::End {}
 }
 
-/// Serves until the end of the connection, or until it rests.
+/// Serves until the connection ends, or until it is idle and gives up its buffers.
 async fn serve_http1(
     thread: Rc<RouterThread>,
     gate: Gate,
@@ -404,7 +419,7 @@ async fn serve_http1(
         async { served.await.map(|response| Written::of(response, in_hand)) }
     });
     let mut connection = http1::Builder::new()
-        // The sweep sees to it that heads come in time.
+        // The sweep enforces the timeout for heads.
         .header_read_timeout(None)
         .max_buf_size(HTTP1_BUFFER)
         .serve_connection(TokioIo::new(gate), service)

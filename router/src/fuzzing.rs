@@ -1,4 +1,4 @@
-//! What fuzz targets reach of this crate beyond what it shows to everybody.
+//! Access for fuzz targets to functions that are otherwise private.
 
 use std::net::IpAddr;
 
@@ -13,13 +13,13 @@ use crate::target::Target;
 use crate::wire::HeadWriter;
 use crate::{error, headers};
 
-/// What a client of HTTP/2 asks for beside the method.
+/// The `:protocol` of an extended CONNECT in HTTP/2.
 pub use hyper::ext::Protocol;
 
-/// The head that a node gets for a client's request, in one message.
+/// Returns the head that a node receives for a client's request, as one message.
 ///
 /// # Errors
-/// When it is for no Worker.
+/// Fails if the request cannot be for any Worker.
 pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
     let handshake = Handshake::of(parts, false)?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
@@ -33,15 +33,16 @@ pub fn head(parts: &Parts, peer: IpAddr) -> Result<Bytes, Failure> {
     Ok(head.finish(b"", handshake.is_some()))
 }
 
-/// What a client is told of a failure.
+/// Returns the response that a client receives for a failure.
 pub fn answer(failure: &Failure, asked: &Parts) -> Response<Bytes> {
     error::response(failure, asked, "made-here")
 }
 
-/// The messages that pass at the front of an HTTP/1 connection, when its bytes come in pieces of this length.
+/// Returns the messages that pass the gate of an HTTP/1 connection, if its bytes arrive in pieces
+/// of this length, in bytes.
 ///
 /// # Errors
-/// What is wrong with the one that does not.
+/// Fails with the reason for the first message that is refused.
 pub fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
     let (mut messages, mut held) = (Messages::default(), Vec::new());
     let (mut passed, mut current) = (Vec::new(), Vec::new());

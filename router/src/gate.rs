@@ -1,15 +1,17 @@
-//! A client's connection as hyper reads it: whole heads, one message at a time, and nothing that can be read in two ways.
+//! A client's connection as hyper reads it: whole heads, one message at a time, and nothing
+//! ambiguous.
 //!
 //! ```text
-//!  socket ──► Gate ─┬─ a head in part: held, and counted as its client's memory
-//!                   ├─ a whole head, a body: handed on, never across the end of a message
-//!                   └─ a refused head: another in its place, which the path answers with what is wrong
+//! socket ──► Gate ─┬─ a partial head: held, and charged to the client's memory
+//!                  ├─ a whole head, a body: passed on, never across the end of a message
+//!                  └─ a refused head: replaced by a stand-in; the path sends the error
 //! ```
 //!
-//! So hyper has no buffer that grows with what a client does not finish, and a connection between two messages can be
-//! taken out of it and put back: nothing of the next message is ever in there.
+//! So hyper has no buffer that grows with an unfinished head, and a connection between two messages
+//! can be taken out of hyper and put back: hyper never holds any part of the next message.
 //!
-//! HTTP/2 passes as it is. Its client has one head in part at most, which the protocol bounds.
+//! HTTP/2 passes through unchanged. Its client has at most one partial head, whose size the
+//! protocol bounds.
 
 use std::io;
 use std::pin::Pin;
@@ -23,20 +25,21 @@ use crate::clients::{self, Client, Passage};
 use crate::head::{MAX_HEAD, Messages, Refusal, Step};
 use crate::preface::{Opening, Speaks};
 
-/// Stands for a head that was refused.
+/// The stand-in for a refused head.
 const IN_ITS_PLACE: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 const REFUSED: &str = "REFUSED";
 
-/// A head that came in part is held in a multiple of the first, and read by the second at most, in bytes.
+/// Allocation granularity of a partial head, and the maximum size of one read of it, in bytes.
 const PIECE: usize = 4 * 1024;
 const READ: usize = 16 * 1024;
 
-/// How much of what follows a refused head is read and thrown away, so that its client hears the answer and not a reset.
+/// How many bytes after a refused head are read and discarded, so that the client receives the
+/// response and not a reset.
 const IGNORED: usize = 256 * 1024;
 
-/// What is wrong with a request, if it stands for one that was refused.
+/// Returns the reason if a request is the stand-in for a refused head.
 pub(crate) fn refusal<T>(client: &Client, request: &http::Request<T>) -> Option<Refusal> {
-    // A client that asks by this method itself has been refused nothing yet.
+    // A client may use this method itself, and then nothing has been refused.
     if request.method().as_str() == REFUSED { client.refusal() } else { None }
 }
 
@@ -44,23 +47,23 @@ pub(crate) struct Gate {
     stream: Opening,
     client: Arc<Client>,
     messages: Messages,
-    /// Bytes that were read and not handed on.
+    /// Bytes that were read and have not been passed on.
     held: Vec<u8>,
-    /// How many of them may be.
+    /// The number of held bytes that may be passed on.
     ready: usize,
     stage: Stage,
-    /// What the connection needs at work, in bytes.
+    /// The memory that the connection needs while active, in bytes.
     base: usize,
-    /// What its client has not read is counted.
+    /// Response data that the client has not read is charged.
     is_behind: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Following,
-    /// Nothing is looked at: HTTP/2, or a tunnel.
+    /// Bytes pass without inspection: HTTP/2, or a tunnel.
     Through,
-    /// Nothing more is handed on; so much more may be read.
+    /// Nothing more is passed on; up to this many more bytes are read and discarded.
     Refused(usize),
 }
 
@@ -78,10 +81,10 @@ impl Gate {
         self.stream.speaks()
     }
 
-    /// Resolves when something is there to be read, or the end.
+    /// Waits until there is data to read, or the end of the stream.
     ///
     /// # Errors
-    /// When the connection is broken.
+    /// Fails if the connection is broken.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         if !self.held.is_empty() || self.stream.has_more() { Ok(()) } else { self.socket().readable().await }
     }
@@ -102,7 +105,7 @@ impl Gate {
         }
     }
 
-    /// Reads more of what is held.
+    /// Reads more bytes into the held ones, and returns their number.
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut space = [std::mem::MaybeUninit::uninit(); READ];
         let mut piece = ReadBuf::uninit(&mut space);
@@ -111,14 +114,14 @@ impl Gate {
         Poll::Ready(self.hold(piece).map(|()| piece.len()))
     }
 
-    /// Keeps bytes until they may be handed on.
+    /// Keeps bytes until they may be passed on.
     fn hold(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.held.is_empty() {
             self.client.begins();
         }
         let needed = self.held.len() + bytes.len();
         if needed > self.held.capacity() {
-            // Twice as much each time, so that a long head is not copied with each of its pieces.
+            // The capacity doubles, so that a long head is not copied with each of its pieces.
             let capacity = (2 * self.held.capacity()).min(MAX_HEAD + READ).max(needed).next_multiple_of(PIECE);
             if !self.client.grow(self.base + capacity) {
                 return Err(io::Error::new(io::ErrorKind::OutOfMemory, "no memory is left for the request's head"));
@@ -129,7 +132,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Judges what is held. Whether any of it may be handed on.
+    /// Examines the held bytes. Returns whether any of them may be passed on.
     fn judge_held(&mut self) -> io::Result<bool> {
         match self.messages.step(&self.held) {
             Step::Pass(passed) => self.ready = passed,
@@ -139,7 +142,7 @@ impl Gate {
         Ok(self.ready > 0)
     }
 
-    /// Counts what waits to be written, here and in the kernel.
+    /// Charges data that waits to be written, here and in the kernel.
     fn written<T>(&mut self, written: Poll<io::Result<T>>, waits: usize) -> Poll<io::Result<T>> {
         self.client.unsent(true);
         if written.is_pending() {
@@ -152,7 +155,7 @@ impl Gate {
         written
     }
 
-    /// All has been written.
+    /// Records that all data has been written.
     fn sent(&mut self) {
         self.client.unsent(false);
         if std::mem::take(&mut self.is_behind) {
@@ -176,14 +179,15 @@ impl Gate {
         while let Stage::Refused(left @ 1..) = self.stage {
             let mut piece = ReadBuf::uninit(&mut space);
             ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece))?;
-            // Its end is the end of what it sends; it may still want to hear.
+            // The client may have closed its sending half only, and still read the response.
             let left = if piece.filled().is_empty() { 0 } else { left.saturating_sub(piece.filled().len()) };
             self.stage = Stage::Refused(left);
         }
         Poll::Pending
     }
 
-    /// Reads and judges at once what is mostly a whole message, without a copy.
+    /// Reads into the caller's buffer and examines the bytes there, without a copy: they are mostly
+    /// a whole message. Returns whether to return to the caller.
     fn poll_directly(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<bool>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
@@ -220,7 +224,7 @@ impl AsyncRead for Gate {
             }
             if this.stage == Stage::Following && passage == Passage::Kept {
                 if this.held.len() >= PIECE {
-                    // The answer to the handshake goes on without it.
+                    // hyper answers the handshake without reading more.
                     return Poll::Pending;
                 }
                 if ready!(this.poll_more(cx))? == 0 {
@@ -270,7 +274,7 @@ impl AsyncWrite for Gate {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // hyper flushes when it has written all.
+        // hyper flushes after it has written everything.
         self.sent();
         Pin::new(&mut self.stream).poll_flush(cx)
     }

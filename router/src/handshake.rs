@@ -1,13 +1,15 @@
-//! The opening handshake of a WebSocket: how a client asks for one in HTTP/1.1 (RFC 6455) and in HTTP/2 (RFC 8441), the one
-//! way in which its Worker hears of it, and how the Worker's 101 goes back.
+//! The opening handshake of a WebSocket: how a client requests it in HTTP/1.1 (RFC 6455) and in
+//! HTTP/2 (RFC 8441), the single form in which its Worker receives it, and how the Worker's 101 is
+//! returned.
 //!
 //! ```text
 //!  GET, upgrade: websocket ──────────┐                               ┌─► 101, upgrade: websocket
 //!  CONNECT, :protocol = websocket ───┴─► GET, upgrade: websocket ────┴─► 200
-//!                                        with a key of our own
+//!                                        with a generated key
 //! ```
 //!
-//! Any other upgrade is ignored, as HTTP has it (RFC 9110, section 7.8), and the request answered as if nobody had asked.
+//! Any other upgrade is ignored, as HTTP specifies (RFC 9110, section 7.8), and the request is
+//! answered as if it did not ask for one.
 //!
 //! Pure.
 
@@ -21,14 +23,14 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use crate::headers;
 use crate::wire::HeadWriter;
 
-/// The protocol's name, and the only version of it that ever left drafts.
+/// The protocol's name, and the only version of it that is not a draft.
 const WEBSOCKET: &str = "websocket";
 pub(crate) const VERSION: HeaderValue = HeaderValue::from_static("13");
 
-/// Before it is encoded, in bytes.
+/// The length of the key before it is encoded, in bytes.
 const KEY: usize = 16;
 
-/// A client's wish to speak WebSocket, well-formed.
+/// A client's well-formed request for a WebSocket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Handshake {
     Http1,
@@ -36,11 +38,14 @@ pub(crate) enum Handshake {
 }
 
 impl Handshake {
+    /// Detects a request for a WebSocket.
+    ///
     /// # Arguments
-    /// * `has_body` - whether a body follows the head.
+    /// * `has_body`: whether a body follows the head.
     ///
     /// # Errors
-    /// When the request asks for a WebSocket in a way that the standard does not allow (RFC 6455, section 4.2.1).
+    /// Fails if the request asks for a WebSocket in a form that the standard forbids (RFC 6455,
+    /// section 4.2.1).
     pub(crate) fn of(parts: &Parts, has_body: bool) -> Result<Option<Self>, Failure> {
         let Some(handshake) = Self::asked(parts) else { return Ok(None) };
         if has_body {
@@ -50,7 +55,8 @@ impl Handshake {
             let message = "The WebSocket's version is 13; Sec-WebSocket-Version is to say so.";
             return Err(Failure::new(FailureCode::UpgradeRequired, Phase::Admission, message));
         }
-        // HTTP/2 does without a key: there nobody can be made to take an answer for one that it is not.
+        // HTTP/2 needs no key: there no endpoint can be tricked into taking another response for a
+        // handshake.
         if handshake == Self::Http1 && !sole(&parts.headers, &header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
             return Err(bad("Sec-WebSocket-Key is to be 16 bytes in base64."));
         }
@@ -68,7 +74,7 @@ impl Handshake {
         Self::is_asked_in_http1(method, *version, headers).then_some(Self::Http1)
     }
 
-    /// Whether what follows the head may be a tunnel, and no other request.
+    /// Returns whether the bytes after the head may belong to a tunnel instead of another request.
     pub(crate) fn is_asked_in_http1(method: &Method, version: Version, headers: &HeaderMap) -> bool {
         let lists = |name: &HeaderName, member: &str| {
             headers::members(headers, name).any(|listed| listed.eq_ignore_ascii_case(member))
@@ -79,15 +85,15 @@ impl Handshake {
             && lists(&header::CONNECTION, "upgrade")
     }
 
-    /// Whether a header of the client's goes no further, because it is written anew.
+    /// Returns whether a header of the client's is dropped because the router writes it.
     pub(crate) fn replaces(&self, name: &HeaderName) -> bool {
         *self == Self::Http2 && *name == header::SEC_WEBSOCKET_KEY
     }
 
-    /// Writes what the head says of it beside the client's own headers.
+    /// Writes the headers of the handshake that the client's own headers lack.
     ///
     /// # Arguments
-    /// * `random` - for the key, where there is none.
+    /// * `random`: the bytes of a key, if the client sent none.
     pub(crate) fn write(&self, writer: &mut HeadWriter, random: impl FnOnce() -> [u8; KEY]) {
         writer.header(header::UPGRADE.as_str(), WEBSOCKET.as_bytes());
         if *self == Self::Http2 {
@@ -96,16 +102,16 @@ impl Handshake {
         }
     }
 
-    /// Whether the client would take this status for its Worker's agreement, although that has not agreed. In HTTP/2 any
-    /// success is one (RFC 8441, section 5).
+    /// Returns whether the client would take this status for an acceptance by the Worker, although
+    /// the Worker has not accepted. In HTTP/2 any success is one (RFC 8441, section 5).
     pub(crate) fn mistakes(&self, status: StatusCode) -> bool {
         *self == Self::Http2 && status.is_success()
     }
 
-    /// What the client is told when its Worker has agreed.
+    /// Converts the Worker's acceptance into the response to the client, and returns its status.
     ///
     /// # Arguments
-    /// * `headers` - of the Worker's answer, without those for the connection alone.
+    /// * `headers`: the headers of the Worker's answer, without hop-by-hop headers.
     pub(crate) fn agree(&self, headers: &mut HeaderMap) -> StatusCode {
         // Neither a 101 nor the answer to a CONNECT has a body (RFC 9110, sections 8.6 and 9.3.6).
         headers.remove(header::CONTENT_LENGTH);
@@ -123,7 +129,7 @@ impl Handshake {
     }
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header that occurs exactly once.
 fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     let mut values = headers.get_all(name).into_iter();
     values.next().filter(|_| values.next().is_none())
@@ -157,7 +163,7 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    /// The well-formed handshake with another value for a header, or without it.
+    /// Returns the well-formed handshake with another value for a header, or without it.
     fn with(name: &str, value: Option<&str>) -> Parts {
         let mut headers: Vec<_> = WELL_FORMED.into_iter().filter(|(other, _)| *other != name).collect();
         headers.extend(value.map(|value| (name, value)));

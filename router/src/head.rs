@@ -1,5 +1,6 @@
-//! Where the messages of an HTTP/1 connection begin and end, read strictly: what a proxy in front of the router may read
-//! in another way is refused, so that no request can hide in another (RFC 9112, sections 2.2, 6 and 11.2).
+//! Finds where the messages of an HTTP/1 connection begin and end, and parses strictly: a message
+//! that a proxy in front of the router may read differently is refused, so that no request can be
+//! smuggled inside another (RFC 9112, sections 2.2, 6 and 11.2).
 //!
 //! ```text
 //!          head is whole                     its body is whole
@@ -7,20 +8,21 @@
 //!     └── no body: the next one begins at once
 //! ```
 //!
-//! hyper parses what has passed here. This looks only at what tells where a message ends: line ends, `content-length` and
-//! `transfer-encoding`. A head passes as a whole or not at all, so that what is incomplete waits where its bytes are
-//! counted.
+//! hyper parses the messages that pass here. This module looks only at what determines where a
+//! message ends: line ends, `content-length` and `transfer-encoding`. A head passes completely or
+//! not at all, so that an incomplete head waits where its bytes are charged.
 //!
 //! Pure.
 
-/// The longest head, in bytes.
+/// The maximum size of a head, in bytes.
 pub(crate) const MAX_HEAD: usize = 64 * 1024;
 
-/// What a chunk says of itself beside its size, and all trailers together, in bytes.
+/// The maximum size of a chunk's extensions, and of all trailers together, in bytes.
 const MAX_CHUNK_LINE: u32 = 1024;
 const MAX_TRAILERS: u32 = 16 * 1024;
 
-/// Beyond this a length is no body that there could be, and does not fit everywhere.
+/// The maximum value of `content-length`. No actual body is longer, and a longer one does not fit
+/// into all integer types.
 const MAX_LENGTH: u64 = i64::MAX as u64;
 
 /// Follows the messages that a client sends.
@@ -29,26 +31,26 @@ pub(crate) struct Messages(State);
 
 #[derive(Debug)]
 enum State {
-    /// So many bytes of the head have been looked at.
+    /// This many bytes of the head have been examined.
     Head {
         seen: usize,
     },
-    /// Bytes to come.
+    /// The remaining bytes of the body.
     Length(u64),
     Chunked(Chunked),
 }
 
-/// What becomes of the bytes that have not passed yet.
+/// The decision on the bytes that have not passed yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// So many pass; they end where a message does, or a part of one.
+    /// This many bytes pass; they end at the end of a message or of a part of one.
     Pass(usize),
-    /// All wait for more.
+    /// All bytes wait for more.
     Hold,
     Refuse(Refusal),
 }
 
-/// Why a message is refused.
+/// The reason why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("The request's head does not begin as one.")]
@@ -80,14 +82,17 @@ impl Default for Messages {
 }
 
 impl Messages {
-    /// Whether a head is what comes next, or has come in part.
+    /// Returns whether the next bytes belong to a head.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn is_in_head(&self) -> bool {
         matches!(self.0, State::Head { .. })
     }
 
+    /// Examines the bytes, and advances past those that pass.
+    ///
     /// # Arguments
-    /// * `bytes` - all that have not passed, at least one: those that were held come again, with more.
+    /// * `bytes`: all bytes that have not passed, at least one: held bytes are given again, with
+    ///   more.
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
         match &mut self.0 {
             State::Head { seen } => {
@@ -124,12 +129,13 @@ impl Messages {
     }
 }
 
-/// The end of the head behind its empty line, if that has come. Leading empty lines belong to it.
+/// Returns the end of the head, after its empty line, if that has arrived. Leading empty lines
+/// belong to the head.
 fn head_end(bytes: &[u8], seen: &mut usize) -> Result<Option<usize>, Refusal> {
     if *seen < 4 && !begins_well(bytes) {
         return Err(Refusal::Nonsense);
     }
-    // A line may have ended in what was looked at before.
+    // A line may have ended in the bytes that were examined before.
     let mut from = seen.saturating_sub(3);
     while let Some(at) = memchr::memchr(b'\n', &bytes[from..]) {
         let line_feed = from + at;
@@ -146,8 +152,9 @@ fn head_end(bytes: &[u8], seen: &mut usize) -> Result<Option<usize>, Refusal> {
     Ok(None)
 }
 
-/// Whether these can be the first bytes of a head: at most one empty line (RFC 9112, section 2.2), then a token. What
-/// speaks another protocol is told at once, and not when it has waited for an answer for long enough.
+/// Returns whether these can be the first bytes of a head: at most one empty line (RFC 9112,
+/// section 2.2), then a token. A client that speaks another protocol is refused at once, and not
+/// after a timeout.
 fn begins_well(bytes: &[u8]) -> bool {
     let line = bytes.strip_prefix(b"\r\n").unwrap_or(bytes);
     match line {
@@ -156,11 +163,11 @@ fn begins_well(bytes: &[u8]) -> bool {
     }
 }
 
-/// What follows a head.
+/// Returns the state after a head.
 fn after(head: &[u8]) -> Result<State, Refusal> {
     let (mut length, mut chunked) = (None, false);
     let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    // The request's line, behind the empty one that there may be.
+    // The request line, after an optional empty one.
     let _ = lines.find(|line| !line.is_empty());
     for line in lines {
         match line.first() {
@@ -192,10 +199,10 @@ fn after(head: &[u8]) -> Result<State, Refusal> {
     }
 }
 
-/// The value of the header of this name.
+/// Returns the value of a header line, if it has this name.
 fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (found, rest) = line.split_at_checked(name.len())?;
-    // Blanks before the colon are nonsense, which hyper refuses; that the header is meant is clear.
+    // Whitespace before the colon is invalid, and hyper refuses it; the intended header is clear.
     let value = rest.trim_ascii_start().strip_prefix(b":")?;
     found.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
 }
@@ -209,11 +216,11 @@ fn number(digits: &[u8]) -> Result<u64, Refusal> {
     number.filter(|number| *number <= MAX_LENGTH).ok_or(Refusal::Huge)
 }
 
-/// Where in a chunked body we are (RFC 9112, section 7.1).
+/// The position in a chunked body (RFC 9112, section 7.1).
 #[derive(Debug, Default)]
 struct Chunked {
     at: At,
-    /// Of the chunk: what has been read of it, then what is to come.
+    /// The size of the chunk as read so far, and then its remaining bytes.
     size: u64,
     /// Bytes of the line, or of all trailers.
     line: u32,
@@ -230,7 +237,7 @@ enum At {
     Data,
     DataEnd,
     DataEndLine,
-    /// At the beginning of a trailer's line.
+    /// At the beginning of a trailer line.
     TrailerBegin,
     Trailer,
     TrailerEnd,
@@ -238,7 +245,7 @@ enum At {
 }
 
 impl Chunked {
-    /// How many of the bytes belong to the body, and whether it ends with them.
+    /// Returns how many of the bytes belong to the body, and whether it ends with them.
     fn pass(&mut self, bytes: &[u8]) -> Result<(usize, bool), Refusal> {
         let mut passed = 0;
         while let Some(&byte) = bytes.get(passed) {

@@ -1,4 +1,4 @@
-//! Which headers a request takes with it, and what the router adds.
+//! Selects the headers that are forwarded with a request, and adds those of the router.
 //!
 //! Pure.
 
@@ -14,27 +14,29 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// A request id longer than this is not taken over.
+/// The maximum length of a client's request id, in bytes. Longer ones are replaced.
 const MAX_REQUEST_ID: usize = 128;
 
-/// Meant for the next hop alone (RFC 9110, section 7.6.1, and what predates it).
+/// Returns whether a header is meant for the next hop only (RFC 9110, section 7.6.1, and what
+/// predates it).
 pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
     [header::CONNECTION, header::TE, header::TRANSFER_ENCODING, header::UPGRADE].contains(name)
         || matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
-/// What only the router says: a Worker or a client that said it would be lying.
+/// Returns whether only the router may set a header: a Worker or a client could forge it.
 pub(crate) fn is_ours(name: &HeaderName) -> bool {
     name.as_str().starts_with("tenon-")
 }
 
-/// Writes what the Worker gets to see of a request's headers.
+/// Writes the request headers that the Worker sees.
 ///
-/// The router is the edge: `x-forwarded-proto` and `-host` say what its own connection says, and the peer's
-/// address goes to the end of `x-forwarded-for`, where it cannot be forged.
+/// The router is the edge: `x-forwarded-proto` and `-host` describe its own connection, and the
+/// peer's address is appended to `x-forwarded-for`, where it cannot be forged.
 ///
 /// # Arguments
-/// * `replaced` - which of the client's headers somebody else writes.
+/// * `replaced`: returns whether a header of the client's is dropped because it is written
+///   elsewhere.
 pub(crate) fn write(
     writer: &mut HeadWriter,
     headers: &HeaderMap,
@@ -44,7 +46,7 @@ pub(crate) fn write(
     request_id: &str,
 ) {
     let named = headers.contains_key(header::CONNECTION);
-    // The headers that this connection's sender declares to be about it alone.
+    // The headers that the sender declares to concern this connection only.
     let named: Option<Vec<&str>> = named.then(|| members(headers, &header::CONNECTION).collect());
     let mut forwarded_for = String::new();
     for (name, value) in headers {
@@ -76,18 +78,19 @@ pub(crate) fn write(
     writer.header(FORWARDED_HOST.as_str(), host.as_bytes());
 }
 
-/// How much they take, in bytes: as they came, and in the message that is made of them.
+/// Returns the memory that headers take, in bytes: as received, and in the message that is made of
+/// them.
 pub(crate) fn size(headers: &HeaderMap) -> usize {
     2 * headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
 }
 
-/// What a header lists whose value is a list (RFC 9110, section 5.6.1).
+/// Returns the members of a header whose value is a list (RFC 9110, section 5.6.1).
 pub(crate) fn members<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-/// The caller's request id, if it can go into logs and headers as it is.
+/// Returns the client's request id, if it can be used in logs and headers unchanged.
 pub(crate) fn sane_request_id(headers: &HeaderMap) -> Option<&str> {
     let id = headers.get(REQUEST_ID).map(HeaderValue::as_bytes)?;
     let sane = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte);

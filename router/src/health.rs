@@ -1,15 +1,16 @@
-//! Whether a shard is worth a request: what its failures say about it.
+//! Judges from a shard's failures whether it should get requests.
 //!
 //! A shard that cannot be connected to is *ejected*: requests pass it by, and the thread that
-//! ejected it tries to connect in the background, at growing intervals, until that works. No
-//! request is the probe of an ejected shard. A shard that says it drains is passed by until the catalog has told
-//! something new of its nodes, or its process has gone and another one answers. One that falls
-//! silent while requests wait ([`pulse`](crate::pulse)) is passed by until something comes on its
-//! connection again. If a process breaks its connection off, it has ended, and requests wait
-//! for its *successor*, which the node's supervisor starts. The supervisor knows whose code ended the
-//! process and refuses that code; another node would run it and lose a process too. A new connection to a successor, or to a
-//! shard that was passed by, counts only when it has been answered on: the kernel takes connections for a process
-//! that is stopped, or not there yet.
+//! ejected it tries to connect in the background, at growing intervals, until that succeeds. No
+//! request serves as the probe of an ejected shard. A shard that says that it drains is passed by
+//! until the catalog announces a change of its nodes, or its process has gone and another one
+//! answers. A shard that falls silent while requests wait ([`pulse`](crate::pulse)) is passed by
+//! until data arrives on its connection again. If a process breaks its connection off, it has
+//! ended, and requests wait for its *successor*, which the node's supervisor starts. The supervisor
+//! knows whose code ended the process and refuses that code; another node would run it and lose a
+//! process too. A new connection to a successor, or to a shard that was passed by, counts only
+//! after an answer has arrived on it: the kernel accepts connections for a process that is stopped,
+//! or not yet started.
 //!
 //! Pure.
 
@@ -17,62 +18,64 @@ use std::time::Duration;
 
 use crate::metrics::Ejection;
 
-/// Refused this often in a row, a shard is ejected. Once can be a listener that is just coming up.
+/// The number of consecutive refusals after which a shard is ejected. A single one may come from a
+/// listener that is just starting.
 const STRIKES: u8 = 2;
 
-/// The pause before the first probe, and the longest.
+/// The pause before the first probe, and the longest pause.
 const PROBE_MIN: Duration = Duration::from_millis(50);
 const PROBE_MAX: Duration = Duration::from_secs(5);
 
-/// How long one that has been out of order may take to answer.
+/// How long a shard that has been unavailable may take to answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a process may take to start in the place of one that ended. Most take less than a tenth of a second.
+/// How long a process may take to start in place of one that ended. Most take less than a tenth of
+/// a second.
 const SUCCESSION: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     Sound {
-        /// Failed connections since the last that worked.
+        /// The number of failed connections since the last that succeeded.
         strikes: u8,
     },
-    /// Takes nothing new, it says; heard when the nodes had this version.
+    /// The shard has said that it drains, when the nodes had this version.
     Draining { nodes_version: u64 },
-    /// It has a connection and requests, and says nothing.
+    /// The shard has a connection and requests, and sends nothing.
     Silent {
-        /// It had said that it drains.
+        /// The shard had said that it drains.
         drains: bool,
     },
-    /// Its process has ended; another one is expected.
+    /// The process has ended, and its successor is expected.
     AwaitsSuccessor,
     Ejected {
-        /// Probes that failed.
+        /// The number of failed probes.
         probes: u8,
     },
 }
 
-/// How a connection failed to come about.
+/// The way in which a connect failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectFailure {
-    /// Somebody said no.
+    /// The connection was refused.
     Refused,
-    /// Nobody said anything in time, which costs whoever waits too much to try it twice.
+    /// Nothing answered in time. A second try would delay the waiting requests too much.
     Silent,
 }
 
-/// How a connection ended.
+/// The way in which a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disconnect {
-    /// In order.
+    /// The connection ended in order.
     Closed,
-    /// The other side broke it off.
+    /// The peer broke it off.
     HungUp,
-    /// The other side has not been heard for too long.
+    /// The peer has sent nothing for too long.
     Vanished,
 }
 
 impl Health {
-    /// Whether requests should go there, when the nodes have this version.
+    /// Returns whether requests should go to the shard, given the current version of the nodes.
     pub(crate) fn takes_requests(self, version: u64) -> bool {
         match self {
             Self::Sound { .. } | Self::AwaitsSuccessor => true,
@@ -95,18 +98,18 @@ impl Health {
         }
     }
 
-    /// The connection has ended.
+    /// Returns the state after the connection has ended.
     pub(crate) fn disconnected(self, how: Disconnect) -> Self {
         match (self, how) {
             (Self::Sound { .. }, Disconnect::HungUp)
             | (Self::Silent { drains: false }, Disconnect::HungUp | Disconnect::Closed) => Self::AwaitsSuccessor,
-            // A process that was draining has gone, and its node may go with it.
+            // A process that was draining has gone, and its node may follow.
             (Self::Draining { .. } | Self::Silent { .. }, _) => Self::Ejected { probes: 0 },
             (other, _) => other,
         }
     }
 
-    /// Nothing has come on the connection for too long.
+    /// Returns the state after nothing has arrived on the connection for too long.
     pub(crate) fn fell_silent(self) -> Self {
         match self {
             Self::Sound { .. } => Self::Silent { drains: false },
@@ -115,7 +118,7 @@ impl Health {
         }
     }
 
-    /// Something has come on the connection.
+    /// Returns the state after data has arrived on the connection.
     pub(crate) fn heard(self) -> Self {
         match self {
             Self::Silent { .. } => Self::connected(),
@@ -123,7 +126,7 @@ impl Health {
         }
     }
 
-    /// Why requests pass it by, if it is out of order and they do.
+    /// Returns why requests pass the shard by, if it is out of order and they do.
     pub(crate) fn ejection(self) -> Option<Ejection> {
         match self {
             Self::Silent { .. } => Some(Ejection::Silent),
@@ -140,7 +143,8 @@ impl Health {
         matches!(self, Self::Ejected { .. })
     }
 
-    /// How long a new connection is given to be answered on before it counts, if it has to be.
+    /// Returns how long a new connection may take to be answered on before it counts, or `None` if
+    /// it counts at once.
     pub(crate) fn proof(self) -> Option<Duration> {
         match self {
             Self::Ejected { .. } => Some(PROBE_TIMEOUT),
@@ -149,10 +153,11 @@ impl Health {
         }
     }
 
-    /// How long to wait before an ejected shard is tried again.
+    /// Returns how long to wait before the next probe of an ejected shard.
     ///
     /// # Arguments
-    /// `jitter` in 0..1 keeps the threads of many routers from trying all at once.
+    /// * `jitter`: a value in 0..1 that keeps the threads of many routers from probing at the same
+    ///   time.
     pub(crate) fn probe_pause(self, jitter: f64) -> Option<Duration> {
         let Self::Ejected { probes } = self else { return None };
         let pause = PROBE_MIN.saturating_mul(1 << probes.min(16)).min(PROBE_MAX);

@@ -1,5 +1,5 @@
-//! A connection that counts how often something has been read from it, which is a sign of life, and whether anything has
-//! been written to it, without which nothing that was to be sent has left.
+//! A connection that counts reads, each of which is a sign of life, and writes: as long as there
+//! are none, no request has been sent.
 //!
 //! Belongs to one thread.
 
@@ -23,7 +23,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Reads that brought something.
+    /// Returns the number of reads that returned data.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.get()
     }
@@ -32,7 +32,7 @@ impl Counts {
         self.reads.set(self.reads.get().wrapping_add(1));
     }
 
-    /// Writes that were tried, whatever came of them.
+    /// Returns the number of attempted writes, regardless of their results.
     pub(crate) fn writes(&self) -> u64 {
         self.writes.get()
     }

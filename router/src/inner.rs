@@ -1,13 +1,15 @@
-//! The inner door: `Runtime.Invoke` for processes of the platform, which name a Worker and not what serves it.
+//! The inner door: `Runtime.Invoke` for processes of the platform, which name a Worker but not its
+//! revision.
 //!
 //! ```text
-//!  node ── a Worker calls another ──┐
-//!  operator ── a schedule is due ───┴─► head ─► look up by name ─► admit ─► forward ─► relay
+//! node ── a Worker calls another ──┐
+//! operator ── a schedule is due ───┴─► head ─► look up by name ─► admit ─► forward ─► relay
 //! ```
 //!
-//! From where the Worker is known all is as for a client's request: [`forward`](mod@forward). Whoever is let in here can call
-//! any Worker: with TLS those who show that they are a node or the operator, without it whoever can reach the port. That a
-//! Worker calls only what its object binds, its node sees to.
+//! Once the Worker is known, a call is treated like a client's request: [`forward`](mod@forward).
+//! Any caller that is let in here can call any Worker: with TLS these are nodes and operators with
+//! a certificate, without it any process that can reach the port. The caller's node enforces that a
+//! Worker calls only Workers that its object binds.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -72,7 +74,7 @@ async fn answer(
     let line = trace.for_log.then(|| Line::of(&head));
     let result = invoke(thread, accounts, head, messages, &mut trace).await;
     let outcome = match &result {
-        // Nodes answer with statuses that HTTP has.
+        // Nodes answer with valid HTTP statuses.
         Ok((reply, _)) => Outcome::Answered(status(reply)),
         Err(failure) => Outcome::Failed(failure.code),
     };
@@ -124,7 +126,7 @@ async fn invoke(
     Ok((reply, held))
 }
 
-/// A schedule's time comes once, whatever becomes of it.
+/// Returns whether a call may run again. A scheduled event is never repeated.
 fn again(head: &InvokeHead) -> Again {
     match &head.scheduled {
         Some(_) => Again::Never,
@@ -142,7 +144,7 @@ fn no_worker(id: &str) -> Failure {
     Failure::new(FailureCode::WorkerNotFound, Phase::Admission, message)
 }
 
-/// What the log will say of a call whose head has gone on by then.
+/// The parts of a call's head that the access log needs after the head has been forwarded.
 struct Line {
     request_id: String,
     caller: String,

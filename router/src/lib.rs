@@ -10,11 +10,11 @@
 //!                       thread 1 … one per core, sharing nothing but the addresses
 //! ```
 //!
-//! Decisions are pure rooms: [`route`] (which Worker), [`ring`] (which shards), `placement` (shard
-//! or lane), `health`, `pulse` and `retry` (what to make of failures), `error` (what to tell the
-//! caller). The path of a request reads top-down in `path`; what Workers ask of one another, and
-//! the clock of them, comes by `inner`. A request that becomes a WebSocket goes the same way
-//! (`handshake`), and then on by itself (`tunnel`).
+//! Each decision is a module of pure functions: [`route`] (which Worker), [`ring`] (which shards),
+//! `placement` (shard or lane), `health`, `pulse` and `retry` (how to react to failures), and
+//! `error` (which response the client gets). `path` contains the path of a request, in order. Calls
+//! between Workers, and scheduled events from the operator, arrive through `inner`. A WebSocket
+//! request takes the same path (`handshake`) and then continues as a tunnel (`tunnel`).
 
 mod answer;
 mod bulkhead;

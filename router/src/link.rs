@@ -1,19 +1,19 @@
-//! One thread's connection to one shard: opened on first use, kept, opened again.
+//! One thread's connection to one shard, opened on first use, kept, and reopened.
 //!
 //! ```text
-//!            first request                 both sides shook hands
+//!            first request                    handshake complete
 //!   Idle ─────────────────► Connecting ─────────────────────────► Open ──┐
 //!    ▲  ◄── refused, silent ────┘                                        │
-//!    └────────── the connection ended: its requests are told ◄───────────┘
+//!    └────────── the connection ended: its requests fail ◄───────────────┘
 //! ```
 //!
-//! A node that dies takes its connections with it, which the kernel tells at once. One that
-//! vanishes (its machine, or the network) is noticed by the kernel's own probes within `VANISHED`.
-//! One that is stopped, or whose turn does not end, is noticed by its silence: while requests wait
-//! for their first byte, a task looks at the connection's [`pulse`](crate::pulse), and HTTP/2's
-//! pings give a shard that has nothing else to say something to answer. The connection stays open,
-//! for a shard answers pings and TLS's handshake only between turns, and a long turn is no death;
-//! what becomes of the requests that wait is not decided here, but in [`silence`](crate::silence).
+//! The kernel reports at once that a node has died, because its connections end. It detects a node
+//! that has vanished (machine or network) by keepalive probes within `VANISHED`. A node that is
+//! stopped, or whose turn does not end, is detected by its silence: while requests wait for their
+//! first byte, a task watches the connection's [`pulse`](crate::pulse), and HTTP/2 pings give an
+//! otherwise idle shard something to answer. The connection stays open, because a shard answers
+//! pings and TLS handshakes only between turns, and a long turn is not a failure;
+//! [`silence`](crate::silence) decides what happens to the requests that wait.
 //!
 //! Belongs to one thread.
 
@@ -49,48 +49,52 @@ use crate::silence::Inquiry;
 use crate::table::Shard;
 use crate::upload::Attempt;
 
-/// A node in the same cluster answers within a millisecond; a lost SYN is sent again after one second.
+/// The timeout of a TCP connect. A node in the same cluster answers within a millisecond; a lost
+/// SYN is retransmitted after one second.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The kernel answers a SYN, and TLS's handshake the shard's thread, between turns: the longest may
-/// take 30 seconds. Without TLS a request waits for such a turn just so. Requests that have
-/// somewhere else to go do not wait for it, and one that has been out of order has less.
+/// The timeout of a TLS handshake. The kernel answers a SYN, but the shard's thread answers a TLS
+/// handshake between turns, and the longest turn may take 30 seconds. Without TLS a request waits
+/// for such a turn just as long. Requests that have an alternative do not wait for the handshake,
+/// and a shard that has been unavailable gets less time.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// A connection on which a ping is not answered for so long is closed: twice the longest turn.
+/// A connection on which a ping has not been answered for this long is closed. The time is twice
+/// the longest turn.
 const PING_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a shard may take to answer that is asked whether its node is there. The requests that
-/// wait for that have waited for nearly two seconds.
+/// How long a shard may take to answer a probe of whether its node is alive. The requests that
+/// depend on the probe have waited for nearly two seconds already.
 const KNOCK_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// After this long without a sign of life from the other machine the connection is dead.
 const VANISHED: Duration = Duration::from_secs(3);
 
-/// How much of one response may wait for its client, in bytes.
+/// The maximum part of one response that is buffered for its client, in bytes.
 pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
 
-/// The connection's own window is out of the way: a few clients that read slowly would otherwise use it up and
-/// stop everybody's responses.
+/// The connection's own window is the maximum of HTTP/2: a few clients that read slowly would
+/// otherwise exhaust it and block all other responses.
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// How much of one request may wait in the connection, in bytes: the node's flow control is the buffer.
+/// The maximum part of one request that is buffered in the connection, in bytes: the node's flow
+/// control is the actual buffer.
 const SEND_BUFFER: usize = 64 * 1024;
 
 pub(crate) struct Link {
     shard: Arc<Shard>,
-    /// Of [`INVOKE_PATH`] there.
+    /// The URI of [`INVOKE_PATH`] on this shard.
     uri: Uri,
     tls: Option<Tls>,
     state: RefCell<State>,
     health: Cell<Health>,
-    /// What is read from its connections, and written to them.
+    /// Counts reads from the shard's connections and writes to them.
     counts: Rc<Counts>,
-    /// Requests that wait for the first byte of their answer, or for a connection.
+    /// The number of requests that wait for the first byte of their answer, or for a connection.
     waiting: Cell<usize>,
-    /// A task looks at the pulse.
+    /// A task watches the pulse.
     watched: Cell<bool>,
-    /// Wakes the requests that wait, when the shard falls silent.
+    /// Wakes the waiting requests when the shard falls silent.
     fallen_silent: Notify,
     bulkhead: Bulkhead,
     pub(crate) inquiry: Inquiry,
@@ -102,12 +106,12 @@ type Sender = SendRequest<Attempt>;
 
 enum State {
     Idle,
-    /// Everybody who comes meanwhile waits for the same connection.
+    /// All concurrent requests wait for the same connection.
     Connecting(Shared<LocalBoxFuture<'static, Result<Sender, Unreachable>>>),
     Open(Sender),
 }
 
-/// There is no connection, for reasons that have been logged.
+/// There is no connection. The reason has been logged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unreachable(pub(crate) ConnectFailure);
 
@@ -121,8 +125,10 @@ impl Drop for Waiting<'_> {
 }
 
 impl Link {
+    /// Creates a link without a connection.
+    ///
     /// # Arguments
-    /// * `bulkhead` - the requests of this thread that the shard may have.
+    /// * `bulkhead`: bounds the requests of this thread that the shard may have.
     pub(crate) fn new(
         shard: Arc<Shard>,
         tls: Option<Tls>,
@@ -155,36 +161,37 @@ impl Link {
         &self.uri
     }
 
-    /// Why it takes no requests, if it does not.
+    /// Returns why the shard takes no requests, or `None` if it takes them.
     pub(crate) fn refuses(&self, nodes_version: u64) -> Option<Spill> {
         let health = self.health.get();
         let why = if health.ejection().is_some() { Spill::Ejected } else { Spill::Draining };
         (!health.takes_requests(nodes_version)).then_some(why)
     }
 
-    /// Whether requests pass it by because it is out of order.
+    /// Returns whether requests pass the shard by because it is out of order.
     pub(crate) fn is_passed_by(&self) -> bool {
         self.health.get().ejection().is_some()
     }
 
-    /// The node has said that it drains.
+    /// Records that the node has said that it drains.
     pub(crate) fn drains(&self, nodes_version: u64) {
         if !self.is_passed_by() {
             self.health.set(Health::Draining { nodes_version });
         }
     }
 
-    /// Counts up with everything that is written to its connections.
+    /// Returns a counter that increases with every write to the shard's connections.
     pub(crate) fn writes(&self) -> u64 {
         self.counts.writes()
     }
 
-    /// Room for one more request, if the shard may have more of this thread's.
+    /// Takes a berth for one more request, unless the shard has its maximum of this thread's
+    /// requests.
     pub(crate) fn berth(&self, peer: Peer) -> Option<Berth> {
         self.bulkhead.berth(peer)
     }
 
-    /// Has a task look at the pulse for as long as the value is kept.
+    /// Has a task watch the pulse until the returned value is dropped.
     pub(crate) fn wait(self: &Rc<Self>) -> Waiting<'_> {
         self.waiting.set(self.waiting.get() + 1);
         if !self.watched.replace(true) {
@@ -193,15 +200,15 @@ impl Link {
         Waiting(self)
     }
 
-    /// Resolves when the shard is silent.
+    /// Waits until the shard is silent.
     pub(crate) async fn silence(&self) {
         while !self.health.get().is_silent() {
             self.fallen_silent.notified().await;
         }
     }
 
-    /// Whether the shard says anything now, when it is asked for what it does not have. No
-    /// JavaScript has to do with it.
+    /// Returns whether the shard sends anything now, in answer to a request for a path that no
+    /// shard serves. No JavaScript is involved.
     pub(crate) async fn answers(self: &Rc<Self>) -> bool {
         let _waiting = self.wait();
         let reads = self.counts.reads();
@@ -210,7 +217,7 @@ impl Link {
                 self.knock(sender).await;
             }
         };
-        // A byte of anything else will do.
+        // A byte of any other message is an answer too.
         _ = tokio::time::timeout(KNOCK_TIMEOUT, knock).await;
         self.counts.reads() != reads
     }
@@ -223,13 +230,13 @@ impl Link {
         _ = sender.try_send_request(request).await;
     }
 
-    /// The connection, if need be a new one.
+    /// Returns the connection, and opens a new one if necessary.
     pub(crate) async fn sender(self: &Rc<Self>) -> Result<Sender, Unreachable> {
         let connecting = match &mut *self.state.borrow_mut() {
             State::Open(sender) if !sender.is_closed() => return Ok(sender.clone()),
             State::Connecting(connecting) => connecting.clone(),
             idle => {
-                // A task of its own: it comes to its end even if all who wait for it leave.
+                // The task completes even if all requests that wait for it are cancelled.
                 let task = spawn_local(self.clone().connect());
                 let ended = task.map(|ended| ended.unwrap_or(Err(Unreachable(ConnectFailure::Refused))));
                 let connecting = ended.boxed_local().shared();
@@ -271,7 +278,8 @@ impl Link {
         }
     }
 
-    /// Whether the other end of a new connection says anything, or has since there were so many reads.
+    /// Returns whether the peer of a new connection sends anything, or has since there were so many
+    /// reads.
     async fn is_answered(&self, sender: &Sender, reads: u64, by: Instant) -> bool {
         if self.counts.reads() == reads {
             _ = tokio::time::timeout_at(by, self.knock(sender.clone())).await;
@@ -279,8 +287,11 @@ impl Link {
         self.counts.reads() != reads
     }
 
+    /// Connects and shakes hands.
+    ///
     /// # Arguments
-    /// * `prove_by` - when hands have to be shaken at the latest, if the other end has yet to show that it is there.
+    /// * `prove_by`: the deadline for the TLS handshake, if the peer has yet to prove that it is
+    ///   there.
     async fn handshake(
         &self,
         prove_by: Option<Instant>,
@@ -293,7 +304,7 @@ impl Link {
                 let connecting = tls.connect(Role::RuntimeNode, address.0, stream);
                 let within = prove_by.map_or(HANDSHAKE_TIMEOUT, |by| by.saturating_duration_since(Instant::now()));
                 let stream = in_time(within, async { Ok(connecting.await?) }).await?;
-                // The shard's thread has answered.
+                // The handshake is an answer by the shard's thread.
                 self.counts.count_read();
                 stream
             }
@@ -304,7 +315,7 @@ impl Link {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(SEND_BUFFER)
-            // Not while there is no stream.
+            // No pings are sent while there is no stream.
             .keep_alive_interval(pulse::PING_AFTER)
             .keep_alive_timeout(PING_TIMEOUT)
             .handshake(TokioIo::new(Heard::new(stream, self.counts.clone())))
@@ -320,7 +331,7 @@ impl Link {
     }
 
     fn disconnected(self: &Rc<Self>, how: Disconnect) {
-        // A newer connection may have taken its place.
+        // A newer connection may have replaced it.
         let closed = matches!(&*self.state.borrow(), State::Open(sender) if sender.is_closed());
         if closed {
             *self.state.borrow_mut() = State::Idle;
@@ -362,7 +373,7 @@ impl Drop for Link {
     }
 }
 
-/// How a connection has ended, by the error that it ended with.
+/// Returns how a connection has ended, from its error.
 fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
     let Err(error) = ended else { return Disconnect::Closed };
     let causes = std::iter::successors(error.source(), |&error| error.source());
@@ -375,7 +386,7 @@ fn disconnect(ended: &hyper::Result<()>) -> Disconnect {
 const HANGS_UP: [io::ErrorKind; 3] =
     [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof];
 
-/// Tries to connect until that works, or nobody wants the link any more.
+/// Tries to connect until that succeeds or the link has been dropped.
 async fn probe(link: Weak<Link>) {
     loop {
         let Some(pause) = link.upgrade().and_then(|link| link.health.get().probe_pause(fastrand::f64())) else {
@@ -389,8 +400,8 @@ async fn probe(link: Weak<Link>) {
     }
 }
 
-/// Looks at the pulse while requests wait, and then until a silent shard has been heard or has lost
-/// its connection.
+/// Watches the pulse while requests wait, and after that until a silent shard is heard again or
+/// loses its connection.
 async fn watch(link: Weak<Link>) {
     let mut ticks = tokio::time::interval_at(Instant::now() + pulse::TICK, pulse::TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -418,7 +429,7 @@ async fn in_time<T>(limit: Duration, future: impl Future<Output = io::Result<T>>
     tokio::time::timeout(limit, future).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Sends small writes at once, and has the kernel notice a machine that is no longer there.
+/// Disables Nagle's algorithm, and has the kernel detect a machine that has vanished.
 fn watch_over(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -427,11 +438,11 @@ fn watch_over(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(VANISHED))
 }
 
-/// What no shard has.
+/// A path that no shard serves.
 const KNOCK_PATH: &str = "/";
 
-/// Where something is on a shard. An address that fits no URI is connected to all the same, and
-/// then called by a name that fits: nodes do not look at it.
+/// Returns the URI of a path on a shard. An address that is not valid in a URI is still connected
+/// to, but its authority is a placeholder: nodes do not read it.
 fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
     let host = if shard.address.contains(':') { format!("[{}]", shard.address) } else { shard.address.to_string() };
     let authority = Authority::try_from(format!("{host}:{}", shard.port))
@@ -443,7 +454,7 @@ fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
     Uri::from_parts(parts).expect("a scheme, an authority and a path make a URI")
 }
 
-/// Runs hyper's tasks on the thread they come from.
+/// Runs hyper's tasks on the thread that spawns them.
 #[derive(Clone, Copy)]
 pub(crate) struct Local;
 

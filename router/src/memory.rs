@@ -1,18 +1,20 @@
-//! How much memory the clients of a router may take.
+//! Determines how much memory the clients of a router may take.
 
 use std::fs;
 use std::path::Path;
 
-/// Of a machine that says nothing of its memory, in bytes: the chart's limit.
+/// The memory assumed for a machine that does not report any, in bytes: the chart's limit.
 const ASSUMED: u64 = 512 << 20;
 
-/// Half of what limits the process, in bytes: the other half is for the program, the table and what the kernel needs.
+/// Returns half of the process's memory limit, in bytes: the other half is for the program, the
+/// table and the kernel's needs.
 ///
 /// # Arguments
-/// * `root` - of the file system, so that tests can have one of their own.
+/// * `root`: the root of the file system, which tests replace.
 pub fn for_clients(root: &Path) -> u64 {
     let number = |file: &str| fs::read_to_string(root.join(file)).ok()?.trim().parse::<u64>().ok();
-    // Inside a container its own cgroup is the root; version 1 says "without limit" by a number beyond all memory.
+    // Inside a container its own cgroup is the root; cgroup version 1 expresses "no limit" by a
+    // number beyond any memory.
     let limits =
         ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"].into_iter().filter_map(number);
     limits.chain(machine(root)).min().unwrap_or(ASSUMED) / 2

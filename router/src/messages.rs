@@ -1,4 +1,4 @@
-//! The messages of a caller's stream at the inner door: one head, then the body's pieces.
+//! The messages of a caller's stream at the inner door: one head, then the pieces of the body.
 //!
 //! Belongs to one thread.
 
@@ -14,7 +14,8 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::{Decoder, FrameError};
 use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request::Part};
 
-/// Callers are processes of ours and have the head when they open the stream.
+/// The timeout for the head. Callers are processes of the platform, and have the head when they
+/// open the stream.
 const STALLED: Duration = Duration::from_secs(5);
 
 pub(crate) struct Messages {
@@ -22,7 +23,7 @@ pub(crate) struct Messages {
     decoder: Decoder,
 }
 
-/// Why there is no next message.
+/// The reason why there is no next message.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unread {
     #[error(transparent)]
@@ -38,10 +39,10 @@ impl Messages {
         Self { incoming, decoder: Decoder::default() }
     }
 
-    /// The first message.
+    /// Reads the first message.
     ///
     /// # Errors
-    /// When it is no head, or does not come.
+    /// Fails if the message is not a head, or does not arrive in time.
     pub(crate) async fn head(&mut self) -> Result<InvokeHead, Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
         match tokio::time::timeout(STALLED, poll_fn(|cx| self.poll_next(cx))).await {
@@ -52,7 +53,7 @@ impl Messages {
         }
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Returns the next piece of the body, or `None` at its end.
     pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Unread>> {
         Poll::Ready(match ready!(self.poll_next(cx))? {
             Some(Part::Body(piece)) => Ok(Some(piece)),

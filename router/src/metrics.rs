@@ -1,8 +1,8 @@
-//! What a router counts.
+//! The metrics of a router.
 //!
-//! [`Metrics`] are shared by all threads. What every request touches is counted per thread in [`Meters`] first
-//! and added up a few times a second, so that threads do not fight over the cache lines of common counters. [`Gauges`]
-//! are one thread's from the beginning.
+//! [`Metrics`] are shared by all threads. The values that every request updates are counted per
+//! thread in [`Meters`] first and flushed up to ten times a second, so that threads do not contend
+//! for the cache lines of common counters. [`Gauges`] belong to one thread from the start.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,25 +15,27 @@ use tenon_lifecycle::event_loop;
 use tenon_proto::failure::FailureCode;
 use tokio::task::spawn_local;
 
-/// The longest that a scrape can lag behind.
+/// The delay of a flush, which bounds how stale a scrape is.
 const FLUSH: Duration = Duration::from_millis(100);
 
-/// From what a warm Worker in the same rack takes to the default wall limit, in seconds.
+/// The buckets of request durations, in seconds: from the time of a warm Worker in the same rack to
+/// the default wall limit.
 const BUCKETS: [f64; 16] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
-/// Of the threads' event loops. The names and the label keep the word that dashboards know: "lane" is a router thread here,
-/// and not a lane of a node.
+/// The metrics of the threads' event loops. Their names and label keep the word that dashboards
+/// use: "lane" is a router thread here, and not a lane of a node.
 pub(crate) const LOOPS: event_loop::Names = event_loop::Names {
     busy: "tenon_router_lane_busy_seconds_total",
     lag: "tenon_router_event_loop_lag_seconds",
     label: "lane",
 };
 
-/// After what a request is sent again: told from the start, so that the first is seen as one more and not as the first.
+/// The reasons for a retry. They are exported from the start, so that the first retry appears as an
+/// increase and not as a new series.
 const RETRIES: [&str; 6] = ["unreachable", "not_begun", "node_lost", "unresponsive", "draining", "overloaded"];
 
-/// Whither requests are sent on within a node.
+/// The targets of redirects within a node.
 const MOVES: [&str; 2] = ["lane", "shard"];
 
 #[derive(Clone)]
@@ -60,13 +62,13 @@ pub(crate) struct Metrics {
     pub(crate) connected: IntGauge,
 }
 
-/// One thread's gauges, which nobody else writes.
+/// One thread's gauges, which no other thread writes.
 #[derive(Clone)]
 pub(crate) struct Gauges {
-    /// Connections of clients, and of processes of ours.
+    /// Connections of clients, and of the platform's own processes.
     pub(crate) connections: IntGauge,
     pub(crate) in_flight: IntGauge,
-    /// What clients hold, in bytes.
+    /// The memory that clients hold, in bytes.
     pub(crate) client_memory: IntGauge,
     /// Connections to shards.
     pub(crate) links: IntGauge,
@@ -74,12 +76,12 @@ pub(crate) struct Gauges {
     pub(crate) ejected: IntGauge,
 }
 
-/// Why a shard is passed by.
+/// The reason why requests pass a shard by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ejection {
-    /// It cannot be connected to, or went away while it drained.
+    /// It cannot be connected to, or it disappeared while it drained.
     Unreachable,
-    /// It has a connection and says nothing on it.
+    /// It has a connection and sends nothing.
     Silent,
 }
 
@@ -94,15 +96,15 @@ impl Ejection {
     }
 }
 
-/// Why a request is not sent to the shard that its Worker is pinned to.
+/// The reason why a request is not sent to the shard that its Worker is pinned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spill {
-    /// The shard cannot be reached, as is known.
+    /// The shard is known to be unavailable.
     Ejected,
     Draining,
-    /// It has no room.
+    /// The shard has no capacity.
     Overloaded,
-    /// It has failed this request.
+    /// The shard has failed this request.
     Failed,
 }
 
@@ -120,8 +122,10 @@ impl Spill {
 }
 
 impl Metrics {
+    /// Creates and registers the metrics.
+    ///
     /// # Errors
-    /// When the registry has metrics of these names already.
+    /// Fails if the registry already has metrics of these names.
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let requests = Opts::new(
             "tenon_router_requests_total",
@@ -200,53 +204,53 @@ impl Metrics {
         }
     }
 
-    /// Counts an attempt that is made again.
+    /// Counts a retry.
     pub(crate) fn retry(&self, reason: &str) {
         self.retries.with_label_values(&[reason]).inc();
     }
 
-    /// Counts a request that is sent on within its node.
+    /// Counts a redirect within a node.
     pub(crate) fn moved(&self, to: &str) {
         self.moves.with_label_values(&[to]).inc();
     }
 
-    /// Counts a shard that is passed by from now on.
+    /// Counts a shard that requests pass by from now on.
     pub(crate) fn ejected(&self, why: Ejection) {
         self.ejections.with_label_values(&[why.as_str()]).inc();
     }
 
-    /// Counts a request that is sent elsewhere than to its Worker's shard.
+    /// Counts a request that is not sent to its Worker's shard.
     pub(crate) fn spill(&self, why: Spill) {
         self.spills.with_label_values(&[why.as_str()]).inc();
     }
 }
 
-/// How a request ended.
+/// The result of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Answered(StatusCode),
     Failed(FailureCode),
 }
 
-/// Of what a tunnel carries.
+/// The direction of a tunnel's data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     FromClient,
     ToClient,
 }
 
-/// One thread's share of the counting.
+/// The counters of one thread, flushed into the common ones.
 pub(crate) struct Meters {
     counts: RefCell<Counts>,
     dirty: Cell<bool>,
 }
 
 struct Counts {
-    /// By the first digit of the status.
+    /// Answered requests, by the first digit of the status.
     classes: [LocalIntCounter; 5],
-    /// In the order of [`FailureCode::ALL`].
+    /// Failed requests, in the order of [`FailureCode::ALL`].
     failures: Vec<LocalIntCounter>,
-    /// In the order of [`Way`].
+    /// Tunnel bytes, in the order of [`Way`].
     carried: [LocalIntCounter; 2],
     duration: LocalHistogram,
     requests: LocalIntCounter,
@@ -279,7 +283,7 @@ impl Meters {
         self.flush_soon();
     }
 
-    /// Counts bytes.
+    /// Counts bytes of a tunnel.
     pub(crate) fn carried(self: &Rc<Self>, way: Way, bytes: usize) {
         self.counts.borrow_mut().carried[way as usize].inc_by(bytes as u64);
         self.flush_soon();

@@ -1,13 +1,14 @@
-//! How slowly a client may send a request's body.
+//! Limits how slowly a client may send a request's body.
 //!
 //! ```text
-//!  patience ── less with the time in which the client is waited for ──► none: the request ends with 408
-//!     ▲────── more with each byte that comes, up to what there was at first ──────┘
+//! patience ── shrinks while the router waits for the client ──► none: the request ends with 408
+//!    ▲────── grows with each byte received, up to its initial value ──────┘
 //! ```
 //!
-//! So a client may pause for as long as the grace, and in the long run sends at the rate at least, whatever it has sent
-//! before: bytes that came quickly buy no hours. Only what is the client's own doing counts: the time in which the router
-//! reads, and nothing has come. A Worker that takes its time over what has come costs no patience.
+//! So a client may pause for as long as the grace, and must send at the rate at least in the long
+//! run, regardless of what it has sent before: bytes that arrived quickly buy no hours. Only the
+//! client's own delay counts: the time in which the router reads and nothing has arrived. A Worker
+//! that is slow to read costs no patience.
 //!
 //! Belongs to one thread.
 
@@ -18,17 +19,18 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// What is asked of a client that sends a body.
+/// The minimum pace of a client that sends a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How long it may send nothing.
+    /// The maximum time in which the client sends nothing.
     pub grace: Duration,
-    /// Bytes a second in the long run.
+    /// The minimum rate in the long run, in bytes per second.
     pub rate: NonZeroU32,
 }
 
 impl Default for Pace {
-    /// A modem kept it. A client that is slower, or pauses for longer, is not there to be served.
+    /// Returns a pace that a modem could keep. A slower client, or one that pauses for longer, is
+    /// not served.
     fn default() -> Self {
         const RATE: NonZeroU32 = NonZeroU32::new(500).expect("it is not zero");
         Self { grace: Duration::from_secs(30), rate: RATE }
@@ -38,7 +40,8 @@ impl Default for Pace {
 /// The patience with one body.
 pub(crate) struct Patience {
     left: Left,
-    /// Rings no later than the patience ends. It is set again when it rings too early, and not with each piece.
+    /// Fires no later than the patience ends. It is reset if it fires too early, and not with each
+    /// piece.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
@@ -47,12 +50,12 @@ impl Patience {
         Self { left: Left { pace, left: pace.grace, since: None }, alarm: None }
     }
 
-    /// So many bytes have come.
+    /// Records that bytes have arrived.
     pub(crate) fn came(&mut self, bytes: usize) {
         self.left.came(bytes, Instant::now);
     }
 
-    /// Resolves when a client that has sent nothing is waited for no longer.
+    /// Resolves when the patience with a client that has sent nothing is over.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let end = self.left.end(Instant::now);
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
@@ -66,16 +69,17 @@ impl Patience {
     }
 }
 
-/// The arithmetic, to which the time is an argument.
+/// The arithmetic, with the time as an argument.
 struct Left {
     pace: Pace,
     left: Duration,
-    /// Since when the client is waited for.
+    /// When the router began to wait for the client.
     since: Option<Instant>,
 }
 
 impl Left {
-    /// The client is waited for. Until when: never earlier than it was the time before.
+    /// Records that the router waits for the client. Returns the end of its patience, which is
+    /// never earlier than the previous one.
     fn end(&mut self, now: impl FnOnce() -> Instant) -> Instant {
         *self.since.get_or_insert_with(now) + self.left
     }
@@ -97,7 +101,7 @@ mod tests {
 
     const PACE: Pace = Pace { grace: Duration::from_secs(30), rate: NonZeroU32::new(500).unwrap() };
 
-    /// How long a client is served that pauses and sends like that, again and again, for an hour at most.
+    /// Returns how long a client that repeatedly pauses and sends is served, for an hour at most.
     fn served(pause: Duration, bytes: usize) -> Duration {
         let (began, mut now) = (Instant::now(), Instant::now());
         let mut left = Left { pace: PACE, left: PACE.grace, since: None };

@@ -6,9 +6,10 @@
 //!                     └─ retry ◄┘
 //! ```
 //!
-//! Between admit and answer it is the same for what comes from inside: see [`forward`](mod@forward) and [`crate::inner`].
-//! All of it on the thread that read the request. Nothing on it takes a lock or wakes another thread. A request for a
-//! WebSocket goes the same way, and if its Worker agrees ends in a [`tunnel`](crate::tunnel) instead of an answer.
+//! Between admit and answer the path is the same for calls from inside the platform: see
+//! [`forward`](mod@forward) and [`crate::inner`]. It runs entirely on the thread that read the
+//! request, takes no lock and wakes no other thread. A WebSocket request takes the same path and,
+//! if its Worker accepts it, ends in a [`tunnel`](crate::tunnel) instead of an answer.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -38,7 +39,7 @@ use crate::upload::{self, Admitted};
 use crate::wire::HeadWriter;
 use crate::{error, headers};
 
-/// Whose requests come by a connection.
+/// The client that a connection belongs to.
 pub(crate) struct Caller {
     pub(crate) address: IpAddr,
     pub(crate) client: Arc<Client>,
@@ -116,7 +117,7 @@ async fn answer(
     if let Some(refusal) = parts.extensions.get() {
         return Err(refused(*refusal));
     }
-    // Match. What asks for a WebSocket is a GET to its Worker, in whatever way the client has asked.
+    // Match. To the Worker a WebSocket request is a GET, however the client made it.
     let handshake = Handshake::of(parts, !body.is_end_stream())?;
     let method = if handshake.is_some() { &Method::GET } else { &parts.method };
     let target = Target::of(parts, method)?;
@@ -124,7 +125,8 @@ async fn answer(
     let worker: &Worker = view.route(target.host(), target.path()).ok_or_else(no_worker)?;
     trace.worker(&worker.id);
 
-    // Admit. A body that is small has come before the request takes a permit, so that nobody waits for its client.
+    // Admit. A small body is read before the request takes a permit, so that no permit waits for a
+    // client.
     let tunnel = match handshake {
         Some(handshake) => {
             let place = forward::admit_tunnel(thread, accounts)?.on(client.take_in_hand());
@@ -142,7 +144,7 @@ async fn answer(
     };
     let permit = forward::admit(thread, accounts)?;
 
-    // The head.
+    // Encode the head.
     let (inline, upload) = match &body {
         Admitted::Inline { bytes, .. } => (bytes.as_ref(), None),
         Admitted::Streaming(upload) => (&[][..], Some(upload)),
@@ -156,7 +158,7 @@ async fn answer(
     view.services_of(worker).for_each(|service| head.service(service.id.as_str(), service.digest.as_bytes()));
     let head = head.finish(inline, upload.is_some());
 
-    // Pick, forward, and again while that helps.
+    // Pick and forward, and repeat if that may help.
     let call = Call { peer: accounts.peer, head: &head, upload, again: Again::of(method) };
     let reply = forward::forward(thread, &view, worker, call, trace).await?;
 

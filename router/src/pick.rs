@@ -1,15 +1,15 @@
-//! Which shard a request goes to: the first candidate that takes requests, on a node that has not
-//! failed it yet, or a lane of that candidate's node.
+//! Picks the shard for a request: the first candidate that takes requests, on a node that has not
+//! failed this request yet, or a lane of that candidate's node.
 //!
 //! ```text
 //!  candidates of the ring:   node b, shard 2     node a, shard 0     …
 //!  the request goes to       that shard, or a lane of node b; then the same of the next
 //! ```
 //!
-//! It goes to a lane when the Worker is remembered there or new ([`placement`](crate::placement)), when a
-//! shard says so, and when it may have been what ended a shard. Which lane of a node is a matter of
-//! the Worker, so that its isolate stays warm; if that one is out of order, it is another of the
-//! same node.
+//! A request goes to a lane if the Worker is known to run there or is new
+//! ([`placement`](crate::placement)), if a shard says so, or if the request may have ended a shard.
+//! The Worker's key selects the lane within a node, so that the Worker's isolate stays warm; if
+//! that lane is not available, another one of the same node is used.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,18 +26,19 @@ use crate::ring::{Candidates, Key, SlotIndex};
 use crate::table::{Pool, Worker};
 use crate::thread::RouterThread;
 
-/// So many candidates are looked at for one request. If all of these are out of order, so is the pool.
+/// The maximum number of candidates examined per request. If all of them are unavailable, so is the
+/// pool.
 const MAX_CANDIDATES: usize = 64;
 
 /// A shard or a lane that a request goes to.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) link: Rc<Link>,
-    /// The candidate because of which.
+    /// The candidate that this target belongs to.
     slot: SlotIndex,
-    /// It is a pinned shard, and its node has lanes for what takes long.
+    /// It is a pinned shard, and its node has lanes for long turns.
     pub(crate) turns_are_short: bool,
-    /// It is a lane that is to run the request, because nothing else is left.
+    /// It is a lane that must run the request, because there is no alternative.
     pub(crate) stays: bool,
 }
 
@@ -47,12 +48,12 @@ impl Target {
     }
 }
 
-/// Where on its node a request is to go.
+/// The preferred kind of target on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Where the Worker is at home, as far as is known.
+    /// The Worker's home, as far as it is known.
     Home,
-    /// To a lane, if the node has any.
+    /// A lane, if the node has any.
     Lane,
 }
 
@@ -65,21 +66,21 @@ pub(crate) struct Picker<'a> {
     nodes_version: u64,
     candidates: Candidates,
     left: usize,
-    /// Nodes that have failed this request, and then those of which one process has.
+    /// Nodes that have failed this request, and nodes of which one process refused the connection.
     avoided: Vec<Arc<str>>,
     refused: Vec<Arc<str>>,
     /// The node that lost a process first, with this request.
     lost: Option<Arc<str>>,
-    /// Some shard is out of order.
+    /// Some shard is unavailable.
     lost_some: bool,
     /// Lanes that failed the request, and lanes whose processes ended while they had it.
     failed: Vec<Rc<Link>>,
     ended: Vec<Rc<Link>>,
-    /// The candidate that the request has gone to last.
+    /// The candidate that the request went to last.
     last: Option<SlotIndex>,
-    /// A shard that may be out of order is better than none.
+    /// A shard that may be unavailable, used if there is no other.
     last_resort: Option<Target>,
-    /// Why the first candidate, where the Worker is pinned, is not the one.
+    /// The reason why the first candidate, the Worker's pin, was passed by.
     passed: Option<Spill>,
     spilled: bool,
 }
@@ -107,7 +108,7 @@ impl<'a> Picker<'a> {
         }
     }
 
-    /// This shard has failed the request.
+    /// Records that a target has failed the request.
     pub(crate) fn failed(&mut self, target: &Target, mishap: &Mishap) {
         let why = match mishap {
             Mishap::Full => Spill::Overloaded,
@@ -131,11 +132,12 @@ impl<'a> Picker<'a> {
         }
         match mishap {
             Mishap::Said(failure) if failure.code == FailureCode::Draining => target.link.drains(self.nodes_version),
-            // One process that is not there says little of the others, two say more.
+            // One missing process says little about the node; two say more.
             Mishap::Unreachable(ConnectFailure::Refused) | Mishap::NotBegun if !self.refused.contains(node) => {
                 return self.refused.push(node.clone());
             }
-            // The node's supervisor knows which revision was running, and its lanes refuse that one.
+            // The node's supervisor knows which revision was running, and its lanes refuse that
+            // revision.
             Mishap::Lost if self.has_lanes(target.slot) && self.lost.is_none() => {
                 return self.lost = Some(node.clone());
             }
@@ -144,36 +146,37 @@ impl<'a> Picker<'a> {
             | Mishap::Lost
             | Mishap::NodeLost
             | Mishap::Unresponsive { .. } => {}
-            // What has lost a process already does not spend its last attempts on the same node.
+            // A request that has lost a process already does not spend its last attempts on the
+            // same node.
             _ if self.has_lost_another(target) => {}
-            // Not the node's fault, or not that of its other shards.
+            // The failure is not the node's fault, or does not concern its other shards.
             _ => return,
         }
         self.avoided.push(node.clone());
     }
 
-    /// Whether the request was lost with another process of the same node before.
+    /// Returns whether the request was lost with another process of the same node before.
     pub(crate) fn has_lost_another(&self, target: &Target) -> bool {
         self.lost.as_ref() == Some(&target.link.shard().node)
     }
 
-    /// Each candidate at most once, but for one as a last resort.
+    /// Returns the next target. Each candidate comes at most once, except for one as a last resort.
     pub(crate) fn next(&mut self, wish: Wish) -> Option<Target> {
         self.next_sound(wish).or_else(|| {
-            // The only node there is may have lost a shard and no lane. What is overloaded is no
-            // reason to use its lanes.
+            // The only node may have lost a shard but no lane. Overload alone is no reason to use
+            // its lanes.
             let lane = if self.lost_some { self.any_lane() } else { None };
             lane.map(|lane| Target { stays: true, ..lane }).or_else(|| self.last_resort.take())
         })
     }
 
-    /// The next that takes requests, if any does.
+    /// Returns the next target that takes requests.
     pub(crate) fn next_sound(&mut self, wish: Wish) -> Option<Target> {
         let wish = match wish {
             Wish::Home if self.asks_lane_first() => Wish::Lane,
             wish => wish,
         };
-        // Another lane of the node that it was sent to is nearer than any other node.
+        // Another lane of the node that the request was sent to is preferred to any other node.
         let near = self.last.filter(|slot| wish == Wish::Lane && !self.avoids(*slot));
         if let Some(target) = near.and_then(|slot| self.lane(slot)) {
             return Some(target);
@@ -189,7 +192,7 @@ impl<'a> Picker<'a> {
                 _ => self.pinned(slot),
             };
             let Some(target) = found else { continue };
-            // Counted once.
+            // Each request counts once.
             self.passed.filter(|_| !self.spilled).inspect(|why| self.thread.metrics.spill(*why));
             self.spilled = self.passed.is_some();
             self.last = Some(slot);
@@ -199,12 +202,13 @@ impl<'a> Picker<'a> {
         None
     }
 
-    /// Where on its node a request goes that a process has sent on, or else what is next.
+    /// Returns the target of a request that a process has redirected: on the same node, or else the
+    /// next one.
     pub(crate) fn moved(&mut self, from: &Target, to: Move) -> Option<Target> {
         let there = match to {
             Move::Lane => self.lane(from.slot),
             Move::Shard => self.pinned(from.slot),
-            // The one that it comes from may be the only one.
+            // The lane that sent the redirect may be the only one.
             Move::Stay => self.lane(from.slot).or_else(|| from.is_lane().then(|| from.clone())),
         };
         there.or_else(|| self.next(if to == Move::Shard { Wish::Home } else { Wish::Lane }))
@@ -216,9 +220,10 @@ impl<'a> Picker<'a> {
         self.sound(target)
     }
 
-    /// A lane of a candidate's node: the Worker's own, or the first after it that takes requests. If there is none, the
-    /// successor of a lane whose process ended while it had the request: this node's supervisor refuses the code that
-    /// ended the process, and no other supervisor knows of it.
+    /// Returns a lane of a candidate's node: the Worker's own, or the first after it that takes
+    /// requests. If there is none, returns the successor of a lane whose process ended while it had
+    /// the request: this node's supervisor refuses the code that ended the process, and no other
+    /// supervisor knows of it.
     fn lane(&mut self, slot: SlotIndex) -> Option<Target> {
         let lanes = &self.pool.lanes[slot.get()];
         let own = if lanes.is_empty() { 0 } else { self.key.choose(lanes.len()) };
@@ -239,7 +244,7 @@ impl<'a> Picker<'a> {
         None
     }
 
-    /// A lane of any node, but rather of one that has not failed the request.
+    /// Returns a lane of any node, preferably of one that has not failed the request.
     fn any_lane(&mut self) -> Option<Target> {
         let mut slots: Vec<_> = self.pool.ring.candidates(self.key).take(MAX_CANDIDATES).collect();
         slots.sort_by_key(|slot| self.avoids(*slot));
@@ -264,7 +269,8 @@ impl<'a> Picker<'a> {
         !self.pool.lanes[slot.get()].is_empty()
     }
 
-    /// Whether the Worker runs in a lane, as far as is known. Counts as the thread's first sight of a new revision.
+    /// Returns whether the Worker is believed to run in a lane. The first call for a new revision
+    /// also marks it as seen by this thread.
     fn asks_lane_first(&self) -> bool {
         let (Worker { digest, .. }, now) = (self.worker, Instant::now());
         let mut placements = self.thread.placements.borrow_mut();

@@ -1,19 +1,20 @@
-//! Where on its node a Worker runs, as far as answers have told: on its shard, or in a lane.
+//! Remembers where on its node a Worker runs, on its shard or in a lane, as far as answers have
+//! said so.
 //!
 //! ```text
-//!             "moved", says the shard
-//!   Unknown ──────────────────────────► in a lane ── its time is over ──► asked again at the shard
+//!             "moved" from the shard
+//!   Unknown ──────────────────────────► in a lane ── its time is over ──► asks the shard again
 //!      ▲                                    │                                      │
-//!      └──── "moved", says the lane ────────┘ ◄── "moved", says the shard: twice ──┘
+//!      └──── "moved" from the lane ─────────┘ ◄── "moved" from the shard: twice ───┘
 //!                                                 the time
 //! ```
 //!
-//! A revision that the catalog has just brought is one that no node knows: its first request goes to
-//! a lane at once.
+//! A revision that the catalog has just announced is known to no node: its first request goes to a
+//! lane at once.
 //!
-//! The node decides, and the router follows: what is wrong or forgotten here costs a request one
-//! more hop within the node. So the memory may be small. It is of a fixed size, and what it has no
-//! room for any more is forgotten.
+//! The node decides, and the router follows: a wrong or forgotten entry costs a request one more
+//! hop within the node. So the memory may be small. It has a fixed size, and evicts entries if it
+//! is full.
 //!
 //! Pure.
 
@@ -21,23 +22,23 @@ use std::time::{Duration, Instant};
 
 use tenon_proto::id::RevisionDigest;
 
-/// How long a place is remembered at first, and at most.
+/// The minimum and the maximum time for which a place is remembered.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Revisions remembered at once: 4,096 in some 230 KB. Which set is a revision's own is told by its
-/// digest and a number that no tenant knows, so that none can choose code that drives a neighbour's
-/// out.
+/// The number of revisions remembered: 4,096, in some 230 KB. The set of a revision is derived from
+/// its digest and a seed that no tenant knows, so that no tenant can choose code that evicts the
+/// entry of another.
 const SETS: usize = 1024;
 const WAYS: usize = 4;
 
-/// How often the processes of a node may send one request to one another. Then a lane is told to
-/// run it.
+/// How often the processes of a node may redirect one request to one another. The last redirect
+/// goes to a lane that must run the request.
 const MOVES: u32 = 2;
 
-/// What a thread remembers.
+/// The placements that a thread remembers.
 pub(crate) struct Placements {
-    /// Empty until there is something to remember.
+    /// Empty until the first entry.
     sets: Vec<[Option<Entry>; WAYS]>,
     seed: u64,
 }
@@ -50,40 +51,43 @@ struct Entry {
 }
 
 impl Placements {
+    /// Creates an empty memory.
+    ///
     /// # Arguments
-    /// `seed` is random.
+    /// * `seed`: random bits.
     pub(crate) fn new(seed: u64) -> Self {
         Self { sets: Vec::new(), seed }
     }
 
-    /// Whether to ask a lane first.
+    /// Returns whether to ask a lane first.
     pub(crate) fn is_in_lane(&self, digest: &RevisionDigest, now: Instant) -> bool {
         let set = self.sets.get(self.set_of(digest)).into_iter().flatten().flatten();
         set.filter(|entry| entry.digest == *digest).any(|entry| now < entry.until)
     }
 
-    /// Whether nothing is remembered of the revision. From now on something is.
+    /// Returns whether there is no entry for the revision, and creates one.
     ///
-    /// The request after the first asks the shard, so that the node knows which one to start it on when it is promoted.
+    /// The request after the first asks the shard, so that the node knows which shard to start the
+    /// revision on when it is promoted.
     pub(crate) fn is_first_sight(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         let (_, is_new) = self.entry(digest, now);
         is_new
     }
 
-    /// The shard has said that the revision is in a lane.
+    /// Records that the shard has said that the revision runs in a lane.
     pub(crate) fn moved_to_lane(&mut self, digest: &RevisionDigest, now: Instant) {
         let (entry, _) = self.entry(digest, now);
         entry.told_again(now);
     }
 
-    /// A lane has said that the revision is on its shard.
+    /// Records that a lane has said that the revision runs on its shard.
     pub(crate) fn moved_to_shard(&mut self, digest: &RevisionDigest, now: Instant) {
         let (entry, _) = self.entry(digest, now);
         entry.until = entry.until.min(now);
         entry.lasts = Duration::ZERO;
     }
 
-    /// What is remembered of a revision, and whether that is nothing yet.
+    /// Returns the entry of a revision, and whether it is new.
     fn entry(&mut self, digest: &RevisionDigest, now: Instant) -> (&mut Entry, bool) {
         if self.sets.is_empty() {
             self.sets.resize(SETS, [None; WAYS]);
@@ -91,7 +95,7 @@ impl Placements {
         let at = self.set_of(digest);
         let set = &mut self.sets[at];
         let known = set.iter().position(|entry| entry.is_some_and(|entry| entry.digest == *digest));
-        // Else an empty place, or that of the entry which is, or will be, of no use soonest.
+        // Otherwise an empty way, or that of the entry that expires first.
         let until = |way: &usize| set[*way].map(|entry| entry.until);
         let way = known.or_else(|| (0..WAYS).min_by_key(until)).expect("a set has ways");
         let fresh = Entry { digest: *digest, until: now, lasts: Duration::ZERO };
@@ -112,7 +116,7 @@ impl Placements {
 impl Entry {
     fn told_again(&mut self, now: Instant) {
         if now < self.until {
-            // The request was on its way before.
+            // The request was sent before the entry was made.
             return;
         }
         let right_after = now < self.until + self.lasts;
@@ -121,17 +125,17 @@ impl Entry {
     }
 }
 
-/// Where a process of a node sends a request that it does not run.
+/// The target of a redirect within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     Lane,
     Shard,
-    /// To a lane that is to run it in any case.
+    /// A lane that must run the request in any case.
     Stay,
 }
 
 impl Move {
-    /// For metrics.
+    /// Returns the label for metrics.
     pub(crate) fn to(self) -> &'static str {
         match self {
             Self::Lane | Self::Stay => "lane",
@@ -140,13 +144,13 @@ impl Move {
     }
 }
 
-/// How often one request has been sent on within nodes.
+/// The number of redirects of one request within nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Moves(u32);
 
 impl Moves {
-    /// Where a request goes that has been told to go elsewhere. `None` when it was told so although
-    /// it was to stay.
+    /// Returns the target of a redirect, or `None` if the request was redirected although it had to
+    /// stay.
     pub(crate) fn follow(&mut self, from_lane: bool) -> Option<Move> {
         self.0 += 1;
         match self.0 {

@@ -1,7 +1,8 @@
-//! HTTP/1 or HTTP/2: told apart by the first bytes, since without TLS nobody has said so before.
+//! Distinguishes HTTP/1 and HTTP/2 by the first bytes of a connection, since without TLS there is
+//! no ALPN.
 //!
-//! An HTTP/2 connection begins with a preface that is no HTTP/1 request (RFC 9113, section 3.4). The bytes read
-//! to find out are handed on first.
+//! An HTTP/2 connection begins with a preface that is not a valid HTTP/1 request (RFC 9113, section
+//! 3.4). The bytes that were read to decide are passed on first.
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +19,7 @@ pub(crate) enum Speaks {
     Http2,
 }
 
-/// A connection of which the first bytes are known.
+/// A connection whose first bytes are known.
 pub(crate) struct Opening {
     stream: TcpStream,
     first: [u8; PREFACE.len()],
@@ -27,10 +28,11 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Reads as far as it takes to tell the two apart.
+    /// Reads until the two protocols can be distinguished.
     ///
     /// # Errors
-    /// When the connection fails before. One that ends before is HTTP/1, which says what is wrong with that.
+    /// Fails if the connection fails before that. A connection that ends before that counts as
+    /// HTTP/1, whose parser reports the error.
     pub(crate) async fn read(mut stream: TcpStream) -> io::Result<Self> {
         let (mut first, mut len) = ([0; PREFACE.len()], 0);
         while len < PREFACE.len() && first[..len] == PREFACE[..len] {
@@ -46,7 +48,7 @@ impl Opening {
         &self.stream
     }
 
-    /// Whether some of what was read first is still to be handed on.
+    /// Returns whether some of the first bytes have not been passed on yet.
     pub(crate) fn has_more(&self) -> bool {
         self.handed_on < self.len
     }

@@ -1,4 +1,4 @@
-//! Whether a connection on which requests wait is silent: nothing at all has come, not even the
+//! Detects that a connection on which requests wait is silent: no byte has arrived, not even the
 //! answer to a ping.
 //!
 //! ```text
@@ -7,40 +7,42 @@
 //!     0              0.75 s                   1.5 s to 1.75 s
 //! ```
 //!
-//! Time is counted in ticks and not read from a clock. A tick that comes late, because this thread
-//! was busy itself, counts as one: what has come meanwhile is read before the next.
+//! Time is counted in ticks and not read from a clock. A tick that is late, because this thread was
+//! busy itself, counts as one: data that has arrived in the meantime is read before the next.
 //!
 //! Pure.
 
 use std::time::Duration;
 
-/// How often a connection is looked at.
+/// The interval between two looks at a connection.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// After so long without a byte a ping is sent.
+/// The time without a byte after which a ping is sent.
 pub(crate) const PING_AFTER: Duration = Duration::from_millis(750);
 
-/// Whole ticks without a byte after which the other side counts as silent. The ping has half of
-/// them.
+/// Whole ticks without a byte after which the peer counts as silent. A ping is outstanding for half
+/// of them.
 const PATIENCE: u32 = 6;
 
-/// What is known of a connection.
+/// The state of a connection.
 #[derive(Debug)]
 pub(crate) struct Pulse {
-    /// How often something had been read at the last tick.
+    /// The counter of reads at the last tick.
     reads: u64,
-    /// Whole ticks since.
+    /// Whole ticks since the last read.
     quiet: u32,
 }
 
 impl Pulse {
+    /// Creates the state of a connection.
+    ///
     /// # Arguments
-    /// `reads` counts up with everything that is read.
+    /// * `reads`: a counter that increases with every read.
     pub(crate) fn new(reads: u64) -> Self {
         Self { reads, quiet: 0 }
     }
 
-    /// A tick has passed.
+    /// Records a tick.
     pub(crate) fn tick(&mut self, reads: u64) -> Beat {
         self.quiet = if reads == self.reads { self.quiet.saturating_add(1) } else { 0 };
         self.reads = reads;
@@ -52,11 +54,11 @@ impl Pulse {
     }
 }
 
-/// What a tick finds.
+/// The result of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beat {
     Heard,
-    /// Nothing has come, but not for long.
+    /// Nothing has arrived, but not for long.
     Quiet,
     Silent,
 }
@@ -68,7 +70,7 @@ mod tests {
     #[test]
     fn silence_is_noticed_within_two_seconds_and_not_before_a_ping_has_had_its_time() {
         let mut pulse = Pulse::new(0);
-        // The last byte came right after the tick before.
+        // The last byte arrived right after the previous tick.
         assert_eq!(pulse.tick(1), Beat::Heard);
         let ticks = 1 + (1..).find(|_| pulse.tick(1) == Beat::Silent).unwrap();
         assert!(ticks * TICK < Duration::from_secs(2));

@@ -1,15 +1,17 @@
-//! What a thread has for its clients, in bytes or in pieces, and how they share it.
+//! A thread's resources for its clients, in bytes or pieces, and how addresses share them.
 //!
 //! ```text
 //!   capacity ├── address A ──┼─ B ─┼─ C ─┼────── free ──────┤
 //!                  └── may take more while it has at most [`GREED`] times what is free
 //! ```
 //!
-//! An address that is alone gets three quarters, the next one three quarters of the rest, and so on (Choudhury and Hahne's
-//! dynamic thresholds): the more is taken, the less may one that has much take, and one that has little still finds some
-//! free. A proxy with many clients behind it is hardly limited while nobody else asks.
+//! A single address gets three quarters, the next one three quarters of the rest, and so on
+//! (Choudhury and Hahne's dynamic thresholds): the more is taken, the less an address that holds
+//! much may take, while one that holds little still finds some free. A proxy with many clients
+//! behind it is hardly limited while there is no other demand.
 //!
-//! Pure. The counts are atomic because connections must be `Send` for hyper; one thread alone reads and writes them.
+//! Pure. The counts are atomic because hyper requires connections to be `Send`; only one thread
+//! reads and writes them.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,13 +20,14 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
-/// One address alone gets three quarters. Two that take and give back get three sevenths each.
+/// A single address gets three quarters. Two that take and give back get three sevenths each.
 const GREED: usize = 3;
 
-/// Names of addresses that have nothing are forgotten when there are more of them than this, and twice those in use.
+/// Addresses that hold nothing are forgotten when the map exceeds this size, and twice the number
+/// in use.
 const FORGET: usize = 1024;
 
-/// An address as shares go by it. A subscriber of IPv6 has a prefix of 64 bits.
+/// An address for the purpose of shares. An IPv6 subscriber has a prefix of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Peer(IpAddr);
 
@@ -46,19 +49,20 @@ pub(crate) struct Quota {
 #[derive(Default)]
 struct Peers {
     by_address: FxHashMap<Peer, Weak<Share>>,
-    /// Entries at which the map is looked through next.
+    /// The number of entries at which the map is next cleaned up.
     look_at: usize,
 }
 
-/// What one address has of a quota.
+/// The share that one address has of a quota.
 #[derive(Debug, Default)]
 struct Share {
     amount: AtomicUsize,
-    /// The period in which it wanted more last, above how often it did.
+    /// The period of the last unmet demand in the high half, and its count in that period in the
+    /// low half.
     wants: AtomicU64,
 }
 
-/// One address's part of a quota.
+/// One address's account with a quota.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     capacity: usize,
@@ -66,7 +70,7 @@ pub(crate) struct Account {
     mine: Arc<Share>,
 }
 
-/// What has been taken. It is given back when this is dropped.
+/// An amount that has been taken. Dropping this returns it.
 #[derive(Debug)]
 pub(crate) struct Hold {
     account: Account,
@@ -103,18 +107,19 @@ impl Quota {
 }
 
 impl Account {
-    /// Takes an amount if it is free, and this address may have it.
+    /// Takes an amount if it is free and this address may have it.
     pub(crate) fn take(&self, amount: usize) -> Option<Hold> {
         let mut hold = Hold { account: self.clone(), amount: 0 };
         hold.resize(amount).then_some(hold)
     }
 
-    /// What this address has.
+    /// Returns the amount that this address holds.
     pub(crate) fn mine(&self) -> usize {
         self.mine.amount.load(Relaxed)
     }
 
-    /// Counts that this address wants more than there is. Returns how often it did so in this period.
+    /// Counts that this address wants more than there is, and returns how often it did so in this
+    /// period.
     pub(crate) fn wants(&self, period: u32) -> u32 {
         let [last, wanted] = [32, 0].map(|shift| (self.mine.wants.load(Relaxed) >> shift) as u32);
         let wanted = if last == period { wanted.saturating_add(1) } else { 1 };
@@ -139,7 +144,8 @@ impl Hold {
         self.amount
     }
 
-    /// Takes as much more as there is to `amount`, or gives back. Less is always possible.
+    /// Grows the hold to `amount` if the difference is available, or shrinks it. Shrinking always
+    /// succeeds.
     #[must_use = "nothing has been taken if it is false"]
     pub(crate) fn resize(&mut self, amount: usize) -> bool {
         let allowed = amount <= self.amount || self.account.allows(amount - self.amount);
@@ -167,7 +173,7 @@ mod tests {
         IpAddr::from([10, 0, 0, last]).into()
     }
 
-    /// As many single pieces as an account gets.
+    /// Returns as many single pieces as an account gets.
     fn all(account: &Account) -> Vec<Hold> {
         std::iter::from_fn(|| account.take(1)).collect()
     }

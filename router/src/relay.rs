@@ -1,5 +1,5 @@
-//! A node's reply as it goes on to a caller at the inner door: the same messages and trailers. That of a tunnel as well, but
-//! that when the router leaves it breaks off.
+//! Relays a node's reply to a caller at the inner door: the same messages and trailers. The reply
+//! of a tunnel is relayed as well, but is broken off when the router leaves.
 //!
 //! Belongs to one thread.
 
@@ -26,24 +26,24 @@ use crate::wire;
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// The default is that of an answer of headers alone.
+/// The default is an answer that consists of headers only.
 #[derive(Default)]
 pub(crate) struct Relay {
-    /// Goes out next.
+    /// The message to send next.
     message: Option<Bytes>,
-    /// A piece of body whose prologue has gone out.
+    /// A piece of body whose prologue has been sent.
     piece: Option<Bytes>,
     rest: Option<Rest>,
     trailers: Option<HeaderMap>,
     held: Option<Held>,
 }
 
-/// What a reply has until its last byte has gone out.
+/// The resources that a reply holds until its last byte has been sent.
 pub(crate) enum Held {
     Request {
         _permit: Permit,
     },
-    /// Resolves when the tunnel is to end, and keeps its place until it is dropped.
+    /// Resolves when the tunnel must end, and holds its place until dropped.
     Tunnel(LocalBoxFuture<'static, Place>),
 }
 
@@ -60,7 +60,7 @@ impl Held {
         Self::Tunnel(ended.boxed_local())
     }
 
-    /// Whether it has been held for too long.
+    /// Returns whether the tunnel must end.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Self::Request { .. } => false,
@@ -69,7 +69,7 @@ impl Held {
     }
 }
 
-/// The answer to a call that a node has begun to answer.
+/// Returns the response to a call that a node has begun to answer.
 pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
     let Reply { head, mut rest } = reply;
     if let Held::Tunnel(_) = held {
@@ -82,7 +82,7 @@ pub(crate) fn reply(reply: Reply, held: Held) -> Response<Relay> {
     response
 }
 
-/// The answer to a call that failed.
+/// Returns the response to a call that failed.
 pub(crate) fn failure(failure: &Failure) -> Response<Relay> {
     Status::from(failure).into_http()
 }
@@ -90,7 +90,7 @@ pub(crate) fn failure(failure: &Failure) -> Response<Relay> {
 fn trailers(failure: Option<Failure>) -> HeaderMap {
     let status = failure.map_or_else(|| Status::ok(""), |failure| Status::from(&failure));
     let mut trailers = HeaderMap::new();
-    // A message that is fit for no header is left out, and says at least that something is wrong.
+    // A message that is not valid in a header is left out; the code still reports the failure.
     if status.add_header(&mut trailers).is_err() {
         trailers.insert(GRPC_STATUS, i32::from(status.code()).into());
     }

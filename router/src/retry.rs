@@ -1,25 +1,29 @@
-//! Whether a failed attempt may be made again elsewhere.
+//! Decides whether a failed attempt may be repeated elsewhere.
 //!
 //! | what happened | may the request have run? | so |
 //! | --- | --- | --- |
-//! | no connection; never sent; the node refused the stream | no | again, for free |
-//! | the node says that it drains | no | again, for free |
-//! | the node says that it is overloaded, or cannot get the code | no | again, within the budget |
-//! | the shard has its share of this thread's requests already | no | again, within the budget |
-//! | the process was lost on the way | yes | again, once, in a lane, rather of its node, within the budget, if the method is idempotent |
-//! | another process of the same node was lost then, and the node with it | yes | again, once, in a lane of another node, as above |
-//! | the shard is silent ([`silence`](crate::silence)) | yes | again, once, in a lane of another node, as above |
-//! | that lane is lost as well | yes | again, once, in a lane of its node, as above |
-//! | anything else, a revision in quarantine too | yes | the caller's answer |
+//! | no connection; never sent; the node refused the stream | no | repeat, for free |
+//! | the node says that it drains | no | repeat, for free |
+//! | the node says that it is overloaded, or cannot get the code | no | repeat, within the budget |
+//! | the shard has its share of this thread's requests already | no | repeat, within the budget |
+//! | the process was lost on the way | yes | repeat (*), in a lane, preferably of its node |
+//! | after that, its whole node was lost | yes | repeat (*), in a lane of another node |
+//! | the shard is silent ([`silence`](crate::silence)) | yes | repeat (*), in another node's lane |
+//! | after that, the lane was lost | yes | repeat (*), in a lane of the same node |
+//! | anything else, including a revision in quarantine | yes | return it to the caller |
 //!
-//! What a node's processes send to one another ("moved") is no retry:
-//! [`placement`](crate::placement) bounds it. A request that may have ended its shard is repeated
+//! (*) Once, within the budget, and only if the method is idempotent.
+//!
+//! Redirects between the processes of a node ("moved") are not retries:
+//! [`placement`](crate::placement) bounds them. A request that may have ended its shard is repeated
 //! in a lane, so that the same request ends no second shard. A lane of the same node comes first,
-//! because the supervisor of that node knows which revision was running and refuses it: requests for
-//! other Workers, which were lost with it and are repeated there too, do not meet it again. The node that a request goes to from
-//! a silent shard does not know that yet: if the lane is lost there, what made the shard silent may have come with the
-//! request, and its neighbours go on where it is known by now. All that only while the request's body can be sent once more. The budget keeps retries from doubling the load of
-//! nodes that suffer from it already; what costs no node any work is not part of it.
+//! because the supervisor of that node knows which revision was running and refuses it: requests
+//! for other Workers, which were lost with it and are repeated there too, do not meet it again. The
+//! node to which requests leave from a silent shard does not know the revision yet: if a lane is
+//! lost there, the revision may have come with them, and they are repeated on that node, which
+//! knows it by then. A request is repeated only while its body can be sent once more. The budget
+//! keeps retries from doubling the load of overloaded nodes; repeats that cost no node any work do
+//! not count against it.
 //!
 //! Pure.
 
@@ -30,53 +34,55 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::health::ConnectFailure;
 
-/// Attempts that reach a node, per request.
+/// The maximum number of attempts that reach a node, per request.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Processes that a request may lose and still be sent to another: if it was the request that ended them, no third.
+/// The number of processes that a request may lose and still be repeated: if the request ended
+/// them, it cannot end a third.
 const MAX_LOST: u32 = 1;
 
-/// Nodes that it may lose and still be sent to another: no request ends all processes of one.
+/// The number of nodes that a request may lose and still be repeated: no request ends all processes
+/// of a node.
 const MAX_NODES_LOST: u32 = 1;
 
-/// Attempts that reach none cost next to nothing, but end somewhere.
+/// The maximum number of attempts that reach no node. They cost next to nothing, but must end.
 const MAX_UNREACHABLE: u32 = 16;
 
-/// Of the requests of the last one to two windows, this share may be retries, plus the floor.
+/// Retries may be this share of the requests of the last one to two windows, plus the floor.
 const BUDGET_SHARE: f64 = 0.2;
 const BUDGET_FLOOR: f64 = 256.0;
 const BUDGET_WINDOW: Duration = Duration::from_secs(5);
 
-/// Why an attempt has no reply.
+/// The reason why an attempt has no reply.
 #[derive(Debug)]
 pub(crate) enum Mishap {
     /// There is no connection to the shard.
     Unreachable(ConnectFailure),
-    /// The shard has as many of this thread's requests as one may have.
+    /// The shard has its maximum of this thread's requests.
     Full,
-    /// The request was not sent, or the node has told that it did not look at it.
+    /// The request was not sent, or the node has said that it did not process it.
     NotBegun,
-    /// The node said what went wrong.
+    /// The node returned a failure.
     Said(Failure),
-    /// The connection or the stream broke, and nobody knows how far it had come.
+    /// The connection or the stream broke, and the progress of the request is unknown.
     Lost,
-    /// The same, for the second time on one node, of which no other process answers.
+    /// Like `Lost`, for the second time on one node, of which no other process answers.
     NodeLost,
     /// The shard is silent, and the request has left it.
     Unresponsive {
-        /// Whether it had been sent.
+        /// The request had been sent.
         sent: bool,
     },
-    /// Nothing came by the deadline.
+    /// No reply arrived by the deadline.
     Silent,
-    /// It is the request's own body that failed.
+    /// The request's own body failed.
     Upload(Failure),
-    /// The node's answer makes no sense.
+    /// The node's answer violates the protocol.
     Nonsense(String),
 }
 
 impl Mishap {
-    /// For metrics.
+    /// Returns the label for metrics.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "unreachable",
@@ -91,7 +97,7 @@ impl Mishap {
         }
     }
 
-    /// What to tell the caller when nothing else can be done.
+    /// Returns the failure for the caller, if the request is not repeated.
     pub(crate) fn into_failure(self) -> Failure {
         let failure = |code, phase, message: &str| Failure::new(code, phase, message);
         match self {
@@ -102,7 +108,7 @@ impl Mishap {
                 let message = "The Worker's shard has as many requests from here as it may have.";
                 failure(FailureCode::Overloaded, Phase::Admission, message)
             }
-            // A word between routers and nodes.
+            // "moved" is internal to routers and nodes.
             Self::Said(Failure { code: FailureCode::Moved, .. }) => {
                 failure(FailureCode::NoNode, Phase::Admission, "The node does not say where the Worker runs.")
             }
@@ -120,33 +126,33 @@ impl Mishap {
         }
     }
 
-    /// Whether the request may have been what ended its shard, or holds it.
+    /// Returns whether the request may have ended its shard, or may be blocking it.
     pub(crate) fn may_be_its_own_fault(&self) -> bool {
         matches!(self, Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true })
     }
 
-    /// Whether the node says that another of its processes runs the Worker.
+    /// Returns whether the node says that another of its processes runs the Worker.
     pub(crate) fn is_moved(&self) -> bool {
         matches!(self, Self::Said(Failure { code: FailureCode::Moved, phase: Phase::Admission, .. }))
     }
 }
 
-/// Whether what may have run already may run again.
+/// The permission to repeat a request that may have run already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// It is idempotent.
+    /// The request is idempotent.
     Harmless,
     Never,
 }
 
 impl Again {
     pub(crate) fn of(method: &Method) -> Self {
-        // RFC 9110, section 9.2.2. Methods we do not know may do anything.
+        // RFC 9110, section 9.2.2. Unknown methods may have any effect.
         if method.is_idempotent() { Self::Harmless } else { Self::Never }
     }
 }
 
-/// One request's attempts so far.
+/// The attempts of one request so far.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     again: Again,
@@ -163,13 +169,13 @@ impl Attempts {
         Self { again, reached: 0, unreachable: 0, lost: 0, nodes_lost: 0, has_left: false }
     }
 
-    /// Whether this would be the first loss too many, unless it is the whole node that is lost.
+    /// Returns whether this loss would be the first one too many, unless the whole node is lost.
     pub(crate) fn depends_on_node(&self, mishap: &Mishap) -> bool {
         matches!(mishap, Mishap::Lost) && self.again == Again::Harmless && self.lost == MAX_LOST
     }
 
-    /// Whether the request is of a kind that may be sent again after this mishap, and has not been
-    /// too often.
+    /// Returns whether the request may be repeated after this mishap, by its method and the number
+    /// of previous losses.
     pub(crate) fn may_be_made_again(&self, after: &Mishap) -> bool {
         match after {
             Mishap::Lost => self.again == Again::Harmless && self.lost < MAX_LOST,
@@ -180,10 +186,10 @@ impl Attempts {
         }
     }
 
-    /// Whether the request may be sent again after this mishap.
+    /// Returns whether the request may be repeated after this mishap, and counts the attempt.
     ///
     /// # Arguments
-    /// `replayable` tells whether its body can be sent once more.
+    /// * `replayable`: whether the request's body can be sent once more.
     pub(crate) fn may_go_on(&mut self, after: &Mishap, replayable: bool, budget: &mut Budget, now: Instant) -> bool {
         match after {
             Mishap::Unreachable(_) | Mishap::Unresponsive { sent: false } => self.unreachable += 1,
@@ -192,7 +198,7 @@ impl Attempts {
         let (safe, free) = match after {
             Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Unresponsive { sent: false } => (true, true),
             Mishap::Full => (true, false),
-            // By a node that has nowhere to move it.
+            // The answer of a node that has no process to run it.
             moved if moved.is_moved() => (true, true),
             Mishap::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
             Mishap::Lost | Mishap::Unresponsive { sent: true } => {
@@ -216,7 +222,7 @@ impl Attempts {
     }
 }
 
-/// How many retries a thread has left.
+/// The retries that a thread has left.
 #[derive(Debug)]
 pub(crate) struct Budget {
     began: Instant,

@@ -1,10 +1,12 @@
-//! The ring: a worker id to an ordered list of slots, the same in every router that knows the same slots.
+//! The ring maps a worker id to an ordered list of slots, identically in every router that knows
+//! the same slots.
 //!
 //! Multi-probe consistent hashing (Appleton and O'Reilly, "Multi-probe consistent hashing", 2015,
-//! <https://arxiv.org/abs/1505.00062>). A plain ring evens out its arcs with a thousand points per slot; here
-//! the *key* is hashed `PROBES` times and goes to the point nearest after any of its probes, so that the length
-//! of one arc hardly matters. A slot's share is then at most `k/(k-1)` of the mean for `k` probes in a large
-//! ring; `POINTS` points per slot do the same for a ring of a few slots, where chance has less to average.
+//! <https://arxiv.org/abs/1505.00062>). A plain ring evens out its arcs with a thousand points per
+//! slot; here the *key* is hashed `PROBES` times and goes to the point nearest after any of its
+//! probes, so that the length of one arc hardly matters. A slot's share is then at most `k/(k-1)`
+//! of the mean for `k` probes in a large ring; `POINTS` points per slot do the same for a ring of a
+//! few slots, where chance has less to average.
 //!
 //! ```text
 //!            p1        p0            p2          probes of one key
@@ -12,25 +14,26 @@
 //!    a          b  ◄ nearest c             a     candidates: b, c, a
 //! ```
 //!
-//! The candidates after the first are those that would be first if the ones before them were gone. So a lost
-//! slot gives each of its keys to that key's next candidate, and moves no other.
+//! The candidates after the first are those that would be first if the ones before them were gone.
+//! So a lost slot gives each of its keys to that key's next candidate, and no other key moves.
 //!
-//! Pure. Hashes are SHA-256 and splitmix64's finalizer, fixed for good: a router of another version, platform
-//! or start agrees.
+//! Pure. The hashes are SHA-256 and splitmix64's finalizer and never change, so that routers of
+//! other versions and platforms, and after a restart, agree.
 
 use sha2::{Digest as _, Sha256};
 use tenon_proto::id::{ShardId, WorkerId};
 
-/// Probes per key. 16 bound a slot's share of a large ring to 1.07 of the mean.
+/// Probes per key. 16 probes bound a slot's share of a large ring to 1.07 of the mean.
 const PROBES: usize = 16;
 
-/// Points per slot: 16,000 slots then take 1.3 MB, which still sits in a core's second-level cache.
+/// Points per slot. 16,000 slots then take 1.3 MB, which still fits into a core's second-level
+/// cache.
 const POINTS: u64 = 8;
 
 /// 2^64 divided by the golden ratio: splitmix64's increment.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where a Worker stands in every ring.
+/// The position of a Worker in every ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(u64);
 
@@ -39,29 +42,33 @@ impl Key {
         Self(hash(&[worker.as_str().as_bytes()]))
     }
 
-    /// Which one of so many it takes, where there is no ring.
+    /// Returns an index below `of`, for a choice without a ring.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics if `of` is 0.
     pub fn choose(self, of: usize) -> usize {
         (self.0 % of as u64) as usize
     }
 
-    /// The places probed: an arithmetic progression, as good as independent hashes (Kirsch and Mitzenmacher,
-    /// "Less hashing, same performance", 2006). The step is odd, so that all probes differ.
+    /// Returns the places that are probed: an arithmetic progression, as good as independent hashes
+    /// (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006). The step is odd, so that
+    /// all probes differ.
     fn probes(self) -> impl Iterator<Item = u32> {
         let step = high(mix(self.0)) | 1;
         std::iter::successors(Some(high(self.0)), move |place| Some(place.wrapping_add(step))).take(PROBES)
     }
 }
 
-/// What a slot's points grow from: the same for the same shard of the same node, wherever it is listed.
+/// The seed of a slot's points: the same for the same shard of the same node, wherever it is
+/// listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u64);
 
 impl Seed {
+    /// Derives the seed of a shard.
+    ///
     /// # Arguments
-    /// `node` is the node's name, unique among all nodes.
+    /// * `node`: the node's name, unique among all nodes.
     pub fn of(node: &str, shard: ShardId) -> Self {
         Self(hash(&[node.as_bytes(), &[0], &shard.0.to_le_bytes()]))
     }
@@ -85,24 +92,24 @@ impl SlotIndex {
 #[derive(Debug, Default)]
 pub struct Ring {
     slots: usize,
-    /// Places of the points, ascending, and an end mark.
+    /// The places of the points, ascending, and an end mark.
     places: Vec<u32>,
-    /// Whose point that is.
+    /// The slot of each point.
     owners: Vec<SlotIndex>,
-    /// By the highest bits of a place: the first point at or after the beginning of that stretch.
+    /// The first point at or after the beginning of a stretch, by the highest bits of a place.
     index: Vec<u32>,
-    /// How many bits of a place are not part of the index.
+    /// The number of bits of a place that are not part of the index.
     shift: u32,
 }
 
 impl Ring {
-    /// A ring of the slots with these seeds. Their order matters only to the [`SlotIndex`]es that come out, and
-    /// to ties, so give them in an order that every process finds.
+    /// Builds a ring of the slots with these seeds. Their order affects only the [`SlotIndex`]es
+    /// that are returned, and ties, so it must be the same in every process.
     pub fn new(seeds: impl IntoIterator<Item = Seed>) -> Self {
         let mut points = Vec::new();
         let mut slots = 0;
         for seed in seeds {
-            // Place above, slot below: one integer sorts by both.
+            // Place in the high half, slot in the low half: one integer sorts by both.
             points.extend(seed.points().map(|place| u64::from(place) << 32 | slots as u64));
             slots += 1;
         }
@@ -123,13 +130,13 @@ impl Ring {
                 next as u32
             })
             .collect();
-        // Ends a scan without a comparison of indices.
+        // The end mark ends a scan without a comparison of indices.
         places.push(u32::MAX);
         let owners = points.iter().map(|point| SlotIndex(*point as u32)).collect();
         Self { slots, places, owners, index, shift }
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub fn len(&self) -> usize {
         self.slots
     }
@@ -138,7 +145,7 @@ impl Ring {
         self.slots == 0
     }
 
-    /// The first candidate of a key. `None` only when there are no slots.
+    /// Returns the first candidate of a key, or `None` if there are no slots.
     pub fn first(&self, key: Key) -> Option<SlotIndex> {
         if self.is_empty() {
             return None;
@@ -147,7 +154,7 @@ impl Ring {
         for place in key.probes() {
             let point = self.successor(place);
             let distance = self.places[point].wrapping_sub(place);
-            // Written so that it compiles to two conditional moves: the outcome cannot be predicted.
+            // Written so that it compiles to two conditional moves: the outcome is unpredictable.
             let nearer = distance < nearest;
             nearest = if nearer { distance } else { nearest };
             best = if nearer { point } else { best };
@@ -155,29 +162,31 @@ impl Ring {
         Some(self.owners[best])
     }
 
-    /// All slots in a key's order of preference, each once.
+    /// Returns all slots in a key's order of preference, each once.
     pub fn candidates(&self, key: Key) -> impl Iterator<Item = SlotIndex> + '_ {
         let mut walk = Candidates::new(key);
         std::iter::from_fn(move || walk.next(self))
     }
 
-    /// Which share of all keys each slot is the first candidate of.
+    /// Returns, for each slot, the share of all keys of which it is the first candidate.
     ///
-    /// A key goes to whichever point is nearest after one of its probes. A probe is at least `d` before the next point
-    /// with a probability that is a matter of the arcs between points, and so is the chance of the nearest of all probes
-    /// to be in a certain arc, at a certain distance: what a point gets is the integral of that over its arc.
+    /// A key goes to the point that is nearest after one of its probes. The probability that a
+    /// probe is at least `d` before the next point depends on the arcs between points, and so does
+    /// the probability that the nearest of all probes is in a given arc, at a given distance. The
+    /// share of a point is the integral of that probability over its arc.
     pub fn shares(&self) -> Vec<f64> {
         let circle = 2f64.powi(32);
         let mut before = self.places[..self.owners.len()].last().copied().unwrap_or_default();
         let arcs = self.places.iter().zip(&self.owners).map(|(&place, &owner)| {
             let arc = place.wrapping_sub(std::mem::replace(&mut before, place));
-            // The only point there is has the whole circle.
+            // A single point has the whole circle.
             (if self.owners.len() == 1 { circle } else { f64::from(arc) }, owner)
         });
         let mut arcs: Vec<_> = arcs.collect();
         arcs.sort_unstable_by(|(one, _), (other, _)| one.total_cmp(other));
         let mut shares = vec![0.0; self.slots];
-        // Of the arcs up to this length: what one that is no shorter has got so far, and how many probes are farther off.
+        // For the arcs up to this length: the share so far of an arc that is no shorter, and the
+        // probability that a probe is farther off.
         let (mut length, mut share, mut farther) = (0.0, 0.0, 1.0f64);
         for (rank, &(arc, owner)) in arcs.iter().enumerate() {
             let longer = (arcs.len() - rank) as f64;
@@ -189,11 +198,11 @@ impl Ring {
         shares
     }
 
-    /// The first point at or after a place, around the end if need be.
+    /// Returns the first point at or after a place, and wraps around at the end.
     fn successor(&self, place: u32) -> usize {
         let mut point = self.index[(place >> self.shift) as usize] as usize;
-        // Two steps without a branch come before the loop, whose branch is then nearly always the same. The end
-        // mark is no less than any place, so no step goes beyond it.
+        // Two branchless steps come before the loop, whose branch is then nearly always the same.
+        // The end mark is no less than any place, so no step goes beyond it.
         point += usize::from(self.places[point] < place);
         point += usize::from(self.places[point] < place);
         while self.places[point] < place {
@@ -203,8 +212,8 @@ impl Ring {
     }
 }
 
-/// A walk through a key's candidates that borrows no ring, so that it can outlast an await. The first step costs
-/// what [`Ring::first`] does; only a second one sets the walk up.
+/// A walk through a key's candidates that does not borrow the ring, so that it can be held across
+/// an await. The first step costs as much as [`Ring::first`]; only a second one sets the walk up.
 #[derive(Debug)]
 pub struct Candidates {
     key: Key,
@@ -212,7 +221,7 @@ pub struct Candidates {
     cursors: Vec<Cursor>,
 }
 
-/// One probe's place in the walk: its next point, and how far that is.
+/// The state of one probe in the walk: its next point, and the distance to it.
 #[derive(Debug)]
 struct Cursor {
     point: usize,
@@ -225,7 +234,7 @@ impl Candidates {
         Self { key, taken: Vec::new(), cursors: Vec::new() }
     }
 
-    /// The next candidate. Always give the same ring.
+    /// Returns the next candidate. Every call must pass the same ring.
     pub fn next(&mut self, ring: &Ring) -> Option<SlotIndex> {
         if self.taken.len() >= ring.slots {
             return None;
@@ -257,7 +266,7 @@ impl Candidates {
     }
 }
 
-/// The first eight bytes of SHA-256.
+/// Returns the first eight bytes of SHA-256.
 fn hash(parts: &[&[u8]]) -> u64 {
     let mut hasher = Sha256::new();
     parts.iter().for_each(|part| hasher.update(part));
@@ -265,7 +274,8 @@ fn hash(parts: &[&[u8]]) -> u64 {
     u64::from_le_bytes(digest[..8].try_into().expect("SHA-256 has 32 bytes"))
 }
 
-/// The finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// The finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", 2014).
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,24 +1,26 @@
-//! Routes: a request's host and path to what serves it.
+//! Routes map a request's host and path to the target that serves it.
 //!
-//! The most specific host with a matching path wins: the exact host, then the longest wildcard `*.suffix`, and
-//! so on to the shortest. Within a host the longest path prefix that ends at a segment boundary wins: `/api`
-//! takes `/api` and `/api/x`, not `/apix`. Paths are compared as the Worker sees them (`target`).
+//! The most specific host with a matching path wins: the exact host, then the longest wildcard
+//! `*.suffix`, and so on to the shortest. Within a host the longest path prefix that ends at a
+//! segment boundary wins: `/api` takes `/api` and `/api/x`, not `/apix`. Paths are compared as the
+//! Worker sees them (`target`).
 //!
-//! Pure, and persistent: a clone shares all its memory, and a change to it costs as much as the change.
+//! Pure, and persistent: a clone shares all its memory, and a change to it costs as much as the
+//! change.
 
 use std::sync::Arc;
 
 use imbl::GenericHashMap;
 use imbl::shared_ptr::DefaultSharedPtr;
 
-/// The longest name DNS knows. Longer ones are not looked for.
+/// The maximum length of a DNS name, in bytes. Longer names are not looked up.
 const MAX_HOST: usize = 253;
 
-/// What a Worker claims, brought to the form in which it is looked up.
+/// A route that a Worker claims, normalized for lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     host: HostPattern,
-    /// Without a slash at its end, so that the root is empty.
+    /// The path prefix without a trailing slash, so that the root is empty.
     path: Box<str>,
 }
 
@@ -30,8 +32,11 @@ enum HostPattern {
 }
 
 impl Route {
+    /// Creates a route.
+    ///
     /// # Arguments
-    /// `host` is a name or `*.` and a name; `path` a prefix such as `/api`.
+    /// * `host`: a name, or `*.` and a name.
+    /// * `path`: a prefix such as `/api`.
     pub fn new(host: &str, path: &str) -> Self {
         let host = host.to_ascii_lowercase();
         let host = match host.strip_prefix("*.") {
@@ -44,7 +49,7 @@ impl Route {
 
 type Hosts<T> = GenericHashMap<Box<str>, Arc<Paths<T>>, foldhash::fast::RandomState, DefaultSharedPtr>;
 
-/// Every route, and what it leads to.
+/// Every route, and its target.
 #[derive(Clone)]
 pub struct Routes<T> {
     exact: Hosts<T>,
@@ -59,7 +64,7 @@ impl<T> Default for Routes<T> {
 }
 
 impl<T: Clone + PartialEq> Routes<T> {
-    /// Claims a route. Whoever had it loses it.
+    /// Claims a route. The previous owner loses it.
     pub fn insert(&mut self, route: &Route, target: T) {
         let (hosts, name) = self.hosts_mut(route);
         let paths = hosts.entry(name.into()).or_default();
@@ -67,7 +72,7 @@ impl<T: Clone + PartialEq> Routes<T> {
         self.len += usize::from(is_new);
     }
 
-    /// Gives a route up, if `target` still has it.
+    /// Gives up a route, if `target` still owns it.
     pub fn remove(&mut self, route: &Route, target: &T) {
         let (hosts, name) = self.hosts_mut(route);
         let Some(paths) = hosts.get_mut(name) else { return };
@@ -99,10 +104,11 @@ impl<T> Routes<T> {
         self.len == 0
     }
 
-    /// What serves a request.
+    /// Returns the target that serves a request.
     ///
     /// # Arguments
-    /// `host` may have any case and a port; `path` begins with a slash and has no query.
+    /// * `host`: a host in any case, with or without a port.
+    /// * `path`: a path that begins with a slash and has no query.
     pub fn find(&self, host: &str, path: &str) -> Option<&T> {
         let name = without_port(host);
         let name = name.strip_suffix('.').unwrap_or(name);
@@ -116,12 +122,13 @@ impl<T> Routes<T> {
             let suffixes = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
             suffixes.filter_map(|suffix| self.below.get(suffix)).find_map(|paths| paths.find(path))
         };
-        // Most installations have no wildcards, and then there is nothing to cut names apart for.
+        // Most installations have no wildcards, and then the name need not be split.
         exact().or_else(|| if self.below.is_empty() { None } else { below() })
     }
 }
 
-/// The routes of one host: path prefixes in ascending order. Usually one or two, so no tree.
+/// The routes of one host: path prefixes in ascending order. Usually there are one or two, so no
+/// tree is needed.
 #[derive(Clone)]
 struct Paths<T>(Vec<(Box<str>, T)>);
 
@@ -136,7 +143,7 @@ impl<T> Paths<T> {
         self.0.binary_search_by(|(prefix, _)| (**prefix).cmp(path))
     }
 
-    /// Whether the path was not there before.
+    /// Inserts a path. Returns whether it was absent before.
     fn insert(&mut self, path: &str, target: T) -> bool {
         match self.position(path) {
             Ok(at) => {
@@ -156,12 +163,13 @@ impl<T> Paths<T> {
         }
     }
 
-    /// The longest prefix.
+    /// Returns the target of the longest matching prefix.
     ///
-    /// Whatever is a prefix of `rest` sorts at or before it, and whatever sorts between the two has that prefix
-    /// too. So the greatest entry at or before `rest` either is the answer, or shares with `rest` all that the
-    /// answer can consist of, and the search goes on with that. It ends after as many steps as a route has
-    /// segments, however many the request has.
+    /// Every prefix of `rest` sorts at or before it, and all entries between the two have that
+    /// prefix too. So the greatest entry at or before `rest` either is the answer, or shares with
+    /// `rest` everything that the answer can consist of, and the search continues with that part.
+    /// The number of steps is bounded by the number of segments of a route, independent of that of
+    /// the request.
     fn find(&self, path: &str) -> Option<&T> {
         let mut rest = path;
         loop {
@@ -172,7 +180,8 @@ impl<T> Paths<T> {
             };
             let prefix = &*self.0[at].0;
             let shared = prefix.bytes().zip(rest.bytes()).take_while(|(a, b)| a == b).count();
-            // The boundary: the end of `rest` cannot be one again, or this would not come to an end.
+            // The segment boundary. The end of `rest` cannot be the boundary again, or the loop
+            // would not terminate.
             rest = match rest.as_bytes().get(shared) {
                 Some(b'/') => &rest[..shared],
                 _ => &rest[..rest.as_bytes()[..shared].iter().rposition(|byte| *byte == b'/')?],
@@ -187,7 +196,7 @@ impl<T: PartialEq> Paths<T> {
     }
 }
 
-/// `a.example:80` and `[::1]:80` without the port.
+/// Removes the port from `a.example:80` and `[::1]:80`.
 fn without_port(host: &str) -> &str {
     match host.rfind(':') {
         Some(colon) if !host[colon..].contains(']') => &host[..colon],
@@ -195,7 +204,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// `name` in lower case: itself, or in `buffer`, which has room for it.
+/// Returns `name` in lower case: itself, or a copy in `buffer`, which has room for it.
 fn lower<'a>(name: &'a str, buffer: &'a mut [u8; MAX_HOST]) -> &'a str {
     if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return name;

@@ -1,4 +1,4 @@
-//! A router as its process sees it: configured, started, asked, and waited for.
+//! The router as its process uses it: configure, spawn, query and join.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -28,34 +28,34 @@ use crate::shares::Shares;
 use crate::table::{Pin, Published, Table};
 use crate::thread::{RouterThread, Settings};
 
-/// How a router is to run.
+/// The configuration of a router.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who we are, for the operator's log.
+    /// The name of this router in the operator's log.
     pub name: String,
-    /// Where clients come. Port 0 is any that is free.
+    /// The address on which clients connect. Port 0 selects any free port.
     pub listen: SocketAddr,
-    /// Where nodes and the operator come. Port 0 is any that is free.
+    /// The address on which nodes and the operator connect. Port 0 selects any free port.
     pub inner_listen: SocketAddr,
     /// The operator's catalog: `http://HOST:PORT`, or `https://` with TLS.
     pub catalog: Uri,
-    /// By which operator, nodes and router know one another. Clients come without.
+    /// The mutual TLS between operator, nodes and router. Client connections do not use it.
     pub tls: Option<Tls>,
-    /// How many serve, each with all that it needs.
+    /// The number of serving threads. Threads share no state on the path of a request.
     pub threads: NonZeroUsize,
-    /// One log line per request, of target `tenon::access`.
+    /// Writes one log line per request, with target `tenon::access`.
     pub access_log: bool,
-    /// Debug headers in every response, not only in those that ask for them.
+    /// Adds debug headers to every response, not only to those of requests that ask for them.
     pub debug_headers: bool,
-    /// What clients may take of the router's memory, in bytes: connections, heads, and bodies that wait.
+    /// The memory that clients may occupy, in bytes: connections, heads, and bodies in transit.
     pub client_memory: u64,
-    /// How many connections clients may have at once.
+    /// The maximum number of simultaneous client connections.
     pub client_connections: u64,
-    /// How slowly they may send bodies.
+    /// The minimum pace at which clients must send bodies.
     pub pace: Pace,
-    /// How long new connections are taken after a drain has begun.
+    /// How long new connections are accepted after a drain has begun.
     pub drain_linger: Duration,
-    /// How long WebSockets may go on from then, before they are closed.
+    /// How long WebSockets may stay open after that, before they are closed.
     pub tunnel_grace: Duration,
 }
 
@@ -69,7 +69,8 @@ pub enum SpawnError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// A running router. It runs until the drain it was given begins and is over, whether or not this is kept.
+/// A running router. It runs until the drain passed to `spawn` is complete, even if this value is
+/// dropped.
 pub struct Router {
     addr: SocketAddr,
     inner_addr: SocketAddr,
@@ -78,10 +79,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// Listens, and starts all threads. `readiness` is held until the catalog has come.
+    /// Binds the listeners and starts all threads. `readiness` is held until the catalog has
+    /// arrived.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or the machine gives no threads.
+    /// Fails if an address cannot be bound, a thread cannot be started, or the registry already has
+    /// a router's metrics.
     pub fn spawn(
         config: Config,
         drain: drain::Watch,
@@ -101,7 +104,7 @@ impl Router {
         let (inner_addr, inner) = listen(config.inner_listen, threads)?;
 
         let mut threads = Vec::new();
-        // The catalog is watched until no thread is left.
+        // The catalog is watched until the last serving thread has ended.
         let (threads_tx, threads_rx) = watch::channel(());
         for (i, (clients, inner)) in clients.into_iter().zip(inner).enumerate() {
             let thread = ThreadParts {
@@ -148,26 +151,27 @@ impl Router {
         Ok(Self { addr, inner_addr, published, threads })
     }
 
-    /// Where clients come, with the port that was given for port 0.
+    /// Returns the address for clients, with the actual port if port 0 was configured.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Where nodes and the operator come.
+    /// Returns the address for nodes and the operator.
     pub fn inner_addr(&self) -> SocketAddr {
         self.inner_addr
     }
 
-    /// Where a Worker is pinned now: the shard its requests go to as long as nothing is in the way. `None` when
-    /// the catalog has no such Worker, or no node for it.
+    /// Returns the shard to which a Worker is pinned, which gets its requests as long as it is
+    /// available. Returns `None` if the catalog does not contain the Worker, or has no ready node
+    /// for it.
     pub fn pinned(&self, worker: &WorkerId) -> Option<Pin> {
         self.published.load().pinned(worker)
     }
 
-    /// Waits until the drain is over and every thread has ended.
+    /// Waits until the drain is complete and every thread has ended.
     ///
     /// # Panics
-    /// When one of them has.
+    /// Panics if one of the threads has panicked.
     pub fn join(self) {
         for thread in self.threads {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -175,7 +179,8 @@ impl Router {
     }
 }
 
-/// What a thread takes with it. What it will own cannot travel, and is made there.
+/// The parts of a thread that can be sent to it. The `!Send` parts are created on the thread
+/// itself.
 struct ThreadParts {
     name: String,
     loops: EventLoops,
@@ -204,10 +209,10 @@ impl ThreadParts {
     }
 }
 
-/// A listener for each thread, and the address that they share.
+/// Binds one listener per thread, all on the same address, and returns that address.
 fn listen(addr: SocketAddr, threads: usize) -> Result<(SocketAddr, Vec<TcpListener>), SpawnError> {
     let listen = |addr| front::listen(addr).map_err(|error| SpawnError::Listen(addr, error));
-    // The first finds the port.
+    // The first listener determines the port.
     let first = listen(addr)?;
     let addr = first.local_addr()?;
     let mut listeners = vec![first];

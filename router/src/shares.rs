@@ -1,5 +1,6 @@
-//! How evenly the ring deals Workers out: told of the table that is current, and computed when somebody asks and nodes have
-//! changed since. Neither the threads that serve nor the catalog's have anything to do with it.
+//! Exports how evenly the ring distributes Workers. The shares are computed from the current table
+//! during a scrape, and only if nodes have changed since the last one. Neither the serving threads
+//! nor the catalog's thread are involved.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,8 +10,8 @@ use prometheus::{GaugeVec, IntGaugeVec, Opts};
 
 use crate::table::{Published, Table};
 
-/// Slots of a pool whose shares are told one by one. Of a larger one they would be as many series as there are shards, and
-/// that of every router.
+/// The maximum number of slots of a pool for which each share is exported. A larger pool would have
+/// as many series as shards, in every router.
 const TOLD: usize = 1024;
 
 pub(crate) struct Shares {
@@ -18,13 +19,15 @@ pub(crate) struct Shares {
     share: GaugeVec,
     most: GaugeVec,
     slots: IntGaugeVec,
-    /// The nodes that were told of last, by their version.
+    /// The version of the nodes that the exported values describe.
     told: Mutex<Option<u64>>,
 }
 
 impl Shares {
+    /// Creates the collector.
+    ///
     /// # Errors
-    /// Never: the names are names.
+    /// Never fails in practice: the names are valid.
     pub(crate) fn new(published: Published) -> prometheus::Result<Self> {
         let share = Opts::new("tenon_router_ring_share", "Share of all Workers that are pinned to a shard, expected.");
         let most = Opts::new("tenon_router_ring_imbalance", "The largest of these shares over the mean.");
@@ -41,7 +44,7 @@ impl Shares {
     fn look(&self) {
         let table = self.published.load();
         let version = Some(table.nodes_version());
-        // A number: a panic leaves no half of one.
+        // The value is a number, which a panic cannot leave half-written.
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if *told != version {
             self.tell(&table);

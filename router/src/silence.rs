@@ -1,29 +1,29 @@
-//! What the silence of a shard means for the requests that wait for it.
+//! Decides what the silence of a shard means for the requests that wait for it.
 //!
-//! A silent shard ([`pulse`](crate::pulse)) gets no new requests, whatever it is. Those that it has
-//! are another matter: a shard answers nothing during a turn, so that one that is stopped and one
-//! that computes look the same. So:
+//! A silent shard ([`pulse`](crate::pulse)) gets no new requests in any case. The requests that it
+//! has are a different matter: a shard answers nothing during a turn, so a stopped shard and a
+//! computing one look the same. Therefore:
 //!
-//! * A **pinned shard of a node with lanes** has short turns only, for what is heavy runs in the
-//!   lanes. Its silence is enough: its requests leave it.
+//! * A **pinned shard of a node with lanes** has short turns only, because heavy Workers run in the
+//!   lanes. Its silence suffices: its requests leave it.
 //! * On a **lane**, and on the shards of a node without lanes, a turn of 30 seconds is allowed. To
-//!   leave it for its silence would throw away what is being computed, and have it computed once
-//!   more elsewhere; a request that always takes that long would never be answered at the first
-//!   place. So the node's other processes are asked ([`Link::answers`]), which costs them no
-//!   JavaScript: if one says anything, the node is there, and the requests wait. Its supervisor
-//!   ends a turn that does not end, and that breaks the connection. If none does, the node is
-//!   stopped or cut off, and its requests leave it.
+//!   leave it because of its silence would discard a computation and repeat it elsewhere; a request
+//!   that always takes that long would never be answered by the first process. So the router probes
+//!   the node's other processes ([`Link::answers`]), which costs them no JavaScript: if one sends
+//!   anything, the node is alive, and the requests wait. Its supervisor ends a turn that does not
+//!   end, and that breaks the connection. If none does, the node is stopped or cut off, and its
+//!   requests leave it.
 //!
 //! ```text
 //!  silent ─┬─ pinned, and the node has lanes ──────────────────► leave
-//!          └─ else: knock at the others ─┬─ no answer ─────────► leave
-//!                   ▲                    └─ an answer ─► wait ─┐
-//!                   └──────────── after a second ──────────────┘
+//!          └─ else: probe the others ─────┬─ no answer ─────────► leave
+//!                   ▲                     └─ an answer ─► wait ─┐
+//!                   └──────────── after a second ───────────────┘
 //! ```
 //!
-//! To leave is to be repeated elsewhere, which only an idempotent request may be, or one that has
-//! not been sent; and only if there is another node that takes it. Any other request goes on
-//! waiting on its stream, until its deadline: a node that was stopped and comes back answers it.
+//! A request that leaves is repeated elsewhere. This is allowed only if it is idempotent or has not
+//! been sent, and only if another node takes it. Any other request keeps waiting on its stream
+//! until its deadline: a node that was stopped and resumes answers it.
 //!
 //! Belongs to one thread.
 
@@ -41,17 +41,18 @@ use crate::pick::Target;
 use crate::table::Table;
 use crate::thread::RouterThread;
 
-/// Processes of a node that are asked at most. Shards come first: their turns are short.
+/// The maximum number of a node's processes that are probed. Shards come first: their turns are
+/// short.
 const ASKED: usize = 4;
 
-/// How long the answer of a node counts.
+/// How long the answer of a node is valid.
 const ANSWER_LASTS: Duration = Duration::from_secs(1);
 
-/// Whether a node answers, asked once for all requests that wait for the same shard.
+/// The last probe of whether a node answers, shared by all requests that wait for the same shard.
 #[derive(Default)]
 pub(crate) struct Inquiry(RefCell<Option<(Instant, Shared<LocalBoxFuture<'static, bool>>)>>);
 
-/// Resolves when the requests that wait for this target had better leave it.
+/// Waits until the requests that wait for this target should leave it.
 pub(crate) async fn lost(thread: &RouterThread, view: &Table, target: &Target) {
     loop {
         target.link.silence().await;
@@ -62,7 +63,7 @@ pub(crate) async fn lost(thread: &RouterThread, view: &Table, target: &Target) {
     }
 }
 
-/// Whether any other process of the node says anything.
+/// Returns whether any other process of the node answers.
 pub(crate) async fn node_answers(thread: &RouterThread, view: &Table, silent: &Link) -> bool {
     let answer = {
         let mut asked = silent.inquiry.0.borrow_mut();

@@ -1,10 +1,11 @@
 //! The table: everything a router knows of the catalog, as one immutable value.
 //!
-//! The catalog's thread makes the next table from the last one and a message; the threads that serve read
-//! whichever is published ([`Published`]). Workers and routes are persistent maps, so that a change among
-//! 100,000 Workers costs one change; the ring of a pool is built again when its nodes change, and only then.
+//! The catalog's thread derives each table from the previous one and a message; the serving threads
+//! read the published table ([`Published`]). Workers and routes are persistent maps, so that a
+//! change among 100,000 Workers costs one change; the ring of a pool is rebuilt only when the
+//! pool's nodes change.
 //!
-//! Pure but for the publication.
+//! Pure except for the publication.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -21,13 +22,14 @@ use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use crate::ring::{Key, Ring, Seed};
 use crate::route::{Route, Routes};
 
-/// The ids of lanes begin where those of shards end. No node has so many of either.
+/// The ids of lanes begin where those of shards end. No node has that many of either.
 const POSITIONS: u16 = ShardId::lane(0).0;
 
-/// A revision is news for so long: longer, and nodes that have got to know it would send its requests back.
+/// How long a revision is new. After a longer time, nodes that have learned of the revision would
+/// send its requests back.
 const NEWS: Duration = Duration::from_secs(5);
 
-/// The table that is current, for any thread to read without a lock.
+/// The current table, which any thread reads without a lock.
 pub type Published = Arc<ArcSwap<Table>>;
 
 #[derive(Clone, Default)]
@@ -36,36 +38,37 @@ pub struct Table {
     routes: Routes<Arc<Worker>>,
     nodes: BTreeMap<Arc<str>, Arc<Node>>,
     pools: BTreeMap<Arc<str>, Arc<Pool>>,
-    /// Counts up whenever a node has changed.
+    /// Increases whenever a node has changed.
     nodes_version: u64,
 }
 
-/// What the path of a request has to know of a Worker.
+/// The parts of a Worker that the path of a request needs.
 #[derive(Debug)]
 pub struct Worker {
     pub id: WorkerId,
     pub digest: RevisionDigest,
     pub pool: Arc<str>,
     pub key: Key,
-    /// Wall-clock limit of an invocation.
+    /// The wall-clock limit of an invocation.
     pub wall: Duration,
-    /// Largest request body, bytes.
+    /// The maximum size of a request body, in bytes.
     pub body_limit: u64,
-    /// When the catalog told of the revision as a change. `None` when it came with a snapshot.
+    /// When the catalog announced the revision as a change. `None` if the revision came with a
+    /// snapshot.
     told: Option<Instant>,
     routes: Vec<Route>,
-    /// Those that it may call.
+    /// The Workers that this one may call.
     services: Vec<WorkerId>,
 }
 
-/// Two are the same only if they are one: a changed Worker is another one.
+/// Compares by identity: a changed Worker is a different value.
 impl PartialEq for Worker {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
-/// One runtime-node process.
+/// One node of the catalog: a supervisor with its shards and lanes.
 #[derive(Debug, PartialEq)]
 pub struct Node {
     pub name: Arc<str>,
@@ -75,9 +78,9 @@ pub struct Node {
     lanes: Lanes,
 }
 
-/// A node's lanes: shards that the kernel schedules last, and that no ring has a slot for. There
-/// run the Workers that are not known yet, those that are heavy, and what is repeated after a shard
-/// was lost. A node without lanes runs all of these on its shards.
+/// A node's lanes: shards that the kernel schedules last, and that have no slot in any ring. They
+/// run the Workers that are not known yet, those that are heavy, and requests that are repeated
+/// after a shard was lost. A node without lanes runs all of these on its shards.
 pub type Lanes = Arc<[Arc<Shard>]>;
 
 /// One shard, or one lane, and where it listens.
@@ -85,7 +88,7 @@ pub type Lanes = Arc<[Arc<Shard>]>;
 pub struct Shard {
     pub node: Arc<str>,
     pub id: ShardId,
-    /// IP address or host name.
+    /// An IP address or host name.
     pub address: Box<str>,
     pub port: u16,
 }
@@ -94,13 +97,13 @@ pub struct Shard {
 #[derive(Debug, Default)]
 pub struct Pool {
     pub ring: Ring,
-    /// By slot.
+    /// The shards, by slot.
     pub shards: Vec<Arc<Shard>>,
-    /// By slot: the lanes of the same node.
+    /// The lanes of the shard's node, by slot.
     pub lanes: Vec<Lanes>,
 }
 
-/// Where a Worker runs as long as nothing is in the way.
+/// The shard that runs a Worker as long as the shard is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
     pub node: Arc<str>,
@@ -108,9 +111,9 @@ pub struct Pin {
 }
 
 impl Table {
-    /// The table after one message of the catalog.
+    /// Applies one message of the catalog.
     ///
-    /// What cannot be understood in it is left out and logged: one bad entry must not stop the others.
+    /// Invalid entries are skipped and logged: one bad entry must not block the others.
     pub fn apply(&mut self, message: WatchResponse) {
         let mut changed = Vec::with_capacity(message.workers.len());
         let told = (message.kind() == Kind::Delta).then(Instant::now);
@@ -125,7 +128,8 @@ impl Table {
             }
         }
         let removed = message.removed_workers.iter().filter_map(|id| id.parse().ok());
-        // All old routes go before new ones come, so that a route can change hands within a message.
+        // All old routes are removed before new ones are inserted, so that a route can move between
+        // Workers within a message.
         for id in removed.chain(changed.iter().map(|worker| worker.id.clone())) {
             if let Some(old) = self.workers.remove(&id) {
                 old.routes.iter().for_each(|route| self.routes.remove(route, &old));
@@ -170,7 +174,7 @@ impl Table {
         }
     }
 
-    /// The Worker that serves a host and path.
+    /// Returns the Worker that serves a host and path.
     pub fn route(&self, host: &str, path: &str) -> Option<&Arc<Worker>> {
         self.routes.find(host, path)
     }
@@ -179,17 +183,17 @@ impl Table {
         self.workers.get(id)
     }
 
-    /// Of the Workers that this one may call, those that there are.
+    /// Returns the existing Workers among those that this one may call.
     pub fn services_of(&self, worker: &Worker) -> impl Iterator<Item = &Arc<Worker>> {
         worker.services.iter().filter_map(|id| self.workers.get(id))
     }
 
-    /// The pool a Worker runs on. `None` when none of its nodes is ready.
+    /// Returns a pool by name, or `None` if none of its nodes is ready.
     pub fn pool(&self, name: &str) -> Option<&Arc<Pool>> {
         self.pools.get(name)
     }
 
-    /// Those that have a node that is ready, by name.
+    /// Returns the pools that have a ready node, by name.
     pub fn pools(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Pool>)> {
         self.pools.iter()
     }
@@ -201,22 +205,23 @@ impl Table {
         Some(Pin { node: shard.node.clone(), shard: shard.id })
     }
 
-    /// Every shard of every node, of those that drain too, but for lanes.
+    /// Returns every shard of every node, including draining ones, but no lanes.
     pub fn shards(&self) -> impl Iterator<Item = &Arc<Shard>> {
         self.nodes.values().flat_map(|node| &node.shards)
     }
 
-    /// The shards of a node, and then its lanes.
+    /// Returns the shards of a node, and then its lanes.
     pub fn processes_of(&self, node: &str) -> impl Iterator<Item = &Arc<Shard>> {
         self.nodes.get(node).into_iter().flat_map(|node| node.shards.iter().chain(&*node.lanes))
     }
 
-    /// Whether there still is this shard, or this lane.
+    /// Returns whether this shard or lane still exists.
     pub fn has_shard(&self, shard: &Shard) -> bool {
         self.processes_of(&shard.node).any(|other| **other == *shard)
     }
 
-    /// Two tables of one router with the same version have the same nodes.
+    /// Returns the version of the nodes. Two tables of one router with the same version have the
+    /// same nodes.
     pub fn nodes_version(&self) -> u64 {
         self.nodes_version
     }
@@ -233,13 +238,14 @@ impl Table {
         self.nodes.len()
     }
 
-    /// The table that a snapshot begins from: empty, but its nodes are not taken for the old ones.
+    /// Returns the table from which a snapshot begins: empty, except that it continues the version
+    /// of the nodes, so that its nodes are not taken for the old ones.
     pub fn emptied(&self) -> Self {
         Self { nodes_version: self.nodes_version, ..Self::default() }
     }
 }
 
-/// Why an entry of the catalog is not a Worker.
+/// The reason why an entry of the catalog is not a valid Worker.
 #[derive(Debug, thiserror::Error)]
 enum MalformedWorker {
     #[error(transparent)]
@@ -266,7 +272,7 @@ impl Worker {
         })
     }
 
-    /// Whether the revision is so new that no node is likely to know it.
+    /// Returns whether the revision is so new that nodes are unlikely to know it.
     pub fn is_news(&self, now: Instant) -> bool {
         self.told.is_some_and(|told| now.saturating_duration_since(told) < NEWS)
     }
@@ -276,7 +282,7 @@ impl Node {
     fn new(node: catalog::Node) -> Self {
         let name: Arc<str> = node.name.into();
         let shard = |(id, port): (ShardId, u32)| {
-            // A port beyond 16 bits cannot be connected to; 0 fails like any other that nobody listens on.
+            // A port beyond 16 bits is invalid; port 0 fails like any port without a listener.
             let port = u16::try_from(port).unwrap_or(0);
             Arc::new(Shard { node: name.clone(), id, address: node.address.as_str().into(), port })
         };
@@ -292,7 +298,7 @@ impl Node {
 }
 
 impl Pool {
-    /// Nodes in the order of their names, which every router finds.
+    /// Builds a pool. Nodes come in the order of their names, which is the same in every router.
     fn new<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>) -> Self {
         let slots = nodes.flat_map(|node| node.shards.iter().map(|shard| (shard.clone(), node.lanes.clone())));
         let (shards, lanes): (Vec<Arc<Shard>>, Vec<Lanes>) = slots.unzip();
@@ -414,7 +420,7 @@ mod tests {
             assert!(lanes.iter().all(|lane| lane.id.is_lane() && table.has_shard(lane)));
         }
         assert_eq!(table.processes_of("n1").count(), 5);
-        // A node that comes back with other lanes is another one.
+        // A node that returns with different lanes is a different one.
         let lane = pool.lanes.iter().find_map(|lanes| lanes.first()).unwrap();
         table.apply(nodes(vec![node("n1", node::State::Ready)]));
         assert!(!table.has_shard(lane));

@@ -1,8 +1,8 @@
-//! What a request is for: its host and path, however its version of HTTP says so.
+//! The target of a request: its host and path, for every version of HTTP.
 //!
-//! The path is the one that the Worker sees in `request.url`: the URL Standard removes dot segments, `%2e` and backslashes
-//! among them, and percent-encodes some characters. A router that matched the path as it was sent would let
-//! `/x/../admin` past the route `/admin`.
+//! The path is the one that the Worker sees in `request.url`: the URL Standard removes dot
+//! segments, `%2e` and backslashes among them, and percent-encodes some characters. A router that
+//! matched the path as it was sent would let `/x/../admin` bypass the route `/admin`.
 //!
 //! Pure.
 
@@ -18,16 +18,18 @@ use url::{Position, Url};
 pub(crate) struct Target<'a> {
     authority: Cow<'a, Authority>,
     path_and_query: Cow<'a, str>,
-    /// How much of `path_and_query` is the path, in bytes.
+    /// The length of the path in `path_and_query`, in bytes.
     path: usize,
 }
 
 impl<'a> Target<'a> {
+    /// Extracts the target of a request.
+    ///
     /// # Arguments
-    /// * `method` - as the Worker gets to see it.
+    /// * `method`: the method that the Worker sees.
     ///
     /// # Errors
-    /// When it is not one that a Worker can be asked for.
+    /// Fails if no Worker can be asked for the target.
     pub(crate) fn of(parts: &'a Parts, method: &Method) -> Result<Self, Failure> {
         let Parts { uri, headers, .. } = parts;
         if matches!(*method, Method::CONNECT | Method::TRACE) {
@@ -41,9 +43,10 @@ impl<'a> Target<'a> {
         if hosts.next().is_some() {
             return Err(bad("The request has more than one host."));
         }
-        // The authority of the request's target goes before the header (RFC 9112, section 3.2.2).
+        // The authority of the request's target takes precedence over the header (RFC 9112, section
+        // 3.2.2).
         let authority = match (uri.authority(), host) {
-            // HTTP/2 knows no reason for two names (RFC 9113, section 8.3.1).
+            // HTTP/2 forbids two different names (RFC 9113, section 8.3.1).
             (Some(authority), Some(host))
                 if parts.version >= Version::HTTP_2
                     && !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
@@ -72,7 +75,7 @@ impl<'a> Target<'a> {
         self.authority.host()
     }
 
-    /// The host, and the port if there is one.
+    /// Returns the host, and the port if there is one.
     pub(crate) fn authority(&self) -> &str {
         self.authority.as_str()
     }
@@ -86,7 +89,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether what follows the name is nothing, or a colon and a number that a port can be.
+/// Returns whether the host is followed by nothing, or by a colon and a valid port number.
 fn has_valid_port(authority: &Authority) -> bool {
     let after = &authority.as_str()[authority.host().len()..];
     let Some(digits) = after.strip_prefix(':') else { return after.is_empty() };
@@ -97,15 +100,15 @@ fn has_valid_port(authority: &Authority) -> bool {
     value.is_some()
 }
 
-/// The path with the query, and the path's length.
+/// Returns the path with the query, and the path's length in bytes.
 fn seen_by_the_worker<'a>(path: &'a str, query: Option<&'a str>) -> Result<(Cow<'a, str>, usize), Failure> {
     if is_plain(path) {
         let whole = query.map_or(Cow::Borrowed(path), |query| Cow::Owned([path, "?", query].concat()));
         return Ok((whole, path.len()));
     }
-    // The host takes no part in it.
+    // The host does not matter.
     let mut url = Url::parse("http://h/").map_err(|_| bad("The path is no path."))?;
-    // Not by `join`, to which `//x` is a host.
+    // `join` would take `//x` for a host.
     url.set_path(path);
     let len = url.path().len();
     let mut whole = url[Position::BeforePath..Position::AfterPath].to_owned();
@@ -116,7 +119,8 @@ fn seen_by_the_worker<'a>(path: &'a str, query: Option<&'a str>) -> Result<(Cow<
     Ok((Cow::Owned(whole), len))
 }
 
-/// Whether the URL Standard leaves the path as it is. It may say no of one that it would.
+/// Returns whether the URL Standard leaves the path unchanged. May return `false` for a path that
+/// it does leave unchanged.
 fn is_plain(path: &str) -> bool {
     let bytes = path.as_bytes();
     let mut before = b'/';
@@ -198,7 +202,7 @@ mod tests {
             let seen = Url::parse(&sent).unwrap();
             proptest::prop_assert_eq!(target.path(), seen.path());
             proptest::prop_assert_eq!(target.path_and_query(), &seen[Position::BeforePath..]);
-            // And what is handed on is not changed once more.
+            // The path that is forwarded does not change again.
             let handed_on = Url::parse(&format!("http://shop{}", target.path_and_query())).unwrap();
             proptest::prop_assert_eq!(handed_on.path(), seen.path());
         }

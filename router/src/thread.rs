@@ -1,4 +1,4 @@
-//! All that one router thread owns, and no other touches.
+//! Everything that one router thread owns and no other thread touches.
 //!
 //! ```text
 //!  Published (shared) ─► View ─┐
@@ -7,7 +7,7 @@
 //!  meters, ids ────────────────┘
 //! ```
 //!
-//! `!Send`, and without locks: the one thing read that others write is the published table.
+//! `!Send` and lock-free: the only shared state that it reads is the published table.
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -31,11 +31,11 @@ use crate::retry::Budget;
 use crate::table::{Published, Shard, Table};
 use crate::tunnels::Tunnels;
 
-/// Requests a thread has in hand at once. Their memory is counted apart.
+/// The maximum number of requests in hand per thread. Their memory is counted separately.
 const MAX_IN_FLIGHT: usize = 16_384;
 
-/// The table as a request sees it from its beginning to its end. Cloning it touches this thread's memory only,
-/// while all threads would share the count of an `Arc`.
+/// The table as a request sees it from beginning to end. A clone changes a count in this thread's
+/// memory only, whereas all threads would share the count of an `Arc`.
 pub(crate) type View = Rc<Arc<Table>>;
 
 pub(crate) struct RouterThread {
@@ -46,7 +46,7 @@ pub(crate) struct RouterThread {
     pub(crate) meters: Rc<Meters>,
     pub(crate) budget: RefCell<Budget>,
     pub(crate) placements: RefCell<Placements>,
-    /// Clients are told to come back on another connection.
+    /// Clients are asked to use another connection.
     pub(crate) leaving: Cell<bool>,
     pub(crate) tunnels: Tunnels,
     pub(crate) clients: Clients,
@@ -56,20 +56,20 @@ pub(crate) struct RouterThread {
     random: RefCell<fastrand::Rng>,
 }
 
-/// What of the configuration the path of a request looks at.
+/// The configuration that the path of a request reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) access_log: bool,
     pub(crate) debug_headers: bool,
-    /// What clients of a thread may take, in bytes.
+    /// The memory that the clients of a thread may take, in bytes.
     pub(crate) client_memory: usize,
-    /// How many connections those may be.
+    /// The maximum number of client connections of a thread.
     pub(crate) client_connections: usize,
-    /// How slowly they may send bodies.
+    /// The minimum pace at which clients must send bodies.
     pub(crate) pace: Pace,
 }
 
-/// An address's parts of what a thread has.
+/// An address's shares of a thread's resources.
 #[derive(Clone, Debug)]
 pub(crate) struct Accounts {
     pub(crate) peer: Peer,
@@ -83,8 +83,10 @@ struct TableCache {
 }
 
 impl RouterThread {
+    /// Creates the state of a thread.
+    ///
     /// # Arguments
-    /// * `name` - by which metrics tell it from the others.
+    /// * `name`: identifies the thread in metrics.
     pub(crate) fn new(
         name: &str,
         settings: Settings,
@@ -112,13 +114,14 @@ impl RouterThread {
         })
     }
 
-    /// The current table.
+    /// Returns the current table.
     pub(crate) fn view(&self) -> View {
         let TableCache { published, view } = &mut *self.table.borrow_mut();
         let current = published.load();
         if !Arc::ptr_eq(current, view) {
             if current.nodes_version() != view.nodes_version() {
-                // Requests under way keep their link, and it its connection, until they are done.
+                // Requests in flight keep their link, and the link its connection, until they are
+                // done.
                 self.links.borrow_mut().retain(|shard, _| current.has_shard(shard));
             }
             *view = Rc::new(current.clone());
@@ -140,25 +143,25 @@ impl RouterThread {
         }
     }
 
-    /// What an address has of this thread, for as long as any of its connections.
+    /// Returns the accounts of an address, which exist as long as any of its connections.
     pub(crate) fn accounts(&self, address: IpAddr) -> Accounts {
         let peer = Peer::from(address);
         Accounts { peer, permits: self.permits.account(peer), tunnels: self.tunnels.account(peer) }
     }
 
-    /// Room for one more request, if there is any for this address.
+    /// Takes a permit for one more request, if this address may have one.
     pub(crate) fn permit(&self, accounts: &Accounts) -> Option<Permit> {
         let hold = accounts.permits.take(1)?;
         self.gauges.in_flight.inc();
         Some(Permit { _hold: hold, gauge: self.gauges.in_flight.clone() })
     }
 
-    /// A request id: 128 random bits.
+    /// Returns a request id of 128 random bits.
     pub(crate) fn request_id(&self) -> String {
         format!("{:032x}", self.random())
     }
 
-    /// Bits that need not be hard to guess.
+    /// Returns random bits that are not cryptographically secure.
     pub(crate) fn random(&self) -> u128 {
         self.random.borrow_mut().u128(..)
     }

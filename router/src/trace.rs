@@ -1,4 +1,4 @@
-//! Where a request went: for its caller, who may ask for it, and for the access log.
+//! Records where a request went: for its client, if the client asks for it, and for the access log.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ const NODE: HeaderName = HeaderName::from_static("tenon-node");
 const SHARD: HeaderName = HeaderName::from_static("tenon-shard");
 const REQUEST_ID: HeaderName = HeaderName::from_static("tenon-request-id");
 
-/// What was asked, for the log.
+/// The request as the access log shows it.
 pub(crate) struct Asked<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) peer: IpAddr,
-    /// The Worker that calls, where one does.
+    /// The calling Worker, if there is one.
     pub(crate) caller: Option<&'a str>,
     pub(crate) method: &'a str,
     pub(crate) host: Option<&'a str>,
@@ -29,7 +29,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) protocol: Version,
 }
 
-/// Where a request went, for whoever wants to know.
+/// The record of where a request went, for debug headers and the access log.
 pub(crate) struct Trace {
     pub(crate) for_caller: bool,
     pub(crate) for_log: bool,
@@ -45,12 +45,13 @@ impl Trace {
         Self { for_caller, ..Self::for_log(thread) }
     }
 
-    /// Of what no client asked for.
+    /// Creates a trace for a call that no client made.
     pub(crate) fn for_log(thread: &RouterThread) -> Self {
         Self { for_caller: false, for_log: thread.settings.access_log, worker: None, shard: None, attempts: 0 }
     }
 
-    /// The counts of these are shared by all threads, so only who wants them touches them.
+    /// Returns whether names must be kept. Their reference counts are shared by all threads, so
+    /// they are cloned only if needed.
     fn is_wanted(&self) -> bool {
         self.for_caller || self.for_log
     }
@@ -66,7 +67,7 @@ impl Trace {
 
     pub(crate) fn write(&self, headers: &mut HeaderMap, request_id: &str) {
         let mut put = |name, value: &str| {
-            // Names come from Kubernetes and are fit for headers.
+            // Names come from Kubernetes and are valid in headers.
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(name, value);
             }

@@ -1,15 +1,17 @@
-//! A WebSocket between a client and its node: bytes both ways, of which the router understands nothing.
+//! A WebSocket between a client and its node: bytes in both directions, which the router does not
+//! interpret.
 //!
 //! ```text
 //!            ┌──────────────────── Upload ◄── FromClient ◄──┐
-//!  node ◄────┘   (asks when the node has room)              ├── the client's connection
+//!  node ◄────┘   (reads when the node has room)             ├── the client's connection
 //!  node ─────────► Rest ─► Open::carry ─────────────────────┘
-//!                   (asks when the client has taken the last piece)
+//!                   (reads when the client has taken the last piece)
 //! ```
 //!
-//! The request's body and the answer's are what the two sides send each other from the answer's head on; so the tunnel goes
-//! by the same streams as any request, and has their flow control for its only buffer. Until then the body is silent, and
-//! should the Worker not agree, empty.
+//! From the answer's head on, the bodies of the request and of the answer are the two directions of
+//! the tunnel. So the tunnel uses the same streams as any request, and their flow control is its
+//! only buffer. Until then the request's body is pending; if the Worker does not accept, it is
+//! empty.
 //!
 //! Belongs to one thread.
 
@@ -42,15 +44,15 @@ use crate::quota::Hold;
 use crate::retry::Mishap;
 use crate::tunnels::Place;
 
-/// The most that is read of a client at a time, in bytes.
+/// The maximum size of one read from a client, in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// How long a client may take to hear that the tunnel is over, and to hang up.
+/// How long a client may take to receive the end of the tunnel, and to disconnect.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 type Connection = TokioIo<Upgraded>;
 
-/// A tunnel that is asked for.
+/// A tunnel that has been requested.
 pub(crate) struct Tunnel {
     handshake: Handshake,
     upgrade: OnUpgrade,
@@ -59,9 +61,11 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
+    /// Creates a tunnel that is not open yet.
+    ///
     /// # Arguments
-    /// * `upgrade` - the client's connection, once the answer's head has gone out.
-    /// * `place` - held as long as the tunnel is.
+    /// * `upgrade`: resolves to the client's connection, once the answer's head has been sent.
+    /// * `place`: held for as long as the tunnel exists.
     pub(crate) fn new(handshake: Handshake, upgrade: OnUpgrade, place: Place, meters: Rc<Meters>) -> Self {
         let client = Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));
         Self { handshake, upgrade, client, place }
@@ -71,15 +75,17 @@ impl Tunnel {
         &self.handshake
     }
 
-    /// What the client will send, which is nothing if the tunnel is dropped and not opened.
+    /// Returns the data from the client, which is empty if the tunnel is dropped without being
+    /// opened.
     pub(crate) fn upstream(&self) -> FromClient {
         FromClient(self.client.0.clone())
     }
 
-    /// The Worker has agreed: the tunnel is open as soon as its client has been told, and from then on by itself.
+    /// Opens the tunnel after the Worker has accepted. A task of its own carries the data, once the
+    /// client has received the response. Returns the status for the client.
     ///
     /// # Arguments
-    /// * `headers` - of the answer, which become what the client is told.
+    /// * `headers`: the headers of the answer, converted into those for the client.
     pub(crate) fn open(self, reply: Reply, headers: &mut HeaderMap) -> StatusCode {
         let Self { handshake, upgrade, client, place } = self;
         let Reply { head, mut rest } = reply;
@@ -92,24 +98,24 @@ impl Tunnel {
     }
 }
 
-/// What the task of a tunnel and the body of the request to its node have in common.
+/// The state shared by the task of a tunnel and the body of the request to its node.
 struct Shared {
     state: RefCell<State>,
-    /// Of the request's body.
+    /// The waker of the request's body.
     reader: Cell<Option<Waker>>,
     meters: Rc<Meters>,
 }
 
 #[derive(Default)]
 enum State {
-    /// The Worker has not answered, or the client not heard it.
+    /// The Worker has not answered, or the client has not received the answer.
     #[default]
     Silent,
     Open(Connection),
     Over,
 }
 
-/// The tunnel's own hold of its client: it is over without.
+/// The tunnel task's handle on its client. Dropping it ends the tunnel.
 struct Client(Rc<Shared>);
 
 impl Client {
@@ -117,7 +123,7 @@ impl Client {
         self.0.turn(State::Open(connection));
     }
 
-    /// Nothing is read from now on. The connection, if there has been one.
+    /// Stops reading from the client, and returns the connection, if there was one.
     fn over(&self) -> Option<Connection> {
         match self.0.turn(State::Over) {
             State::Open(connection) => Some(connection),
@@ -125,7 +131,7 @@ impl Client {
         }
     }
 
-    /// Sends some of what there is.
+    /// Writes a part of a piece, and returns its length in bytes.
     async fn write(&self, piece: &[u8]) -> io::Result<usize> {
         let written = poll_fn(|cx| match &mut *self.0.state.borrow_mut() {
             State::Open(connection) => Pin::new(connection).poll_write(cx, piece),
@@ -155,14 +161,14 @@ impl Shared {
     }
 }
 
-/// What a client sends, as the body of the request to its node.
+/// The data that a client sends, as the body of the request to its node.
 pub(crate) struct FromClient(Rc<Shared>);
 
 impl FromClient {
-    /// The next bytes; `None` at the end.
+    /// Returns the next bytes, or `None` at the end.
     ///
     /// # Errors
-    /// When the client's connection has broken.
+    /// Fails if the client's connection has broken.
     pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         self.0.reader.set(Some(cx.waker().clone()));
         match &mut *self.0.state.borrow_mut() {
@@ -177,8 +183,9 @@ impl FromClient {
     }
 }
 
-/// Reads what there is, and nothing at the end. Copied to its length, for what waits is to take no more than it is, and
-/// who waits nothing at all.
+/// Reads the available bytes, or none at the end of the stream. The bytes are copied to a buffer of
+/// their exact length, so that buffered data takes no more memory than its size, and an idle tunnel
+/// takes none.
 fn poll_read(connection: &mut Connection, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
     let mut space = [const { MaybeUninit::uninit() }; PIECE];
     let mut buffer = ReadBuf::uninit(&mut space);
@@ -186,26 +193,27 @@ fn poll_read(connection: &mut Connection, cx: &mut Context<'_>) -> Poll<io::Resu
     Poll::Ready(Ok(Bytes::copy_from_slice(buffer.filled())))
 }
 
-/// A tunnel at work.
+/// An open tunnel.
 struct Open {
     client: Client,
-    /// Goes out first.
+    /// The data to send first.
     first: Bytes,
-    /// What of the answer is to come, if anything is.
+    /// The rest of the answer, if there is more.
     rest: Option<Rest>,
-    /// Those that go to the client.
+    /// The frames that go to the client.
     frames: Frames,
     waits: Waits,
 }
 
-/// What waits for a client that reads more slowly than its Worker speaks, counted as that client's.
+/// The memory for data that waits for a client that reads more slowly than its Worker sends,
+/// charged to that client.
 struct Waits {
     of: Option<Arc<clients::Client>>,
     memory: Option<Hold>,
 }
 
 impl Waits {
-    /// Whether there is memory for it.
+    /// Takes the memory. Returns whether that succeeded.
     fn begin(&mut self) -> bool {
         if self.memory.is_none() {
             self.memory = self.of.as_ref().and_then(|client| client.memory(BEHIND));
@@ -218,14 +226,14 @@ impl Waits {
     }
 }
 
-/// Why a tunnel is over.
+/// The reason why a tunnel has ended.
 enum Ended {
-    /// The node has said all.
+    /// The node has sent everything.
     Whole,
-    /// The client cannot be reached any more, or what it does not read has no place.
+    /// The client is unreachable, or there is no memory for data that it does not read.
     Client,
     Node(Mishap),
-    /// The router will not carry it any further.
+    /// The router ends the tunnel.
     Leaving,
 }
 
@@ -236,22 +244,24 @@ impl Open {
             ended = self.carry(upgrade) => ended,
             () = place.ended() => Ended::Leaving,
         };
-        // What the node still sends is for nobody; if it has not ended, it hears of that by this.
+        // Further data from the node is discarded. If the node has not ended the stream, this
+        // cancels it.
         self.rest = None;
         let Some(connection) = self.client.over() else { return };
         let goodbye = goodbye(&ended).filter(|_| self.frames.may_close());
         if !matches!(ended, Ended::Client) {
-            // A client that does not even hear this is left without.
+            // A client that does not accept even this in time is disconnected without it.
             let _ = tokio::time::timeout(FAREWELL, part(connection, goodbye.unwrap_or_default())).await;
         }
     }
 
-    /// Sends some of what there is; none when the client is not to be reached, or takes nothing and there is no memory.
+    /// Writes a part of a piece. Returns `None` if the client is unreachable, or accepts nothing
+    /// and there is no memory.
     async fn write(&mut self, piece: &[u8]) -> Option<usize> {
         let mut write = pin!(self.client.write(piece));
         let written = match futures::poll!(write.as_mut()) {
             Poll::Ready(written) => written,
-            // Its node goes on until a window is full.
+            // The node keeps sending until a window is full.
             Poll::Pending if self.waits.begin() => write.await,
             Poll::Pending => return None,
         };
@@ -289,7 +299,7 @@ impl Open {
     }
 }
 
-/// What a client is told that has not been told by its Worker.
+/// Returns the Close frame for a client whose Worker has sent none.
 fn goodbye(ended: &Ended) -> Option<Bytes> {
     match ended {
         Ended::Whole | Ended::Client => None,
@@ -298,8 +308,9 @@ fn goodbye(ended: &Ended) -> Option<Bytes> {
     }
 }
 
-/// Says goodbye and hangs up, but not before the client has: what it sends until then would be answered by a reset, on which
-/// it may lose what it has not read yet.
+/// Sends the Close frame and disconnects, but only after the client has: the kernel would answer
+/// data that the client sends in the meantime with a reset, and the client may then lose data that
+/// it has not read yet.
 async fn part(mut connection: Connection, goodbye: Bytes) -> io::Result<()> {
     connection.write_all(&goodbye).await?;
     connection.flush().await?;

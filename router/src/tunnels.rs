@@ -1,7 +1,8 @@
-//! How many tunnels a thread has, and their end.
+//! Counts a thread's tunnels, and ends them.
 //!
-//! They are counted apart from requests: a request's place is free again within its Worker's wall limit, while a tunnel that
-//! nobody uses may be there for days, and a thread full of those would serve nobody.
+//! Tunnels are counted separately from requests: a request's permit is free again within its
+//! Worker's wall limit, while an idle tunnel may be open for days, and a thread full of idle
+//! tunnels would serve no requests.
 //!
 //! Belongs to one thread.
 
@@ -14,20 +15,21 @@ use crate::clients::{Client, InHand};
 use crate::quota::{Account, Hold, Peer, Quota};
 use crate::thread::Accounts;
 
-/// Tunnels of a thread at once. One that is idle has a socket, a stream and a few KiB, which are counted with its connection.
+/// The maximum number of tunnels per thread. An idle tunnel has a socket, a stream and a few KiB,
+/// which are charged with its connection.
 const MAX: usize = 16_384;
 
 pub(crate) struct Tunnels {
     open: Quota,
     gauge: IntGauge,
-    /// Turns true when all are to end.
+    /// Becomes true when all tunnels must end.
     end_tx: watch::Sender<bool>,
 }
 
-/// Room for one tunnel.
+/// The place of one tunnel.
 pub(crate) struct Place {
     _hold: Hold,
-    /// Of the connection that it is on.
+    /// The connection that the tunnel is on.
     in_hand: Option<InHand>,
     gauge: IntGauge,
     end_rx: watch::Receiver<bool>,
@@ -42,39 +44,39 @@ impl Tunnels {
         self.open.account(peer)
     }
 
-    /// Room for one more, if there is any for this address.
+    /// Takes a place for one more tunnel, if this address may have one.
     pub(crate) fn place(&self, accounts: &Accounts) -> Option<Place> {
         let hold = accounts.tunnels.take(1)?;
         self.gauge.inc();
         Some(Place { _hold: hold, in_hand: None, gauge: self.gauge.clone(), end_rx: self.end_tx.subscribe() })
     }
 
-    /// Has all end, now and to come.
+    /// Ends all tunnels, including those opened later.
     pub(crate) fn end(&self) {
         self.end_tx.send_replace(true);
     }
 
-    /// Resolves when there is none.
+    /// Waits until there are no tunnels.
     pub(crate) async fn ended(&self) {
         self.end_tx.closed().await;
     }
 }
 
 impl Place {
-    /// Keeps the connection in hand, which may have nothing but this tunnel.
+    /// Keeps the connection in hand, which may have no other request than this tunnel.
     pub(crate) fn on(mut self, in_hand: InHand) -> Self {
         self.in_hand = Some(in_hand);
         self
     }
 
-    /// Whose connection it is on.
+    /// Returns the client whose connection the tunnel is on.
     pub(crate) fn client(&self) -> Option<Arc<Client>> {
         self.in_hand.as_ref().map(|in_hand| in_hand.client().clone())
     }
 
-    /// Resolves when the tunnel is to end.
+    /// Waits until the tunnel must end.
     pub(crate) async fn ended(&mut self) {
-        // The thread goes after its tunnels; if it did not, that would be an end as well.
+        // The thread outlives its tunnels; a dropped sender would mean the end as well.
         let _ = self.end_rx.wait_for(|ended| *ended).await;
     }
 }

@@ -1,12 +1,13 @@
-//! A request's body on its way to a node, and once more to the next if need be.
+//! A request's body on its way to a node, and once more to the next one if necessary.
 //!
-//! Small bodies of known length are read first and travel inside the head. Others stream: a piece is read from
-//! the client when the node's flow control has room for it, and is never copied. The first pieces are kept (not
-//! copied either) until the node answers, so that a node that takes nothing new costs the request nothing.
+//! Small bodies of known length are read first and travel inside the head. Others stream: a piece
+//! is read from the client when the node's flow control has room for it, and is never copied. The
+//! first pieces are kept (also without a copy) until the node answers, so that a node that takes
+//! nothing new does not cost the request its body.
 //!
 //! ```text
 //!  client ──► Incoming ──► Upload ─┬─► Attempt 1   (refused: superseded)
-//!                          kept[ ] └─► Attempt 2   kept first, then what is new
+//!                          kept[ ] └─► Attempt 2   kept pieces first, then new ones
 //! ```
 //!
 //! Belongs to one thread.
@@ -28,15 +29,17 @@ use crate::quota::Hold;
 use crate::tunnel;
 use crate::wire;
 
-/// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has taken much.
+/// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has
+/// taken much.
 const KEPT: usize = 256 * 1024;
 
-/// What a streamed body may have waiting between its client and its node, in bytes: the client's window, and the node's.
+/// How much of a streamed body may be buffered between its client and its node, in bytes: the
+/// client's window plus the node's.
 const STREAMED: usize = 192 * 1024;
 
-/// A body as the path of a request has it.
+/// A body as the path of a request sees it.
 pub(crate) enum Admitted {
-    /// All of it, and the memory that it takes.
+    /// The whole body, and the memory that it takes.
     Inline {
         bytes: Bytes,
         _memory: Hold,
@@ -44,10 +47,10 @@ pub(crate) enum Admitted {
     Streaming(Rc<Upload>),
 }
 
-/// How much memory a body needs, in bytes.
+/// Returns the memory that a body needs, in bytes.
 ///
 /// # Errors
-/// When it is over `limit`, as far as that is known yet.
+/// Fails if the body is known to exceed `limit`, in bytes.
 pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
     let size = body.size_hint();
     if size.lower() > limit {
@@ -63,11 +66,11 @@ pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
 /// Reads the body, or prepares to stream it.
 ///
 /// # Arguments
-/// * `pace` - at which it is to come.
-/// * `memory` - what it needs.
+/// * `pace`: the minimum pace of the client.
+/// * `memory`: the memory that the body needs.
 ///
 /// # Errors
-/// When it does not come.
+/// Fails if the body breaks off or comes too slowly.
 pub(crate) async fn admit(body: Incoming, limit: u64, pace: Pace, memory: Hold) -> Result<Admitted, Failure> {
     let size = body.size_hint();
     if body.is_end_stream() {
@@ -82,14 +85,14 @@ pub(crate) async fn admit(body: Incoming, limit: u64, pace: Pace, memory: Hold) 
     }
 }
 
-/// A body that its client sends, which is waited for no longer than its pace allows.
+/// A body from a client, which is waited for no longer than its pace allows.
 struct FromClient {
     body: Incoming,
     patience: Patience,
 }
 
 impl FromClient {
-    /// Reads all of it. One that comes in a single piece is not copied.
+    /// Reads the whole body. A body that arrives in a single piece is not copied.
     async fn read(mut self, size: usize) -> Result<Bytes, Failure> {
         let mut pieces = BytesMut::new();
         while let Some(piece) = std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()? {
@@ -104,12 +107,12 @@ impl FromClient {
         Ok(pieces.freeze())
     }
 
-    /// A piece that may be empty.
+    /// Returns the next piece, which may be empty.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
             return self.patience.poll_end(cx).map(|()| Some(Err(too_slow())));
         };
-        // Trailers have no place in a Worker's request.
+        // Trailers are not passed to Workers.
         let piece = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
         if let Some(Ok(piece)) = &piece {
             self.patience.came(piece.len());
@@ -123,8 +126,10 @@ fn too_slow() -> Failure {
     Failure::new(FailureCode::RequestTimeout, Phase::Admission, message)
 }
 
+/// Returns the failure for a body that is too large.
+///
 /// # Arguments
-/// `limit` in bytes.
+/// * `limit`: the limit, in bytes.
 pub(crate) fn too_large(limit: u64) -> Failure {
     let message = format!("The request's body is over the limit of {limit} bytes.");
     Failure::new(FailureCode::RequestTooLarge, Phase::Admission, message)
@@ -134,27 +139,27 @@ fn broken() -> Failure {
     Failure::new(FailureCode::BadRequest, Phase::Admission, "The request's body broke off.")
 }
 
-/// The rest of a body of which the first `seen` bytes have come within the head.
+/// Returns the rest of a body of which the first `seen` bytes have arrived inside the head.
 pub(crate) fn admit_rest(messages: Messages, limit: u64, seen: usize) -> Rc<Upload> {
     Rc::new(Upload::new(Source::Caller(messages), limit, seen as u64, None))
 }
 
-/// What a tunnel carries to the node. It has no limit.
+/// Returns the upload of a tunnel to the node. It has no size limit.
 pub(crate) fn admit_tunnel(from_client: tunnel::FromClient) -> Admitted {
     Admitted::Streaming(Rc::new(Upload::new(Source::Tunnel(from_client), u64::MAX, 0, None)))
 }
 
-/// Where a streamed body comes from.
+/// The source of a streamed body.
 enum Source {
     Client(FromClient),
-    /// A node, which sends it as messages.
+    /// A node, which sends the body as messages.
     Caller(Messages),
-    /// A client that speaks WebSocket, once its Worker has agreed.
+    /// A client that speaks WebSocket, once its Worker has accepted.
     Tunnel(tunnel::FromClient),
 }
 
 impl Source {
-    /// A piece that may be empty.
+    /// Returns the next piece, which may be empty.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         match self {
             Self::Client(body) => body.poll_piece(cx),
@@ -174,23 +179,25 @@ struct State {
     limit: u64,
     seen: u64,
     ended: bool,
-    /// There will be no other attempt.
+    /// There will be no further attempt.
     settled: bool,
-    /// What has been sent, or `None` once that is too much, or no longer needed.
+    /// The pieces that have been sent, or `None` if they are too large or no longer needed.
     kept: Option<Vec<Bytes>>,
-    /// Of the client's: what waits on its way, and what is kept.
+    /// The memory charged to the client: for data in transit, and for kept pieces.
     memory: Option<Hold>,
     /// The attempt that may read now.
     attempt: u32,
-    /// What is wrong with the body itself.
+    /// The failure of the body itself.
     failure: Option<Failure>,
 }
 
 impl Upload {
+    /// Creates an upload.
+    ///
     /// # Arguments
-    /// * `limit` - bytes that there may be.
-    /// * `seen` - bytes that have come already.
-    /// * `memory` - what a client's body needs on its way.
+    /// * `limit`: the maximum size, in bytes.
+    /// * `seen`: the size of what has arrived already, in bytes.
+    /// * `memory`: the memory that a client's body needs in transit.
     fn new(source: Source, limit: u64, seen: u64, memory: Option<Hold>) -> Self {
         let state = State {
             source,
@@ -206,18 +213,19 @@ impl Upload {
         Self { state: RefCell::new(state) }
     }
 
-    /// Whether another attempt could send all of it.
+    /// Returns whether another attempt could send the whole body.
     pub(crate) fn is_replayable(&self) -> bool {
         let state = self.state.borrow();
         state.kept.is_some() && state.failure.is_none()
     }
 
-    /// What is wrong with the body, if it is the body that is wrong.
+    /// Returns the failure of the body itself, if there is one.
     pub(crate) fn failure(&self) -> Option<Failure> {
         self.state.borrow().failure.clone()
     }
 
-    /// A node has answered: there will be no other attempt. What is kept stays until this one has sent it.
+    /// Records that a node has answered, so that there is no further attempt. Kept pieces stay
+    /// until the current attempt has sent them.
     pub(crate) fn settle(&self) {
         self.state.borrow_mut().settled = true;
     }
@@ -264,7 +272,7 @@ impl State {
         Poll::Ready(None)
     }
 
-    /// Without it the request goes on all the same, but not to another node.
+    /// Takes memory for a kept piece. Without it the request continues, but cannot be repeated.
     fn has_room_for(&mut self, kept: usize) -> bool {
         self.kept.is_none() || self.memory.as_mut().is_none_or(|memory| memory.resize(memory.amount() + kept))
     }
@@ -275,7 +283,7 @@ impl State {
     }
 }
 
-/// What one attempt sends: the head, and the body's pieces as messages.
+/// The body that one attempt sends: the head, and the body's pieces as messages.
 pub(crate) struct Attempt {
     head: Option<Bytes>,
     streaming: Option<Streaming>,
@@ -285,13 +293,15 @@ struct Streaming {
     upload: Rc<Upload>,
     attempt: u32,
     position: usize,
-    /// A piece whose prologue has gone out.
+    /// A piece whose prologue has been sent.
     piece: Option<Bytes>,
 }
 
 impl Attempt {
+    /// Starts an attempt.
+    ///
     /// # Arguments
-    /// `head` is the framed head message, with the body inside unless that streams.
+    /// * `head`: the framed head message, which includes the body unless that streams.
     pub(crate) fn new(head: Bytes, body: Option<&Rc<Upload>>) -> Self {
         Self { head: Some(head), streaming: body.map(Upload::begin) }
     }
@@ -325,7 +335,8 @@ impl Body for Attempt {
             Some(piece) => piece?,
             None => return Poll::Ready(None),
         };
-        // Pieces are as large as one read of the client's connection, far under the limit of a message.
+        // Pieces are as large as one read of the client's connection, far below the limit of a
+        // message.
         let prologue = wire::body_prologue(piece.len());
         streaming.piece = Some(piece);
         Poll::Ready(Some(Ok(Frame::data(prologue))))

@@ -1,17 +1,17 @@
-//! An invocation's head, written straight from the request into one gRPC message.
+//! Encodes an invocation's head directly from the request into one gRPC message.
 //!
-//! The generated types would have every header copied into a string of its own first. What is written here is
-//! the same `InvokeRequest`, field by field; a test reads it back with the generated types.
+//! The generated types would first copy every header into a string of its own. The encoding is that
+//! of `InvokeRequest`, field by field; a test decodes it with the generated types.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use tenon_proto::frame::HEADER_LEN;
 
-/// `InvokeRequest.head` and `InvokeRequest.body`.
+/// The fields `InvokeRequest.head` and `InvokeRequest.body`.
 const PART_HEAD: u32 = 1;
 const PART_BODY: u32 = 2;
 
-/// The fields of `InvokeHead`, and of `Header` and `Service`, which have the same numbers.
+/// The fields of `InvokeHead`, and those of `Header` and `Service`, which share their numbers.
 const WORKER: u32 = 1;
 const DIGEST: u32 = 2;
 const REQUEST_ID: u32 = 3;
@@ -25,14 +25,14 @@ const STAY: u32 = 13;
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
 
-/// Room for what comes before the head and can only be written after it: gRPC's header, the key of the part,
-/// and the part's length in up to five bytes.
+/// Space for the bytes before the head that can be written only after it: gRPC's header, the key of
+/// the part, and the part's length in up to five bytes.
 const PROLOGUE: usize = HEADER_LEN + 1 + 5;
 
-/// Usual heads fit without growing.
+/// The initial capacity of a head, in bytes. Typical heads fit without growing.
 const CAPACITY: usize = 1024;
 
-/// Writes one head.
+/// Encodes one head.
 pub(crate) struct HeadWriter {
     buffer: BytesMut,
 }
@@ -55,7 +55,7 @@ impl HeadWriter {
         self.pair(HEADERS, name, value);
     }
 
-    /// What serves a Worker that this one may call.
+    /// Adds a Worker that this one may call, and the digest of its current revision.
     pub(crate) fn service(&mut self, worker: &str, digest: &[u8; 32]) {
         self.pair(SERVICES, worker, digest);
     }
@@ -67,10 +67,11 @@ impl HeadWriter {
         put(&mut self.buffer, VALUE, value);
     }
 
-    /// The framed message.
+    /// Returns the framed message.
     ///
     /// # Arguments
-    /// `body` is the first of the body, all of it unless `more`.
+    /// * `body`: the first bytes of the body, or all of them if `more` is false.
+    /// * `more`: whether more of the body follows in further messages.
     pub(crate) fn finish(mut self, body: &[u8], more: bool) -> Bytes {
         if !body.is_empty() {
             put(&mut self.buffer, BODY, body);
@@ -79,7 +80,7 @@ impl HeadWriter {
             encode_key(MORE_BODY, WireType::Varint, &mut self.buffer);
             encode_varint(1, &mut self.buffer);
         }
-        // The length is known only now and takes as many bytes as it takes, so the prologue is right-aligned.
+        // The length and its size are known only now, so the prologue is right-aligned.
         let head_len = self.buffer.len() - PROLOGUE;
         let prologue = prologue(PART_HEAD, head_len);
         let unused = PROLOGUE - prologue.len();
@@ -88,16 +89,17 @@ impl HeadWriter {
     }
 }
 
-/// What comes before a piece of the body of this length, so that the piece itself need not be copied.
+/// Returns the bytes before a piece of body of this length, in bytes, so that the piece itself need
+/// not be copied.
 pub(crate) fn body_prologue(len: usize) -> Bytes {
     prologue(PART_BODY, len).freeze()
 }
 
-/// The same framed head with `stay` set, for whatever gets it. A head that comes twice in a message
-/// is merged, by the rules of protobuf, so the field follows as a head of its own.
+/// Returns the same framed head with `stay` set. Protobuf merges a head that occurs twice in a
+/// message, so the field follows as a head of its own.
 ///
 /// # Arguments
-/// `head` is one framed message, and has a head.
+/// * `head`: one framed message that contains a head.
 pub(crate) fn with_stay(head: &[u8]) -> Bytes {
     const MORE: [u8; 4] = [(PART_HEAD << 3) as u8 | WireType::LengthDelimited as u8, 2, (STAY << 3) as u8, 1];
     let mut message = BytesMut::with_capacity(head.len() + MORE.len());
@@ -123,7 +125,7 @@ fn put(buffer: &mut BytesMut, field: u32, value: &[u8]) {
     buffer.put_slice(value);
 }
 
-/// Of a field with a number under 16.
+/// Returns the encoded length of a field with a number below 16, in bytes.
 fn field_len(len: usize) -> usize {
     1 + encoded_len_varint(len as u64) + len
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What passes as one message each, when the bytes come in pieces of a length.
+/// Returns the messages that pass, if the bytes arrive in pieces of a length.
 fn messages(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, Refusal> {
     let (mut follower, mut held, mut all, mut current) = (Messages::default(), Vec::new(), Vec::new(), Vec::new());
     for piece in bytes.chunks(piece) {
@@ -120,7 +120,7 @@ proptest! {
     #[test]
     fn nothing_is_too_strange_to_follow(bytes in "([a-z:;, \r\n0-9]|\r\n|chunked|Content-Length: |Transfer-Encoding: ){0,60}",
         piece in 1_usize..40) {
-        // However they come, they mean the same.
+        // The result does not depend on how the bytes are split.
         prop_assert_eq!(messages(bytes.as_bytes(), piece), messages(bytes.as_bytes(), 1));
     }
 }

@@ -11,7 +11,7 @@ fn key(i: usize) -> Key {
     Key::of(&WorkerId::new("tenant", &format!("worker-{i}")))
 }
 
-/// Largest share of `keys` keys over the mean share.
+/// Returns the largest share of `keys` keys over the mean share.
 fn imbalance(slots: usize, keys: usize) -> f64 {
     let ring = Ring::new(seeds(slots, 1));
     let mut counts = vec![0u32; slots];
@@ -27,12 +27,12 @@ fn the_order_of_candidates_is_the_same_for_good() {
     assert_eq!(orders, GOLDEN_ORDERS);
 }
 
-/// Change these and every Worker moves when routers are upgraded one by one.
+/// If these change, every Worker moves while routers are upgraded one by one.
 const GOLDEN_ORDERS: [[usize; 4]; 4] = [[5, 3, 1, 7], [5, 7, 0, 2], [5, 7, 0, 6], [2, 0, 6, 4]];
 
 #[test]
 fn no_slot_has_more_than_a_tenth_above_its_share() {
-    // The slack is that of counting: 20,000 keys a slot have a standard deviation of 0.7 %.
+    // The slack is for counting: 20,000 keys per slot have a standard deviation of 0.7 %.
     for slots in [16, 64, 100] {
         let imbalance = imbalance(slots, slots * 20_000);
         assert!(imbalance <= 1.10 + 0.02, "{slots} slots: {imbalance:.3}");

@@ -79,7 +79,7 @@ fn names_that_no_resolver_takes_are_not_found() {
     assert_eq!(routes.find("", "/"), None);
 }
 
-/// Hosts and paths of few letters, so that they meet often.
+/// Generates hosts of few letters, so that routes often collide.
 fn host() -> impl Strategy<Value = String> {
     prop::collection::vec("[ab]", 1..4).prop_map(|labels| labels.join("."))
 }
@@ -88,7 +88,7 @@ fn path() -> impl Strategy<Value = String> {
     "(/[ab-]{0,2}){0,4}".prop_map(|path| if path.is_empty() { "/".into() } else { path })
 }
 
-/// The rules, word by word.
+/// Returns the match by a literal implementation of the rules.
 fn by_the_book(routes: &[(String, String)], host: &str, path: &str) -> Option<usize> {
     let host_rank = |pattern: &str| match pattern.strip_prefix("*.") {
         Some(suffix) => host.ends_with(&format!(".{suffix}")).then_some(suffix.len()),
@@ -114,7 +114,7 @@ proptest! {
         let mut routes = Routes::default();
         claims.iter().enumerate().for_each(|(i, (h, p))| routes.insert(&Route::new(h, p), i));
         prop_assert_eq!(routes.find(&host, &path).copied(), by_the_book(&claims, &host, &path));
-        // What is taken back leaves nothing behind.
+        // Removed routes leave nothing behind.
         claims.iter().enumerate().for_each(|(i, (h, p))| routes.remove(&Route::new(h, p), &i));
         prop_assert_eq!(routes.find(&host, &path), None);
         prop_assert!(routes.is_empty() && routes.exact.is_empty() && routes.below.is_empty());

@@ -14,7 +14,7 @@ use tenon_router::Pace;
 
 use crate::harness::{Behaviour, Client, Node, Options, Scenario, eventually, full, streamed, worker};
 
-/// Bytes that tell where they belong.
+/// Returns bytes that identify their position.
 fn pattern(len: usize) -> Bytes {
     (0..len).map(|i| (i % 251) as u8).collect()
 }
@@ -58,7 +58,7 @@ async fn a_piece_of_a_body_does_not_wait_for_the_next() {
     assert!(response.frame().await.is_none());
 }
 
-/// A scenario whose Worker takes 100,000 bytes.
+/// Starts a scenario whose Worker accepts 100,000 bytes.
 async fn limited(node: &Node) -> Scenario {
     let scenario = Scenario::with(&[node]).await;
     let limited = Worker { request_body_bytes: 100_000, ..worker("shop/small", "small") };
@@ -99,13 +99,13 @@ async fn a_streamed_body_is_sent_again_to_the_next_node_if_the_first_drains() {
     assert_eq!(pinned.invocations(), 1);
 }
 
-/// A scenario in which a client may pause for a moment, and is to send 100,000 bytes a second.
+/// Starts a scenario in which a client may pause for 0.5 s, and must send 100,000 bytes per second.
 async fn impatient(node: &Node) -> Scenario {
     let pace = Pace { grace: Duration::from_millis(500), rate: NonZeroU32::new(100_000).unwrap() };
     Scenario::with_options(&[node], Options { pace, ..Options::default() }).await
 }
 
-/// A byte now and then, without end.
+/// Returns an endless stream of single bytes with pauses.
 fn trickle() -> impl futures::Stream<Item = Bytes> + Send + Sync {
     stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! A catalog that is late, lost and found again.
+//! A catalog that starts late, is lost and comes back.
 
 use tenon_proto::catalog::WatchResponse;
 

@@ -1,4 +1,4 @@
-//! Clients that misbehave, and routers that leave.
+//! Misbehaving clients, and routers that drain.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -90,13 +90,13 @@ async fn a_drain_loses_no_request() {
     let options = Options { linger: Duration::from_secs(3), ..Default::default() };
     let mut scenario = Scenario::with_options(&[&node], options).await;
     let (addr, served, leaving) = (scenario.addr(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-    // Half of them keep their connection for as long as they may, and half open new ones.
+    // Half of the clients keep their connection for as long as possible, and half open new ones.
     let clients: Vec<_> = (0..8)
         .map(|i| {
             let (served, leaving) = (served.clone(), leaving.clone());
             tokio::spawn(async move {
                 let mut client = Client::http1(addr).await;
-                // Once the endpoint has gone from the Service, nobody comes any more.
+                // Once the endpoint has been removed from the Service, no new connections arrive.
                 while !leaving.load(Ordering::SeqCst) {
                     let answer = client.get("/").await;
                     assert_eq!(answer.status, 200);

@@ -1,6 +1,6 @@
-//! Clients that take what they can: heads and bodies that never end, connections that idle, answers that nobody reads.
+//! Clients that exhaust resources: endless heads and bodies, idle connections, unread responses.
 //!
-//! Memory is judged by what the router counts of it, not by what the process has.
+//! Memory is measured by the router's own accounting, not by the process's usage.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -12,14 +12,14 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::harness::{Behaviour, Client, DEADLINE, Node, Options, Scenario, eventually, full, raw};
 
-/// Small, so that a few hundred connections are a crowd.
+/// The memory for clients, small enough that a few hundred connections are a crowd.
 const MEMORY: u64 = 4 << 20;
 
 async fn small(node: &Node) -> Scenario {
     Scenario::with_options(&[node], Options { client_memory: MEMORY, ..Default::default() }).await
 }
 
-/// From another address than the rest.
+/// Connects from another address than the other clients.
 async fn from(last: u8, addr: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, last], 0).into()).unwrap();
@@ -111,11 +111,11 @@ async fn heads_that_never_end_are_bounded_and_others_are_served() {
     let scenario = small(&node).await;
     let unended = format!("GET / HTTP/1.1\r\nhost: shop\r\nx: {}", "y".repeat(60_000));
     let mut crowd = Vec::new();
-    // From the address that everybody else comes from.
+    // The client connects from the address of all others.
     let mut client = scenario.client().await;
     for _ in 0..300 {
         let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
-        // It may have been hung up on.
+        // The connection may have been closed.
         let _ = stream.write_all(unended.as_bytes()).await;
         crowd.push(stream);
         assert_eq!(scenario.client().await.get("/").await.status, 200);
@@ -123,7 +123,7 @@ async fn heads_that_never_end_are_bounded_and_others_are_served() {
     eventually("the crowd to be counted", || memory(&scenario) > 0.0).await;
     assert!(memory(&scenario) <= MEMORY as f64, "{}", memory(&scenario));
     eventually("some to be hung up on", || scenario.metric("tenon_router_connections_shed_total", None) > 0.0).await;
-    // What began before them goes on, or may begin again.
+    // A connection from before the crowd continues, or can be replaced.
     if client.send(Request::get("/").header("host", "shop").body(full("")).unwrap()).await.is_err() {
         client = scenario.client().await;
         assert_eq!(client.get("/").await.status, 200);
@@ -139,7 +139,7 @@ async fn a_connection_that_rests_is_taken_up_again() {
     let mut client = scenario.client().await;
     for _ in 0..2 {
         assert_eq!(client.get("/").await.status, 200);
-        // What a connection at work needs, and what one at rest does.
+        // The thresholds separate an active connection from an idle one.
         eventually("it to work", || memory(&scenario) > 10_000.0).await;
         eventually("it to rest", || (1.0..10_000.0).contains(&memory(&scenario))).await;
     }
@@ -178,7 +178,7 @@ async fn bodies_that_never_come_hold_no_permits() {
 async fn one_address_leaves_memory_for_the_next() {
     let node = Node::start("n1", Behaviour::Hang);
     let scenario = small(&node).await;
-    // Each is in hand, and cannot be ended for another.
+    // Each connection has a request in hand, and cannot be ended for another.
     let mut crowd = Vec::new();
     for _ in 0..300 {
         let mut stream = from(2, scenario.addr()).await;
@@ -280,7 +280,7 @@ async fn a_web_socket_that_nobody_reads_is_bounded() {
         let _ = stream.write_all(ask.as_bytes()).await;
         crowd.push(stream);
     }
-    // By itself each has no more than its connection.
+    // Without unread data each connection is charged with its base only.
     eventually("what is unread to be counted", || memory(&scenario) > 2_000_000.0).await;
     assert!(memory(&scenario) <= MEMORY as f64);
     eventually("some to be ended", || scenario.metric("tenon_router_tunnels", None) < 40.0).await;

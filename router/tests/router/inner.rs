@@ -1,4 +1,4 @@
-//! Calls at the inner door, of Workers by Workers and by the clock.
+//! Calls at the inner door, from Workers and from schedules.
 
 use bytes::Bytes;
 use futures::stream;
@@ -83,7 +83,7 @@ async fn a_reply_that_breaks_off_is_no_whole_reply() {
     let mut node = Node::start("n1", Behaviour::HalfAnswer);
     let scenario = Scenario::with(&[&node]).await;
     let caller = Inner::of(scenario.router().inner_addr());
-    // Nothing repeats it, however much of the answer has come.
+    // A POST is not repeated, however much of its answer has arrived.
     let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
     let call = tokio::spawn(async move { caller.call(called, stream::empty()).await });
     eventually("the half of an answer", || node.invocations() == 1).await;
@@ -129,7 +129,7 @@ async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_los
         if told(&answer, "told-node") == "n1" {
             break node.invocations();
         }
-        // Pinned to the other one: let this be the only one.
+        // The Worker is pinned to the other node, so this one becomes the only one.
         let gone = WatchResponse { removed_nodes: vec!["n2".into()], ..Default::default() };
         scenario.catalog.change(gone);
     };

@@ -1,4 +1,4 @@
-//! Nodes with lanes: Workers that move, and requests that are repeated where they can do less harm.
+//! Nodes with lanes: Workers that move, and requests that are repeated where they do less harm.
 
 use std::num::NonZeroUsize;
 
@@ -10,7 +10,7 @@ use crate::harness::{Answer, Behaviour, Node, Options, Scenario, eventually, wor
 
 const MOVED: Behaviour = Behaviour::Refuse(FailureCode::Moved);
 
-/// Two nodes with lanes, the one first that the Worker is pinned to.
+/// Starts two nodes with lanes, and returns the Worker's pinned node first.
 async fn pinned_first() -> (Scenario, Node, Node) {
     let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behaviour::Echo));
     let scenario = Scenario::with(&nodes.each_ref()).await;
@@ -19,7 +19,7 @@ async fn pinned_first() -> (Scenario, Node, Node) {
     if one.name() == &*pin.node { (scenario, one, two) } else { (scenario, two, one) }
 }
 
-/// Sends a GET to a shard that hangs, and ends the shard when the request has begun there.
+/// Sends a GET to a shard that hangs, and ends the shard once the request has begun there.
 async fn lose_shard(scenario: &Scenario, node: &mut Node) -> JoinHandle<Answer> {
     node.behave(Behaviour::Hang);
     let mut client = scenario.client().await;
@@ -53,7 +53,7 @@ async fn a_worker_that_its_shard_sends_on_is_found_in_a_lane_and_remembered_ther
 #[tokio::test]
 async fn a_revision_that_has_just_come_is_asked_for_in_a_lane_at_first() {
     let nodes = ["n1", "n2"].map(|name| Node::with_lanes(name, Behaviour::Echo));
-    // What one thread has met another has not.
+    // Threads do not share what they have seen.
     let options = Options { threads: NonZeroUsize::MIN, ..Options::default() };
     let scenario = Scenario::with_options(&nodes.each_ref(), options).await;
     let mut client = scenario.client().await;
@@ -64,7 +64,7 @@ async fn a_revision_that_has_just_come_is_asked_for_in_a_lane_at_first() {
     eventually("the change to arrive", || scenario.metric("tenon_router_routes", None) == 2.0).await;
     assert!(client.post("/", "x").await.header("tenon-shard").starts_with("lane-"));
     for _ in 0..5 {
-        // The node has to know which shard it is to start the revision on.
+        // The node must learn which shard to start the revision on.
         assert_eq!(client.post("/", "x").await.header("tenon-shard"), "0");
     }
     assert_eq!(moves(&scenario, "lane") + moves(&scenario, "shard"), 0);

@@ -1,9 +1,9 @@
 //! A real router between a real HTTP client, a real catalog and real gRPC nodes.
 //!
-//! The catalog and the nodes are servers of the generated gRPC traits, so that what the router puts on the wire
-//! is read by somebody else's implementation.
+//! The catalog and the nodes are servers of the generated gRPC traits, so that an independent
+//! implementation decodes the router's messages.
 
-// All of this is tests, but only functions that say so are seen as such.
+// Everything here is a test, but Clippy recognizes only functions that are marked as such.
 #![allow(clippy::unwrap_used)]
 
 mod harness;

@@ -1,4 +1,4 @@
-//! Nodes that refuse, leave and die.
+//! Nodes that refuse requests, drain and die.
 
 use http::Method;
 use tenon_proto::catalog::{WatchResponse, Worker, node::State};
@@ -6,7 +6,7 @@ use tenon_proto::failure::FailureCode;
 
 use crate::harness::{Behaviour, Node, Scenario, eventually, full, worker};
 
-/// Two nodes, the one first that the Worker is pinned to.
+/// Starts two nodes, and returns the Worker's pinned node first.
 async fn pinned_first(behaviour: Behaviour) -> (Scenario, Node, Node) {
     let nodes = [Node::start("n1", behaviour.clone()), Node::start("n2", behaviour)];
     let scenario = Scenario::with(&nodes.each_ref()).await;

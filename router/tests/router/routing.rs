@@ -1,4 +1,4 @@
-//! From a request to the right Worker, and what the caller learns on the way.
+//! Finding the Worker of a request, and the information that the client gets about it.
 
 use http::Method;
 use tenon_proto::catalog::WatchResponse;

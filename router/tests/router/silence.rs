@@ -1,4 +1,4 @@
-//! Shards, lanes and nodes that say nothing, although their connections are there.
+//! Silent shards, lanes and nodes whose connections stay open.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -11,19 +11,19 @@ use crate::harness::{
     Authority, Behaviour, Catalog, Client, DEADLINE, Door, Node, Options, Process, Scenario, eventually, worker,
 };
 
-/// A silent shard is left after two seconds, or after as many as a busy machine makes of them. The
-/// request's own limit is far longer.
+/// Requests leave a silent shard after two seconds, or later on a busy machine. The request's own
+/// limit is far longer.
 const WELL_BEFORE_THE_LIMIT: Duration = Duration::from_secs(15);
 
-/// A Worker that may take its time.
+/// Returns a Worker with a long wall limit.
 fn patient() -> Worker {
     Worker { wall_ms: 60_000, ..worker("shop/cart", "shop") }
 }
 
-/// Two nodes, the one first that the Worker is pinned to.
+/// Starts two nodes, and returns the Worker's pinned node first.
 async fn pinned_first(start: impl Fn(&str) -> Node) -> (Scenario, Node, Node) {
     let nodes = ["n1", "n2"].map(start);
-    // What one thread has noticed another has not.
+    // Threads do not share what they have noticed.
     let options = Options { threads: NonZeroUsize::MIN, ..Options::default() };
     let scenario = Scenario::with_options(&nodes.each_ref(), options).await;
     scenario
@@ -101,7 +101,7 @@ async fn a_request_waits_for_a_lane_that_is_busy_while_others_pass_it_by() {
     let asked = tokio::spawn(async move { client.get("/").await });
     eventually("the silence to be noticed", || silent(&scenario) == 1.0).await;
     let mut client = scenario.client().await;
-    // For longer than the node is given to answer.
+    // Longer than the node may take to answer.
     let noticed = Instant::now();
     let mut others = 0;
     while noticed.elapsed() < Duration::from_secs(2) {
@@ -203,7 +203,7 @@ async fn a_shard_that_shakes_no_hands_is_left_by_what_has_not_been_sent() {
     let catalog = Catalog::start().await;
     let catalog_door = Door::before(catalog.addr(), authority.tls(Role::Operator)).await;
     let nodes = ["n1", "n2"].map(|name| Node::start(name, Behaviour::Echo));
-    // What listens is the kernel.
+    // Only the kernel accepts these connections.
     let deaf = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let mut doors = Vec::new();
     for node in &nodes {
@@ -231,7 +231,7 @@ async fn a_shard_that_shakes_no_hands_is_left_by_what_has_not_been_sent() {
 
 #[tokio::test]
 async fn a_shard_that_answers_no_request_holds_a_share_of_a_threads_and_no_more() {
-    // An address gets three quarters of it.
+    // One address gets three quarters of the bulkhead.
     const SHARE: usize = 16_384 / 8 / 4 * 3;
     const STREAMS: usize = 128;
     let (scenario, first, second) = pinned_first(without_lanes).await;

@@ -1,4 +1,4 @@
-//! Certificates at each of a router's ways to other processes.
+//! Certificates on each of a router's connections to other processes.
 
 use futures::stream;
 use tenon_lifecycle::tls::{Role, Tls};
@@ -6,7 +6,7 @@ use tenon_proto::catalog::{self, WatchResponse};
 
 use crate::harness::{Authority, Behaviour, Catalog, Door, Inner, Node, Options, Scenario, eventually, head, worker};
 
-/// A router of whose catalog and nodes each is behind a door.
+/// A router whose catalog and nodes are each behind a [`Door`].
 struct Guarded {
     scenario: Scenario,
     _catalog: Door,
@@ -14,9 +14,11 @@ struct Guarded {
 }
 
 impl Guarded {
+    /// Starts the router and its peers.
+    ///
     /// # Arguments
-    /// * `others` - whom the router believes beside its own authority.
-    /// * `nodes` - what each shows.
+    /// * `others`: the authorities that the router trusts in addition to its own.
+    /// * `nodes`: the certificate and trust of each node.
     async fn with(authority: &Authority, others: &[&Authority], nodes: &[Tls]) -> Self {
         let catalog = Catalog::start().await;
         let door = Door::before(catalog.addr(), authority.tls(Role::Operator)).await;
@@ -41,7 +43,7 @@ impl Guarded {
         Self { scenario, _catalog: door, nodes: guarded }
     }
 
-    /// Which of the nodes the Worker is pinned to.
+    /// Returns the index of the node that the Worker is pinned to.
     fn pinned(&self) -> usize {
         let pin = self.scenario.router().pinned(&"shop/cart".parse().unwrap()).unwrap();
         self.nodes.iter().position(|(node, _)| node.name() == &*pin.node).unwrap()
@@ -77,9 +79,10 @@ async fn nodes_and_operators_come_by_the_inner_door_and_nobody_else() {
 async fn what_is_no_node_gets_no_request_and_what_refuses_the_router_has_begun_none() {
     let (authority, stranger, wary) = (Authority::new(), Authority::new(), Authority::new());
     let node = || authority.tls(Role::RuntimeNode);
-    // Which of the two the Worker is pinned to does not depend on what they show.
+    // The pin does not depend on the nodes' certificates.
     let pinned = Guarded::with(&authority, &[], &[node(), node()]).await.pinned();
-    // Of another role, believed by nobody, and believing nobody but its own.
+    // Another role; an authority that the router does not trust; and a node that trusts only its
+    // own authority.
     for bad in [authority.tls(Role::Operator), stranger.tls(Role::RuntimeNode), wary.tls(Role::RuntimeNode)] {
         let mut nodes = [node(), node()];
         nodes[pinned] = bad;
@@ -123,7 +126,7 @@ async fn while_an_authority_is_replaced_every_request_is_answered() {
     let guarded = Guarded::with(&old, &[], &nodes).await;
     let router = guarded.scenario.tls().clone();
     let mut client = guarded.scenario.client().await;
-    // Each step reaches one process after the other.
+    // Each step reaches one process after another.
     let steps = [
         [old.bundle(Role::Router, &[&new]), old.bundle(Role::RuntimeNode, &[&new])],
         [new.bundle(Role::Router, &[&old]), new.bundle(Role::RuntimeNode, &[&old])],
@@ -135,7 +138,7 @@ async fn while_an_authority_is_replaced_every_request_is_answered() {
             for (_, door) in &guarded.nodes {
                 door.cut();
             }
-            // What is sent to a node that has hung up meanwhile is another test's.
+            // Another test covers requests to a node that has disconnected in the meantime.
             let links = || guarded.scenario.metric("tenon_router_shard_connections", None);
             eventually("the router to see it", || links() == 0.0).await;
             for _ in 0..5 {

@@ -1,6 +1,7 @@
-//! WebSockets, in HTTP/1.1 and HTTP/2: the handshake, bytes both ways, and every way in which they end.
+//! WebSockets over HTTP/1.1 and HTTP/2: the handshake, data in both directions, and every way in
+//! which they end.
 //!
-//! What they carry is no business of the router's, so that most of it here is no WebSocket's at all.
+//! The router does not interpret the data, so most of the data here is not WebSocket frames at all.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -38,7 +39,7 @@ fn handshake(extra: &str) -> String {
     )
 }
 
-/// Reads a response's head and nothing of what follows.
+/// Reads a response's head, and none of the bytes after it.
 async fn read_head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -66,7 +67,8 @@ fn connect(protocol: &'static str) -> http::request::Builder {
         .header("sec-websocket-protocol", "chat, talk")
 }
 
-/// A client that has heard of the router's settings, without which it may not ask.
+/// Connects a client that has received the router's settings, without which it may not use extended
+/// CONNECT.
 async fn http2(addr: SocketAddr) -> Client {
     let mut client = Client::http2(addr).await;
     let request = Request::get("http://nobody/").body(full("")).unwrap();
@@ -81,7 +83,7 @@ async fn open_http2(client: &mut Client) -> (HeaderMap, TokioIo<Upgraded>) {
     (headers, TokioIo::new(hyper::upgrade::on(response).await.unwrap()))
 }
 
-/// Tunnels to the same router, of each version.
+/// Opens a tunnel of each HTTP version to the same router.
 async fn both(addr: SocketAddr) -> [(Box<dyn Socket>, Option<Client>); 2] {
     let mut client = http2(addr).await;
     let (_, over_http2) = open_http2(&mut client).await;
@@ -108,7 +110,7 @@ fn pattern(len: usize) -> Bytes {
     (0..len).map(|i| (i % 251) as u8).collect()
 }
 
-/// A Close frame of the router's own.
+/// Returns a Close frame as the router sends it.
 fn close(code: u16, reason: &str) -> Vec<u8> {
     [&[0x88, 2 + reason.len() as u8][..], &code.to_be_bytes(), reason.as_bytes()].concat()
 }
@@ -118,7 +120,7 @@ async fn a_handshake_of_http1_reaches_the_node_as_a_get_and_its_101_the_client()
     let node = Node::start("n1", Behaviour::Tunnel);
     let scenario = Scenario::with(&[&node]).await;
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
-    // A client that is so sure of the answer that it does not wait.
+    // The client sends data before it has received the answer.
     stream.write_all(format!("{}early", handshake("tenon-debug: 1\r\n")).as_bytes()).await.unwrap();
     let head = read_head(&mut stream).await.to_ascii_lowercase();
     assert!(head.starts_with("http/1.1 101 switching protocols\r\n"), "{head}");
@@ -157,7 +159,7 @@ async fn an_extended_connect_of_http2_reaches_the_node_as_the_same_get() {
     assert_eq!(told(&asked, "upgrade"), [b"websocket"]);
     let key = told(&asked, "sec-websocket-key");
     assert!(key.len() == 1 && key[0].len() == KEY.len() && key[0] != KEY.as_bytes(), "{key:?}");
-    // Other requests go by the same connection meanwhile.
+    // Other requests use the same connection meanwhile.
     node.behave(Behaviour::Echo);
     assert_eq!(client.post("/", "beside").await.body, "beside");
     socket.write_all(b"on").await.unwrap();
@@ -213,7 +215,7 @@ async fn a_tunnel_is_not_within_the_limit_of_a_body() {
 async fn a_worker_that_does_not_agree_gets_an_empty_body_and_is_answered_for_as_ever() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    // One that does not read the body before it answers, as the first message of the other says.
+    // `EchoStream` answers before it has read the body, which is pending until the answer.
     node.behave(Behaviour::EchoStream);
     let mut stream = TcpStream::connect(scenario.addr()).await.unwrap();
     stream.write_all(handshake("").as_bytes()).await.unwrap();
@@ -222,12 +224,12 @@ async fn a_worker_that_does_not_agree_gets_an_empty_body_and_is_answered_for_as_
     let mut end = [0; 5];
     stream.read_exact(&mut end).await.unwrap();
     assert_eq!(&end, b"0\r\n\r\n", "the body is empty");
-    // And the connection goes on.
+    // The connection stays usable.
     stream.write_all(b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n").await.unwrap();
     assert!(String::from_utf8(read_to_end(&mut stream).await).unwrap().starts_with("HTTP/1.1 200 "));
 
     let mut client = http2(scenario.addr()).await;
-    // A success would be the Worker's agreement there.
+    // In HTTP/2 a success would mean that the Worker has accepted.
     let answer = client.send(connect("websocket").body(full("")).unwrap()).await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.code()), (400, "bad_request".into()));
     node.behave(Behaviour::Fail(FailureCode::WorkerException));
@@ -312,7 +314,7 @@ async fn a_client_whose_node_is_lost_is_told_so_between_two_messages() {
     for (socket, _) in &mut sockets {
         assert_eq!(read(&mut **socket, WELCOME.len()).await, WELCOME);
     }
-    // The second has half a message.
+    // The second tunnel is in the middle of a frame.
     sockets[1].0.write_all(b"\x82\x05ab").await.unwrap();
     assert_eq!(read(&mut *sockets[1].0, 4).await, b"\x82\x05ab");
     node.kill();
@@ -348,7 +350,7 @@ async fn a_client_that_does_not_read_stops_its_node_and_nobody_else() {
     for _ in 0..300 {
         assert_eq!(other.post("/", pattern(100_000)).await.status, 200);
     }
-    // The kernel's buffers of two connections, and the windows of two streams twice.
+    // The kernel's buffers of two connections, and twice the windows of two streams.
     let said = node.said();
     assert!(said < 40 << 20, "{said} bytes wait for who does not read");
     for (socket, _) in &mut sockets {
@@ -366,7 +368,7 @@ async fn a_router_that_leaves_closes_its_tunnels_when_their_grace_is_over() {
     let drained = tokio::spawn(scenario.signal().drain());
     eventually("readiness to end", || !scenario.readiness.is_ready()).await;
     for (socket, _) in &mut sockets {
-        // They go on meanwhile.
+        // The tunnels continue in the meantime.
         socket.write_all(b"\x82\x02on").await.unwrap();
         assert_eq!(read(&mut **socket, WELCOME.len() + 4).await, [WELCOME, b"\x82\x02on"].concat());
     }
@@ -378,7 +380,7 @@ async fn a_router_that_leaves_closes_its_tunnels_when_their_grace_is_over() {
     scenario.join().await;
 }
 
-/// A call of a Worker by another that asks for a tunnel.
+/// Returns a call from one Worker to another that asks for a tunnel.
 fn asking() -> InvokeHead {
     let header = |name: &str, value: &'static str| Header { name: name.into(), value: value.into() };
     let headers = vec![header("upgrade", "websocket"), header("sec-websocket-key", KEY)];
@@ -405,7 +407,7 @@ async fn a_tunnel_of_a_worker_to_another_goes_by_the_inner_door() {
     assert!(said.next().await.is_none());
     eventually("the tunnel to be over", || scenario.metric("tenon_router_tunnels", None) == 0.0).await;
 
-    // One that is open when the router leaves breaks off.
+    // A tunnel that is open when the router leaves is broken off.
     let (pieces_tx, pieces_rx) = mpsc::channel::<Bytes>(0);
     let (_, mut said) = caller.open(asking(), pieces_rx).await.unwrap();
     let drained = tokio::spawn(scenario.signal().drain());

@@ -1,4 +1,4 @@
-//! A catalog whose content a test decides.
+//! A catalog whose content the test sets.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// A running catalog server. It ends when this is dropped, and hangs up on its watchers.
+/// A running catalog server. Dropping it stops the server and disconnects its watchers.
 pub(crate) struct Catalog {
     addr: SocketAddr,
     content: Content,
@@ -48,7 +48,7 @@ impl Catalog {
         let (stop_tx, stop_rx) = oneshot::channel::<()>();
         let server = tonic::transport::Server::builder().add_service(CatalogServer::new(content.clone()));
         tokio::spawn(async move {
-            // Not a graceful end: whoever watches is cut off.
+            // The server does not shut down gracefully: watchers are cut off.
             tokio::select! {
                 served = server.serve_with_incoming(TcpListenerStream::new(listener)) => served.unwrap(),
                 _ = stop_rx => {}
@@ -61,7 +61,7 @@ impl Catalog {
         self.addr
     }
 
-    /// Tells every watcher, and whoever comes later.
+    /// Sends a change to every watcher, including future ones.
     pub(crate) fn change(&self, mut change: WatchResponse) {
         let mut state = self.content.0.lock().unwrap();
         change.set_kind(Kind::Delta);
@@ -70,13 +70,13 @@ impl Catalog {
         state.changes.push(change);
     }
 
-    /// Goes away. The content is kept for [`Stopped::start`].
+    /// Stops the server, and keeps the content for [`Stopped::start`].
     pub(crate) fn stop(self) -> Stopped {
         self.content.0.lock().unwrap().watchers.clear();
         Stopped { addr: self.addr, content: self.content }
     }
 
-    /// Where watchers wanted to go on from, in the order in which they came.
+    /// Returns the cursors from which watchers asked to resume, in order of arrival.
     pub(crate) fn resumed(&self) -> Vec<Option<Cursor>> {
         self.content.0.lock().unwrap().resumed.clone()
     }
@@ -92,7 +92,7 @@ impl Stopped {
         self.addr
     }
 
-    /// Comes back at the same address.
+    /// Restarts the server at the same address.
     pub(crate) fn start(self) -> Catalog {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();

@@ -1,4 +1,4 @@
-//! HTTP clients: one connection each.
+//! HTTP clients with one connection each.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub(crate) enum Client {
     Http2(http2::SendRequest<Body>),
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -31,12 +31,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// A header that is there.
+    /// Returns the value of a header that must be present.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).unwrap_or_else(|| panic!("no {name} in {self:?}")).to_str().unwrap()
     }
 
-    /// The code of a failure told in JSON.
+    /// Returns the code of a failure in JSON.
     pub(crate) fn code(&self) -> String {
         let body: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self:?}"));
         body["error"]["code"].as_str().unwrap().to_owned()
@@ -87,19 +87,19 @@ impl Client {
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     }
 
-    /// `GET` of a path of the host `shop`.
+    /// Sends a `GET` for a path of the host `shop`.
     pub(crate) async fn get(&mut self, path: &str) -> Answer {
         let request = self.request(Method::GET, path).body(full("")).unwrap();
         self.send(request).await.unwrap()
     }
 
-    /// `POST` to a path of the host `shop`.
+    /// Sends a `POST` to a path of the host `shop`.
     pub(crate) async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> Answer {
         let request = self.request(Method::POST, path).body(full(body)).unwrap();
         self.send(request).await.unwrap()
     }
 
-    /// For the host `shop`, as the version says it.
+    /// Builds a request for the host `shop`, in the form of the HTTP version.
     pub(crate) fn request(&self, method: Method, path: &str) -> http::request::Builder {
         match self {
             Self::Http1(_) => Request::builder().method(method).uri(path).header("host", "shop"),
@@ -112,12 +112,12 @@ pub(crate) fn full(body: impl Into<Bytes>) -> Body {
     BodyExt::boxed(Full::new(body.into()))
 }
 
-/// A body whose length is not known before its end.
+/// Returns a body whose length is unknown until its end.
 pub(crate) fn streamed(pieces: impl Stream<Item = Bytes> + Send + Sync + 'static) -> Body {
     BodyExt::boxed(StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))))
 }
 
-/// Sends bytes as they are, and reads all that comes until the router hangs up.
+/// Sends bytes unchanged, and reads until the router closes the connection.
 pub(crate) async fn raw(addr: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(addr).await.unwrap();
     stream.write_all(bytes).await.unwrap();

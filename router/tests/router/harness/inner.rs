@@ -1,4 +1,4 @@
-//! A caller at the inner door: tonic's generated client, as anybody could use it.
+//! A caller at the inner door: tonic's generated client.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ use super::DEADLINE;
 
 pub(crate) struct Inner(RuntimeClient<Channel>);
 
-/// A call as a node makes it: no digest.
+/// Returns the head of a call as a node makes it, without a digest.
 pub(crate) fn head(worker: &str) -> InvokeHead {
     InvokeHead {
         worker: worker.into(),
@@ -34,13 +34,13 @@ impl Inner {
         Self::showing(None, addr)
     }
 
-    /// One who shows who it is.
+    /// Creates a caller that presents a certificate.
     pub(crate) fn showing(tls: Option<Tls>, addr: SocketAddr) -> Self {
         let endpoint = Endpoint::from_shared(format!("{}://{addr}", scheme(tls.is_some()))).unwrap();
         Self(RuntimeClient::new(endpoint.connect_with_connector_lazy(Connector::new(tls, Role::Router, DEADLINE))))
     }
 
-    /// The answer's head, and what follows it as it comes.
+    /// Returns the answer's head, and the stream of messages after it.
     pub(crate) async fn open(
         &self,
         head: InvokeHead,
@@ -64,7 +64,7 @@ impl Inner {
         Ok((head, pieces.boxed()))
     }
 
-    /// The answer's head with all of the body.
+    /// Returns the answer's head with the whole body.
     pub(crate) async fn call(
         &self,
         head: InvokeHead,

@@ -1,4 +1,5 @@
-//! What the scenarios are made of. Nothing here sleeps to wait: [`eventually`] awaits a condition with a deadline.
+//! The building blocks of the scenarios. Nothing here sleeps to wait: [`eventually`] awaits a
+//! condition with a deadline.
 
 mod catalog;
 mod client;
@@ -23,10 +24,10 @@ pub(crate) use inner::{Inner, head};
 pub(crate) use node::{BYE, Behaviour, Node, Process, WELCOME};
 pub(crate) use tls::{Authority, Door};
 
-/// Nothing here takes that long unless it is broken.
+/// No operation here takes this long unless it is broken.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Awaits a condition.
+/// Waits until a condition is true.
 pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
@@ -72,7 +73,8 @@ impl Default for Options {
 }
 
 impl Scenario {
-    /// Serves the Worker `shop/cart` at the host `shop` on these nodes, once the router knows of it.
+    /// Starts a router that serves the Worker `shop/cart` at the host `shop` on these nodes, and
+    /// waits until it knows the Worker.
     pub(crate) async fn with(nodes: &[&Node]) -> Self {
         Self::with_options(nodes, Options::default()).await
     }
@@ -89,7 +91,7 @@ impl Scenario {
         scenario
     }
 
-    /// A router that looks for its catalog at this address.
+    /// Starts a router that connects to the catalog at this address.
     pub(crate) fn start(watches: SocketAddr, catalog: Catalog, options: Options) -> Self {
         let (signal, watch) = drain::channel();
         let (registry, readiness) = (Registry::new(), Readiness::new());
@@ -120,7 +122,7 @@ impl Scenario {
         &self.router
     }
 
-    /// What the router shows.
+    /// Returns the router's certificate and trust.
     pub(crate) fn tls(&self) -> &Tls {
         self.tls.as_ref().unwrap()
     }
@@ -129,7 +131,7 @@ impl Scenario {
         Client::http1(self.addr()).await
     }
 
-    /// The drain's signal, to be given by the test.
+    /// Returns the drain's signal, which the test triggers.
     pub(crate) fn signal(&mut self) -> drain::Signal {
         self.signal.take().unwrap()
     }
@@ -141,7 +143,7 @@ impl Scenario {
         drop(catalog);
     }
 
-    /// The value of a metric with these labels.
+    /// Returns the value of a metric with these labels.
     pub(crate) fn metric(&self, name: &str, label: Option<&str>) -> f64 {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == name);

@@ -1,5 +1,5 @@
-//! A node of one shard that behaves as a test wants, and can be stopped and killed. It may have
-//! lanes, which are the same.
+//! A node of one shard whose behaviour the test sets, and which can be stopped and killed. It may
+//! have lanes, which have the same controls.
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
@@ -23,41 +23,42 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::DEADLINE;
 
-/// What a node does with an invocation.
+/// The reaction of a node to an invocation.
 #[derive(Clone, Debug)]
 pub(crate) enum Behaviour {
-    /// Answers with the request's body, all of it in one message, and tells the request in headers.
+    /// Answers with the request's body in one message, and describes the request in headers.
     Echo,
-    /// Answers with the request's body as it comes.
+    /// Streams the request's body back as it arrives.
     EchoStream,
-    /// Says no before anything has run.
+    /// Refuses before any code has run.
     Refuse(FailureCode),
-    /// Says that the Worker has moved, unless it is to stay: then as [`Behaviour::Echo`].
+    /// Says that the Worker has moved, unless the Worker must stay: then like [`Behaviour::Echo`].
     SendOn,
-    /// The Worker fails.
+    /// Answers with a failure of the Worker.
     Fail(FailureCode),
     /// Never answers.
     Hang,
-    /// Sends half a body, and never the rest.
+    /// Sends half of a body, and never the rest.
     HalfAnswer,
-    /// Answers with a body that the request's URL does not need.
+    /// Answers with this status and the request's body.
     Status(u32),
-    /// Agrees to a tunnel, in which it says [`WELCOME`], what it hears, and [`BYE`] when it hears no more.
+    /// Accepts a tunnel, sends [`WELCOME`], echoes the data that it receives, and sends [`BYE`] at
+    /// its end.
     Tunnel,
-    /// Agrees to a tunnel, says this in it, and ends it.
+    /// Accepts a tunnel, sends this, and ends it.
     Farewell(&'static [u8]),
-    /// Answers without an end.
+    /// Answers with an endless body.
     Endless,
-    /// Agrees to a tunnel and never stops talking.
+    /// Accepts a tunnel and sends endlessly.
     Flood,
 }
 
-/// A message as it is on the wire.
+/// A WebSocket frame with the text `welcome`.
 pub(crate) const WELCOME: &[u8] = b"\x81\x07welcome";
 /// A Close frame with the code 1000.
 pub(crate) const BYE: &[u8] = b"\x88\x02\x03\xe8";
 
-/// A node, with the behaviour of its shard to be changed and asked for as its own.
+/// A node. It dereferences to its shard, whose behaviour can be changed and inspected.
 pub(crate) struct Node {
     name: String,
     process: Process,
@@ -68,11 +69,12 @@ pub(crate) struct Node {
 pub(crate) struct Process {
     addr: SocketAddr,
     shard: Shard,
-    /// Kept by what started the process, so that connections wait for its successor. `None` when that has ended too.
+    /// Kept by the process's parent, so that connections wait for a successor. `None` if the parent
+    /// has ended too.
     listener: Option<std::net::TcpListener>,
-    /// While it is there the process is stopped.
+    /// The process is stopped for as long as this exists.
     stopped: Option<mpsc::Sender<()>>,
-    /// Its threads are the process: without it, every connection is reset.
+    /// The runtime stands for the process: dropping it resets every connection.
     runtime: Option<Runtime>,
 }
 
@@ -93,12 +95,12 @@ impl Node {
         Self::start_at(name, behaviour, ANY_PORT)
     }
 
-    /// A new process in the place of one that was killed.
+    /// Starts a new process in place of one that was killed.
     pub(crate) fn start_at(name: &str, behaviour: Behaviour, addr: SocketAddr) -> Self {
         Self { name: name.into(), process: Process::start(name, behaviour, addr), lanes: Vec::new() }
     }
 
-    /// A node whose shard and whose two lanes are processes of their own.
+    /// Starts a node whose shard and two lanes are separate processes.
     pub(crate) fn with_lanes(name: &str, behaviour: Behaviour) -> Self {
         let lane = || Process::start(name, behaviour.clone(), ANY_PORT);
         Self { lanes: vec![lane(), lane()], ..Self::start(name, behaviour.clone()) }
@@ -123,12 +125,12 @@ impl Node {
         &mut self.lanes
     }
 
-    /// Invocations that have come to its lanes.
+    /// Returns the number of invocations that its lanes have received.
     pub(crate) fn in_lanes(&self) -> usize {
         self.lanes.iter().map(Process::invocations).sum()
     }
 
-    /// The shard and all lanes.
+    /// Returns the shard and all lanes.
     pub(crate) fn processes(&mut self) -> impl Iterator<Item = &mut Process> {
         std::iter::once(&mut self.process).chain(&mut self.lanes)
     }
@@ -177,29 +179,29 @@ impl Process {
         *self.shard.behaviour.lock().unwrap() = behaviour;
     }
 
-    /// Invocations that have come here.
+    /// Returns the number of invocations that this process has received.
     pub(crate) fn invocations(&self) -> usize {
         self.shard.invocations.load(Ordering::SeqCst)
     }
 
-    /// The head of the latest of them.
+    /// Returns the head of the last invocation.
     pub(crate) fn last_head(&self) -> InvokeHead {
         self.shard.last_head.lock().unwrap().clone().unwrap()
     }
 
-    /// Invocations whose caller has gone before they ended.
+    /// Returns the number of invocations whose caller left before they ended.
     pub(crate) fn dropped(&self) -> usize {
         self.shard.dropped.load(Ordering::SeqCst)
     }
 
-    /// What it has said of a [`Behaviour::Flood`], in bytes.
+    /// Returns how much it has sent in a [`Behaviour::Flood`], in bytes.
     pub(crate) fn said(&self) -> usize {
         self.shard.said.load(Ordering::SeqCst)
     }
 
-    /// The process ends, and what keeps it will start another one. It says no more, if it is stopped.
+    /// Ends the process, whose parent will start another one. A stopped process sends nothing more.
     pub(crate) fn end(&mut self) {
-        // It cannot be waited for: a stopped one does not notice before it goes on.
+        // This cannot wait: a stopped process notices only when it resumes.
         self.runtime.take().unwrap().shutdown_background();
         self.resume();
     }
@@ -209,20 +211,21 @@ impl Process {
         self.runtime = Some(serve(&self.shard, self.listener.as_ref().unwrap()));
     }
 
-    /// As SIGKILL of the whole node does: the kernel resets its connections, and its port is free when this returns.
+    /// Acts like SIGKILL of the whole node: the kernel resets its connections, and its port is free
+    /// when this returns.
     pub(crate) fn kill(&mut self) {
         self.listener = None;
         let runtime = self.runtime.take().unwrap();
-        // A runtime may not be waited for on the thread of another.
+        // A runtime must not be shut down synchronously on a thread of another.
         std::thread::spawn(move || runtime.shutdown_timeout(DEADLINE)).join().unwrap();
     }
 
-    /// As SIGSTOP does, or a turn that goes on and on: the kernel takes connections and bytes for
-    /// it, and it says nothing.
+    /// Acts like SIGSTOP, or a turn that does not end: the kernel accepts connections and bytes for
+    /// the process, and the process answers nothing.
     pub(crate) fn stop(&mut self) {
         let (go_tx, go_rx) = mpsc::channel();
         let (stopped_tx, stopped_rx) = mpsc::channel();
-        // Its only thread.
+        // This blocks its only thread.
         self.runtime.as_ref().unwrap().spawn(async move {
             stopped_tx.send(()).unwrap();
             _ = go_rx.recv();
@@ -231,7 +234,7 @@ impl Process {
         self.stopped = Some(go_tx);
     }
 
-    /// As SIGCONT does.
+    /// Acts like SIGCONT.
     pub(crate) fn resume(&mut self) {
         self.stopped = None;
     }
@@ -246,7 +249,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a process, on a thread of its own.
+/// Runs a process on a thread of its own.
 fn serve(shard: &Shard, listener: &std::net::TcpListener) -> Runtime {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let entered = runtime.enter();
@@ -257,7 +260,7 @@ fn serve(shard: &Shard, listener: &std::net::TcpListener) -> Runtime {
     runtime
 }
 
-/// Counts invocations that do not come to their end.
+/// Counts invocations that do not complete.
 struct Unfinished(Arc<AtomicUsize>);
 
 impl Drop for Unfinished {
@@ -347,7 +350,8 @@ impl runtime_server::Runtime for Shard {
 }
 
 impl Shard {
-    /// What the Worker has been told, in headers; headers of the request come back with `echo-` before them.
+    /// Describes the request in headers; the request's own headers are returned with the prefix
+    /// `echo-`.
     fn told(&self, head: &InvokeHead) -> Vec<Header> {
         let header = |name: &str, value: &str| Header { name: name.into(), value: value.to_owned().into() };
         let mut headers = vec![
@@ -366,7 +370,7 @@ impl Shard {
 }
 
 impl Shard {
-    /// What it says in headers when it agrees to a tunnel.
+    /// Returns the headers with which it accepts a tunnel.
     fn agreed(&self, head: &InvokeHead) -> Vec<Header> {
         let header = |name: &str, value: Bytes| Header { name: name.into(), value };
         let key = head.headers.iter().find(|header| header.name == "sec-websocket-key");

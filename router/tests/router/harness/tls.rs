@@ -1,4 +1,4 @@
-//! Certificates, and doors that ask for them: TLS in front of a catalog or a node that has none itself.
+//! Certificates, and TLS proxies in front of a catalog or a node that has no TLS itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -22,7 +22,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// For a process that believes this authority, and those others.
+    /// Issues a bundle for a process that trusts this authority and `others`.
     pub(crate) fn bundle(&self, role: Role, others: &[&Self]) -> Bundle {
         let mut params = CertificateParams::new([role.dns_name().to_owned()]).unwrap();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
@@ -43,7 +43,8 @@ impl Authority {
     }
 }
 
-/// Lets those through to an address who may come. It is closed when it is dropped.
+/// A TLS proxy that forwards the connections of peers it trusts to an address. Dropping it closes
+/// the listener.
 pub(crate) struct Door {
     pub(crate) addr: SocketAddr,
     cut_tx: watch::Sender<()>,
@@ -66,7 +67,7 @@ impl Door {
                     accepted = listener.accept() => accepted.unwrap(),
                 };
                 let (tls, mut cut_rx) = (tls.clone(), cut_rx.clone());
-                // Of what was cut before it came it is none.
+                // A cut before this connection does not affect it.
                 cut_rx.mark_unchanged();
                 tokio::spawn(async move {
                     let Ok(mut near) = tls.accept(stream).await else { return };
@@ -81,13 +82,13 @@ impl Door {
         Self { addr, cut_tx, opens_tx, task }
     }
 
-    /// Breaks all connections, so that hands are shaken again.
+    /// Breaks all connections, so that new handshakes take place.
     pub(crate) fn cut(&self) {
         self.cut_tx.send_replace(());
     }
 
-    /// Breaks all connections and leaves new ones to the kernel, as where a process has ended and its successor is not there
-    /// yet.
+    /// Breaks all connections and leaves new ones unaccepted in the kernel, as after the end of a
+    /// process before its successor has started.
     pub(crate) fn shut(&self) {
         self.opens_tx.send_replace(false);
         self.cut();
