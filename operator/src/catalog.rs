@@ -1,7 +1,7 @@
-//! The catalog: what is deployed, as routers and nodes learn of it.
+//! The catalog: what is deployed, as it is served to routers and nodes.
 //!
 //! ```text
-//!  index of Kubernetes objects ──set/remove──► Catalog ──► state: what, at which version
+//!  index of Kubernetes objects ──set/remove──► Catalog ──► state: current content, with a version
 //!  or files on a disk                             │    └──► revisions: code, by digest
 //!                                                 ▼
 //!                                              service ──Watch, GetRevision──► routers, nodes
@@ -10,13 +10,14 @@
 //!                                                nodes
 //! ```
 //!
-//! - [`state`]: pure; every change has a version, every watcher has a place.
-//! - [`revisions`]: pure; what nodes may ask for.
-//! - [`report`]: pure; what nodes say of the Workers that they run.
-//! - [`quarantine`]: pure; what no node may run now, because it ended processes.
-//! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: who is told, and how far behind they are.
+//! - [`state`]: pure; every change has a version, every watcher a position.
+//! - [`revisions`]: pure; the revisions that nodes may fetch.
+//! - [`report`]: pure; nodes' reports about the Workers that they run.
+//! - [`quarantine`]: pure; the revisions that no node may run now, because they ended processes.
+//! - [`service`], [`incoming`]: the gRPC edge; [`watchers`]: the connected watchers, and how far
+//!   behind they are.
 //!
-//! The lock is held for a map operation or for the making of one message, never across an await.
+//! The lock is held for one map operation or to build one message, never across an await.
 
 mod incoming;
 mod quarantine;
@@ -55,9 +56,9 @@ pub struct Catalog {
 
 struct Shared {
     deployed: RwLock<Deployed>,
-    /// What watchers wait on: they read the state itself when it moves.
+    /// Wakes the watchers, which then read the state itself.
     progress_tx: watch::Sender<Progress>,
-    /// What watchers of the quarantine wait on.
+    /// Wakes the watchers of the quarantine.
     quarantine_tx: watch::Sender<()>,
     ear: OnceLock<Ear>,
     watchers: Watchers,
@@ -69,15 +70,15 @@ struct Deployed {
     quarantine: Quarantine,
 }
 
-/// Too much has been said that nobody has listened to yet.
+/// The error for a report that does not fit into the channel of reports.
 struct Full;
 
 #[derive(Clone, Copy, Default)]
 struct Progress {
     version: u64,
-    /// When that came, if any has.
+    /// Time of the change that made this version, if there was any.
     at: Option<Instant>,
-    /// Everything that is deployed has been set at least once.
+    /// Set once everything that is deployed has been set at least once.
     synced: bool,
 }
 
@@ -88,7 +89,8 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// An empty catalog that answers no watcher before [`mark_synced`](Self::mark_synced).
+    /// Returns an empty catalog, which answers no watcher before
+    /// [`mark_synced`](Self::mark_synced).
     pub fn new() -> Self {
         let (revisions, quarantine) = (Revisions::default(), Quarantine::default());
         let deployed = Deployed { state: State::new(new_epoch()), revisions, quarantine };
@@ -97,8 +99,8 @@ impl Catalog {
         Self { shared: Arc::new(Shared { deployed, progress_tx, quarantine_tx, ear, watchers }) }
     }
 
-    /// Lets `revision` serve its Worker on the nodes of `pool`, reached by `routes`. What it supersedes can
-    /// still be had by nodes for a while. Returns the revision's digest.
+    /// Makes `revision` serve its Worker on the nodes of `pool`, reachable by `routes`, and returns
+    /// the revision's digest. Nodes can still fetch the revision that it supersedes for a while.
     pub fn set_worker(&self, revision: Arc<Revision>, pool: impl Into<String>, routes: Vec<Route>) -> RevisionDigest {
         let mut deployed = self.write();
         let now = Instant::now();
@@ -118,7 +120,7 @@ impl Catalog {
         digest
     }
 
-    /// Takes the Worker out of service.
+    /// Stops serving the Worker.
     pub fn remove_worker(&self, id: &WorkerId) {
         let mut deployed = self.write();
         let now = Instant::now();
@@ -128,7 +130,7 @@ impl Catalog {
         self.announce(&deployed);
     }
 
-    /// Puts a node in the place of the one with its name.
+    /// Adds a node, or replaces the one with the same name.
     pub fn set_node(&self, node: Node) {
         let mut deployed = self.write();
         deployed.state.set_node(node);
@@ -141,24 +143,25 @@ impl Catalog {
         self.announce(&deployed);
     }
 
-    /// The nodes that are in the catalog now, by name.
+    /// Returns the nodes in the catalog, sorted by name.
     pub fn nodes(&self) -> Vec<Node> {
         let mut nodes: Vec<_> = self.read().state.nodes().cloned().collect();
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         nodes
     }
 
-    /// Has every node of its pool refuse what serves the Worker now.
+    /// Makes every node of the Worker's pool refuse the revision that serves the Worker now.
     ///
     /// # Arguments
-    /// * `remaining` - for how much longer. What was said before of a longer time stands.
-    /// * `times` - how often it has been refused like this.
+    /// * `remaining` - the remaining duration. A longer one that was set before stays in effect.
+    /// * `times` - the number of quarantines of the revision so far.
     pub fn quarantine(&self, worker: &WorkerId, remaining: Duration, times: u32) {
         let digest = self.read().revisions.serving(worker).copied();
         digest.into_iter().for_each(|digest| self.refuse(digest, worker, remaining, times));
     }
 
-    /// Call when everything that is deployed has been set: from now on watchers are answered.
+    /// Marks the catalog as complete, from when on watchers are answered. To be called once
+    /// everything deployed has been set.
     pub fn mark_synced(&self) {
         self.shared.progress_tx.send_modify(|progress| progress.synced = true);
     }
@@ -167,28 +170,29 @@ impl Catalog {
         self.shared.progress_tx.borrow().synced
     }
 
-    /// The revision of that digest, if it serves or did not long ago.
+    /// Returns the revision with that digest, if it serves or did so recently.
     pub fn revision(&self, digest: &RevisionDigest) -> Option<Arc<Revision>> {
         self.read().revisions.get(digest)
     }
 
-    /// What there is to tell of it, to be registered.
+    /// Returns the collector of the catalog's metrics, for registration.
     ///
     /// # Errors
-    /// Never: the names are names.
+    /// Never in practice: the metrics' names are valid.
     pub fn metrics(&self) -> prometheus::Result<CatalogMetrics> {
         CatalogMetrics::of(self.clone())
     }
 
-    /// Has `ear` told of what nodes say, from now on. Where nobody listens it is lost; the first to listen stays.
+    /// Sends nodes' reports to `ear` from now on. Reports before the first call are lost; later
+    /// calls have no effect.
     pub fn listen(&self, ear: Ear) {
         let _ = self.shared.ear.set(ear);
     }
 
-    /// Takes in what a node says.
+    /// Processes a node's report.
     ///
     /// # Errors
-    /// When not all of it could be: what was said last is to be said again.
+    /// When some of it did not fit into the channel; the node must send it again.
     fn hear(&self, node: &str, parts: Vec<Part>) -> Result<(), Full> {
         let Some(ear) = self.shared.ear.get() else { return Ok(()) };
         let mut result = Ok(());
@@ -196,11 +200,12 @@ impl Catalog {
             let digest = part.1;
             let outcome = match self.believe(node, part) {
                 Ok((heard, serves)) => {
-                    // The other nodes are told at once, and not only when the Worker's status has been written.
+                    // The other nodes are told at once, not only when the Worker's status has been
+                    // written.
                     if let Word::Quarantined { duration, times, .. } = heard.word {
                         self.refuse(digest, &heard.worker, duration, times);
                     }
-                    // A status is about what serves.
+                    // A status is only about the revision that serves.
                     let tells = !serves || ear.heard_tx.try_send(heard).is_ok();
                     if tells { Outcome::Taken } else { Outcome::Full }
                 }
@@ -214,8 +219,9 @@ impl Catalog {
         result
     }
 
-    /// What a node says, and whether that is about what serves now. A quarantine may also be of what served until lately:
-    /// replacing a revision at once, and coming back to it, is no way around the quarantine.
+    /// Checks a part of a node's report, and returns it with whether it is about the revision that
+    /// serves now. A quarantine may also be about a recently superseded revision: a tenant cannot
+    /// avoid the quarantine by replacing a revision and restoring it.
     fn believe(&self, node: &str, (worker, digest, word): Part) -> Result<(Heard, bool), Outcome> {
         let deployed = self.read();
         let pool = deployed.state.node(node).map(|node| &node.pool).ok_or(Outcome::Stranger)?;
@@ -237,7 +243,8 @@ impl Catalog {
         }
     }
 
-    /// What a node is to refuse: what is of its pool. Of a node that is not known yet, that may be anything.
+    /// Returns the entries that a node must refuse: those of its pool. A node that is not known yet
+    /// gets the entries of all pools.
     fn refused_by(&self, node: &str, now: Instant) -> Vec<Entry> {
         let deployed = self.read();
         let pool = deployed.state.node(node).map(|node| node.pool.as_str());
@@ -247,7 +254,7 @@ impl Catalog {
         })
     }
 
-    /// How many revisions no node may run now.
+    /// Returns the number of revisions in quarantine.
     fn quarantined(&self) -> usize {
         self.read().quarantine.len(Instant::now())
     }
@@ -268,7 +275,7 @@ impl Catalog {
         self.read().state.next(walk)
     }
 
-    /// How long ago the latest change was.
+    /// Returns the time since the latest change.
     fn age(&self) -> Option<Duration> {
         self.shared.progress_tx.borrow().at.map(|at| at.elapsed())
     }
@@ -277,8 +284,8 @@ impl Catalog {
         self.shared.progress_tx.subscribe()
     }
 
-    /// Wakes the watchers if there is anything new. The write lock is still held, so versions are announced
-    /// in order.
+    /// Wakes the watchers if there is a new version. The caller still holds the write lock, so
+    /// versions are announced in order.
     fn announce(&self, deployed: &Deployed) {
         let version = deployed.state.version();
         self.shared.progress_tx.send_if_modified(|progress| {
@@ -291,7 +298,8 @@ impl Catalog {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Deployed> {
-        // State and revisions are maps that are changed by single calls: a panic leaves no half of one.
+        // State and revisions are maps, and each change is one call, so a panic cannot leave one
+        // half changed.
         self.shared.deployed.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -300,8 +308,8 @@ impl Catalog {
     }
 }
 
-/// A name that no other run of any operator has: 64 random bits, from the seed that the standard library
-/// draws for its hash maps.
+/// Returns a name that no other run of any operator has: 64 random bits, from the seed that the
+/// standard library draws for its hash maps.
 fn new_epoch() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }

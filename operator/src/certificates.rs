@@ -1,17 +1,20 @@
-//! The certificates by which the platform's processes know one another, where nobody else makes them.
+//! The certificates by which the platform's processes authenticate one another, if the operator is
+//! to make them.
 //!
 //! ```text
-//!  Secrets as they are, now ─► plan (pure) ─► keys, certificates ─► Secrets ─► volumes of routers and nodes     (the leader)
-//!                                                                      └─► this process's own identity       (every replica)
+//!  stored Secrets, now ─► plan (pure) ─► keys, certificates ─► Secrets         (the leader)
+//!                                                                 ├─► volumes of routers, nodes
+//!                                                                 └─► this process's own identity
+//!                                                                              (every replica)
 //! ```
 //!
 //! - [`plan`]: every decision.
 //! - [`mint`]: keys and certificates.
 //! - [`secrets`]: how they are stored.
-//! - [`Certificates`]: carries it out.
+//! - [`Certificates`]: performs the plan.
 //!
-//! An operator takes its own certificate from its Secret at once and not from a volume, for which a Pod that is there before
-//! its Secret would wait a minute.
+//! An operator reads its own certificate directly from its Secret and not from a volume: a Pod that
+//! is created before its Secret would wait a minute for the volume.
 
 pub mod mint;
 pub mod plan;
@@ -39,29 +42,31 @@ use mint::MintError;
 use plan::Terms;
 use secrets::{Place, Secrets};
 
-/// The field manager of what is written here.
+/// The field manager of the Secrets.
 const MANAGER: &str = "tenon-operator-certificates";
 
-/// How soon what failed is tried again.
+/// Delay before a failed operation is retried.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// How long nothing is looked at when nothing is due. A machine's clock may be put forward meanwhile.
+/// Maximum time between two runs if nothing is due, because the machine's clock may be set forward
+/// meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(600);
 
-/// Makes certificates, and renews them.
+/// Makes certificates and renews them.
 pub struct Certificates {
     pub client: Client,
     pub namespace: String,
-    /// The operator's own Deployment, with which the Secrets go. Without one they stay.
+    /// The operator's own Deployment, which owns the Secrets, so that they are deleted with it.
+    /// Without one they have no owner.
     pub deployment: Option<String>,
     pub terms: Terms,
-    /// This process's.
+    /// The TLS state of this process.
     pub tls: Tls,
     pub leading_rx: watch::Receiver<bool>,
     pub metrics: Arc<Metrics>,
 }
 
-/// Why certificates are not as they should be. It will be tried again.
+/// The reason why certificates could not be brought up to date. The operation is retried.
 #[derive(Debug, thiserror::Error)]
 enum CertificateError {
     #[error("cannot read the Secret {0}: {1}")]
@@ -79,10 +84,10 @@ enum CertificateError {
 }
 
 impl Certificates {
-    /// Goes on for as long as the process lives.
+    /// Runs for the lifetime of the process.
     ///
     /// # Arguments
-    /// * `ready` - dropped when this process has a certificate.
+    /// * `ready` - dropped once this process has a certificate.
     pub async fn run(mut self, ready: Handle) {
         let mut changes = self.changes();
         let mut ready = Some(ready);
@@ -100,7 +105,8 @@ impl Certificates {
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, "the operator has no new certificate of its own; trying again"),
             }
-            // Until there is one, whoever makes it may be another, whose word may be lost.
+            // Without a certificate, another replica may be about to write it, and the watch event
+            // may be lost: poll.
             let pause = if ready.is_some() || taken.is_err() { pause.min(RETRY) } else { pause };
             tokio::select! {
                 Some(()) = changes.next() => while let Some(Some(())) = changes.next().now_or_never() {},
@@ -110,7 +116,7 @@ impl Certificates {
         }
     }
 
-    /// An item whenever one of the Secrets has changed.
+    /// Returns a stream with an item for every change of one of the Secrets.
     fn changes(&self) -> impl Stream<Item = ()> + Unpin + use<> {
         let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(self.client.clone(), &self.namespace);
         let changes = secrets::names().map(|name| {
@@ -120,7 +126,7 @@ impl Certificates {
         stream::select_all(changes)
     }
 
-    /// Writes what is to be written; how long until there may be more.
+    /// Writes the Secrets that are due, and returns the time until the next ones may be.
     async fn renew(&self) -> Result<Duration, CertificateError> {
         let timer = self.metrics.reconcile("Certificates");
         let renewed = self.apply().await;
@@ -146,7 +152,8 @@ impl Certificates {
         Ok(until.min(LONGEST_SLEEP))
     }
 
-    /// Uses what the operator's own Secret holds, if it is not in use. Whether it is.
+    /// Installs the content of the operator's own Secret if it has changed. Returns whether this
+    /// process has a certificate.
     async fn take_own(&self, own: &mut Option<Bundle>) -> Result<bool, CertificateError> {
         let Some(secret) = self.read(secrets::name(Role::Operator)).await? else { return Ok(own.is_some()) };
         let bundle = secrets::bundle(&secret);

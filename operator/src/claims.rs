@@ -1,8 +1,12 @@
-//! Who holds a route when several Workers claim it: the oldest, so that nobody can take what another has. Pure.
+//! Decides which Worker holds a route that several Workers claim: the oldest, so that a route
+//! cannot be taken over. Pure.
 //!
-//! A host belongs to one namespace, or a tenant could put a longer path below another's and get its callers' cookies:
-//! - what is below the platform's domain, to the namespace in its name (`<name>.<namespace>.<domain>`);
-//! - any other, to that of the oldest Worker that claims it or a wildcard over it.
+//! A host belongs to one namespace. Otherwise a tenant could add a longer path under another
+//! tenant's host and receive its clients' cookies:
+//! - a host below the platform's domain belongs to the namespace in its name
+//!   (`<name>.<namespace>.<domain>`);
+//! - any other host belongs to the namespace of the oldest Worker that claims it or a wildcard that
+//!   covers it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,27 +14,28 @@ use k8s_openapi::jiff::Timestamp;
 use tenon_proto::catalog::Route;
 use tenon_proto::id::WorkerId;
 
-/// Every Worker's claims to routes.
+/// The routes that all Workers claim.
 pub struct Claims {
     domain: String,
     claimants: HashMap<Claimed, BTreeSet<Claimant>>,
-    /// The same by host alone, once for each path.
+    /// The same claims by host, with one entry for each path.
     hosts: HashMap<String, BTreeSet<(Claimant, String)>>,
     by_worker: HashMap<WorkerId, (Option<Timestamp>, Vec<Claimed>)>,
 }
 
-/// Host and path.
+/// Host and path of a route.
 type Claimed = (String, String);
 
-/// In order of precedence: the time of creation, then the id. An object without one has never been stored.
+/// A claimant, in order of precedence: creation time, then id. An object without a creation time
+/// has never been stored.
 type Claimant = (Option<Timestamp>, WorkerId);
 
-/// Who has a route that a Worker claims.
+/// The holder of a route that a Worker claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// The Worker itself.
     Claimant,
-    /// An older one has the route, or its host.
+    /// An older Worker holds the route, or its host.
     Worker(WorkerId),
     /// The host is below the platform's domain and not in the Worker's namespace.
     Platform,
@@ -38,12 +43,12 @@ pub enum Holder {
 
 impl Claims {
     /// # Arguments
-    /// * `domain` - the platform's, below which every namespace has a part to itself.
+    /// * `domain` - the platform's domain, below which every namespace has its own subdomain.
     pub fn new(domain: impl Into<String>) -> Self {
         Self { domain: domain.into(), claimants: HashMap::new(), hosts: HashMap::new(), by_worker: HashMap::new() }
     }
 
-    /// Who holds `route`, which `worker` claims.
+    /// Returns the holder of `route`, which `worker` claims.
     pub fn holder(&self, worker: &WorkerId, route: &Route) -> Holder {
         let other = |id: &WorkerId| if id == worker { Holder::Claimant } else { Holder::Worker(id.clone()) };
         if let Some(namespace) = self.namespace_of(&route.host) {
@@ -56,12 +61,12 @@ impl Claims {
             return other(owner);
         }
         let claimants = self.claimants.get(&(route.host.clone(), route.path.clone()));
-        // Others may have claimed a path of a host that is not theirs.
+        // Workers of other namespaces may claim paths of a host that they do not own.
         let ours = claimants.into_iter().flatten().find(|(_, id)| id.namespace() == worker.namespace());
         ours.map_or(Holder::Claimant, |(_, id)| other(id))
     }
 
-    /// The oldest of the Workers that claim the host or a wildcard over it.
+    /// Returns the oldest of the Workers that claim the host or a wildcard that covers it.
     fn owner(&self, host: &str) -> Option<&WorkerId> {
         let over = std::iter::successors(Some(host), |host| Some(host.split_once('.')?.1)).skip(1);
         let wildcards = over.map(|domain| format!("*.{domain}"));
@@ -70,7 +75,8 @@ impl Claims {
         oldest.min().map(|((_, id), _)| id)
     }
 
-    /// Of a host below the platform's domain, the namespace whose part it is in; of the domain itself, none.
+    /// Returns the namespace to which a host below the platform's domain belongs: `None` if it is
+    /// not below the domain, and `Some(None)` for the domain itself.
     fn namespace_of<'a>(&self, host: &'a str) -> Option<Option<&'a str>> {
         let name = host.strip_prefix("*.").unwrap_or(host).strip_suffix(self.domain.as_str())?;
         if name.is_empty() {
@@ -79,8 +85,8 @@ impl Claims {
         Some(Some(name.strip_suffix('.')?.rsplit('.').next()?))
     }
 
-    /// `worker`, created at `since`, claims exactly `routes`. Returns the other Workers for which that changes what
-    /// they hold.
+    /// Replaces the claims of `worker`, created at `since`, with `routes`. Returns the other
+    /// Workers whose held routes may have changed.
     pub fn set(&mut self, worker: &WorkerId, since: Option<Timestamp>, routes: Vec<Route>) -> BTreeSet<WorkerId> {
         let routes: Vec<Claimed> = routes.into_iter().map(|route| (route.host, route.path)).collect();
         let (former_since, former) = self.by_worker.remove(worker).unwrap_or_default();
@@ -106,14 +112,14 @@ impl Claims {
         affected
     }
 
-    /// Who claims the host, or one below it if it is a wildcard.
+    /// Returns the Workers that claim the host, or a host below it if it is a wildcard.
     fn rivals(&self, host: &str) -> BTreeSet<WorkerId> {
         let claimants = |claimants: &BTreeSet<(Claimant, String)>| -> Vec<WorkerId> {
             claimants.iter().map(|((_, id), _)| id.clone()).collect()
         };
         match host.strip_prefix('*') {
             None => self.hosts.get(host).into_iter().flat_map(claimants).collect(),
-            // A look at every host there is, which a wildcard is rare enough for.
+            // Scans every host, which is acceptable because wildcards are rare.
             Some(below) => {
                 self.hosts.iter().filter(|(host, _)| host.ends_with(below)).flat_map(|(_, c)| claimants(c)).collect()
             }
@@ -143,7 +149,8 @@ mod tests {
         Route { host: host.to_owned(), path: format!("/{path}") }
     }
 
-    /// Workers, each a second younger than the one before, with a route each.
+    /// Returns claims of Workers with one route each, each Worker a second younger than the
+    /// previous one.
     fn claims(all: &[(&str, &str)]) -> Claims {
         let mut claims = Claims::new("tenon.example");
         for (second, (worker, claimed)) in (0..).zip(all) {

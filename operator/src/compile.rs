@@ -1,21 +1,25 @@
-//! From a Worker's modules as they were written to those that a node runs, or to what is wrong with them. Pure.
+//! Compiles a Worker's modules as written into those that a node runs, or reports what is wrong
+//! with them. Pure.
 //!
 //! ```text
-//!  bounds ─► module by module: code ─ syntax, early errors ─► JavaScript of TypeScript, with a source map
-//!                              data ─ whether it is what its name says
-//!         ─► imports, between them ─► an entrypoint that handles ─► source maps, as far as there is room
+//!  bounds ─► each module: code ─ syntax, early errors ─► JavaScript and source map of TypeScript
+//!                         data ─ content matches its kind
+//!         ─► imports between modules ─► handlers of the entrypoint ─► source maps that fit
 //! ```
 //!
-//! What ECMAScript calls early errors is found here, with the place in the author's source; what only shows when code runs
-//! is not. What a module is goes by its name ([`tenon_proto::module`]); the JavaScript that is made of TypeScript has the
-//! name of the TypeScript, so that every import finds it, and a source map is the module `NAME.map`.
+//! ECMAScript's early errors are found here, with their position in the author's source; errors
+//! that only show when code runs are not. A module's name determines its kind
+//! ([`tenon_proto::module`]). The JavaScript compiled from a TypeScript module keeps the module's
+//! name, so that every import finds it, and its source map is the module `NAME.map`.
 //!
-//! Types are not checked: that is what an author's editor and `tsc --noEmit` are for. Each module is compiled by itself, as
-//! TypeScript's `isolatedModules` has it.
+//! Types are not checked; the author's editor and `tsc --noEmit` do that. Each module is compiled
+//! by itself, as with TypeScript's `isolatedModules`.
 //!
-//! - [`code`]: one module of code; [`typescript`]: what becomes of TypeScript; [`data`]: one of anything else.
-//! - [`links`]: what modules ask of each other; [`maps`]: the source maps that there are and that authors bring.
-//! - [`error`], [`position`]: what is wrong, and where.
+//! - [`code`]: one module of code; [`typescript`]: compilation of TypeScript; [`data`]: one module
+//!   of any other kind.
+//! - [`links`]: imports and exports between modules; [`maps`]: generated source maps and those of
+//!   authors.
+//! - [`error`], [`position`]: compile errors and their positions.
 //!
 //! Tenant code is hostile: see [`code::on_a_stack`].
 
@@ -40,37 +44,36 @@ pub use error::CompileError;
 use links::Links;
 use typescript::Jsx;
 
-/// How deep brackets may nest. Nothing that people or bundlers write comes near. Where it cannot be known what a bracket
-/// begins, an arrow function or the arguments of a type, the parser tries one and then the other, so that what it takes goes
-/// by the square of this, and in some places of types by a power: who compiles what others write does so in a process that
-/// can be ended ([`crate::compiler`]).
+/// Maximum nesting of brackets, far above what people or bundlers write. If the parser cannot tell
+/// what a bracket begins (an arrow function, or type arguments), it tries one and then the other.
+/// Its time then grows with the square of the nesting, and far faster in some places of types, so
+/// untrusted code is compiled in a process that can be killed ([`crate::compiler`]).
 const MAX_NESTING: usize = 1_000;
 
-/// How many errors are reported. Later ones are mostly the echo of the first.
+/// Maximum number of reported errors. Later ones mostly follow from the first.
 const MAX_ERRORS: usize = 20;
 
-/// What is made of a Worker's modules by name, or all that is wrong, in the order of the modules' names and of their lines:
-/// never an empty list.
+/// The compiled modules by name, or a non-empty list of all errors, sorted by module name and line.
 pub type Outcome = Result<BTreeMap<String, Bytes>, Vec<CompileError>>;
 
 /// Compiles the modules of a Worker, by name, as they would be loaded from `entrypoint`.
 ///
 /// # Arguments
-/// * `flags` - what else there is to import goes by them.
+/// * `flags` - determine the built-in modules that can be imported.
 ///
 /// # Errors
-/// With all that is wrong.
+/// All errors of the modules.
 pub fn compile(modules: &BTreeMap<String, Bytes>, entrypoint: &str, flags: &BTreeSet<CompatibilityFlag>) -> Outcome {
     compile_and_tell(modules, entrypoint, flags, |_| ())
 }
 
-/// The same, for who does not wait for the end whatever comes.
+/// Like [`compile`], and reports its progress, for a caller that may have to interrupt it.
 ///
 /// # Arguments
-/// * `begins` - is told of each module that is taken up.
+/// * `begins` - called with the name of each module before it is compiled.
 ///
 /// # Errors
-/// With all that is wrong.
+/// All errors of the modules.
 pub fn compile_and_tell(
     modules: &BTreeMap<String, Bytes>,
     entrypoint: &str,
@@ -113,15 +116,16 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
     broken.collect()
 }
 
-/// How deep brackets nest in code, by a look that takes strings and comments for code. In TypeScript `<` may be one, until
-/// the statement ends or the bracket around it.
+/// Returns how deep brackets nest in code, by a scan that also counts those in strings and
+/// comments. In TypeScript `<` may be a bracket, until the end of the statement or of the enclosing
+/// bracket.
 fn nesting(kind: ModuleKind, source: &[u8]) -> usize {
     let has_angles = match kind {
         ModuleKind::JavaScript => false,
         ModuleKind::TypeScript => true,
         _ => return 0,
     };
-    // How deep it was before each bracket that is open.
+    // The depth before each open bracket.
     let mut before: Vec<usize> = Vec::new();
     let (mut depth, mut deepest, mut last) = (0usize, 0usize, b' ');
     for byte in source.iter().copied() {
@@ -166,7 +170,7 @@ fn compile_all(
                 }
                 Err(found) => errors.extend(found),
             },
-            // Those that belong to a module are looked for beside it.
+            // A source map that belongs to a module is read together with it.
             ModuleKind::SourceMap => {}
             kind => match data::check(kind, file, content) {
                 Ok(()) => drop(compiled.insert(file.clone(), content.clone())),
@@ -174,7 +178,7 @@ fn compile_all(
             },
         }
     }
-    // Between modules that do not parse every import would be an error of its own.
+    // If modules do not parse, every import of them would be reported as an error of its own.
     if errors.is_empty() {
         errors = links.check(modules, entrypoint, flags);
     }

@@ -1,16 +1,17 @@
-//! Compiles Workers in processes of their own, which can be ended.
+//! Compiles Workers in separate processes, which can be killed.
 //!
 //! ```text
-//!  job ─► the namespace's turn ─► a place ─► process: read ─► compile ─► write ─► end
-//!                                              └─ too long, too large: it says so instead, and ends
+//!  job ─► the namespace's turn ─► a place ─► process: read ─► compile ─► write ─► exit
+//!                                              └─ over its CPU or memory limit: report it, exit
 //! ```
 //!
-//! The compiler is written for people's programs. A hostile one makes it try one reading of its brackets after another, for
-//! the square of its length or for ever, and no thread can be ended from outside; a process can, and takes the memory with
-//! it. It gets none of the operator's environment.
+//! The compiler is not written for hostile input. A hostile program makes it try one reading of its
+//! brackets after another, for a time quadratic in its length or practically forever. A thread
+//! cannot be stopped from outside; a process can, and its memory is freed with it. The process gets
+//! none of the operator's environment.
 //!
-//! A namespace compiles one Worker at a time, so that its slow ones delay its own others and nobody else's; and of all
-//! together there are no more than there are CPUs.
+//! A namespace compiles one Worker at a time, so that its slow Workers delay only its own. The
+//! total number of processes is limited to the number of CPUs, but at least two.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read as _, Write as _};
@@ -30,21 +31,21 @@ use tokio::sync::Semaphore;
 
 use crate::compile::{self, CompileError, Outcome};
 
-/// The argument by which the operator's program becomes one that compiles and ends.
+/// The argument with which the operator's program compiles one job and exits.
 pub const ARGUMENT: &str = "compile";
 
-/// What compiling may take. The largest Worker that there may be takes a second or two.
+/// CPU limit of one compilation. The largest possible Worker takes a second or two.
 const CPU: Duration = Duration::from_secs(5);
-/// Of memory, in MiB.
+/// Memory limit of one compilation, in MiB.
 const MEMORY: u64 = 1024;
 
-/// How often the process looks at what it has taken.
+/// Interval at which the process checks its resource usage.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long to wait for a process that gets no CPU. What is wrong then is not the Worker.
+/// Timeout for a process that gets no CPU. Its expiry says nothing about the Worker.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a Worker is compiled from.
+/// The input of one compilation.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub modules: BTreeMap<String, Bytes>,
@@ -52,7 +53,7 @@ pub struct Job {
     pub flags: BTreeSet<CompatibilityFlag>,
 }
 
-/// Nothing is known of a Worker's modules. It is worth another try.
+/// The error if a compilation gave no result. The caller may retry.
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
     #[error("no process compiles: {0}")]
@@ -72,17 +73,17 @@ pub struct Compiler {
 
 impl Compiler {
     /// # Arguments
-    /// * `program` - an operator's, which is run with [`ARGUMENT`].
+    /// * `program` - the operator's executable, which is run with [`ARGUMENT`].
     pub fn new(program: PathBuf) -> Self {
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        // Two at least, or one that is slow would be all there is.
+        // At least two, so that one slow job does not block all others.
         Self { program, places: Arc::new(Semaphore::new(cpus.max(2))), turns: Arc::default() }
     }
 
-    /// Dropping the future ends the process.
+    /// Compiles a job. Dropping the future kills the process.
     ///
     /// # Errors
-    /// When there is no process that would say what becomes of it.
+    /// When the process cannot be started, or gives no valid answer in time.
     pub async fn compile(&self, namespace: &str, job: &Job) -> Result<Outcome, CompilerError> {
         let turn = self.turn(namespace);
         let _turn = turn.acquire().await.expect("nobody closes it");
@@ -90,7 +91,7 @@ impl Compiler {
         let answer = tokio::time::timeout(PATIENCE, self.ask(job)).await.map_err(|_| CompilerError::Silent)??;
         let Answer { compiled, errors } = Answer::decode(answer).map_err(|_| CompilerError::NoAnswer)?;
         match (compiled.is_empty(), errors.is_empty()) {
-            // There is an entrypoint at least.
+            // A compiled Worker has at least its entrypoint.
             (false, true) => Ok(Ok(compiled)),
             (true, false) => Ok(Err(errors.into_iter().map(Into::into).collect())),
             _ => Err(CompilerError::NoAnswer),
@@ -123,15 +124,16 @@ impl Compiler {
         let (asked, read) = tokio::join!(ask, stdout.read_to_end(&mut answer));
         read.map_err(CompilerError::Process)?;
         let status = process.wait().await.map_err(CompilerError::Process)?;
-        // One that has ended before it has read everything knows no more.
+        // A process that ended before it had read its input has no valid result.
         if asked.is_err() || !status.success() { Err(CompilerError::NoAnswer) } else { Ok(answer.into()) }
     }
 }
 
-/// Is such a process: reads a job, compiles it, writes what has become of it.
+/// Runs the compiling process: reads a job from standard input, compiles it, and writes the outcome
+/// to standard output.
 ///
 /// # Errors
-/// When it is not asked as a [`Compiler`] asks.
+/// When the input is not that of a [`Compiler`], or the output cannot be written.
 pub fn answer() -> io::Result<()> {
     let mut question = Vec::new();
     io::stdin().read_to_end(&mut question)?;
@@ -165,23 +167,25 @@ fn within_limits(job: Job) -> Outcome {
     }
 }
 
-/// What this process has taken, as the system knows it. Where nothing tells, whoever started it loses patience.
+/// Resource usage of this process, from the kernel. If it cannot be read, the parent's timeout
+/// applies.
 mod taken {
     use std::fs;
     use std::time::Duration;
 
-    /// A tick is a hundredth of a second wherever Linux tells of it (proc(5)).
+    /// Length of a clock tick; a hundredth of a second in proc(5) on every supported architecture.
     const TICK: Duration = Duration::from_millis(10);
 
     pub(super) fn cpu() -> Duration {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // After the name, which may have anything in it: user and system time are the 12th and 13th.
+        // Counted after the name, which may contain anything, user and system time are the fields
+        // 12 and 13.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace();
         let ticks: u32 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
         TICK * ticks
     }
 
-    /// In MiB.
+    /// Returns the resident memory, in MiB.
     pub(super) fn memory() -> u64 {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -208,7 +212,7 @@ struct Answer {
     errors: Vec<Told>,
 }
 
-/// A [`CompileError`].
+/// The encoded form of a [`CompileError`].
 #[derive(Clone, PartialEq, Message)]
 struct Told {
     #[prost(string, tag = "1")]

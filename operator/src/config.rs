@@ -1,4 +1,4 @@
-//! What an operator is told.
+//! The arguments of an operator, and their validation.
 
 use std::net::SocketAddr;
 
@@ -80,7 +80,7 @@ pub struct CertificateArgs {
     pub certificate_propagation: SignedDuration,
 }
 
-/// An argument that cannot be used.
+/// An invalid argument.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("{flag} {source}")]
@@ -95,23 +95,25 @@ pub enum ConfigError {
     TooLong { flag: &'static str, lifetime: SignedDuration },
 }
 
-/// What an operator is told, checked.
+/// The validated configuration of an operator.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// URL of the routers' inner door.
+    /// URL of the routers' inner port.
     pub router: Uri,
-    /// What is the same for all pools.
+    /// Settings that all pools share.
     pub nodes: Settings,
-    /// For certificates that are made here.
+    /// Lifetimes of certificates that the operator makes.
     pub terms: Terms,
 }
 
 impl OperatorArgs {
+    /// Validates the arguments.
+    ///
     /// # Arguments
-    /// * `log` - how this process logs, as nodes are to.
+    /// * `log` - this process's logging arguments, which nodes get as well.
     ///
     /// # Errors
-    /// When something of it cannot work.
+    /// When an argument is invalid, or two of them contradict each other.
     pub fn check(&self, log: &LogArgs) -> Result<Config, ConfigError> {
         let uses_tls = self.tls.tls_dir.is_some() || self.certificates.self_signed;
         let url = |flag, url: &Option<Uri>, authority: &str| {
@@ -160,15 +162,15 @@ impl CertificateArgs {
     }
 }
 
-/// Of a certificate's life: what is longer may well be meant for another unit.
+/// Longest lifetime of a certificate. A longer value is probably meant in another unit.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 36_525);
 
-/// Without the slash that an address alone gets.
+/// Returns the URL without the trailing slash that `Uri` adds to an authority.
 fn text(url: &Uri) -> String {
     url.to_string().trim_end_matches('/').to_owned()
 }
 
-/// A number and a unit.
+/// Parses a number followed by a unit.
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     let invalid = || format!("{text:?} is not a time such as 90d, 36h, 10m or 30s");
     let unit = text.chars().next_back().ok_or_else(invalid)?;

@@ -1,13 +1,13 @@
-//! Which nodes there are: the EndpointSlices of the pools' headless Services. Pure.
+//! Derives the nodes from the EndpointSlices of the pools' headless Services. Pure.
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt;
 use tenon_proto::catalog::{Node, node::State};
 
-/// The label of a Service, and so of its EndpointSlices, whose endpoints are a pool's nodes.
+/// The label of a Service, and therefore of its EndpointSlices, whose endpoints are a pool's nodes.
 pub const POOL_LABEL: &str = "tenon.dev/pool";
 
-/// The nodes that `slice` tells of. One that is neither ready nor finishing is left out.
+/// Returns the nodes in `slice`. Endpoints that are neither ready nor draining are left out.
 pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {
     let Some(pool) = slice.labels().get(POOL_LABEL) else { return Vec::new() };
     let [shard_ports, lane_ports] = ["shard", "lane"].map(|kind| ports(slice, kind));
@@ -28,7 +28,8 @@ pub fn nodes(slice: &EndpointSlice) -> Vec<Node> {
     nodes.collect()
 }
 
-/// The ports named `shard-0`, `shard-1` and so on, or the lanes', as far as there is no gap.
+/// Returns the ports named `shard-0`, `shard-1` and so on, or likewise those of lanes, up to the
+/// first gap.
 fn ports(slice: &EndpointSlice, kind: &str) -> Vec<u32> {
     let ports = slice.ports.as_deref().unwrap_or_default();
     let numbered = |i: usize| {
@@ -46,7 +47,7 @@ fn name(endpoint: &Endpoint) -> Option<String> {
 
 fn state(endpoint: &Endpoint) -> Option<State> {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
-    // An absent condition is to be read as true for ready and serving, and as false for terminating.
+    // An absent condition counts as true for ready and serving, and as false for terminating.
     if conditions.terminating == Some(true) {
         (conditions.serving != Some(false)).then_some(State::Draining)
     } else {
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(nodes.len(), 1);
         assert_eq!((nodes[0].name.as_str(), nodes[0].state()), ("node-a", State::Ready));
         assert_eq!(nodes[0].shard_ports, [7100, 7101]);
-        // There is a gap before lane 3.
+        // Lane 2 is missing.
         assert_eq!(nodes[0].lane_ports, [7102, 7103]);
     }
 

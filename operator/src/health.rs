@@ -1,20 +1,22 @@
-//! Workers' health: from what nodes report to a condition, a list of crash loops or a quarantine, and an Event.
+//! Workers' health: turns nodes' reports into a condition, a list of crash loops or a quarantine,
+//! and an Event.
 //!
 //! ```text
-//!  catalog ── a node's report ──┐
-//!  watches ── was redeployed ───┼─► news, by Worker ─► queue ─► verdict (pure) ─► status, Event
-//!  clock ──── is it over? ──────┘                                    ▲              │ refused: somebody else wrote
-//!                                       index ◄── the status itself ─┴──────────────┘          meanwhile; again
+//!  catalog ── node's report ──┐
+//!  watches ── redeployment ───┼─► news, by Worker ─► queue ─► verdict (pure) ─► status, Event
+//!  timer ──── expiry ─────────┘                                  ▲                │ conflict:
+//!                                        index ◄── the status ───┴────────────────┘ retried
 //! ```
 //!
-//! Any replica may get a node's report, and each writes what it hears, leader or not. They agree because all that is
-//! known of other nodes is in the status itself: who writes names the version that the verdict was made from, and is
-//! refused if that is not the newest. What is written belongs to a field manager of its own, so the reconciler's
-//! conditions and this one never meet.
+//! Any replica may receive a node's report, and each writes what it receives, whether it leads or
+//! not. The replicas agree because everything that is known from other nodes is in the status
+//! itself: a write names the version on which the verdict is based, and fails with a conflict if
+//! that is not the latest. The written fields belong to a separate field manager, so they never
+//! conflict with the reconciler's conditions.
 //!
 //! - [`verdict`]: every decision.
-//! - [`backlog`]: what has been heard and not been written, within bounds.
-//! - [`Health`]: carries verdicts out.
+//! - [`backlog`]: reports that have not been written yet, bounded.
+//! - [`Health`]: performs verdicts.
 
 mod backlog;
 pub mod verdict;
@@ -40,24 +42,25 @@ use crate::worker::queue;
 use backlog::Backlog;
 use verdict::{News, Verdict, verdict};
 
-/// The field manager of what is written here.
+/// The field manager of the written fields.
 const MANAGER: &str = "tenon-operator-health";
 
-/// How long a write keeps its place in the queue: a Worker's health is written each two seconds at most, and with the
-/// queue's sixteen places that of all Workers together eight times a second, whatever nodes say.
+/// Time for which a write keeps its place in the queue. It limits writes of one Worker's health to
+/// one every two seconds and, with the queue's sixteen places, those of all Workers to eight a
+/// second, however many reports arrive.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How often Workers with a crash loop or a quarantine are looked at: whether it is over by now.
+/// Interval at which Workers with a crash loop or a quarantine are checked for its end.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// A Worker has been redeployed, or one has been seen whose status names crash loops or a quarantine.
+/// Tells that a Worker has been redeployed, or that its status names crash loops or a quarantine.
 pub struct Ailing {
     pub id: WorkerId,
-    /// It serves another digest than before.
+    /// Set if the Worker serves another digest than before.
     pub redeployed: bool,
 }
 
-/// Writes what nodes report.
+/// Writes nodes' reports into Workers' statuses.
 pub struct Health {
     client: Client,
     recorder: Recorder,
@@ -66,7 +69,7 @@ pub struct Health {
     backlog: Mutex<Backlog>,
 }
 
-/// Why a verdict was not written. It will be made again.
+/// The error of a failed write. The verdict will be made again.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the health of a Worker: {0}")]
 pub struct WriteError(#[from] kube::Error);
@@ -76,10 +79,10 @@ impl Health {
         Arc::new(Self { client, recorder, index, metrics, backlog: Mutex::default() })
     }
 
-    /// Listens and writes for as long as the process lives.
+    /// Receives reports and writes statuses for the lifetime of the process.
     pub async fn run(self: Arc<Self>, heard_rx: mpsc::Receiver<Heard>, ailing_rx: mpsc::UnboundedReceiver<Ailing>) {
         let (touched_tx, touched_rx) = mpsc::unbounded_channel();
-        // Held for as long as the queue runs: every replica may write.
+        // Held while the queue runs, because every replica may write.
         let (_always_tx, always_rx) = watch::channel(true);
         let write = {
             let health = Arc::clone(&self);
@@ -100,7 +103,7 @@ impl Health {
         let mut ailing = HashSet::new();
         let mut sweeps = interval(SWEEP);
         sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The queue ends with this.
+        // The receiver is dropped only together with this future.
         let touch = |id: &WorkerId| drop(touched_tx.send(id.clone()));
         loop {
             tokio::select! {
@@ -131,10 +134,10 @@ impl Health {
         }
     }
 
-    /// Makes a Worker's status say what is known of its health.
+    /// Updates a Worker's status with what is known of its health.
     async fn write(self: Arc<Self>, id: WorkerId) -> Result<(), WriteError> {
         let news = self.backlog().take(&id);
-        // It is gone, and its health with it.
+        // The Worker has been deleted, and its status with it.
         let Some(worker) = self.index.with(|index| index.worker(&id)) else { return Ok(()) };
         let status = worker.status.clone().unwrap_or_default();
         let Some(verdict) = verdict(&status, &news, Timestamp::now()) else { return Ok(()) };
@@ -157,7 +160,7 @@ impl Health {
 
     async fn apply(&self, id: &WorkerId, worker: &Worker, verdict: &Verdict) -> Result<(), kube::Error> {
         let mut status = json!({"conditions": [verdict.condition], "crashLoops": verdict.crash_loops});
-        // What a field manager does not name any more is removed.
+        // The API server removes a field that its field manager no longer names.
         if let Some(quarantine) = &verdict.quarantine {
             status["quarantine"] = json!(quarantine);
         }
@@ -172,7 +175,8 @@ impl Health {
         workers.patch_status(id.name(), &params, &Patch::Apply(patch)).await.map(drop)
     }
 
-    /// Events are for people: one that is lost is no reason to do the rest again.
+    /// Records the verdict's Event. An Event is only informative, so a failure does not repeat the
+    /// rest.
     async fn publish(&self, worker: &Worker, verdict: Verdict) {
         let Some(event) = verdict.event else { return };
         if let Err(error) = self.recorder.publish(&event, &worker.object_ref(&())).await {
@@ -181,7 +185,7 @@ impl Health {
     }
 
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
-        // A map that is changed by single calls: a panic leaves no half of one.
+        // Each change of the map is one call, so a panic cannot leave it half changed.
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

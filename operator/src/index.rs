@@ -1,13 +1,17 @@
-//! The index: what is in the cluster, as the reconciler and the catalog need it. Pure.
+//! The index: the cluster's objects, as the reconciler and the catalog need them. Pure.
 //!
 //! ```text
-//!  Worker, WorkerRevision, RuntimePool, ConfigMap, Secret, EndpointSlice ──Change──► Index ──► Touched: Workers, nodes
-//!                                                                                     │
-//!                                                       reconciler ◄── Candidate ─────┼───── Serving ──► catalog
+//!  Worker, WorkerRevision, RuntimePool, ConfigMap, Secret, EndpointSlice
+//!                        │
+//!                     Change
+//!                        ▼
+//!                      Index ──► Touched: Workers, nodes
+//!                        ├──── Candidate ──► reconciler
+//!                        └──── Serving ────► catalog
 //! ```
 //!
-//! Every replica has one, fed by its own watches. A change touches the Workers that depend on it and no others,
-//! so that one changed object among 100,000 costs one.
+//! Every replica has an index, fed by its own watches. A change touches only the Workers that
+//! depend on the object, so its cost does not grow with the number of Workers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,10 +29,10 @@ use crate::claims::{Claims, Holder};
 use crate::endpoints;
 use crate::revision;
 
-/// Namespace and name.
+/// Namespace and name of an object.
 pub type Key = (String, String);
 
-/// One object that appeared, changed or went.
+/// One object that was added, changed or deleted.
 pub enum Change {
     Worker(Watched<Worker>),
     Revision(Watched<WorkerRevision>),
@@ -38,13 +42,13 @@ pub enum Change {
     Slice(Watched<EndpointSlice>),
 }
 
-/// What a watch says of one object.
+/// The state of one object according to a watch.
 pub enum Watched<K> {
     Applied(Arc<K>),
     Deleted(Key),
 }
 
-/// Who is affected by a change.
+/// The Workers and nodes that a change affects.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     pub workers: BTreeSet<WorkerId>,
@@ -52,22 +56,22 @@ pub struct Touched {
     pub removed_nodes: Vec<String>,
 }
 
-/// A Worker with all that decides what becomes of it.
+/// A Worker with all objects on which its plan depends.
 #[derive(Clone)]
 pub struct Candidate {
     pub id: WorkerId,
     pub worker: Arc<Worker>,
     pub source: SourceState,
-    /// The Secrets that its spec names and that are there, by name.
+    /// The existing Secrets that its spec names, by name.
     pub secrets: BTreeMap<String, Arc<Secret>>,
     pub revisions: Vec<Arc<WorkerRevision>>,
-    /// Of its pool; none where there is no such pool.
+    /// Limits of its pool; the default if there is no such pool.
     pub limits: PoolLimits,
-    /// Its routes, each with who holds it.
+    /// Its routes, each with its holder.
     pub routes: Vec<(Route, Holder)>,
 }
 
-/// What a Worker's source holds.
+/// The content of a Worker's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceState {
     Modules(BTreeMap<String, Bytes>),
@@ -75,7 +79,7 @@ pub enum SourceState {
 }
 
 impl SourceState {
-    /// The modules as their author wrote them.
+    /// Returns the modules as their author wrote them.
     pub fn modules(&self) -> Option<&BTreeMap<String, Bytes>> {
         match self {
             Self::Modules(modules) => Some(modules),
@@ -84,18 +88,19 @@ impl SourceState {
     }
 }
 
-/// What serves a Worker now.
+/// The revision that serves a Worker, with its pool and routes.
 pub struct Serving {
     pub revision: Arc<Revision>,
     pub pool: String,
     pub routes: Vec<Route>,
 }
 
-/// What [`Index::serving`] finds.
+/// The result of [`Index::serving`].
 pub enum Service {
-    /// The Worker is gone, or nothing of it has ever been good.
+    /// The Worker has been deleted, or has never had a valid revision.
     None,
-    /// Something that it needs has not been seen, or is gone: what was served last goes on.
+    /// An object that the revision needs has not been seen, or was deleted. The catalog keeps its
+    /// previous entry.
     Unresolved,
     Serving(Box<Serving>),
 }
@@ -103,20 +108,20 @@ pub enum Service {
 pub struct Index {
     domain: String,
     workers: HashMap<WorkerId, Arc<Worker>>,
-    /// By namespace and Worker, then by name.
+    /// WorkerRevisions by Worker, then by name.
     revisions: HashMap<WorkerId, BTreeMap<String, Arc<WorkerRevision>>>,
-    /// Of pools that set any, by name.
+    /// Limits of the pools that set any, by the pool's name.
     limits: HashMap<String, PoolLimits>,
     config_maps: HashMap<Key, Arc<ConfigMap>>,
     secrets: HashMap<Key, Arc<Secret>>,
     config_map_users: Users,
     secret_users: Users,
     claims: Claims,
-    /// Which nodes an EndpointSlice told of.
+    /// The nodes of each EndpointSlice.
     slices: HashMap<Key, Vec<Node>>,
 }
 
-/// The Workers that name an object, and the objects that a Worker names.
+/// The Workers that refer to an object, and the objects to which a Worker refers.
 #[derive(Default)]
 struct Users {
     by_object: HashMap<Key, BTreeSet<WorkerId>>,
@@ -125,7 +130,7 @@ struct Users {
 
 impl Index {
     /// # Arguments
-    /// * `domain` - below which Workers without routes get their hosts.
+    /// * `domain` - the domain below which Workers without routes get their hosts.
     pub fn new(domain: impl Into<String>) -> Self {
         let domain = domain.into();
         Self {
@@ -142,7 +147,7 @@ impl Index {
         }
     }
 
-    /// Takes a change in, and tells whom it touches.
+    /// Applies a change, and returns the Workers and nodes that it affects.
     pub fn apply(&mut self, change: Change) -> Touched {
         match change {
             Change::Worker(Watched::Applied(worker)) => self.set_worker(worker),
@@ -163,7 +168,7 @@ impl Index {
         }
     }
 
-    /// Every Worker there is.
+    /// Returns the ids of all Workers.
     pub fn workers(&self) -> impl Iterator<Item = &WorkerId> {
         self.workers.keys()
     }
@@ -172,12 +177,12 @@ impl Index {
         self.workers.get(id).cloned()
     }
 
-    /// Whether its status names nodes on which its code fails again and again, or a quarantine.
+    /// Returns whether the Worker's status names crash loops or a quarantine.
     pub fn is_ailing(&self, id: &WorkerId) -> bool {
         self.status(id).is_some_and(|status| !status.crash_loops.is_empty() || status.quarantine.is_some())
     }
 
-    /// The quarantine that its status tells of, if that is of the revision that it serves.
+    /// Returns the quarantine in the Worker's status, if it is about the revision that serves.
     pub fn quarantine(&self, id: &WorkerId) -> Option<Quarantine> {
         let status = self.status(id)?;
         let quarantine = status.quarantine.as_ref()?;
@@ -188,18 +193,19 @@ impl Index {
         self.workers.get(id)?.status.as_ref()
     }
 
-    /// Whether it has schedules, or its status tells of some.
+    /// Returns whether the Worker has schedules, or its status names some.
     pub fn is_scheduled(&self, id: &WorkerId) -> bool {
         self.workers.get(id).is_some_and(|worker| has_schedules(worker))
     }
 
-    /// Every Worker of which that is so.
+    /// Returns the ids of all Workers for which [`is_scheduled`](Self::is_scheduled) holds.
     pub fn scheduled(&self) -> Vec<WorkerId> {
         let scheduled = self.workers.iter().filter(|(_, worker)| has_schedules(worker));
         scheduled.map(|(id, _)| id.clone()).collect()
     }
 
-    /// What the reconciler needs to decide on a Worker, or `None` when it is gone.
+    /// Returns everything that the reconciler needs to plan a Worker, or `None` if it has been
+    /// deleted.
     pub fn candidate(&self, id: &WorkerId) -> Option<Candidate> {
         let worker = self.workers.get(id)?.clone();
         let in_namespace = |name: &str| (id.namespace().to_owned(), name.to_owned());
@@ -222,7 +228,8 @@ impl Index {
         Some(Candidate { id: id.clone(), source, secrets, revisions, limits, routes: routes.collect(), worker })
     }
 
-    /// What the catalog says of a Worker: the revision that its status names, with what it binds.
+    /// Returns the catalog's entry for a Worker: the revision that its status names, with resolved
+    /// bindings.
     pub fn serving(&self, id: &WorkerId) -> Service {
         let Some(candidate) = self.candidate(id) else { return Service::None };
         let latest = candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
@@ -230,7 +237,7 @@ impl Index {
         let Some(snapshot) = candidate.revisions.iter().find(|revision| revision.name_any() == latest) else {
             return Service::Unresolved;
         };
-        // The snapshot may bind Secrets that the Worker's newest spec does not.
+        // The snapshot may bind Secrets that the Worker's newest spec does not name.
         let secret = |reference: &tenon_crds::SecretKeyRef| {
             let key = (id.namespace().to_owned(), reference.name.clone());
             secret_value(self.secrets.get(&key)?, &reference.key)
@@ -299,7 +306,8 @@ impl Index {
         Touched::workers(BTreeSet::from([id]))
     }
 
-    /// What a pool's Workers may use concerns them all; nothing else of it does, and its status changes often.
+    /// Applies a change of a pool. Only its limits affect its Workers; its status changes often and
+    /// affects none.
     fn take_pool(&mut self, watched: Watched<RuntimePool>) -> Touched {
         let (name, limits) = match watched {
             Watched::Applied(pool) => (pool.name_any(), pool.spec.limits),
@@ -339,13 +347,13 @@ fn has_schedules(worker: &Worker) -> bool {
     told || !worker.spec.schedules.is_empty()
 }
 
-/// The text of a Secret's key, if there is such a key and it holds text.
+/// Returns the value of a Secret's key, if the key exists and is UTF-8.
 pub fn secret_value(secret: &Secret, key: &str) -> Option<String> {
     let bytes = secret.data.as_ref()?.get(key)?;
     String::from_utf8(bytes.0.clone()).ok()
 }
 
-/// An object's namespace and name.
+/// Returns an object's namespace and name.
 pub fn key<K: Resource>(object: &K) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
@@ -375,13 +383,13 @@ impl Users {
         self.by_object.get(key).cloned().unwrap_or_default()
     }
 
-    /// `user` names this object of its namespace as well.
+    /// Adds an object to those of its namespace to which `user` refers.
     fn add(&mut self, user: &WorkerId, name: String) {
         self.by_object.entry((user.namespace().to_owned(), name.clone())).or_default().insert(user.clone());
         self.by_worker.entry(user.clone()).or_default().insert(name);
     }
 
-    /// `user` names exactly these objects of its namespace.
+    /// Replaces the objects of its namespace to which `user` refers.
     fn set(&mut self, user: &WorkerId, names: BTreeSet<String>) {
         for name in self.by_worker.remove(user).unwrap_or_default() {
             let key = (user.namespace().to_owned(), name);

@@ -1,8 +1,9 @@
-//! Leadership by Lease: one replica writes, the others stand by.
+//! Leader election by Lease: one replica writes, the others stand by.
 //!
-//! The protocol is that of Kubernetes' own components (client-go's `leaderelection`): a holder renews; who sees no
-//! renewal for the Lease's duration, by its own clock, takes it. Writes carry the resource version that was read,
-//! so that of two who try only one succeeds.
+//! The protocol is that of Kubernetes' own components (client-go's `leaderelection`). The holder
+//! renews the Lease; a candidate that sees no renewal for the Lease's duration, by its own clock,
+//! takes it. Writes carry the resource version that was read, so only one of two concurrent
+//! attempts succeeds.
 
 use std::time::Duration;
 
@@ -17,22 +18,23 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 const NAME: &str = "tenon-operator";
 
-/// How long a holder that is silent is respected. client-go's default.
+/// Lease duration, for which a silent holder keeps the Lease; client-go's default.
 const DURATION: Duration = Duration::from_secs(15);
 
-/// A holder that cannot renew stops writing after so long: before anybody else may begin.
+/// A holder that cannot renew stops leading after this time, which is before another replica may
+/// begin.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Between attempts to renew or to take.
+/// Interval between attempts to renew or take the Lease.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// Takes part in the election.
+/// Takes part in the leader election.
 pub struct Election {
     leases: Api<Lease>,
     identity: String,
 }
 
-/// What is known of the Lease: who held it when it changed last, and when that was seen.
+/// The last observed change of the Lease, and when it was seen.
 struct Observed {
     holder: Option<String>,
     renewed: Option<MicroTime>,
@@ -41,14 +43,14 @@ struct Observed {
 
 impl Election {
     /// # Arguments
-    /// * `namespace` - where the Lease is.
+    /// * `namespace` - the namespace of the Lease.
     /// * `identity` - unique among the replicas: the Pod's name.
     pub fn new(client: Client, namespace: &str, identity: String) -> Self {
         Self { leases: Api::namespaced(client, namespace), identity }
     }
 
-    /// Tells by `leading_tx` whether this replica leads, until the drain; then gives the Lease back, so that another
-    /// takes it at once.
+    /// Sends whether this replica leads to `leading_tx`, until the drain. Then it releases the
+    /// Lease, so that another replica can take it at once.
     pub async fn run(self, leading_tx: watch::Sender<bool>, drain: drain::Watch) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -59,7 +61,8 @@ impl Election {
                 _ = ticks.tick() => {}
                 () = drain.signaled() => break,
             }
-            // The others count from when the Lease was written, which is no earlier than this.
+            // The other replicas measure from when the Lease was written, which is no earlier than
+            // this.
             let asked_at = Instant::now();
             match tokio::time::timeout(RENEW_DEADLINE, self.attempt(&mut observed)).await {
                 Ok(Ok(true)) => renewed_at = Some(asked_at),
@@ -79,7 +82,8 @@ impl Election {
         }
     }
 
-    /// Renews the Lease, or takes it where it is free. Whether it is ours.
+    /// Renews the Lease, or takes it if it is free or expired. Returns whether this replica holds
+    /// it.
     async fn attempt(&self, observed: &mut Option<Observed>) -> Result<bool, kube::Error> {
         let Some(mut lease) = self.leases.get_opt(NAME).await? else {
             let lease = Lease {
@@ -129,7 +133,7 @@ impl Election {
     }
 }
 
-/// Whether a write succeeded; losing against another's is no error.
+/// Returns whether a write succeeded. A conflict with another replica's write is not an error.
 fn won(result: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
     match result {
         Ok(_) => Ok(true),

@@ -1,18 +1,19 @@
 //! Reconciles Workers and RuntimePools and serves the catalog.
 //!
 //! ```text
-//!  API server ──► watches ──► index ──touched──► worker: queue ─► plan ─► apply      (the leader)
-//!                               └──serving──► catalog ──► routers, nodes            (every replica)
-//!                                  health ◄── reports ───────────────┘               (every replica)
-//!                                schedule ──calls──► routers                         (the leader)
-//!                            certificates ──Secrets──► all processes                 (the leader)
+//!  API server ─► watches ─► index ──touched──► worker: queue ─► plan ─► apply   (the leader)
+//!                             └──serving──► catalog ──► routers, nodes         (every replica)
+//!                                health ◄── reports ──────────────┘            (every replica)
+//!                              schedule ──calls──► routers                     (the leader)
+//!                          certificates ──Secrets──► all processes             (the leader)
 //! ```
 //!
-//! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`], [`limits`],
-//!   [`compile`], [`health::verdict`], [`schedule::due`], [`rollouts`], [`certificates::plan`]: decisions, pure.
-//! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`], [`schedule`], [`certificates`]: the
-//!   edges that carry them out.
-//! - [`probe`]: whether all of it works, from a tenant's side.
+//! - [`index`], [`claims`], [`endpoints`], [`worker::plan`], [`pool::plan`], [`revision`],
+//!   [`limits`], [`compile`], [`health::verdict`], [`schedule::due`], [`rollouts`],
+//!   [`certificates::plan`]: decisions, pure.
+//! - [`compiler`], [`watches`], [`worker`], [`pool`], [`leader`], [`catalog`], [`health`],
+//!   [`schedule`], [`certificates`]: the edges that perform them.
+//! - [`probe`]: an end-to-end check of an installation, as a tenant would use it.
 
 pub mod catalog;
 pub mod certificates;

@@ -1,16 +1,16 @@
-//! What a Worker gets: what it asks for, as far as its pool allows. Pure.
+//! The limits that a Worker gets: those that it requests, as far as its pool allows. Pure.
 //!
 //! ```text
-//!  the Worker's own ──► else the pool's default ──► else the platform's ──► at most the pool's maximum
+//!  the Worker's own ─► or the pool's default ─► or the platform's ─► at most the pool's maximum
 //! ```
 //!
-//! A Worker that asks for more than the maximum is told so and gets no new revision. What of it serves already, because
-//! it came before the maximum did, serves on within that.
+//! A Worker that requests more than the maximum gets an error and no new revision. A revision that
+//! serves already, because it is older than the maximum, goes on serving, capped at the maximum.
 
 use tenon_crds::PoolLimits;
 use tenon_proto::revision::Limits;
 
-/// A limit of which the Worker wants more than its pool allows.
+/// The error for a limit that exceeds the maximum of the Worker's pool.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "spec.limits.{field}: {asked} is more than RuntimePool {pool:?} allows its Workers: set it to {max} or less, or \
@@ -23,7 +23,7 @@ pub struct OverMaximum {
     pool: String,
 }
 
-/// One of the limits, by its name in a spec.
+/// A limit: its name in a spec, and its getter.
 type Field = (&'static str, fn(&tenon_crds::Limits) -> Option<i32>);
 
 const CPU_MS: Field = ("cpuMs", |limits| limits.cpu_ms);
@@ -37,11 +37,13 @@ const SUBREQUESTS: Field = ("subrequests", |limits| limits.subrequests);
 
 const FIELDS: [Field; 7] = [CPU_MS, WALL_MS, MEMORY_MIB, STARTUP_MS, CONCURRENCY, REQUEST_BODY_MIB, SUBREQUESTS];
 
+/// Checks the requested limits against the pool's maximum.
+///
 /// # Arguments
-/// * `pool`, `name` - the limits of the Worker's pool, and what it is called.
+/// * `pool`, `name` - the limits and the name of the Worker's pool.
 ///
 /// # Errors
-/// When the Worker asks for more than the pool's maximum: the first such limit.
+/// When a limit exceeds the pool's maximum; the error names the first one.
 pub fn check(asked: &tenon_crds::Limits, pool: &PoolLimits, name: &str) -> Result<(), OverMaximum> {
     for (field, of) in FIELDS {
         if let (Some(asked), Some(max)) = (of(asked), of(&pool.max))
@@ -53,11 +55,11 @@ pub fn check(asked: &tenon_crds::Limits, pool: &PoolLimits, name: &str) -> Resul
     Ok(())
 }
 
-/// What a node enforces.
+/// Returns the limits that a node enforces.
 pub fn granted(asked: &tenon_crds::Limits, pool: &PoolLimits) -> Limits {
     let platform = Limits::default();
     let grant = |(_, of): Field, platform: u32| {
-        // The schema allows no negative limit.
+        // The schema does not allow negative limits.
         let value = |limits| of(limits).and_then(|value| u32::try_from(value).ok());
         let wanted = value(asked).or_else(|| value(&pool.default)).unwrap_or(platform);
         value(&pool.max).map_or(wanted, |max| wanted.min(max))

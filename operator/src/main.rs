@@ -30,7 +30,8 @@ use tenon_operator::worker::{MANAGER, Reconciler, queue};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-/// Reports of nodes on one Worker each that may wait for a moment. They are taken far faster than nodes send them.
+/// Capacity of the channel of nodes' reports, each about one Worker. Reports are consumed far
+/// faster than nodes send them.
 const REPORTS: usize = 4096;
 
 /// Reconciles Workers and RuntimePools and serves the catalog.
@@ -71,7 +72,8 @@ async fn operate() -> anyhow::Result<()> {
     let registry = Registry::new();
     log.register(&registry)?;
     process::register(&registry, "tenon-operator")?;
-    // What this process makes it takes from where it puts it for all.
+    // With `--self-signed`, this process takes its certificate directly from the Secrets that it
+    // writes for all processes.
     let made_here = args.certificates.self_signed.then(|| Tls::to_come(Role::Operator, &registry)).transpose()?;
     let tls = match &made_here {
         Some(tls) => Some(tls.clone()),
@@ -134,7 +136,7 @@ async fn operate() -> anyhow::Result<()> {
     let caller = Caller::new(router, tls);
     let scheduler = Scheduler::new(client.clone(), recorder.clone(), index.clone(), metrics.clone(), caller, drain);
     vital.spawn(scheduler.run(scheduled_rx, leading_rx.clone()));
-    // Of the program that runs, whatever has become of its file since.
+    // The running program, even if its file has been replaced since.
     let compiler = Compiler::new("/proc/self/exe".into());
     let reconciler = Reconciler::new(client.clone(), recorder, metrics.clone(), compiler);
     let queued = metrics.queue("Worker");
@@ -160,15 +162,16 @@ async fn operate() -> anyhow::Result<()> {
 
     tokio::select! {
         () = drain::termination() => {}
-        // Half an operator is worse than the next one: it would keep the Lease.
+        // A partly failed operator must exit: it would keep the Lease.
         Some(ended) = vital.join_next() => {
             ended.context("a part of the operator failed")?;
             bail!("a part of the operator has ended");
         }
     }
-    // Held for good: an operator that drains is not ready again.
+    // Held until the process exits: an operator that drains never becomes ready again.
     let _draining = readiness.hold("drain");
-    // Once this replica does not lead any more nothing begins; the scheduler's calls hold the drain up until they end.
+    // Once this replica has lost the leadership, no new work begins. Scheduled calls in flight
+    // delay the drain until they end.
     let stop = async {
         let elected = electing.await;
         vital.shutdown().await;

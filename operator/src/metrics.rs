@@ -1,4 +1,4 @@
-//! What the operator counts.
+//! The operator's metrics.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use prometheus::{
 
 use crate::rollouts::Rollouts;
 
-/// Seconds: a reconcile is a few round trips to the API server.
+/// Bucket boundaries in seconds. A reconcile is a few round trips to the API server.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// What is reconciled: told from the start, so that the first error is seen as one more.
+/// Kinds whose series exist from the start, so that the first error is seen as an increase.
 const KINDS: [&str; 3] = ["Worker", "WorkerHealth", "RuntimePool"];
 
-/// Seconds: the promise is one second.
+/// Bucket boundaries in seconds. The target is one second.
 const READY_BUCKETS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 pub struct Metrics {
@@ -24,31 +24,33 @@ pub struct Metrics {
     workers: IntGaugeVec,
     ready: Histogram,
     interruptions: IntCounterVec,
-    /// Stored objects that do not fit their schema, by kind.
+    /// Number of stored objects that do not match their schema, by kind.
     pub malformed: IntGaugeVec,
-    /// 1 on the replica that writes.
+    /// 1 on the leader, 0 on standbys.
     pub leader: IntGauge,
-    /// What nodes said of Workers' health, by what became of it.
+    /// Nodes' reports on Workers' health, by outcome.
     pub reports: IntCounterVec,
-    /// Times of schedules, by what became of them: `ok`, the code of a failure, `passed_over`.
+    /// Due times of schedules, by outcome: `ok`, a failure code, or `passed_over`.
     pub scheduled: IntCounterVec,
-    /// How much later than its time a Worker was called.
+    /// Delay between a schedule's due time and the call of its Worker.
     pub schedule_delay: Histogram,
 }
 
-/// Seconds: a write to the API server, at a busy minute behind many others, or after another leader was found.
+/// Bucket boundaries in seconds. The delay includes a write to the API server, which may be behind
+/// many others in a busy minute or after a change of leader.
 const DELAY_BUCKETS: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
 
-/// How much there is in a queue.
+/// Gauges of a queue's depth.
 #[derive(Clone)]
 pub struct QueueGauges {
     pub waiting: IntGauge,
     pub running: IntGauge,
-    /// Those that have failed and are tried again later.
+    /// Items that have failed and will be retried.
     pub retrying: IntGauge,
 }
 
-/// Observes on [`ended`](Self::ended); one that was dropped before has been cancelled and counts for nothing.
+/// Observes the duration when [`ended`](Self::ended) is called. A timer that is dropped before was
+/// cancelled, and is not counted.
 pub struct ReconcileTimer<'a> {
     metrics: &'a Metrics,
     kind: &'static str,
@@ -57,7 +59,7 @@ pub struct ReconcileTimer<'a> {
 
 impl Metrics {
     /// # Errors
-    /// When the registry has them already.
+    /// When the registry already has these metrics.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let metrics = Self {
             reconciles: IntCounterVec::new(
@@ -132,12 +134,13 @@ impl Metrics {
         QueueGauges { waiting: of("waiting"), running: of("running"), retrying: of("retrying") }
     }
 
-    /// Counts when a watch of this kind breaks.
+    /// Returns the counter of broken watches of this kind.
     pub fn interruptions(&self, kind: &str) -> IntCounter {
         self.interruptions.with_label_values(&[kind])
     }
 
-    /// Workers are at these stages now, and one of them has become ready after so long.
+    /// Sets the number of Workers in each stage, and observes the duration of a rollout that has
+    /// just completed.
     pub fn rollouts(&self, rollouts: &Rollouts, took: Option<Duration>) {
         for (stage, count) in rollouts.counts() {
             self.workers.with_label_values(&[stage.as_str()]).set(count as i64);

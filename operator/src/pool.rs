@@ -1,7 +1,7 @@
 //! RuntimePools: each becomes a Deployment of nodes, a PodDisruptionBudget and a headless Service.
 //!
-//! [`plan`] decides; this file watches and applies. There are few pools, so they go through kube's own Controller.
-//! [`references`] reads what pools refer to.
+//! [`plan`] decides; this module watches and applies. There are few pools, so kube's own Controller
+//! runs the reconciles. [`references`] reads the objects to which pools refer.
 
 pub mod plan;
 pub mod references;
@@ -31,10 +31,10 @@ use crate::worker::MANAGER;
 use plan::Settings;
 use references::Kind;
 
-/// How soon a pool that failed is tried again.
+/// Delay before a failed pool is retried.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// What a reconcile of a pool needs.
+/// The dependencies of a pool's reconcile.
 pub struct Context {
     pub client: Client,
     pub namespace: String,
@@ -43,7 +43,7 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
 }
 
-/// A part of a pool that could not be applied.
+/// The error for a part of a pool that could not be applied.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot apply the {kind} of RuntimePool {pool}: {source}")]
 pub struct PoolError {
@@ -52,13 +52,13 @@ pub struct PoolError {
     source: kube::Error,
 }
 
-/// Reconciles pools for as long as the process lives, whenever this replica leads.
+/// Reconciles pools whenever this replica leads, for the lifetime of the process.
 pub async fn run(context: Context) {
     let client = context.client.clone();
     let children = |kind| watcher::Config::default().labels(kind);
     let mut leading_rx = context.leading_rx.clone();
     let begins_to_lead = beginnings(leading_rx.clone());
-    // Nothing is to be done before this replica leads for the first time.
+    // Nothing needs to be done before this replica leads for the first time.
     if leading_rx.wait_for(|leads| *leads).await.is_err() {
         return;
     }
@@ -97,7 +97,7 @@ pub async fn run(context: Context) {
         .await;
 }
 
-/// Watched by what they are called alone: what is in them is read when a pool refers to it.
+/// Returns an API that watches only metadata. The content is read when a pool refers to the object.
 fn names_of<K>(client: &Client, namespace: &str) -> Api<PartialObjectMeta<K>>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
@@ -105,7 +105,7 @@ where
     Api::namespaced(client.clone(), namespace)
 }
 
-/// One item each time this replica begins to lead.
+/// Returns a stream with one item each time this replica becomes the leader.
 fn beginnings(leading_rx: watch::Receiver<bool>) -> impl Stream<Item = ()> {
     tokio_stream::wrappers::WatchStream::from_changes(leading_rx).filter_map(|leads| async move { leads.then_some(()) })
 }
@@ -133,7 +133,7 @@ async fn apply(pool: &RuntimePool, context: &Context) -> Result<(), PoolError> {
     let deployment = if missing.is_none() {
         Some(apply_one(context, "Deployment", &children.deployment, pool).await?)
     } else {
-        // The nodes there are go on with what they have; new ones could not start.
+        // Existing nodes go on with the previous content; new ones could not start.
         let deployments: Api<Deployment> = Api::namespaced(context.client.clone(), &context.namespace);
         deployments.get_opt(&children.deployment.name_any()).await.map_err(failed("Deployment"))?
     };

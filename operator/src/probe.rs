@@ -1,12 +1,14 @@
-//! `tenon-operator probe`: whether an installation works. It does what a tenant does, and tidies up.
+//! `tenon-operator probe`: an end-to-end check of an installation, from a tenant's side, with
+//! clean-up.
 //!
 //! ```text
-//!  create a Worker ─► watch it until it is ready ─► ask its host at the router until it answers ─► delete it
-//!                                                                      whatever has happened ───┘
+//!  create a Worker ─► watch it until ready ─► request its host until it answers ─► delete it
+//!                                                          whatever has happened ──────┘
 //! ```
 //!
-//! It needs a kubeconfig or a Pod's account that may list, watch, create and delete Workers in one namespace, and the
-//! routers' door for clients. An answer counts when it is the Worker's own: its code returns what nobody else knows.
+//! It needs a kubeconfig, or a Pod's account, that may list, watch, create and delete Workers in
+//! one namespace, and access to the routers' client port. A response must come from this very
+//! Worker: its code returns a random value.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -30,16 +32,16 @@ use tenon_lifecycle::drain;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-/// Between two questions. A router hears of a Worker a moment after its status is written.
+/// Delay between two requests. A router learns of a Worker a moment after its status is written.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What one question may take: a router that hangs is to be asked again, on another connection.
+/// Timeout of one request. If a router hangs, the request is repeated on another connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// For deleting the Worker, which is done even when the time is over.
+/// Timeout for deleting the Worker, which is also done after the overall timeout.
 const TIDYING: Duration = Duration::from_secs(5);
 
-/// Far more than the Worker answers.
+/// Limit on the response body, in bytes; far larger than the Worker's response.
 const BODY: usize = 16 * 1024;
 
 #[derive(ClapArgs, Clone, Debug)]
@@ -78,10 +80,10 @@ pub enum ProbeError {
     Delete { worker: String, namespace: String, seen: String },
 }
 
-/// Deploys a Worker, asks it, deletes it, and tells of each on standard output.
+/// Deploys a Worker, sends it requests, deletes it, and prints each step on standard output.
 ///
 /// # Errors
-/// With what did not work, and what was seen of it last.
+/// The step that failed, with what was last observed.
 pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
     let door = Door::of(&args.router).ok_or_else(|| ProbeError::Router(args.router.clone()))?;
     let client = Client::try_default().await.map_err(|error| ProbeError::Cluster(Box::new(error)))?;
@@ -101,7 +103,7 @@ pub async fn run(args: ProbeArgs) -> Result<(), ProbeError> {
         () = drain::termination() => Err(ProbeError::Interrupted),
     };
     let deleted = probe.delete().await;
-    // What went wrong first matters more.
+    // The first failure matters more.
     outcome.and(deleted)
 }
 
@@ -109,7 +111,7 @@ struct Probe {
     args: ProbeArgs,
     workers: Api<Worker>,
     name: String,
-    /// What the Worker answers.
+    /// The Worker's response body.
     body: String,
     door: Door,
     begun: Instant,
@@ -146,7 +148,7 @@ impl Probe {
         self.begun + self.limit
     }
 
-    /// The Worker's host, once it is ready.
+    /// Waits until the Worker is ready, and returns its host.
     async fn await_ready(&self, seen: &mut String) -> String {
         let mut states = pin!(watch_object(self.workers.clone(), &self.name).default_backoff());
         loop {
@@ -157,7 +159,7 @@ impl Probe {
                 },
                 Some(Ok(None)) => "it is gone".clone_into(seen),
                 Some(Err(error)) => *seen = format!("it cannot be watched: {error}"),
-                // A watch goes on for ever.
+                // A watch never ends.
                 None => std::future::pending().await,
             }
         }
@@ -182,7 +184,7 @@ impl Probe {
                 println!("deleted: Worker {}", self.name);
                 return Ok(());
             }
-            // It has never been there.
+            // The Worker was never created.
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the API server does not answer".to_owned(),
@@ -203,7 +205,10 @@ fn worker(name: &str, pool: &str, body: &str) -> Worker {
     serde_json::from_value(object).expect("it is a Worker")
 }
 
-/// The host that a Worker answers to, or in which state it is instead.
+/// Returns the host of a ready Worker.
+///
+/// # Errors
+/// A description of its current state, if it is not ready.
 fn readiness(worker: &Worker) -> Result<String, String> {
     let Some(status) = &worker.status else {
         return Err("no operator has looked at it: is there one, and does it lead?".to_owned());
@@ -219,7 +224,7 @@ fn readiness(worker: &Worker) -> Result<String, String> {
     }
 }
 
-/// Where clients come.
+/// The address of the routers' client port.
 struct Door {
     host: String,
     port: u16,
@@ -241,16 +246,16 @@ impl Door {
     fn of(router: &Uri) -> Option<Self> {
         let is_bare = router.path_and_query().is_none_or(|path| path == "/");
         let host = router.host().filter(|_| is_bare && router.scheme_str() == Some("http"))?;
-        // Brackets belong to URLs, and not to addresses.
+        // The brackets are part of the URL, not of the address.
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Some(Self { host, port: router.port_u16().unwrap_or(80) })
     }
 
-    /// What `GET /` of a Worker's host is answered with.
+    /// Sends `GET /` for a Worker's host, and returns the response's status and body.
     async fn ask(&self, host: &str) -> Result<(StatusCode, String), AskError> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // Its end shows in the sender.
+        // The sender reports the connection's errors.
         tokio::spawn(connection);
         let request = Request::get("/").header(header::HOST, host).body(Empty::<Bytes>::new())?;
         let response = sender.send_request(request).await?;

@@ -1,13 +1,14 @@
-//! From a Worker to what a node runs. Pure.
+//! Turns Workers into the revisions that nodes run. Pure.
 //!
 //! ```text
-//!  Worker + modules ──snapshot──► its name ──► compiled ──► WorkerRevision ──resolve, with the Secrets' values──► Revision
+//!  Worker + modules ─► snapshot ─► compiled: WorkerRevision ─► with Secrets' values: Revision
 //! ```
 //!
-//! A WorkerRevision holds references to Secrets, never their values. Its digest names the code as its author wrote it, and
-//! the configuration; its modules are what [`compile`](crate::compile) made of that code, once: every replica, of whatever
-//! version, serves the same bytes. The [`Revision`]'s digest covers the values too: a changed Secret is another digest of the same
-//! WorkerRevision.
+//! A WorkerRevision holds references to Secrets, never their values. Its digest covers the code as
+//! its author wrote it, and the configuration. Its modules are the output of
+//! [`compile`](crate::compile), stored once, so that every replica, of whatever version, serves the
+//! same bytes. The [`Revision`]'s digest also covers the values: a changed Secret gives another
+//! digest of the same WorkerRevision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,10 +25,10 @@ use tenon_proto::revision::{CompatibilityFlag, Revision, StatePolicy};
 
 use crate::limits;
 
-/// The modules that handle events where a Worker has several and names none: the first that is there.
+/// Entrypoints of a Worker that has several modules and names none, in order of preference.
 const DEFAULT_ENTRYPOINTS: [&str; 2] = ["worker.js", "worker.ts"];
 
-/// Why a Worker with these modules cannot become a revision.
+/// The reason why a Worker with these modules cannot become a revision.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SnapshotError {
     #[error("there are no modules: add at least one, such as {}", DEFAULT_ENTRYPOINTS[0])]
@@ -41,34 +42,34 @@ pub enum SnapshotError {
     AmbiguousEntrypoint,
 }
 
-/// A Secret, or a key of it, that is not there.
+/// The error for a Secret, or a key of it, that does not exist.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("spec.secrets: {name:?} needs key {:?} of Secret {:?}, which is not there: create it", reference.key, reference.name)]
 pub struct MissingSecret {
-    /// The binding.
+    /// Name of the binding.
     pub name: String,
     pub reference: SecretKeyRef,
 }
 
-/// Why a snapshot is not what a node can run.
+/// The reason why a node could not run a snapshot.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ResolveError {
     #[error(transparent)]
     Secret(#[from] MissingSecret),
-    // The schema lets no such pattern through.
+    // The schema refuses such patterns.
     #[error("spec.egress.allow: {0}")]
     Egress(String),
 }
 
-/// The Worker's id. An object without a namespace, as files may hold, belongs to `default`.
+/// Returns the Worker's id. An object without a namespace, as in a file, belongs to `default`.
 pub fn worker_id(worker: &Worker) -> WorkerId {
     WorkerId::new(worker.namespace().as_deref().unwrap_or("default"), &worker.name_any())
 }
 
-/// The snapshot of `worker` with the modules its source has now, not compiled.
+/// Returns the snapshot of `worker` with the current modules of its source, not compiled.
 ///
 /// # Errors
-/// When there is no module to enter by.
+/// When the entrypoint cannot be determined.
 pub fn snapshot(worker: &Worker, modules: &BTreeMap<String, Bytes>) -> Result<WorkerRevisionSpec, SnapshotError> {
     let entrypoint = entrypoint(worker.spec.entrypoint.as_deref(), modules)?;
     let (modules, binary_modules) = apart(modules);
@@ -86,13 +87,13 @@ pub fn snapshot(worker: &Worker, modules: &BTreeMap<String, Bytes>) -> Result<Wo
         limits: worker.spec.limits,
         state: Some(worker.spec.state).filter(|state| *state != tenon_crds::StatePolicy::default()),
     };
-    // All maps are ordered, so that equal snapshots have equal bytes.
+    // All maps are ordered, so equal snapshots have equal bytes.
     let bytes = serde_json::to_vec(&spec).expect("a snapshot has string keys only");
     spec.digest = RevisionDigest::new(Sha256::digest(bytes).into()).to_string();
     Ok(spec)
 }
 
-/// A snapshot with what its modules were compiled to.
+/// Replaces the modules of a snapshot with the compiled ones.
 #[must_use]
 pub fn with_compiled(spec: WorkerRevisionSpec, compiled: &BTreeMap<String, Bytes>) -> WorkerRevisionSpec {
     let (modules, binary_modules) = apart(compiled);
@@ -110,7 +111,7 @@ fn entrypoint(wanted: Option<&str>, modules: &BTreeMap<String, Bytes>) -> Result
     }
 }
 
-/// Modules as objects have them: what is text, and what is not.
+/// Splits modules into text and binary ones, as Kubernetes objects store them.
 fn apart(modules: &BTreeMap<String, Bytes>) -> (BTreeMap<String, String>, BTreeMap<String, ByteString>) {
     let (mut text, mut binary) = (BTreeMap::new(), BTreeMap::new());
     for (name, content) in modules {
@@ -122,7 +123,7 @@ fn apart(modules: &BTreeMap<String, Bytes>) -> (BTreeMap<String, String>, BTreeM
     (text, binary)
 }
 
-/// Modules from where an object has them.
+/// Joins text and binary modules, the inverse of `apart`.
 pub fn together<'a>(
     text: impl IntoIterator<Item = (&'a String, &'a String)>,
     binary: impl IntoIterator<Item = (&'a String, &'a ByteString)>,
@@ -132,29 +133,31 @@ pub fn together<'a>(
     text.chain(binary).collect()
 }
 
-/// The modules of a ConfigMap: its keys.
+/// Returns the modules in a ConfigMap, named by its keys.
 pub fn of_config_map(config_map: &ConfigMap) -> BTreeMap<String, Bytes> {
     together(config_map.data.iter().flatten(), config_map.binary_data.iter().flatten())
 }
 
-/// The name of a snapshot's WorkerRevision: the Worker's and the first ten digits of the digest.
+/// Returns the name of a snapshot's WorkerRevision: the Worker's name and the first ten digits of
+/// the digest.
 pub fn revision_name(spec: &WorkerRevisionSpec) -> String {
     format!("{}-{}", spec.worker, &spec.digest[..spec.digest.len().min(10)])
 }
 
-/// The Worker that a WorkerRevision of this name belongs to.
+/// Returns the name of the Worker to which a WorkerRevision of this name belongs.
 pub fn worker_of(revision_name: &str) -> Option<&str> {
     revision_name.rsplit_once('-').map(|(worker, _)| worker)
 }
 
-/// What a node runs: the snapshot with its bindings resolved and the limits it is granted.
+/// Resolves a snapshot's bindings and its granted limits, and returns the revision that a node
+/// runs.
 ///
 /// # Arguments
 /// * `pool` - the limits of the Worker's pool.
-/// * `secret` - the value of a key of a Secret in the Worker's namespace.
+/// * `secret` - returns the value of a Secret's key in the Worker's namespace.
 ///
 /// # Errors
-/// When a Secret or a key is not there.
+/// When a Secret or a key does not exist, or a host pattern is invalid.
 pub fn resolve(
     id: &WorkerId,
     name: &str,
@@ -189,7 +192,7 @@ pub fn resolve(
     })
 }
 
-/// What a revision asks for beyond the standards.
+/// Returns the compatibility flags of a revision.
 pub fn flags(spec: &WorkerRevisionSpec) -> BTreeSet<CompatibilityFlag> {
     let flags = spec.compatibility_flags.iter().map(|flag| match flag {
         tenon_crds::CompatibilityFlag::NodejsCompat => CompatibilityFlag::NodejsCompat,
@@ -204,7 +207,8 @@ fn egress(egress: &tenon_crds::Egress) -> Result<Egress, ResolveError> {
     patterns.map(Egress::Only).map_err(|invalid| ResolveError::Egress(invalid.to_string()))
 }
 
-/// What the Worker answers to: the routes it names, or else every path of `<name>.<namespace>.<domain>`.
+/// Returns the Worker's routes: those of its spec, or by default every path of
+/// `<name>.<namespace>.<domain>`.
 pub fn routes(worker: &Worker, domain: &str) -> Vec<Route> {
     if worker.spec.routes.is_empty() {
         let id = worker_id(worker);
@@ -214,7 +218,7 @@ pub fn routes(worker: &Worker, domain: &str) -> Vec<Route> {
     routes.map(|route| Route { host: route.host.clone(), path: route.path.clone() }).collect()
 }
 
-/// Where a route is reached by default: a wildcard host is shown as it is.
+/// Returns the URL of a route with the default port. A wildcard host is kept as it is.
 pub fn url(route: &Route) -> String {
     format!("http://{}{}", route.host, route.path)
 }

@@ -1,8 +1,9 @@
-//! How Workers come along: how many are ready, and how long each took from a changed spec to that. Pure.
+//! Tracks rollouts: the number of Workers in each stage, and the time from a changed spec to
+//! readiness. Pure.
 //!
 //! ```text
-//!  a new generation ─► Pending ─┬─ Ready=True on it ──► Ready: the time since is told, once
-//!                               └─ Ready=False on it ─► Failing: from now on it is its author's time
+//!  a new generation ─► Pending ─┬─ Ready=True on it ──► Ready: the elapsed time is reported, once
+//!                               └─ Ready=False on it ─► Failing: up to its author, not timed
 //! ```
 
 use std::collections::HashMap;
@@ -11,20 +12,20 @@ use std::time::{Duration, Instant};
 use tenon_crds::{ConditionStatus, Worker};
 use tenon_proto::id::WorkerId;
 
-/// What the status of a Worker says of its newest spec.
+/// The state of a Worker's newest spec according to its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Nothing yet.
+    /// The status does not cover the newest spec yet.
     Pending,
     Ready,
-    /// Why it cannot be deployed.
+    /// The spec cannot be deployed; the condition says why.
     Failing,
 }
 
 impl Stage {
     pub const ALL: [Self; 3] = [Self::Pending, Self::Ready, Self::Failing];
 
-    /// As metrics tell it.
+    /// Returns the label's value in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -44,7 +45,7 @@ impl Stage {
     }
 }
 
-/// What has been seen of every Worker.
+/// The observed state of every Worker.
 #[derive(Default)]
 pub struct Rollouts {
     seen: HashMap<WorkerId, Seen>,
@@ -54,12 +55,13 @@ pub struct Rollouts {
 struct Seen {
     stage: Stage,
     generation: Option<i64>,
-    /// Since when it is not ready, while that is ours to change.
+    /// Since when the spec has been pending; `None` if it is ready or failing.
     since: Option<Instant>,
 }
 
 impl Rollouts {
-    /// A Worker is as it is told here. How long it took to be ready, if it has become that.
+    /// Records a Worker's current state. Returns how long the rollout took, if it has just become
+    /// ready.
     pub fn see(&mut self, id: &WorkerId, worker: &Worker, now: Instant) -> Option<Duration> {
         let (stage, generation) = (Stage::of(worker), worker.metadata.generation);
         let before = self.seen.remove(id).inspect(|before| self.counts[before.stage as usize] -= 1);
@@ -67,18 +69,18 @@ impl Rollouts {
         let since = goes_on.map_or(Some(now), |before| before.since);
         self.counts[stage as usize] += 1;
         self.seen.insert(id.clone(), Seen { stage, generation, since: since.filter(|_| stage == Stage::Pending) });
-        // One that was never seen to be pending has been ready all along.
+        // A Worker that was never seen pending was ready before it was first observed.
         since.filter(|since| stage == Stage::Ready && *since < now).map(|since| now - since)
     }
 
-    /// It is gone.
+    /// Removes a deleted Worker.
     pub fn forget(&mut self, id: &WorkerId) {
         if let Some(before) = self.seen.remove(id) {
             self.counts[before.stage as usize] -= 1;
         }
     }
 
-    /// How many Workers are at which stage.
+    /// Returns the number of Workers in each stage.
     pub fn counts(&self) -> impl Iterator<Item = (Stage, usize)> {
         Stage::ALL.into_iter().map(|stage| (stage, self.counts[stage as usize]))
     }

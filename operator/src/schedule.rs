@@ -1,18 +1,20 @@
-//! Schedules: from a Worker's `spec.schedules` to calls of its `scheduled` handler. On the leader only.
+//! Schedules: calls Workers' `scheduled` handlers according to `spec.schedules`. Runs on the leader
+//! only.
 //!
 //! ```text
-//!  watches ── a Worker with schedules ──► agenda ── its time has come ──► queue ─► due (pure) ─► claim: status
-//!                                           ▲                                                     │ refused: somebody else
-//!                                           └────────────── what is next ─────────────────────────┤ wrote meanwhile; again
-//!                                                                            router ◄── call ◄────┘
+//!  watches ── Worker with schedules ─► agenda ── due ─► queue ─► due (pure) ─► claim: status
+//!                                        ▲                                      │ on conflict,
+//!                                        └──────────── next time ───────────────┤ retry
+//!                                                          router ◄── call ◄────┘
 //! ```
 //!
-//! A time is called for at most once, whoever leads: see [`due`]. Nobody waits for a handler to end: where it runs longer
-//! than until the next time, both run. One that fails is not called again for that time; it is told by an Event and counted.
+//! Each time is called for at most once, whichever replica leads; see [`due`]. A call does not wait
+//! for the previous one to end: if a handler runs past the next time, both run. A failed call is
+//! not repeated for that time; it is counted and recorded as an Event.
 //!
 //! - [`timetable`], [`due`], [`agenda`]: every decision.
 //! - [`call`]: the call itself.
-//! - [`Scheduler`]: carries them out.
+//! - [`Scheduler`]: performs the decisions.
 
 pub mod agenda;
 pub mod call;
@@ -40,24 +42,24 @@ use agenda::Agenda;
 use call::Caller;
 use due::{CATCH_UP, Call, Due};
 
-/// The field manager of what is written here.
+/// The field manager of the written fields.
 const MANAGER: &str = "tenon-operator-schedules";
 
-/// How long nothing is looked at when nothing is due. A machine's clock may be put forward meanwhile.
+/// Maximum sleep if nothing is due, because the machine's clock may be set forward meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
-/// Calls Workers when their times have come.
+/// Calls Workers at their scheduled times.
 pub struct Scheduler {
     client: Client,
     recorder: Recorder,
     index: SharedIndex,
     metrics: Arc<Metrics>,
     caller: Caller,
-    /// The process does not end before the calls that it has begun have ended.
+    /// Held by each call, so that the process does not end before its calls have ended.
     drain: drain::Watch,
 }
 
-/// Why a claim was not written. It will be made again.
+/// The error of a failed claim, which will be retried.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot claim a time of a schedule: {0}")]
 pub struct ClaimError(#[from] kube::Error);
@@ -74,10 +76,10 @@ impl Scheduler {
         Arc::new(Self { client, recorder, index, metrics, caller, drain })
     }
 
-    /// Looks at the clock for as long as the process lives.
+    /// Runs for the lifetime of the process.
     ///
     /// # Arguments
-    /// * `seen_rx` - Workers with schedules, or with what is left of some in their status, whenever they change.
+    /// * `seen_rx` - Workers with schedules in their spec or status, whenever they change.
     /// * `leading_rx` - whether this replica may claim.
     pub async fn run(self: Arc<Self>, seen_rx: mpsc::UnboundedReceiver<WorkerId>, leading_rx: watch::Receiver<bool>) {
         let (due_tx, due_rx) = mpsc::unbounded_channel();
@@ -95,7 +97,7 @@ impl Scheduler {
         }
     }
 
-    /// Passes on whoever is due.
+    /// Sends the Workers that are due to the queue.
     async fn watch_the_clock(
         &self,
         mut seen_rx: mpsc::UnboundedReceiver<WorkerId>,
@@ -106,7 +108,7 @@ impl Scheduler {
             let now = Timestamp::now();
             while let Some(id) = agenda.take(now) {
                 agenda.set(&id, self.worker(&id).and_then(|worker| Due::of(&worker, now).next));
-                // The queue ends with this.
+                // The receiver is dropped only together with this future.
                 drop(due_tx.send(id));
             }
             let until = agenda.next().map_or(LONGEST_SLEEP, |next| {
@@ -122,9 +124,9 @@ impl Scheduler {
         }
     }
 
-    /// Claims what is due of a Worker's schedules, and has the Worker called.
+    /// Claims the due times of a Worker's schedules, and starts the calls.
     async fn look_at(self: Arc<Self>, id: WorkerId) -> Result<(), ClaimError> {
-        // It is gone, and its schedules with it.
+        // The Worker has been deleted.
         let Some(worker) = self.worker(&id) else { return Ok(()) };
         let due = Due::of(&worker, Timestamp::now());
         let Some(claim) = &due.claim else { return Ok(()) };
@@ -152,7 +154,8 @@ impl Scheduler {
         self.index.with(|index| index.worker(id))
     }
 
-    /// Writes how far the schedules have come, unless somebody else has written meanwhile.
+    /// Writes the progress of the schedules. The write fails if the Worker has been changed
+    /// meanwhile.
     async fn claim(&self, id: &WorkerId, worker: &Worker, schedules: &[ScheduleStatus]) -> Result<(), kube::Error> {
         let patch = json!({
             "apiVersion": Worker::api_version(&()),
@@ -179,7 +182,7 @@ impl Scheduler {
         }
     }
 
-    /// Events are for people: one that is lost is no reason to do the rest again.
+    /// Records an Event. An Event is only informative, so a failure does not repeat the rest.
     async fn publish(&self, worker: &Worker, reason: &str, note: String) {
         let event = Event {
             type_: EventType::Warning,
@@ -194,7 +197,8 @@ impl Scheduler {
     }
 }
 
-/// When there is something to do about a Worker's schedules: at once where its status does not say how far they are.
+/// Returns the next time at which a Worker's schedules need attention: at once if its status is not
+/// up to date.
 fn time_of(worker: &Worker, now: Timestamp) -> Option<Timestamp> {
     let due = Due::of(worker, now);
     if due.claim.is_some() { Some(now) } else { due.next }

@@ -1,4 +1,5 @@
-//! The watches: every event of every kind goes through the index, and what it touches to catalog and reconciler.
+//! The watches: every event updates the index, and the affected Workers and nodes go to the catalog
+//! and the reconcilers.
 //!
 //! ```text
 //!  watch Worker ─────────┐
@@ -10,7 +11,7 @@
 //!                                                       └─► scheduler
 //! ```
 //!
-//! An object that does not fit its schema is skipped and reported; what was known of it before stays.
+//! An object that does not match its schema is skipped and reported; its previous state is kept.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -40,7 +41,7 @@ use crate::metrics::Metrics;
 use crate::revision;
 use crate::rollouts::Rollouts;
 
-/// The index, shared between the watches, which write it, and the reconciler, which reads.
+/// The index, shared between the watches, which write it, and the reconcilers, which read it.
 #[derive(Clone)]
 pub struct SharedIndex(Arc<Mutex<Index>>);
 
@@ -49,16 +50,16 @@ impl SharedIndex {
         Self(Arc::new(Mutex::new(index)))
     }
 
-    /// The lock is held for a few map operations.
+    /// Calls `f` with the index. The lock is to be held only for a few map operations.
     pub fn with<T>(&self, f: impl FnOnce(&mut Index) -> T) -> T {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What a watch tells, of any kind.
+/// An item of a watch of any kind.
 enum Seen {
     Change(Box<Change>),
-    /// The kind has told everything that there was.
+    /// All existing objects of the kind have been listed.
     Synced(&'static str),
     Malformed {
         kind: &'static str,
@@ -68,11 +69,12 @@ enum Seen {
     },
 }
 
-/// Feeds the index, the catalog and the queue.
+/// Feeds the index, the catalog and the queues.
 pub struct Watches {
     pub client: Client,
-    /// The operator's own namespace. An EndpointSlice of any other tells of no node: whoever may write one there, as
-    /// tenants may in theirs, could have code and secrets of others sent where they like.
+    /// The operator's own namespace. EndpointSlices of other namespaces are ignored: a tenant who
+    /// may write one there could otherwise direct other tenants' code and secrets to an address of
+    /// its choice.
     pub namespace: String,
     pub index: SharedIndex,
     pub catalog: Catalog,
@@ -84,15 +86,16 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Watches for as long as the process lives.
+    /// Watches for the lifetime of the process.
     ///
     /// # Arguments
-    /// * `ready` - dropped when every kind has been listed and the catalog is whole.
+    /// * `ready` - dropped when every kind has been listed and the catalog is complete.
     pub async fn run(self, ready: Handle) {
         let client = &self.client;
         let of_pools = watcher::Config::default().labels(POOL_LABEL);
         let any = watcher::Config::default;
-        // Where Helm keeps what it has installed, up to a megabyte each time. They are no Worker's, and would all be held here.
+        // Helm stores its releases in Secrets of up to a megabyte. No Worker uses them, and all
+        // would be kept in memory here.
         let not_helms = watcher::Config::default().fields("type!=helm.sh/release.v1");
         let slices = Api::namespaced(client.clone(), &self.namespace);
         let mut seen = stream::select_all([
@@ -105,7 +108,8 @@ impl Watches {
         ]);
         let mut unsynced =
             HashSet::from(["Worker", "WorkerRevision", "RuntimePool", "ConfigMap", "Secret", "EndpointSlice"]);
-        // Nothing is wrong with any kind until something is, which is not the same as not knowing.
+        // Creates the series with value 0, so that "no malformed objects" is distinct from "no
+        // data".
         unsynced.iter().for_each(|kind| self.metrics.malformed.with_label_values(&[*kind]).set(0));
         let mut ready = Some(ready);
         let mut published = Published::default();
@@ -165,7 +169,7 @@ impl Watches {
                         self.catalog.remove_worker(&id);
                     }
                 }
-                // What was served last goes on being served.
+                // The catalog keeps the previous entry.
                 Service::Unresolved => {}
                 Service::Serving(serving) => {
                     let now = (serving.revision.digest(), serving.pool.clone(), serving.routes.clone());
@@ -180,7 +184,8 @@ impl Watches {
                 }
             }
             self.quarantine(&id, published);
-            // The receivers end with the process. What was said before a redeployment is void, written or not.
+            // The receivers live as long as the process. A redeployment voids earlier reports,
+            // including those already written.
             if redeployed || self.index.with(|index| index.is_ailing(&id)) {
                 let _ = self.ailing_tx.send(Ailing { id: id.clone(), redeployed });
             }
@@ -191,12 +196,12 @@ impl Watches {
         }
     }
 
-    /// Has nodes refuse what the status says they should: another replica has heard of it, or this one before it was
-    /// started anew.
+    /// Makes nodes refuse the revision that the status names as quarantined. Another replica
+    /// received the report, or this one did before a restart.
     fn quarantine(&self, id: &WorkerId, published: &Published) {
         let Some(quarantine) = self.index.with(|index| index.quarantine(id)) else { return };
         let redeployed_at = published.0.get(id).and_then(|publication| publication.redeployed_at);
-        // What was said of the revision with other bindings is void. A status holds whole seconds.
+        // Reports about the revision with other bindings are void. A status stores whole seconds.
         if redeployed_at.is_some_and(|at| quarantine.since.0.as_second() < at.as_second()) {
             return;
         }
@@ -220,19 +225,20 @@ impl Watches {
     }
 }
 
-/// What the catalog was told last.
+/// The current entries of the catalog.
 #[derive(Default)]
 struct Published(HashMap<WorkerId, Publication>);
 
-/// Of a Worker.
+/// The entry of one Worker.
 struct Publication {
     told: (RevisionDigest, String, Vec<Route>),
-    /// When it began to serve another digest than before, if it has.
+    /// Time of the Worker's last change to another digest, if any.
     redeployed_at: Option<Timestamp>,
 }
 
-/// kube's own pauses between attempts at a broken watch, which grow to half a minute, with an end put to them: an API
-/// server that is back should not be kept waiting, nor those who apply something then.
+/// The delays between attempts to restore a broken watch: kube's own, which grow to half a minute,
+/// capped at [`LONGEST_PAUSE`]. Once the API server is back, the watches and the changes made then
+/// should not wait that long.
 #[derive(Default)]
 struct Pauses(DefaultBackoff);
 
@@ -262,7 +268,8 @@ fn watch<K>(
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    // What a new listing does not have is gone: known holds what was told, listed what the listing has so far.
+    // To find deletions in a new listing: `known` holds the reported objects, `listed` those of the
+    // listing so far.
     let (mut known, mut listed) = (HashSet::new(), HashSet::new());
     let interruptions = metrics.interruptions(kind);
     let events = watcher(api, config).backoff(Pauses::default()).flat_map(move |event| {
@@ -307,7 +314,7 @@ where
     let key = key(&object);
     match object.0 {
         Ok(mut object) => {
-            // Who set which field is of no use here and often most of an object.
+            // Managed fields are not used, and are often the largest part of an object.
             object.managed_fields_mut().clear();
             known.insert(key);
             Seen::Change(Box::new(change(Watched::Applied(Arc::new(object)))))

@@ -1,12 +1,12 @@
-//! Workers: from what the index knows to WorkerRevisions, status and Events.
+//! Reconciles Workers: from the index to WorkerRevisions, status and Events.
 //!
 //! ```text
-//!  Index ──touched──► queue ──one at a time each──► draft ──► compiler ──► plan ──► apply ──► delete ──► status ──► Events
+//!  Index ─► queue ─► draft ─► compiler ─► plan ─► apply ─► status ─► delete ─► Events
 //! ```
 //!
 //! - [`plan`]: every decision. Pure.
-//! - [`queue`]: when a Worker's turn is, and when it is tried again.
-//! - [`Reconciler`]: carries a plan out.
+//! - [`queue`]: when a Worker is reconciled, and when it is retried.
+//! - [`Reconciler`]: performs a plan.
 
 pub mod plan;
 pub mod queue;
@@ -28,10 +28,10 @@ use crate::index::{Candidate, key};
 use crate::metrics::Metrics;
 use plan::Plan;
 
-/// The field manager of everything that the operator applies.
+/// The field manager of the fields that the reconcilers apply.
 pub const MANAGER: &str = "tenon-operator";
 
-/// Carries plans out. Call only on the leader.
+/// Performs plans. Only the leader may call it.
 #[derive(Clone)]
 pub struct Reconciler {
     client: Client,
@@ -41,10 +41,11 @@ pub struct Reconciler {
     writing: Arc<Semaphore>,
 }
 
-/// How many plans are carried out at once: enough to hide the API server's latency, few enough not to press it.
+/// Maximum number of plans performed concurrently: enough to hide the API server's latency without
+/// overloading it.
 const WRITING: usize = 16;
 
-/// Why a plan was not carried out. It will be tried again.
+/// The reason why a reconcile failed. It will be retried.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     #[error("cannot apply WorkerRevision {name}: {source}")]
@@ -60,7 +61,8 @@ pub enum ReconcileError {
 }
 
 impl ReconcileError {
-    /// The namespace is being deleted and takes nothing new: what was to be done there will never be.
+    /// Returns whether the namespace is being deleted, and therefore takes no new objects. A retry
+    /// would be pointless.
     fn is_moot(&self) -> bool {
         let (Self::Apply { source, .. } | Self::Delete { source, .. } | Self::Status(source)) = self else {
             return false;
@@ -76,10 +78,11 @@ impl Reconciler {
         Self { client, recorder, metrics, compiler, writing: Arc::new(Semaphore::new(WRITING)) }
     }
 
-    /// Makes a Worker's children and status what they should be.
+    /// Brings a Worker's revisions and status to the desired state.
     ///
     /// # Errors
-    /// When the API server refuses a part. What was done stays; the next attempt goes on from there.
+    /// When a Worker cannot be compiled, or the API server refuses a part. Completed parts stay,
+    /// and the retry continues from there.
     pub async fn reconcile(&self, candidate: Candidate) -> Result<(), ReconcileError> {
         let timer = self.metrics.reconcile("Worker");
         let mut result = self.make(Arc::new(candidate)).await;
@@ -91,7 +94,8 @@ impl Reconciler {
     }
 
     async fn make(&self, candidate: Arc<Candidate>) -> Result<(), ReconcileError> {
-        // The digest of many modules takes milliseconds: not on a thread that also serves the catalog.
+        // The digest of many modules takes milliseconds, so it is not computed on a thread that
+        // also serves the catalog.
         let drafted = candidate.clone();
         let mut draft = spawn_blocking(move || plan::draft(&drafted)).await?;
         if let Some(job) = draft.job() {
@@ -121,7 +125,7 @@ impl Reconciler {
                 "status": status,
             });
             match workers.patch_status(id.name(), &apply, &Patch::Apply(patch)).await {
-                // It was deleted meanwhile: the watch will tell.
+                // The Worker was deleted meanwhile; the watch will report it.
                 Err(kube::Error::Api(error)) if error.code == 404 || error.code == 409 => {}
                 result => drop(result.map_err(ReconcileError::Status)?),
             }
@@ -138,7 +142,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Events are for people: one that is lost is no reason to do the rest again.
+    /// Records an Event. An Event is only informative, so a failure does not repeat the rest.
     async fn publish(&self, worker: &Worker, event: Event) {
         if let Err(error) = self.recorder.publish(&event, &worker.object_ref(&())).await {
             tracing::warn!(%error, reason = event.reason, "cannot record an Event");

@@ -1,6 +1,7 @@
-//! Connections to the catalog: accepted, let in by TLS where there is any, and known by who they come from.
+//! Connections to the catalog: accepted, authenticated if TLS is on, and tagged with their caller.
 //!
-//! Handshakes go on side by side. They are driven as the stream is polled, which the server does for as long as it accepts.
+//! Handshakes run concurrently. They make progress while the stream is polled, which the server
+//! does as long as it accepts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,24 +17,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tonic::Request;
 use tonic::transport::server::Connected;
 
-/// A pause after a failed accept, which is nearly always a lack of file descriptors that passes.
+/// Pause after a failed accept. The cause is nearly always a temporary lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Who has made a request.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) address: SocketAddr,
-    /// Whether it has shown that it is a node. `None` without TLS, where nobody shows anything.
+    /// Set if the peer's certificate is a node's; `None` without TLS.
     pub(super) is_node: Option<bool>,
 }
 
-/// A connection of somebody who may come.
+/// An admitted connection.
 pub(super) struct Connection {
     stream: tls::Stream,
     caller: Caller,
 }
 
-/// Everybody who is let in. It has no end.
+/// Returns the stream of admitted connections. It never ends.
 pub(super) fn incoming(listener: TcpListener, tls: Option<Tls>) -> impl Stream<Item = io::Result<Connection>> {
     let under_way = FuturesUnordered::new();
     let accepted = stream::unfold((listener, tls, under_way), |(listener, tls, mut under_way)| async move {
@@ -47,7 +48,7 @@ pub(super) fn incoming(listener: TcpListener, tls: Option<Tls>) -> impl Stream<I
                     }
                 },
                 Some(connection) = under_way.next() => {
-                    // Who may not come has been logged.
+                    // Refused connections have been logged.
                     if let Some(connection) = connection {
                         return Some((Ok(connection), (listener, tls, under_way)));
                     }

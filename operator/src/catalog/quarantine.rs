@@ -1,12 +1,13 @@
-//! The revisions that no node may run now, because they ended processes. Pure: the time is an argument.
+//! The revisions that no node may run now, because they ended processes. Pure: the time is an
+//! argument.
 //!
 //! ```text
-//!  a node's report here ──────────────────────────┐
-//!  Workers' statuses: what other replicas heard ──┴─► Quarantine ─► every node of the Worker's pool
+//!  a node's report here ─────────────────────────┐
+//!  Workers' statuses: reports of other replicas ─┴─► Quarantine ─► every node of the Worker's pool
 //! ```
 //!
-//! An entry ends by time alone. A Worker that serves another revision meanwhile, and then this one again, does not get
-//! around it.
+//! An entry ends only when its time is over. Serving another revision meanwhile, and then this one
+//! again, does not end it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -15,14 +16,15 @@ use std::time::{Duration, Instant};
 use tenon_proto::catalog::QuarantinedRevision;
 use tenon_proto::id::{RevisionDigest, WorkerId};
 
-/// Entries in one message.
+/// Maximum number of entries in one message.
 const TOLD: usize = 1_000;
 
-/// Entries that are kept: some times those that a pool's nodes are told of. Beyond, the ones that end first go.
+/// Maximum number of stored entries, several times as many as the nodes of a pool are told. Beyond
+/// it, the entry that ends first is dropped.
 const KEPT: usize = 10_000;
 
-/// An entry that is said to last longer by no more than this stays as it is: nodes tell of one revision within moments
-/// of each other, and a status tells of whole seconds.
+/// An entry is not extended by less than this: nodes report one revision within moments of each
+/// other, and statuses have a resolution of one second.
 const SLACK: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -39,7 +41,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// As a node is told of it `now`.
+    /// Returns the entry as a message, with the duration that remains at `now`.
     pub fn to_message(&self, now: Instant) -> QuarantinedRevision {
         let remaining = self.until.saturating_duration_since(now);
         QuarantinedRevision {
@@ -52,7 +54,8 @@ impl Entry {
 }
 
 impl Quarantine {
-    /// Takes in what was said of a revision: the longest time and the highest number stay. Whether that is news.
+    /// Merges an entry; the longer duration and the higher count win. Returns whether this changed
+    /// anything.
     pub fn add(&mut self, entry: Entry, now: Instant) -> bool {
         self.expire(now);
         if entry.until <= now {
@@ -71,7 +74,8 @@ impl Quarantine {
         is_news
     }
 
-    /// The entries that last longest, of the Workers that are chosen, by digest.
+    /// Returns the entries of the chosen Workers, sorted by digest. If there are too many, those
+    /// that last longest are returned.
     pub fn list(&self, now: Instant, choose: impl Fn(&WorkerId) -> bool) -> Vec<Entry> {
         let mut list: Vec<_> =
             self.entries.values().filter(|entry| entry.until > now && choose(&entry.worker)).cloned().collect();
@@ -83,7 +87,7 @@ impl Quarantine {
         list
     }
 
-    /// How many there are.
+    /// Returns the number of current entries.
     pub fn len(&self, now: Instant) -> usize {
         self.entries.values().filter(|entry| entry.until > now).count()
     }

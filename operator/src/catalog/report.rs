@@ -1,7 +1,7 @@
-//! What nodes say of the Workers that they run, as far as they may be believed. Pure.
+//! Nodes' reports about the Workers that they run, and the checks on them. Pure.
 //!
-//! A node speaks for itself and its pool only, and of what serves now: whatever else it says, by mistake, late or with
-//! intent, is dropped.
+//! A node may report only about itself and its own pool, and only about the revisions that serve
+//! now. Any other report, whether mistaken, late or malicious, is dropped.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{InvalidDigest, InvalidWorkerId, RevisionDigest, WorkerId};
 use tokio::sync::mpsc;
 
-/// Workers in one message.
+/// Maximum number of Workers in one message.
 const WORKERS: usize = 100;
 
-/// A quarantine that a node says is longer is taken for one that is as long. From ten seconds, it takes fourteen times to
-/// get there.
+/// The longest quarantine, to which longer ones are cut. Doubling from ten seconds reaches it after
+/// fourteen times.
 const LONGEST_QUARANTINE: Duration = Duration::from_secs(24 * 3600);
 
-/// The longest name of a file that is passed on, in bytes: some of them are to fit into an Event's note.
+/// The longest file name that is accepted, in bytes; several must fit into an Event's note.
 const FILE: usize = 128;
 
-/// A node's word on a revision that serves.
+/// A node's report about one Worker's revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub worker: WorkerId,
@@ -33,15 +33,17 @@ pub struct Heard {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Its code has failed so many times in a row, the last time with this code and at this place, for so long.
+    /// The revision's code has failed `failures` times in a row over the period `age`, most
+    /// recently with this code and at this place.
     CrashLoop { code: FailureCode, failures: u32, age: Duration, place: Option<Place> },
-    /// Its code runs again.
+    /// The revision's code runs again.
     Recovered,
-    /// Its code ended a process of the node, for so many times now, and the node refuses it for so long.
+    /// The revision's code ended a process of the node for the `times`-th time, and the node
+    /// refuses it for `duration`.
     Quarantined { cause: Cause, duration: Duration, times: u32 },
 }
 
-/// How code ended a process of a node.
+/// The way in which code ended a process of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The process ended while the code ran.
@@ -50,27 +52,27 @@ pub enum Cause {
     Hung,
 }
 
-/// Who is told of what nodes say.
+/// The receiver of nodes' reports.
 pub struct Ear {
     pub heard_tx: mpsc::Sender<Heard>,
-    /// Reports on one Worker each, by [`Outcome`].
+    /// Counts reports, each about one Worker, by [`Outcome`].
     pub reports: IntCounterVec,
 }
 
-/// What becomes of a report.
+/// The outcome of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Taken,
-    /// It is about something that does not serve the Worker now.
+    /// The report is about a revision that does not serve the Worker now.
     Outdated,
-    /// The node is not one of the Worker's pool.
+    /// The node does not belong to the Worker's pool.
     Stranger,
-    /// Too much has been said that nobody has listened to yet.
+    /// The channel of reports is full.
     Full,
 }
 
 impl Outcome {
-    /// As metrics see it.
+    /// Returns the label's value in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Taken => "taken",
@@ -81,7 +83,7 @@ impl Outcome {
     }
 }
 
-/// A report that no node of ours makes.
+/// The reason why a report is malformed. Tenon's nodes never send such a report.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MalformedReport {
     #[error("a report is about at most {WORKERS} Workers, not {0}")]
@@ -98,11 +100,13 @@ pub enum MalformedReport {
     Nothing(WorkerId),
 }
 
-/// One Worker's part of a report.
+/// The part of a report about one Worker.
 pub(super) type Part = (WorkerId, RevisionDigest, Word);
 
+/// Parses a report into the node's name and the parts.
+///
 /// # Errors
-/// When any part is malformed: a node that makes one such part cannot be believed in the others.
+/// When any part is malformed: the other parts of such a report are not trusted either.
 pub(super) fn read(request: ReportRequest) -> Result<(String, Vec<Part>), MalformedReport> {
     if request.workers.len() > WORKERS {
         return Err(MalformedReport::TooLong(request.workers.len()));
@@ -140,7 +144,8 @@ fn cause(told: &catalog::Quarantined) -> Result<Cause, MalformedReport> {
     }
 }
 
-/// A file's name is the tenant's, or its source map's. One that might be read as a sentence gets into no status.
+/// Converts a position. The tenant or its source map chooses the file's name; a name that could be
+/// read as a sentence is dropped and never reaches a status.
 fn place(told: catalog::Place) -> Option<Place> {
     let catalog::Place { file, line, column } = told;
     let is_blank = |character: char| character.is_whitespace() || character.is_control();

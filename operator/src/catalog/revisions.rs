@@ -1,7 +1,7 @@
-//! The revisions that nodes may ask for: those that serve, and for a while those that served.
+//! The revisions that nodes may fetch: those that serve, and for a while those that served before.
 //!
-//! A router whose table is a moment old still sends requests for the revision before; a node that has not
-//! run it yet must still be able to get it. Pure: the time is an argument.
+//! A router whose table is slightly outdated still sends requests for the previous revision, and a
+//! node that has not run it yet must be able to fetch it. Pure: the time is an argument.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::revision::Revision;
 
-/// How long a superseded revision can still be had. Far longer than any router stays behind, and than a
-/// rollout takes to be regretted.
+/// Time for which a superseded revision can still be fetched. Far longer than any router lags
+/// behind, and than it takes to roll back a bad deployment.
 pub const GRACE: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
 pub struct Revisions {
     serving: HashMap<WorkerId, RevisionDigest>,
     held: HashMap<RevisionDigest, Arc<Revision>>,
-    /// When each of them ceased to serve, oldest first.
+    /// The superseded revisions with the time at which each ceased to serve, oldest first.
     superseded: VecDeque<(Instant, WorkerId, RevisionDigest)>,
 }
 
 impl Revisions {
-    /// Makes `revision` the one that serves its Worker. Returns its digest.
+    /// Makes `revision` the one that serves its Worker, and returns its digest.
     pub fn serve(&mut self, revision: Arc<Revision>, now: Instant) -> RevisionDigest {
         if let Some(digest) = self.serving.get(&revision.worker)
             && self.held.get(digest).is_some_and(|held| Arc::ptr_eq(held, &revision))
@@ -39,14 +39,14 @@ impl Revisions {
         digest
     }
 
-    /// Lets nothing serve the Worker any more.
+    /// Stops serving the Worker.
     pub fn retire(&mut self, worker: &WorkerId, now: Instant) {
         if let Some(digest) = self.serving.remove(worker) {
             self.superseded.push_back((now, worker.clone(), digest));
         }
     }
 
-    /// Which one serves the Worker.
+    /// Returns the digest of the revision that serves the Worker.
     pub fn serving(&self, worker: &WorkerId) -> Option<&RevisionDigest> {
         self.serving.get(worker)
     }
@@ -55,14 +55,15 @@ impl Revisions {
         self.held.get(digest).cloned()
     }
 
-    /// Lets go of what was superseded longer than [`GRACE`] ago, unless it serves again.
+    /// Drops revisions that were superseded longer than [`GRACE`] ago, unless they serve again.
     pub fn expire(&mut self, now: Instant) {
         while let Some((since, _, _)) = self.superseded.front()
             && now.duration_since(*since) >= GRACE
         {
             let Some((_, worker, digest)) = self.superseded.pop_front() else { return };
             let serves = self.serving.get(&worker) == Some(&digest);
-            // It may have served again since, and been superseded again: then the later entry decides.
+            // It may have served again and been superseded again since; then the later entry
+            // decides.
             if !serves && !self.superseded.iter().any(|(_, _, later)| *later == digest) {
                 self.held.remove(&digest);
             }

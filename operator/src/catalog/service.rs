@@ -1,7 +1,7 @@
 //! The catalog over gRPC.
 //!
-//! A watcher's stream holds its place in the catalog and nothing else. It is polled only when the connection
-//! has room, so a client that reads slowly is told less often, and more at once.
+//! A watcher's stream holds only its position in the catalog. It is polled only when the connection
+//! has room, so a slow client gets fewer and larger messages.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -27,24 +27,26 @@ use super::state::Walk;
 use super::watchers::Attendance;
 use super::{Catalog, Full, Progress, report};
 
-/// A client that has not answered a ping for this long is gone, and its stream with it.
+/// A client that has not answered a ping for this long is considered dead, and its stream is
+/// closed.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 
-/// How soon after a message of the quarantine the next one may follow. What changes meanwhile is told together.
+/// Minimum interval between two messages of a quarantine stream. Changes in between are sent
+/// together.
 const QUARANTINE_PAUSE: Duration = Duration::from_millis(500);
 
-/// How often superseded revisions are looked through when nothing else happens.
+/// Interval at which superseded revisions are expired if nothing else triggers it.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Serves the catalog on `listener` until the drain: then every watcher is told to go elsewhere, and requests
-/// for revisions are answered to their end.
+/// Serves the catalog on `listener` until the drain. Then every watcher is told to use another
+/// operator, and requests for revisions are completed.
 ///
 /// # Arguments
-/// * `tls` - by which routers and nodes show who they are. Without it whoever reaches the listener is answered.
+/// * `tls` - authenticates routers and nodes. If `None`, every caller is served.
 ///
 /// # Errors
-/// When the listener fails for good.
+/// When the listener fails permanently.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -136,7 +138,7 @@ impl catalog_server::Catalog for Service {
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
         nodes_only(&request)?;
-        // What serves must be known, or the truth would be dropped as outdated.
+        // Until the serving revisions are known, a correct report would be dropped as outdated.
         if !self.catalog.is_synced() {
             return Err(not_synced());
         }
@@ -149,7 +151,9 @@ impl catalog_server::Catalog for Service {
     }
 }
 
-/// Code, with secrets in it, is for those who run it, and they alone know how that goes. Where nobody shows who they are, for all.
+/// Refuses callers that are not nodes. Revisions contain code and secrets and are only for the
+/// nodes that run them, and only nodes can report on that. Without TLS the caller is unknown, and
+/// the request is allowed.
 fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
     match Caller::of(request).and_then(|caller| caller.is_node) {
         Some(false) => Err(Status::permission_denied("this is for nodes, by their certificate")),
@@ -165,7 +169,7 @@ fn about_to_end() -> Status {
     Status::unavailable("this operator is about to end; watch another")
 }
 
-/// One client's stream.
+/// The stream of one client.
 struct Watcher {
     catalog: Catalog,
     walk: Walk,
@@ -176,7 +180,7 @@ struct Watcher {
 
 impl Watcher {
     fn into_stream(self) -> impl futures::Stream<Item = Result<WatchResponse, Status>> + Send {
-        // The state is `None` once the watcher has been told to leave.
+        // The state is `None` after an error has ended the stream.
         stream::unfold(Some(self), |watcher| async {
             let mut watcher = watcher?;
             Some(match watcher.next().await {
@@ -191,7 +195,8 @@ impl Watcher {
             if self.drain.is_signaled() {
                 return Err(about_to_end());
             }
-            // Seen before the catalog is read, so that a change made in between wakes us again.
+            // Marked as seen before the catalog is read, so that a change in between wakes the
+            // watcher again.
             self.progress_rx.mark_unchanged();
             let was_abreast = self.walk.is_abreast();
             let next = self.catalog.next(&mut self.walk).map_err(|behind| Status::aborted(behind.to_string()))?;
@@ -209,11 +214,11 @@ impl Watcher {
     }
 }
 
-/// One node's stream of the revisions that it is to refuse.
+/// One node's stream of the revisions that it must refuse.
 struct QuarantineWatcher {
     catalog: Catalog,
     node: String,
-    /// What it was told last.
+    /// The list in the last message.
     told: Option<Vec<Entry>>,
     told_at: Instant,
     changes_rx: watch::Receiver<()>,
@@ -259,7 +264,7 @@ impl QuarantineWatcher {
     }
 }
 
-/// Never, where there is nothing to wait for.
+/// Sleeps until `at`, or forever if there is no deadline.
 async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at.into()).await,

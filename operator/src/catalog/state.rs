@@ -1,17 +1,18 @@
-//! What is deployed, with a version for every change. Pure: no clock, no lock, no socket.
+//! The deployed Workers and nodes, with a version for every change. Pure: no clock, no lock, no
+//! socket.
 //!
-//! Every key (a Worker or a node) stands in one index under the version of its last change, and nowhere else:
+//! Every key (a Worker or a node) is indexed once, under the version of its last change:
 //!
 //! ```text
 //!  version   3        7        8        12       13
 //!  key       cart     node-a   menu ✝   node-b   shop        ✝ removed: a tombstone
-//!            └────────────────────────► a walk reads on from where it stands
+//!            └────────────────────────► a walk continues from its position
 //! ```
 //!
-//! So a snapshot is a walk from the beginning and a delta is a walk from a cursor. A walk holds two numbers: a
-//! slow watcher costs no memory, skips what was overtaken while it slept, and a key that changed a hundred
-//! times is sent to it once. Only tombstones pile up, so they are bounded: who falls behind the last one
-//! forgotten starts over with a snapshot.
+//! A snapshot is a walk from the beginning, and a delta is a walk from a cursor. A walk holds two
+//! numbers: a slow watcher costs no memory and skips superseded changes, so a key that changed a
+//! hundred times meanwhile is sent once. Only tombstones accumulate, so their number is bounded: a
+//! watcher behind the last forgotten tombstone starts over with a snapshot.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
@@ -21,25 +22,27 @@ use prost::Message;
 use tenon_proto::catalog::{Cursor, Node, WatchResponse, Worker, watch_response::Kind};
 use tenon_proto::id::WorkerId;
 
-/// How far a message grows before it is sent, in bytes. With the one item that went over, it stays well under
-/// gRPC's default limit of 4 MiB.
+/// Size above which a message is sent, in bytes. Including the item that exceeds it, a message
+/// stays well under gRPC's default limit of 4 MiB.
 const PART_BYTES: usize = 1024 * 1024 - 64 * 1024;
 
-/// How many removals are remembered. At 100 removals a second, a client may be away for minutes before it
-/// needs a snapshot again; the cost is some 100 bytes each.
+/// Maximum number of tombstones. At 100 removals a second, a client may be disconnected for minutes
+/// before it needs a snapshot again; each costs some 100 bytes.
 const TOMBSTONES: usize = 32 * 1024;
 
-/// Everything that is deployed.
+/// All deployed Workers and nodes.
 pub struct State {
-    /// Names this history, so that a cursor of another process is not taken for one of ours.
+    /// Identifies this history, so that a cursor from another process is not mistaken for one of
+    /// this process.
     epoch: String,
     /// The version of the latest change; 0 before the first.
     version: u64,
     entries: HashMap<Key, Entry>,
     by_version: BTreeMap<u64, Key>,
-    /// In order of removal. A key that came back is still in here, and is passed over when its turn comes.
+    /// The removals in order. A key that was added again remains here, and is skipped when it is
+    /// its turn to be forgotten.
     tombstones: VecDeque<(u64, Key)>,
-    /// Removals up to this version have been forgotten.
+    /// Version up to which removals have been forgotten.
     forgotten: u64,
 }
 
@@ -51,7 +54,7 @@ enum Key {
 
 struct Entry {
     version: u64,
-    /// `None` is a tombstone.
+    /// `None` marks a tombstone.
     value: Option<Value>,
 }
 
@@ -61,35 +64,36 @@ enum Value {
     Node(Node),
 }
 
-/// Where one watcher stands.
+/// Position of one watcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// The watcher knows of changes up to here.
+    /// The watcher knows all changes up to this version.
     position: u64,
     phase: Phase,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The snapshot began at this version: older removals do not concern it.
+    /// The version at which the snapshot began; older removals are not sent.
     Snapshot {
         begun_at: u64,
     },
     Deltas,
 }
 
-/// A watcher reads its snapshot so slowly that what it has of it can no longer be put right.
+/// The error for a watcher that reads its snapshot so slowly that the parts already sent can no
+/// longer be corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client fell too far behind within a snapshot; watch again")]
 pub struct FellBehind;
 
 impl Walk {
-    /// What the watcher knows of.
+    /// Returns the version up to which the watcher knows all changes.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Whether it is told of changes, and not of the whole state.
+    /// Returns whether the watcher receives deltas and has left its snapshot behind.
     pub fn is_abreast(&self) -> bool {
         self.phase == Phase::Deltas
     }
@@ -111,22 +115,22 @@ impl State {
         self.version
     }
 
-    /// Puts a Worker, under `id`, in the place of what had that id. Returns whether that changed anything.
+    /// Adds a Worker under `id`, or replaces it. Returns whether that changed anything.
     pub fn set_worker(&mut self, id: WorkerId, worker: Worker) -> bool {
         self.set(Key::Worker(id), Value::Worker(worker))
     }
 
-    /// Returns whether it was there.
+    /// Removes a Worker. Returns whether it existed.
     pub fn remove_worker(&mut self, id: &WorkerId) -> bool {
         self.remove(Key::Worker(id.clone()))
     }
 
-    /// Puts a node in the place of the one with its name. Returns whether that changed anything.
+    /// Adds a node, or replaces the one with the same name. Returns whether that changed anything.
     pub fn set_node(&mut self, node: Node) -> bool {
         self.set(Key::Node(node.name.as_str().into()), Value::Node(node))
     }
 
-    /// Returns whether it was there.
+    /// Removes a node. Returns whether it existed.
     pub fn remove_node(&mut self, name: &str) -> bool {
         self.remove(Key::Node(name.into()))
     }
@@ -145,7 +149,7 @@ impl State {
         }
     }
 
-    /// The nodes that are there now, in no order.
+    /// Returns the current nodes, in no particular order.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.entries.values().filter_map(|entry| match &entry.value {
             Some(Value::Node(node)) => Some(node),
@@ -190,7 +194,8 @@ impl State {
         }
     }
 
-    /// The walk of a watcher that applied `resume` last: by deltas where they are known, else by a snapshot.
+    /// Returns the walk of a watcher whose last applied cursor is `resume`: by deltas if they are
+    /// still known, otherwise by a snapshot.
     pub fn walk(&self, resume: Option<&Cursor>) -> Walk {
         match resume {
             Some(cursor) if cursor.epoch == self.epoch && (self.forgotten..=self.version).contains(&cursor.version) => {
@@ -204,15 +209,16 @@ impl State {
         Walk { position: 0, phase: Phase::Snapshot { begun_at: self.version } }
     }
 
-    /// What the watcher is to be told next, or `None` when it knows everything.
+    /// Returns the watcher's next message, or `None` if it knows everything.
+    ///
+    /// A snapshot continues until it reaches the current version. A key that changes meanwhile is
+    /// met again further on; a key that is removed after an earlier part has sent it is removed
+    /// again by a later part. A watcher therefore never holds a table in which something is missing
+    /// only because it was changing.
     ///
     /// # Errors
-    /// When removals have been forgotten that concern a snapshot of which a part has been sent. The client has
-    /// to begin anew.
-    ///
-    /// A snapshot goes on until it has met the present. What changes meanwhile is met further on; what is
-    /// removed after an earlier part has brought it, is taken back by a later one. That way no watcher ever
-    /// holds a table in which something is missing only because it was changing.
+    /// When removals have been forgotten that are needed by a partly sent snapshot. The client must
+    /// watch again.
     pub fn next(&self, walk: &mut Walk) -> Result<Option<WatchResponse>, FellBehind> {
         match walk.phase {
             Phase::Snapshot { begun_at } if begun_at.max(walk.position) < self.forgotten => return Err(FellBehind),
@@ -229,7 +235,7 @@ impl State {
             Phase::Snapshot { .. } => Kind::Snapshot,
         };
         if kind != Kind::Snapshot {
-            // A part of a snapshot is not a place to resume from.
+            // A partly sent snapshot cannot be resumed.
             walk.phase = Phase::Deltas;
             response.cursor = Some(Cursor { epoch: self.epoch.clone(), version: walk.position });
         }
@@ -237,7 +243,7 @@ impl State {
         Ok(Some(response))
     }
 
-    /// Walks on until the response is full or the present is met.
+    /// Walks on until the response is full or the current version is reached.
     fn fill(&self, walk: &mut Walk, response: &mut WatchResponse) {
         let mut bytes = 0;
         for (&version, key) in self.by_version.range((Bound::Excluded(walk.position), Bound::Unbounded)) {
@@ -266,7 +272,7 @@ impl State {
                 return;
             }
         }
-        // The newest change may have left no trace: its key was forgotten.
+        // The newest change may have left no entry, if its tombstone was forgotten.
         walk.position = self.version;
     }
 }

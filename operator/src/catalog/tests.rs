@@ -1,4 +1,4 @@
-//! The catalog through its socket, as a router and a node see it.
+//! The catalog over its socket, as a router and a node use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -213,7 +213,8 @@ fn quarantine(node: &str, worker: &str, digest: RevisionDigest, duration_ms: u64
     ReportRequest { node: node.into(), workers: vec![report] }
 }
 
-/// A catalog with the nodes `a` and `b` of a pool and `c` of another, to which an ear listens.
+/// Serves a catalog with the nodes `a` and `b` of one pool and `c` of another, with a receiver of
+/// reports.
 async fn serve_pools() -> (Served, tokio::sync::mpsc::Receiver<Heard>) {
     let served = serve_new().await;
     let opts = prometheus::Opts::new("reports", "By outcome.");
@@ -253,10 +254,10 @@ async fn what_ends_a_process_of_one_node_is_refused_by_every_node_of_its_pool() 
     assert!((1..=3_600_000).contains(&told.remaining_ms), "{}", told.remaining_ms);
     let word = Word::Quarantined { cause: Cause::Crashed, duration: Duration::from_secs(3_600), times: 2 };
     assert_eq!(heard_rx.try_recv().map(|heard| heard.word), Ok(word));
-    // One that comes later is told at once, and of what remains.
+    // A later watcher is told at once, with the remaining duration.
     let told = next(&mut served.watch_quarantine("a").await.unwrap()).await;
     assert_eq!(told.len(), 1);
-    // The first that the other pool's node hears of is what concerns it.
+    // The node of the other pool only hears of that pool's revisions.
     let menu = served.catalog.set_worker(revision("menu", "1"), "other", vec![route()]);
     served.client.report(quarantine("c", "menu", menu, 3_600_000, 1)).await.unwrap();
     let told: Vec<_> = next(&mut of_other).await.into_iter().map(|told| told.worker).collect();
@@ -289,7 +290,7 @@ async fn what_another_replica_heard_is_refused_as_well() {
     served.catalog.quarantine(&WorkerId::new("shop", "nobody"), Duration::from_secs(60), 1);
     served.catalog.quarantine(&cart, Duration::from_secs(3_600), 1);
     assert_eq!(next(&mut stream).await[0].times, 1);
-    // Written and seen again and again, the same is no news.
+    // Repeating the same quarantine changes nothing.
     (0..10).for_each(|_| served.catalog.quarantine(&cart, Duration::from_secs(3_600), 1));
     served.catalog.quarantine(&cart, Duration::from_secs(3_600), 2);
     assert_eq!(next(&mut stream).await[0].times, 2);

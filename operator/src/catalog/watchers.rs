@@ -1,4 +1,4 @@
-//! Who watches the catalog, and how far each is behind it.
+//! The watchers of the catalog, and how far each of them is behind it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,8 @@ use tenon_proto::catalog::node::State;
 
 use super::{Catalog, Progress};
 
-/// Seconds: from a change of which a watcher hears at once to one that comes with a great many others.
+/// Bucket boundaries in seconds, from a change that is delivered at once to one among a great many
+/// others.
 const BUCKETS: [f64; 10] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
 /// All watchers of a catalog.
@@ -21,11 +22,11 @@ pub(super) struct Watchers {
     delivery: Histogram,
 }
 
-/// The version that a watcher knows of.
+/// The version up to which a watcher knows all changes.
 #[derive(Default)]
 struct Position(AtomicU64);
 
-/// One watcher's entry, until it is dropped.
+/// The entry of one watcher; it is removed on drop.
 pub(super) struct Attendance {
     watchers: Watchers,
     position: Arc<Position>,
@@ -45,7 +46,7 @@ impl Watchers {
         Attendance { watchers: self.clone(), position }
     }
 
-    /// How many there are, and what the one knows of that knows least.
+    /// Returns the number of watchers, and the position of the slowest.
     fn look(&self) -> (usize, Option<u64>) {
         self.with(|positions| {
             let known = positions.iter().map(|position| position.0.load(Ordering::Relaxed));
@@ -54,16 +55,17 @@ impl Watchers {
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut Vec<Arc<Position>>) -> T) -> T {
-        // A list that is changed by single calls: a panic leaves no half of one.
+        // Each change of the list is one call, so a panic cannot leave it half changed.
         f(&mut self.positions.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Attendance {
-    /// The watcher has been told of everything up to this version.
+    /// Records that the watcher has been sent all changes up to this version.
     ///
     /// # Arguments
-    /// * `waited` - since the latest change, if this tells of it and not of the whole state.
+    /// * `waited` - the time since the latest change, if the message was a delta and not part of a
+    ///   snapshot.
     pub(super) fn told(&self, version: u64, waited: Option<Duration>) {
         self.position.0.store(version, Ordering::Relaxed);
         waited.into_iter().for_each(|waited| self.watchers.delivery.observe(waited.as_secs_f64()));
@@ -76,7 +78,7 @@ impl Drop for Attendance {
     }
 }
 
-/// What there is to tell of a catalog.
+/// The metrics of a catalog.
 pub struct CatalogMetrics {
     catalog: Catalog,
     version: IntGauge,
@@ -88,7 +90,7 @@ pub struct CatalogMetrics {
 
 impl CatalogMetrics {
     /// # Errors
-    /// Never: the names are names.
+    /// Never in practice: the metrics' names are valid.
     pub(super) fn of(catalog: Catalog) -> prometheus::Result<Self> {
         let lag = "Versions of which the slowest watcher has not been told.";
         let nodes = Opts::new("tenon_operator_nodes", "Nodes in the catalog, by pool and whether they take new work.");
@@ -113,13 +115,13 @@ impl CatalogMetrics {
         let (watchers, least) = self.catalog.shared.watchers.look();
         self.version.set(version as i64);
         self.watchers.set(watchers as i64);
-        // Somebody may have been told of a version since this one was looked at.
+        // A watcher may have been sent a newer version since `version` was read.
         self.lag.set(least.map_or(0, |least| version.saturating_sub(least)) as i64);
         self.quarantined.set(self.catalog.quarantined() as i64);
         self.nodes.reset();
         for node in self.catalog.nodes() {
             let is_ready = node.state == i32::from(State::Ready);
-            // A pool all of whose nodes drain has none that are ready.
+            // Both series are set, so that a pool whose nodes all drain shows zero ready ones.
             self.nodes.with_label_values(&[node.pool.as_str(), "ready"]).add(is_ready.into());
             self.nodes.with_label_values(&[node.pool.as_str(), "draining"]).add((!is_ready).into());
         }

@@ -1,4 +1,4 @@
-//! Keys and certificates: made, and signed.
+//! Makes keys, and signs certificates.
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
@@ -7,7 +7,8 @@ use rcgen::{
 };
 use tenon_lifecycle::tls::Role;
 
-/// A certificate is good from a little before it was made: not all machines have the same time.
+/// Margin before the time of signing from which a certificate is valid, because clocks of machines
+/// differ.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_hours(1);
 
 /// A certificate and its key, in PEM.
@@ -17,24 +18,25 @@ pub struct Pair {
     pub key: String,
 }
 
-/// That could not be made.
+/// The error for a key or certificate that could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a certificate: {0}")]
 pub struct MintError(#[from] rcgen::Error);
 
-/// An authority, signed by itself.
+/// Makes a self-signed authority.
 pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintError> {
     let key = KeyPair::generate()?;
     Ok(Pair { certificate: of_authority(now, lifetime).self_signed(&key)?.pem(), key: key.serialize_pem() })
 }
 
-/// A certificate for processes of this role.
+/// Makes a certificate for processes of this role.
 ///
 /// # Arguments
-/// * `authority` - one that was made here: of another the certificate would name the wrong issuer.
+/// * `authority` - made by [`authority`]; with any other the certificate would name the wrong
+///   issuer.
 ///
 /// # Errors
-/// When the authority's key is none.
+/// When the authority's key is malformed.
 pub fn certificate(authority: &Pair, role: Role, now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintError> {
     let issuer = Issuer::new(of_authority(now, lifetime), KeyPair::from_pem(&authority.key)?);
     let mut params = params(role.dns_name(), now, lifetime);
@@ -61,7 +63,7 @@ fn params(name: &str, now: Timestamp, lifetime: SignedDuration) -> CertificatePa
         let since_1970 = std::time::Duration::from_secs(at.as_second().try_into().unwrap_or(0));
         date_time_ymd(1970, 1, 1) + since_1970
     };
-    // No large part of a short life.
+    // The margin must not be a large part of a short lifetime.
     let early = CLOCKS_DIFFER.min(lifetime / 10);
     params.not_before = second(now.saturating_sub(early).unwrap_or(now));
     params.not_after = second(now.saturating_add(lifetime).unwrap_or(Timestamp::MAX));

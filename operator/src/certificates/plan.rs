@@ -1,20 +1,21 @@
-//! What is to become of the certificates. Pure.
+//! Decides what happens to the certificates. Pure.
 //!
-//! Processes hear of a change late: the kubelet brings a Secret's new content within a minute or two, to one Pod before the
-//! other. Until all have heard, each must be believed by those that have not. So nothing is signed by an authority before all
-//! believe it, and nobody stops believing one while its certificates may be about:
+//! Processes see a change late: the kubelet updates a Secret's volume within a minute or two, at
+//! different times in different Pods. Until all processes have seen it, each must accept the
+//! certificates of those that have not. Therefore no authority signs before all processes trust it,
+//! and no process stops trusting an authority while certificates from it may be in use:
 //!
 //! ```text
-//!  authority   A ──────────── B is made ──────────────────────────────────────────────────────────► B signs
-//!  believed    A              A and B in every Secret              │                    │  B alone
-//!  signed by   A              A                     all have heard │ B                  │  B
-//!                             └──────── propagation ──────────────►└── propagation ────►┘
+//!  authority   A ──────────── B is made ─────────────────────────────────────────► B signs
+//!  trusted     A              A and B in every Secret │                  │  B alone
+//!  signed by   A              A       all have seen B │ B                │  B
+//!                             └──── propagation ─────►└── propagation ──►┘
 //! ```
 //!
-//! Everything follows from what the Secrets hold and when they were written, so an operator that ends in the middle of it is
-//! followed by one that goes on. The key of an authority is kept for as long as it is the newest, and no longer: in the short
-//! time in which the newest may not sign yet, nothing has to be signed. Only a Secret that is missing, or cannot be used, gets
-//! a certificate at once.
+//! Everything follows from the Secrets' content and their write times, so an operator that stops
+//! halfway is continued by the next one. Only the key of the newest authority is kept: in the short
+//! time before the newest may sign, nothing has to be signed. Only a Secret that is missing or
+//! unusable gets a certificate at once.
 
 use std::collections::BTreeSet;
 
@@ -22,69 +23,69 @@ use jiff::{SignedDuration, Timestamp};
 use tenon_lifecycle::tls::Role;
 use tenon_lifecycle::tls::identity::Validity;
 
-/// How long things are good for.
+/// Lifetimes of certificates, and the delay until Secrets are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     pub authority: SignedDuration,
     pub certificate: SignedDuration,
-    /// After so long every process has read what a Secret has held since.
+    /// After this time every process has read a Secret's new content.
     pub propagation: SignedDuration,
 }
 
-/// An authority's certificate, as DER: what it is known by.
+/// The DER certificate of an authority, which identifies it.
 pub type Authority = Vec<u8>;
 
-/// What the Secrets hold.
+/// The content of the Secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// The one whose key is there.
+    /// The authority whose key is stored.
     pub newest: Option<(Authority, Validity)>,
-    /// All that are to be believed, as it was last decided.
+    /// All authorities to be trusted, according to the last decision.
     pub believed: BTreeSet<Authority>,
-    /// In the order of [`Role::ALL`]. `None` is one that is missing, or of no use to its process.
+    /// The role Secrets in the order of [`Role::ALL`]; `None` if a Secret is missing or unusable.
     pub issued: [Option<Issued>; Role::ALL.len()],
 }
 
-/// What the Secret of a role holds.
+/// The content of a role's Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
     pub by: Authority,
     pub validity: Validity,
     pub believes: BTreeSet<Authority>,
-    /// When it was written last, if it says so.
+    /// Time of the last write, if the Secret states it.
     pub written: Option<Timestamp>,
 }
 
-/// What is to be written, and when to look again.
+/// The Secrets to write, and the time of the next run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Make an authority, which is then the newest.
+    /// Make an authority, which becomes the newest.
     pub make_authority: bool,
-    /// Believe these, and the newest.
+    /// Authorities to trust, in addition to the newest.
     pub believe: BTreeSet<Authority>,
-    /// In the order of [`Role::ALL`].
+    /// The steps in the order of [`Role::ALL`].
     pub steps: [Step; Role::ALL.len()],
-    /// The next time at which there may be something to do.
+    /// The next time at which something may be due.
     pub again: Timestamp,
 }
 
-/// What is to become of the Secret of a role.
+/// The action on a role's Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Keep,
-    /// The certificate stays; who is believed changes.
+    /// Keep the certificate and change the trusted authorities.
     Tell,
-    /// A new certificate, by the newest authority.
+    /// Issue a new certificate from the newest authority.
     Issue,
 }
 
 pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
     let newest = state.newest.as_ref().filter(|(_, validity)| now < renewal(validity));
     let heard = heard(state, terms, now);
-    // Whoever has a certificate believes the newest authority, and has had the time to hear of it.
+    // Every certificate holder trusts the newest authority, and has had the time to read that.
     let may_sign =
         newest.is_some_and(|(newest, _)| heard && held(state).all(|issued| issued.believes.contains(newest)));
-    // Nobody has a certificate of any other any more.
+    // No certificate from any other authority is left.
     let is_alone = newest.is_some_and(|(newest, _)| {
         heard && state.issued.iter().all(|issued| issued.as_ref().is_some_and(|issued| issued.by == *newest))
     });
@@ -110,7 +111,7 @@ pub fn plan(state: &State, terms: &Terms, now: Timestamp) -> Plan {
     Plan { again: again(state, terms, now, is_settled), ..plan }
 }
 
-/// When a certificate is to be renewed: when two thirds of its time are over.
+/// Returns when a certificate is to be renewed: after two thirds of its lifetime.
 pub fn renewal(validity: &Validity) -> Timestamp {
     let third = (validity.not_after - validity.not_before) / 3;
     Timestamp::from_second(validity.not_after.saturating_sub(third)).unwrap_or(Timestamp::MIN)
@@ -120,18 +121,18 @@ fn held(state: &State) -> impl Iterator<Item = &Issued> {
     state.issued.iter().flatten()
 }
 
-/// Whether every process has read what its Secret holds.
+/// Returns whether every process has read its Secret's content.
 fn heard(state: &State, terms: &Terms, now: Timestamp) -> bool {
     held(state).all(|issued| written(issued, now).is_some_and(|written| after(written, terms.propagation) <= now))
 }
 
-/// When it was written. A time that is still to come is none: a clock was wrong.
+/// Returns the time of the last write. A time in the future is ignored, because a clock was wrong.
 fn written(issued: &Issued, now: Timestamp) -> Option<Timestamp> {
     issued.written.filter(|written| *written <= now)
 }
 
 fn again(state: &State, terms: &Terms, now: Timestamp, is_settled: bool) -> Timestamp {
-    // What is written now is to be looked at when it has been heard of.
+    // The Secrets written now are checked again once all processes have read them.
     let latest = held(state).filter_map(|issued| written(issued, now)).max();
     let told = if is_settled { None } else { Some(latest.map_or(now, |at| after(at, terms.propagation))) };
     let told = told.map(|at| if at > now { at } else { after(now, terms.propagation) });

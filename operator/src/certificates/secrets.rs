@@ -1,8 +1,8 @@
-//! The Secrets that certificates are kept in: what they say, and what is to be said instead.
+//! The Secrets in which certificates are stored: how they are read, and what is written to them.
 //!
 //! | Secret | `tls.crt`, `tls.key` | `ca.crt` |
 //! | --- | --- | --- |
-//! | `tenon-ca` | the newest authority | all that are believed |
+//! | `tenon-ca` | the newest authority | all trusted authorities |
 //! | `tenon-operator-tls`, `tenon-router-tls`, `tenon-runtime-node-tls` | the role's certificate | the same |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,13 +20,13 @@ use tenon_lifecycle::tls::{Bundle, Identity, Role};
 use super::mint::{self, MintError, Pair};
 use super::plan::{Authority, Issued, Plan, State, Step, Terms};
 
-/// Where the newest authority is.
+/// The Secret of the newest authority.
 pub const AUTHORITY: &str = "tenon-ca";
 
-/// On the Secret of a role: when it was written.
+/// The annotation with the write time on the Secret of a role.
 pub const WRITTEN: &str = "tenon.dev/written";
 
-/// Where a role's certificate is.
+/// Returns the name of the Secret with a role's certificate.
 pub const fn name(role: Role) -> &'static str {
     match role {
         Role::Operator => "tenon-operator-tls",
@@ -35,20 +35,20 @@ pub const fn name(role: Role) -> &'static str {
     }
 }
 
-/// All of them.
+/// Returns the names of all Secrets.
 pub const fn names() -> [&'static str; 4] {
     [AUTHORITY, name(Role::Operator), name(Role::Router), name(Role::RuntimeNode)]
 }
 
-/// The Secrets there are.
+/// The stored Secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
     pub authority: Option<Secret>,
-    /// In the order of [`Role::ALL`].
+    /// The Secrets of the roles, in the order of [`Role::ALL`].
     pub roles: [Option<Secret>; Role::ALL.len()],
 }
 
-/// Whose they are, and where.
+/// Namespace and owner of the Secrets.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub namespace: String,
@@ -56,7 +56,7 @@ pub struct Place {
 }
 
 impl Secrets {
-    /// What they say. What cannot be read says nothing.
+    /// Returns the Secrets' content. Unreadable content counts as missing.
     pub fn state(&self, now: Timestamp) -> State {
         let pair = self.authority.as_ref().and_then(|secret| authority(secret, now));
         let newest = pair.as_ref().and_then(|pair| {
@@ -71,18 +71,20 @@ impl Secrets {
         });
         let mut believed = match (&newest, &self.authority) {
             (Some(_), Some(secret)) => listed(secret),
-            // Those who are left know whom they believed.
+            // Without a readable authority, use the authorities that the remaining Secrets trust.
             _ => issued.iter().flatten().flat_map(|issued| issued.believes.clone()).collect(),
         };
-        // Whoever put another authority in its place did not mean to have all who serve refused.
+        // If the authority was replaced by hand, the issuers of certificates in use must stay
+        // trusted, or connections would fail.
         believed.extend(issued.iter().flatten().map(|issued| issued.by.clone()));
         State { newest, believed, issued }
     }
 
-    /// What is to be written, in this order: an authority before what depends on it.
+    /// Returns the Secrets to write, in this order: an authority before the Secrets that depend on
+    /// it.
     ///
     /// # Errors
-    /// When there is no randomness for keys.
+    /// When keys cannot be generated.
     pub fn carry_out(
         &self,
         plan: &Plan,
@@ -118,13 +120,14 @@ impl Secrets {
     }
 }
 
-/// What a process would read.
+/// Returns a Secret's content as a process would read it from its volume.
 pub fn bundle(secret: &Secret) -> Bundle {
     let [certificate, key, authorities] = [CERTIFICATE, KEY, AUTHORITIES].map(|key| text(secret, key).into_bytes());
     Bundle { certificate, key, authorities }
 }
 
-/// The authority in a Secret, if what it signs is believed by those who believe it: it is there, whole, and made here.
+/// Returns the authority in a Secret, if it is complete, was made here, and verifies a certificate
+/// that it signs.
 fn authority(secret: &Secret, now: Timestamp) -> Option<Pair> {
     let pair = Pair { certificate: text(secret, CERTIFICATE), key: text(secret, KEY) };
     let signed = mint::certificate(&pair, Role::Operator, now, SignedDuration::from_hours(1)).ok()?;
@@ -179,11 +182,11 @@ fn secret(
         labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
         annotations: written.map(|at| [(WRITTEN.to_owned(), at.to_string())].into()),
         owner_references: place.owner.clone().map(|owner| vec![owner]),
-        // Not over what somebody else has written meanwhile.
+        // The write fails if the Secret has been changed meanwhile.
         resource_version: stored.and_then(ResourceExt::resource_version),
         ..ObjectMeta::default()
     };
-    // A type cannot be changed.
+    // The type of a Secret is immutable.
     let type_ = stored.map_or_else(|| Some("kubernetes.io/tls".to_owned()), |stored| stored.type_.clone());
     Secret { metadata, data: Some(data), type_, ..Secret::default() }
 }

@@ -1,4 +1,5 @@
-//! One module of code: whether it will compile, what it asks of others, and the JavaScript that is made of it.
+//! Compiles one module of code: its errors, its imports and exports, and the JavaScript generated
+//! from it.
 
 use std::thread;
 
@@ -15,24 +16,27 @@ use super::CompileError;
 use super::links::ModuleLinks;
 use super::typescript::{self, Jsx};
 
-/// The parser, and what works on what it made, recurse for every level of nesting, and a level takes at least one byte of
-/// source (`[[[[…`). With so much stack for each byte no source can overflow it. It is address space: pages that an
-/// ordinary module never reaches are never touched.
+/// Stack per byte of source, in bytes. The parser and the passes after it recurse for every level
+/// of nesting, and a level takes at least one byte of source (`[[[[…`), so with this much stack per
+/// byte no source can overflow it. It is only address space: pages that an ordinary module does not
+/// reach are never touched.
 const BYTES_PER_LEVEL: usize = 4 * 1024;
 
-/// What is needed for a source without any nesting.
+/// Stack for a source without any nesting, in bytes.
 const BASE_STACK: usize = 1024 * 1024;
 
 /// A module that compiles.
 pub(super) struct Code<'a> {
     pub(super) source: &'a str,
     pub(super) links: ModuleLinks,
-    /// The JavaScript that was made of it and its source map, where it was not JavaScript.
+    /// The generated JavaScript and its source map, if the module was not JavaScript.
     pub(super) made: Option<(Bytes, Option<Bytes>)>,
 }
 
+/// Compiles a module.
+///
 /// # Errors
-/// All that is wrong with it by itself.
+/// All errors of the module by itself.
 pub(super) fn compile<'a>(file: &str, content: &'a [u8], jsx: Jsx) -> Result<Code<'a>, Vec<CompileError>> {
     let source = std::str::from_utf8(content).map_err(|error| {
         let valid = std::str::from_utf8(&content[..error.valid_up_to()]).unwrap_or_default();
@@ -41,7 +45,7 @@ pub(super) fn compile<'a>(file: &str, content: &'a [u8], jsx: Jsx) -> Result<Cod
     on_a_stack(file, source, || compile_here(file, source, jsx))
 }
 
-/// Compiles a module on a stack that it cannot overflow.
+/// Runs `compile` on a stack that the module cannot overflow.
 fn on_a_stack<T: Send>(
     file: &str,
     source: &str,
@@ -53,7 +57,7 @@ fn on_a_stack<T: Send>(
     });
     match result {
         Ok(Ok(compiled)) => compiled,
-        // The compiler's own fault, or a lack of threads: either way nothing is known of this module.
+        // A bug in the compiler, or a lack of threads: neither says anything about the module.
         Ok(Err(_)) => Err(vec![CompileError::of_module(file, "the compiler failed on this module")]),
         Err(error) => Err(vec![CompileError::of_module(file, format!("the module cannot be compiled now: {error}"))]),
     }
@@ -72,7 +76,7 @@ fn compile_here<'a>(file: &str, source: &'a str, jsx: Jsx) -> Result<Code<'a>, V
     let made = match ModuleKind::of(file) {
         ModuleKind::TypeScript => {
             let transformed = typescript::transform(&allocator, file, jsx, scoping, &mut program);
-            // What it only warns of would not run either: `require`, for example.
+            // Constructs that it only warns of would not run either, `require` for example.
             none_of(file, source, transformed.iter())?;
             Some(typescript::print(file, &program))
         }
@@ -102,7 +106,8 @@ fn describe(file: &str, source: &str, error: &OxcDiagnostic) -> CompileError {
     }
 }
 
-/// Decorators are not ECMAScript yet, and what TypeScript makes of them goes by an option that nobody could set here.
+/// Refuses decorators. They are not part of ECMAScript yet, and their TypeScript compilation
+/// depends on an option that cannot be set here.
 fn no_decorators(file: &str, source: &str, program: &Program<'_>) -> Result<(), Vec<CompileError>> {
     struct First(Option<u32>);
 

@@ -1,12 +1,14 @@
-//! A module that is no code: whether it is what its name says.
+//! Checks that the content of a module other than code matches its kind.
 
 use serde::de::IgnoredAny;
 use tenon_proto::module::ModuleKind;
 
 use super::CompileError;
 
+/// Checks a module's content.
+///
 /// # Errors
-/// With the place of what is wrong.
+/// When the content is malformed, with the position.
 pub(super) fn check(kind: ModuleKind, file: &str, content: &[u8]) -> Result<(), CompileError> {
     if !matches!(kind, ModuleKind::Json | ModuleKind::Text) {
         return Ok(());
@@ -19,9 +21,9 @@ pub(super) fn check(kind: ModuleKind, file: &str, content: &[u8]) -> Result<(), 
     if kind == ModuleKind::Json { check_json(file, text) } else { Ok(()) }
 }
 
-/// What is passed over is not recursed into, however deep it nests.
+/// Checks JSON. Ignored values are skipped without recursion, however deep they nest.
 fn check_json(file: &str, text: &str) -> Result<(), CompileError> {
-    // What some editors put first is no part of the text.
+    // A byte order mark, which some editors write, is not part of the text.
     let json = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Err(error) = serde_json::from_str::<IgnoredAny>(json) else { return Ok(()) };
     let before: usize = json.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();

@@ -1,24 +1,24 @@
-//! Why modules do not compile, for people.
+//! Compile errors, for display to people.
 
 use std::fmt;
 
 use super::position::Position;
 
-/// The longest message, in bytes: names in it may be as long as a module. All that is told of a Worker's modules is to fit
-/// into one condition.
+/// The longest message, in bytes, because names in it may be as long as a module. All errors of a
+/// Worker's modules must fit into one condition.
 const MAX_MESSAGE: usize = 480;
 
-/// One reason why the modules do not compile. Displayed as `worker.js:3:14: message`.
+/// One compile error. Displayed as `worker.js:3:14: message`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
     /// Name of the module.
     pub file: String,
-    /// From 1.
+    /// Starts at 1.
     pub line: u32,
-    /// In characters, from 1.
+    /// Counted in characters; starts at 1.
     pub column: u32,
     pub message: String,
-    /// The line without its end; empty when the error is about the module as a whole.
+    /// The line without its line break; empty if the error is about the module as a whole.
     pub source_line: String,
 }
 
@@ -31,14 +31,14 @@ impl fmt::Display for CompileError {
 impl std::error::Error for CompileError {}
 
 impl CompileError {
-    /// For people: the error, and below it the source line with a caret under the column.
+    /// Returns the error for display, followed by the source line with a caret under the column.
     pub fn with_source(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(|f| {
             fmt::Display::fmt(self, f)?;
             if self.source_line.is_empty() {
                 return Ok(());
             }
-            // Tabs stay tabs, so that the caret stands where the terminal puts the column.
+            // Tabs are kept, so that the caret lines up with the column in a terminal.
             let before = self.source_line.chars().take(self.column as usize - 1);
             let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             let gutter = self.line.to_string();
@@ -46,13 +46,13 @@ impl CompileError {
         })
     }
 
-    /// About a place in a module.
+    /// Returns an error at a byte offset in a module.
     pub(super) fn at(file: &str, source: &str, offset: usize, message: impl Into<String>) -> Self {
         let Position { line, column, text } = Position::of(source, offset);
         Self { file: file.to_owned(), line, column, message: short(message.into()), source_line: text.to_owned() }
     }
 
-    /// About a module as a whole.
+    /// Returns an error about a module as a whole.
     pub(crate) fn of_module(file: &str, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: 1, column: 1, message: short(message.into()), source_line: String::new() }
     }

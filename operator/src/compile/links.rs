@@ -1,7 +1,7 @@
-//! What a Worker's modules ask of each other, and whether they get it.
+//! The imports and exports of a Worker's modules, and the check that they match.
 //!
-//! Cycles are legal in ECMAScript, so nothing here follows imports in depth except `export *`, and that
-//! visits each module once.
+//! Cycles are legal in ECMAScript. Nothing here follows imports recursively except `export *`,
+//! which visits each module once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -13,7 +13,7 @@ use tenon_proto::revision::CompatibilityFlag;
 
 use super::CompileError;
 
-/// The names of one module that others see, and what it asks of others.
+/// The exports and imports of one module.
 #[derive(Default)]
 pub(super) struct ModuleLinks {
     exports: HashSet<String>,
@@ -24,17 +24,17 @@ pub(super) struct ModuleLinks {
 
 /// One `import … from` or `export … from`.
 struct Request {
-    /// Where the specifier stands, in bytes.
+    /// Position of the specifier, as a byte offset.
     offset: usize,
     specifier: String,
-    /// Keys and values.
+    /// Import attributes as keys and values.
     attributes: Vec<(String, String)>,
-    /// The exports that are asked for, each with where it stands.
+    /// The imported names, each with its byte offset.
     names: Vec<(usize, String)>,
 }
 
 impl ModuleLinks {
-    /// Of a program without types.
+    /// Returns the links of a program without types.
     pub(super) fn of(program: &Program<'_>) -> Self {
         let mut links = Self::default();
         for statement in &program.body {
@@ -93,7 +93,7 @@ impl ModuleLinks {
     }
 }
 
-/// All modules of a Worker.
+/// The links of all modules of a Worker.
 #[derive(Default)]
 pub(super) struct Links<'a> {
     modules: BTreeMap<&'a str, (&'a str, ModuleLinks)>,
@@ -104,7 +104,10 @@ impl<'a> Links<'a> {
         self.modules.insert(file, (source, links));
     }
 
-    /// Every request that is not met; `all` are the modules, JavaScript or not.
+    /// Returns an error for every import that cannot be resolved.
+    ///
+    /// # Arguments
+    /// * `all` - all modules of the Worker, JavaScript or not.
     pub(super) fn check(
         &self,
         all: &BTreeMap<String, Bytes>,
@@ -148,7 +151,7 @@ impl<'a> Links<'a> {
         let Request { offset, specifier, attributes, names } = request;
         let Some(target) = resolve(file, specifier, |name| all.contains_key(name)) else {
             return match builtin(specifier, flags.iter().copied()) {
-                // What it exports the runtime knows.
+                // Only the runtime knows the exports of a built-in module.
                 Ok(Some(_)) => Vec::new(),
                 Ok(None) => vec![(*offset, unresolved(all, file, specifier))],
                 Err(not) => vec![(*offset, not.to_string())],
@@ -178,14 +181,15 @@ impl<'a> Links<'a> {
         told.collect()
     }
 
-    /// Whether `name` can be imported from `file`.
+    /// Returns whether `name` can be imported from `file`.
     fn exports(&self, all: &BTreeMap<String, Bytes>, file: &str, name: &str, visited: &mut HashSet<String>) -> bool {
-        // Of what is no code nothing but the default.
+        // A module other than code exports only `default`.
         let Some((_, links)) = self.modules.get(file) else { return name == "default" };
         if links.exports.contains(name) {
             return true;
         }
-        // `export *` passes on everything but the default; of one of Node.js nobody here knows what that is.
+        // `export *` re-exports everything but `default`. The exports of a built-in module are not
+        // known here.
         name != "default"
             && visited.insert(file.to_owned())
             && links.stars.iter().any(|star| match resolve(file, star, |name| all.contains_key(name)) {

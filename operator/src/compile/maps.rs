@@ -1,9 +1,9 @@
-//! Source maps: those that come of TypeScript, and those that authors bring.
+//! Source maps: those generated from TypeScript, and those that authors provide.
 //!
-//! Bundlers leave one beside a module, `worker.js.map`, or in a comment at its end,
-//! `//# sourceMappingURL=data:application/json;base64,…`. A node wants places and nothing else, so that a map is kept
-//! without the sources and the names that it may hold, under one name, `NAME.map`. One that cannot be read is passed over:
-//! code runs without it.
+//! Bundlers write one beside a module, `worker.js.map`, or into a comment at the module's end, `//#
+//! sourceMappingURL=data:application/json;base64,…`. A node needs only positions, so a map is
+//! stored without the sources and names that it may contain, always as `NAME.map`. A malformed map
+//! is ignored, because code runs without it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,17 +15,18 @@ use oxc_sourcemap::{SourceMap, Token};
 use tenon_proto::module::{resolve, source_map_of};
 use tenon_proto::revision::{MAX_MODULE_BYTES, MAX_MODULES};
 
-/// What a module's last line begins with that names its source map (ECMA-426).
+/// The prefix of the last line that refers to a module's source map (ECMA-426).
 const COMMENT: &str = "//# sourceMappingURL=";
 
-/// What the modules and their source maps may have together, in bytes: etcd takes 1.5 MiB for an object, in which some
-/// characters take two. Maps that find no room are left out, and stacks then name the lines of the JavaScript.
+/// Maximum total size of the modules and their source maps, in bytes. etcd limits an object to 1.5
+/// MiB, in which some characters take two bytes. Maps that do not fit are left out; stack traces
+/// then show lines of the JavaScript.
 const ROOM: usize = 1_300_000;
 
-/// A module as its author compiled it: the text to run, and its source map if it has one.
+/// Returns the code to run and the source map, if any, of a module that its author compiled.
 ///
 /// # Arguments
-/// * `content` - the same as `source`.
+/// * `content` - the bytes of `source`.
 pub(super) fn of_author(
     modules: &BTreeMap<String, Bytes>,
     file: &str,
@@ -44,7 +45,7 @@ pub(super) fn of_author(
     (content.clone(), modules.get(&name).and_then(|json| read(json)))
 }
 
-/// What comes before the comment that names a source map, and the URL in it.
+/// Returns the text before the comment that refers to a source map, and the URL in the comment.
 fn comment(source: &str) -> Option<(&str, &str)> {
     let (before, url) = source.trim_end().rsplit_once(COMMENT)?;
     (!url.contains(char::is_whitespace)).then_some((before, url))
@@ -55,7 +56,7 @@ fn read(json: &[u8]) -> Option<Bytes> {
     Some(lean(map))
 }
 
-/// A map of places alone, with its sources named as from the Worker's root.
+/// Returns a map reduced to positions, with source names relative to the Worker's root.
 pub(super) fn lean(map: SourceMap<'_>) -> Bytes {
     let root = map.get_source_root().map(|root| root.trim_end_matches('/')).filter(|root| !root.is_empty());
     let sources = map.get_sources().map(|source| match root {
@@ -71,7 +72,7 @@ pub(super) fn lean(map: SourceMap<'_>) -> Bytes {
     SourceMap::new(None, Vec::new(), None, sources, Vec::new(), places, None).to_json_string().into()
 }
 
-/// A path as it is seen from where it leads: bundlers name a source from where they put the bundle.
+/// Removes leading `./` and `../` segments. Bundlers name a source relative to the bundle.
 fn inside(mut path: &str) -> &str {
     while let Some(rest) = path.strip_prefix("../").or_else(|| path.strip_prefix("./")) {
         path = rest;
@@ -79,10 +80,10 @@ fn inside(mut path: &str) -> &str {
     path
 }
 
-/// Puts maps beside their modules, the smallest first, as far as there is room.
+/// Adds maps beside their modules, smallest first, as far as there is room.
 ///
 /// # Arguments
-/// * `maps` - by the module's name.
+/// * `maps` - by the name of the module.
 pub(super) fn add(modules: &mut BTreeMap<String, Bytes>, maps: BTreeMap<String, Bytes>) {
     let mut by_size: Vec<_> = maps.into_iter().filter(|(_, map)| map.len() <= MAX_MODULE_BYTES).collect();
     by_size.sort_by_key(|(_, map)| map.len());
@@ -109,7 +110,7 @@ mod tests {
         sources.iter().map(|(name, source)| ((*name).to_owned(), Bytes::copy_from_slice(source.as_bytes()))).collect()
     }
 
-    /// What is made of the first of these.
+    /// Returns the code and map of the first module.
     fn of_first(sources: &[(&str, &str)]) -> (String, Option<String>) {
         let all = modules(sources);
         let (file, source) = sources[0];

@@ -1,22 +1,23 @@
-//! From a byte offset to what a person calls a place.
+//! Converts byte offsets into lines and columns.
 
-/// A place in a source text.
+/// A position in a source text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Position<'a> {
-    /// From 1.
+    /// Starts at 1.
     pub(super) line: u32,
-    /// In characters, from 1.
+    /// Counted in characters; starts at 1.
     pub(super) column: u32,
-    /// The whole line, without its end.
+    /// The whole line, without its line break.
     pub(super) text: &'a str,
 }
 
-/// A line of minified code is of no use to anybody in full.
+/// The longest line that is shown, in bytes. A line of minified code is not useful in full.
 const MAX_TEXT: usize = 400;
 
 impl<'a> Position<'a> {
-    /// `offset` counts bytes; one that is past the end, or within a character, is moved back. The end is that of
-    /// the last line with anything on it: there somebody has to go on writing.
+    /// Returns the position of a byte offset. An offset past the end, or within a character, is
+    /// moved back. The end is that of the last non-empty line, which is where the author has to
+    /// continue.
     pub(super) fn of(source: &'a str, offset: usize) -> Self {
         let end = source.trim_end_matches(['\r', '\n']).len();
         let offset = source.floor_char_boundary(offset.min(end));

@@ -2,7 +2,7 @@ use super::*;
 
 mod typescript;
 
-/// Of a Worker without flags.
+/// Compiles a Worker without flags.
 fn compile(modules: &BTreeMap<String, Bytes>, entrypoint: &str) -> Result<BTreeMap<String, Bytes>, Vec<CompileError>> {
     super::compile(modules, entrypoint, &BTreeSet::new())
 }

@@ -1,12 +1,13 @@
-//! What becomes of TypeScript and JSX: JavaScript that V8 runs as it is, and a source map.
+//! Compiles TypeScript and JSX into JavaScript that V8 runs unchanged, and a source map.
 //!
-//! Types go, and imports that only types use; enums, namespaces and parameter properties become what TypeScript makes of
-//! them. Everything else is ECMAScript and stays. Options are those that `tsc` has for an ES module of today, with
-//! `isolatedModules`; there is no `tsconfig.json`.
+//! Types are removed, and imports that only types use. Enums, namespaces and parameter properties
+//! are compiled as TypeScript does. Everything else is ECMAScript and stays. The options are those
+//! of `tsc` for a modern ES module with `isolatedModules`; there is no `tsconfig.json`.
 //!
-//! JSX becomes calls of `jsx` from `react/jsx-runtime` if the Worker has a module of that name, and of
-//! `React.createElement` otherwise, as with TypeScript's `"jsx": "react"`. A comment at the head of a file has it otherwise:
-//! `@jsxImportSource preact`, `@jsxRuntime automatic`, or `@jsx h` and `@jsxFrag Fragment`.
+//! JSX becomes calls of `jsx` from `react/jsx-runtime` if the Worker has a module of that name, and
+//! of `React.createElement` otherwise, as with TypeScript's `"jsx": "react"`. A comment at the head
+//! of a file overrides this: `@jsxImportSource preact`, `@jsxRuntime automatic`, or `@jsx h` and
+//! `@jsxFrag Fragment`.
 
 use std::path::Path;
 
@@ -21,19 +22,19 @@ use oxc_transformer::{EnvOptions, JsxOptions, JsxRuntime, Module, TransformOptio
 
 use super::maps;
 
-/// Which functions JSX calls where a file does not say.
+/// The functions that JSX calls by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Jsx(JsxRuntime);
 
 impl Jsx {
     /// # Arguments
-    /// * `exists` - whether the Worker has what is imported by this name.
+    /// * `exists` - returns whether a module name resolves in the Worker.
     pub(super) fn of(exists: impl Fn(&str) -> bool) -> Self {
         Self(if exists("react/jsx-runtime") { JsxRuntime::Automatic } else { JsxRuntime::Classic })
     }
 }
 
-/// What language the module of this name is in.
+/// Returns the language of the module with this name.
 pub(super) fn source_type(file: &str) -> SourceType {
     let name = file.to_ascii_lowercase();
     match name.rsplit_once('.') {
@@ -45,7 +46,7 @@ pub(super) fn source_type(file: &str) -> SourceType {
     }
 }
 
-/// Makes JavaScript of `program`. Returns what is wrong.
+/// Transforms `program` into JavaScript, and returns the errors and warnings.
 pub(super) fn transform<'a>(
     allocator: &'a Allocator,
     file: &str,
@@ -65,7 +66,7 @@ pub(super) fn transform<'a>(
     Transformer::new(allocator, Path::new(file), &options).build_with_scoping(scoping, program).diagnostics
 }
 
-/// The text of a program, without comments, and its source map.
+/// Prints a program without comments, and returns the text and its source map.
 pub(super) fn print(file: &str, program: &Program<'_>) -> (Bytes, Option<Bytes>) {
     let options = CodegenOptions {
         comments: CommentOptions::disabled(),

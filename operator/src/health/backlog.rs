@@ -1,5 +1,5 @@
-//! What has been heard of Workers and is not in their status yet. Pure, and bounded: whatever nodes say, and however
-//! long the API server is away.
+//! The news about Workers that is not in their status yet. Pure, and bounded however many reports
+//! arrive and however long the API server is unavailable.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,10 +12,11 @@ use super::News;
 use super::verdict::{Said, Told, longer, whole_seconds};
 use crate::catalog::{Cause, Heard, Word};
 
-/// Workers with news. What is said of others is lost; nodes say it again.
+/// Maximum number of Workers with news. News about others is dropped; nodes report again.
 const WORKERS: usize = 10_000;
 
-/// Nodes with news of one Worker: some times those that its status can name.
+/// Maximum number of nodes with news about one Worker, several times as many as its status can
+/// name.
 const NODES: usize = 64;
 
 #[derive(Default)]
@@ -24,7 +25,7 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// Takes in what a node said. Whether there was room.
+    /// Adds a node's report. Returns whether there was room.
     pub fn hear(&mut self, heard: Heard, now: Timestamp) -> bool {
         let Heard { worker, revision, node, word } = heard;
         if !self.has_room(&worker) {
@@ -55,7 +56,7 @@ impl Backlog {
         true
     }
 
-    /// What was said of the Worker until now is void.
+    /// Discards all earlier news about the Worker.
     pub fn redeployed(&mut self, worker: &WorkerId, now: Timestamp) {
         if self.has_room(worker) {
             self.news.insert(worker.clone(), News { redeployed_at: Some(now), ..News::default() });
@@ -66,7 +67,7 @@ impl Backlog {
         self.news.remove(worker).unwrap_or_default()
     }
 
-    /// Takes in what could not be written. What was heard since stays.
+    /// Puts back news that could not be written. Newer news takes precedence.
     pub fn put_back(&mut self, worker: WorkerId, older: News) {
         if !self.has_room(&worker) {
             return;
@@ -93,7 +94,8 @@ impl Backlog {
 }
 
 impl News {
-    /// Takes in a quarantine. What was said of another revision is void: a report is only heard about the one that serves.
+    /// Adds a quarantine. It replaces one of another revision, because only reports about the
+    /// serving revision are accepted.
     fn add(&mut self, told: Quarantine) {
         self.quarantine = Some(match self.quarantine.take() {
             Some(known) if known.revision == told.revision => longer(known, told),

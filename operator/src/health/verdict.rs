@@ -1,15 +1,17 @@
-//! What a Worker's status should say of its health. Pure: status and news in, what should be there out.
+//! Decides what a Worker's status says about its health. Pure: from status and news to the verdict.
 //!
 //! ```text
-//!  quarantine in the status ──► still of the revision that serves, and not over? ───────┐
-//!  crash loops in the status ─► still of the revision that serves, and renewed of late? ─┤
-//!  what nodes said since ──────────────────────────────────────────────────────────────┬─┘
-//!                                     neither ◄────────────────────────────────────────┼──► a quarantine
-//!                         Healthy=True Running               crash loops ◄─────────────┘    Healthy=False Quarantined
-//!                                                Healthy=False CrashLoopBackOff
+//!  quarantine in the status ──► of the serving revision, and not over? ──────────┐
+//!  crash loops in the status ─► of the serving revision, and recently renewed? ──┤
+//!  news from nodes ──────────────────────────────────────────────────────────────┤
+//!                                                                                ▼
+//!   a quarantine ─► Healthy=False Quarantined, else
+//!   crash loops ──► Healthy=False CrashLoopBackOff, else
+//!   neither ──────► Healthy=True Running
 //! ```
 //!
-//! A Worker that never failed again and again has no such condition: no node can vouch for code that nobody asks for.
+//! A Worker that never had a crash loop or quarantine has no such condition, because nodes know
+//! nothing about code that gets no requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,14 +24,15 @@ use tenon_crds::{
 };
 use tenon_proto::failure::{FailureCode, Place};
 
-/// A crash loop that a node has not renewed for so long is not known to go on. Nodes renew each minute.
+/// A crash loop that was not renewed for this long has expired. Nodes renew every minute.
 pub const EXPIRY: Duration = Duration::from_secs(300);
 
-/// A crash loop that was renewed since is not written again: a status is not a heartbeat.
+/// A renewed crash loop is not written again until this long after the last write, because a status
+/// is not a heartbeat.
 const FRESH: Duration = Duration::from_secs(120);
 
-/// A quarantine that a node says ends later by no more than this is not written again: all nodes of a large pool may tell
-/// of the same revision within moments.
+/// A quarantine is not written again if it is extended by no more than this, because all nodes of a
+/// large pool may report the same revision within moments.
 const SLACK: SignedDuration = SignedDuration::from_secs(2);
 
 pub const CONDITION: &str = "Healthy";
@@ -37,29 +40,31 @@ pub const CRASH_LOOP: &str = "CrashLoopBackOff";
 pub const QUARANTINED: &str = "Quarantined";
 const RUNNING: &str = "Running";
 
-/// Failures that differ and are named in a condition, and in the Event that repeats it: a note has 1024 characters.
+/// Number of distinct failures named in a condition, and in the Event with the same text, which has
+/// at most 1024 characters.
 const NAMED: usize = 3;
 
-/// What has been said of a Worker, and is not in its status yet.
+/// The reports about a Worker that are not in its status yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// By node: the latest.
+    /// The latest report of each node.
     pub said: BTreeMap<String, Said>,
-    /// Of all nodes together.
+    /// The quarantine that all nodes together have reported.
     pub quarantine: Option<Quarantine>,
-    /// What was said before was said of something else: another revision, or this one with other bindings.
+    /// Time from which reports count: earlier ones are about another revision, or about this one
+    /// with other bindings.
     pub redeployed_at: Option<Timestamp>,
 }
 
-/// A node's word on a revision.
+/// A node's report about a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     pub revision: String,
-    /// `None`: it has recovered.
+    /// `None` if the revision has recovered.
     pub crash_loop: Option<Told>,
 }
 
-/// A crash loop, as a node tells of it.
+/// A crash loop as reported by a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     pub code: FailureCode,
@@ -68,7 +73,7 @@ pub struct Told {
     pub since: Timestamp,
 }
 
-/// What is to be written.
+/// The fields to write, and the Event to record.
 pub struct Verdict {
     pub crash_loops: Vec<CrashLoop>,
     pub quarantine: Option<Quarantine>,
@@ -76,7 +81,7 @@ pub struct Verdict {
     pub event: Option<Event>,
 }
 
-/// What is to be written, if the status is not what it should be.
+/// Returns the fields to write, or `None` if the status is up to date.
 pub fn verdict(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Verdict> {
     let (crash_loops, quarantine) = (crash_loops(status, news, now), quarantine(status, news, now));
     let before = status.conditions.iter().find(|condition| condition.type_ == CONDITION);
@@ -100,7 +105,7 @@ pub fn verdict(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Ver
     Some(Verdict { crash_loops, quarantine, condition, event })
 }
 
-/// The longest that any node has told of, of the revision that serves.
+/// Returns the longest quarantine of the serving revision that any node has reported.
 fn quarantine(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Quarantine> {
     let latest = status.latest_revision.as_ref()?;
     let holds = |it: &&Quarantine| it.revision == *latest && it.until.0 > now && !is_void(&it.since, news);
@@ -115,21 +120,23 @@ fn is_news(known: &Quarantine, told: &Quarantine) -> bool {
     told.times > known.times || told.until.0.duration_since(known.until.0) > SLACK
 }
 
-/// Of two quarantines of one revision the one that ends later, and of both the number of times.
+/// Merges two quarantines of one revision: the one that ends later, with the higher number of
+/// times.
 pub fn longer(one: Quarantine, other: Quarantine) -> Quarantine {
     let times = one.times.max(other.times);
-    // By all that they say, so that replicas agree on two that end at the same second.
+    // Compares all fields, so that replicas agree on two quarantines that end in the same second.
     let rank = |it: &Quarantine| (it.until.0, it.since.0, it.cause as u8, it.node.clone());
     let longer = if rank(&other) > rank(&one) { other } else { one };
     Quarantine { times, ..longer }
 }
 
-/// What was said of something else: of another revision, or of this one with other bindings. A status holds whole seconds.
+/// Returns whether a report is about another revision, or about this one with other bindings. A
+/// status stores whole seconds.
 fn is_void(said: &Time, news: &News) -> bool {
     news.redeployed_at.is_some_and(|at| said.0.as_second() < at.as_second())
 }
 
-/// By node.
+/// Returns the crash loops, sorted by node.
 fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashLoop> {
     let Some(latest) = &status.latest_revision else { return Vec::new() };
     let holds = |known: &&CrashLoop| {
@@ -161,9 +168,9 @@ fn crash_loops(status: &WorkerStatus, news: &News, now: Timestamp) -> Vec<CrashL
     shortened(loops, &listed)
 }
 
-/// As many as a status names. A node that is listed keeps its place until it recovers or falls silent, and places that
-/// are free go by name, once all that was said is known: so replicas that hear different nodes do not replace each
-/// other's entries.
+/// Limits crash loops to the number that a status holds. A listed node keeps its place until it
+/// recovers or falls silent, and free places are assigned by name after all reports are merged, so
+/// that replicas with reports of different nodes do not replace each other's entries.
 fn shortened(loops: BTreeMap<&str, CrashLoop>, listed: &BTreeSet<&str>) -> Vec<CrashLoop> {
     let (old, new): (Vec<_>, Vec<_>) = loops.into_iter().partition(|(node, _)| listed.contains(node));
     let mut kept: Vec<_> = old.into_iter().chain(new).map(|(_, known)| known).take(CRASH_LOOPS).collect();
@@ -187,12 +194,14 @@ fn place(told: &Told) -> Option<String> {
     told.place.as_ref().map(Place::to_string)
 }
 
-/// As it is read back: whatever is not a whole second would look like a change.
+/// Truncates a time to whole seconds, as a status stores it. Otherwise a stored time would look
+/// changed when it is read back.
 pub fn whole_seconds(at: Timestamp) -> Time {
     Time(Timestamp::from_second(at.as_second()).expect("a timestamp's seconds are a timestamp's"))
 }
 
-/// How long ago that was. The clock of the replica that wrote it may be ahead of ours.
+/// Returns the time since `at`, as an absolute value, because the clock of the replica that wrote
+/// it may be ahead.
 fn since(at: &Time, now: Timestamp) -> Duration {
     SignedDuration::unsigned_abs(now.duration_since(at.0))
 }

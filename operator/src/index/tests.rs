@@ -164,7 +164,7 @@ fn a_quarantine_in_a_status_is_that_of_the_revision_that_serves() {
     assert_eq!(index.quarantine(&id("cart")).map(|quarantine| quarantine.times), Some(2));
     cart.status = Some(status("cart-2"));
     index.apply(Change::Worker(applied(cart)));
-    // It is to be taken out of the status.
+    // The entry still has to be removed from the status.
     assert!(index.is_ailing(&id("cart")) && index.quarantine(&id("cart")).is_none());
 }
 

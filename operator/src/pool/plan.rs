@@ -1,4 +1,4 @@
-//! What a RuntimePool becomes. Pure.
+//! Plans the objects of a RuntimePool, and its status. Pure.
 
 use std::collections::BTreeMap;
 
@@ -16,51 +16,54 @@ use tenon_crds::{
 use super::references::{self, CREDENTIALS, Kind, Missing};
 use crate::endpoints::POOL_LABEL;
 
-/// Selects what pools become.
+/// Label selector of the objects that pools become.
 pub const SELECTOR: &str = "app.kubernetes.io/component=runtime-node";
 
 const FIRST_SHARD_PORT: i32 = 7100;
 const ADMIN_PORT: i32 = 9090;
 
-/// How long a Pod keeps serving after it was told to end, in seconds: until every router has heard.
+/// Time for which a Pod keeps serving after it was told to end, in seconds, until every router
+/// knows that it is draining.
 const PRE_STOP_SECONDS: i64 = 5;
-/// How long a node takes to end after that and after the grace of its pool, in seconds.
+/// Time in which a node ends after that and after its pool's drain grace, in seconds.
 const END_SECONDS: i64 = 5;
 
-/// Where a Pod's volume for compiled code is.
+/// Mount path of a Pod's volume for compiled code.
 const CACHE_MOUNT: &str = "/var/cache/tenon";
-/// A directory in it that the node makes for itself alone.
+/// The node's private directory in that volume.
 const CODE_CACHE_DIR: &str = "/var/cache/tenon/code";
-/// A Pod whose volume is larger is evicted, and a node keeps files of 1 GiB there: this leaves room for the blocks that
-/// they round up to and for what is being written.
+/// Size limit of the volume. A Pod that exceeds it is evicted, and a node keeps files of up to 1
+/// GiB there; the rest is for the rounding to blocks and for files being written.
 const CACHE_SIZE_LIMIT: &str = "2Gi";
 
-/// Where a Pod's volume with the certificate is that it shows to other processes of the platform.
+/// Mount path of the volume with the certificate that a Pod presents to other processes of the
+/// platform.
 const TLS_MOUNT: &str = "/etc/tenon/tls";
 
-/// Where a Pod's volume with certificates is that its Workers' connections trust.
+/// Mount path of the volume with the authorities that its Workers' connections trust.
 const AUTHORITIES_MOUNT: &str = "/etc/tenon/authorities";
 
-/// On the template of the Pods: what they read when they start, by its digest.
+/// Annotation on the Pod template: the digest of the referenced objects that Pods read when they
+/// start.
 const REFERENCES_ANNOTATION: &str = "tenon.dev/references";
 
-/// What is the same for all pools.
+/// Settings that all pools share.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub image: String,
-    /// As Kubernetes has it for the image, if it is not said.
+    /// If `None`, Kubernetes' default for the image applies.
     pub image_pull_policy: Option<String>,
-    /// The names of Secrets.
+    /// Names of Secrets.
     pub image_pull_secrets: Vec<String>,
     pub service_account: Option<String>,
     pub priority_class: Option<String>,
-    /// The Secret with the nodes' certificate, where processes have certificates.
+    /// The Secret with the nodes' certificate, if processes use TLS.
     pub tls_secret: Option<String>,
-    /// URL of the catalog, as nodes reach it.
+    /// URL at which nodes reach the catalog.
     pub catalog: String,
-    /// URL of the routers' inner door, as nodes reach it.
+    /// URL at which nodes reach the routers' inner port.
     pub router: String,
-    /// How they log, as arguments.
+    /// The nodes' logging arguments.
     pub log: Vec<String>,
 }
 
@@ -71,8 +74,10 @@ pub struct Children {
     pub budget: PodDisruptionBudget,
 }
 
+/// Plans the objects of a pool.
+///
 /// # Arguments
-/// * `referred` - the digest of what the pool refers to, if it refers to anything.
+/// * `referred` - the digest of the referenced objects, if the pool refers to any.
 pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referred: Option<&str>) -> Children {
     let name = format!("tenon-pool-{}", pool.name_any());
     let selector = selector(pool);
@@ -86,7 +91,8 @@ pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referr
         "ownerReferences": owner(pool),
     });
     let ports: Vec<_> = ports(pool)
-        // By name: a Pod from before there were so many shards has no such port, and its endpoint says so.
+        // By name: a Pod from before an increase of the shards has no such port, and its endpoint
+        // does not list it.
         .map(|(name, port)| json!({"name": name, "port": port, "targetPort": name, "protocol": "TCP"}))
         .collect();
     let service = json!({
@@ -102,7 +108,7 @@ pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referr
         "spec": {
             "maxUnavailable": 1,
             "selector": {"matchLabels": selector},
-            // A Pod that serves nobody is not to keep a Kubernetes node from being drained.
+            // A Pod that is not ready must not keep a Kubernetes node from being drained.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     });
@@ -111,7 +117,7 @@ pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referr
         "spec": {
             "replicas": pool.spec.replicas,
             "selector": {"matchLabels": selector},
-            // A new node is there before an old one goes.
+            // A new node is ready before an old one is deleted.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "template": {
                 "metadata": {
@@ -130,7 +136,7 @@ pub fn children(pool: &RuntimePool, namespace: &str, settings: &Settings, referr
     }
 }
 
-/// Of a node, by name: those of its shards, and after them those of its lanes.
+/// Returns a node's ports by name: those of its shards, then those of its lanes.
 fn ports(pool: &RuntimePool) -> impl Iterator<Item = (String, i32)> + use<> {
     let (shards, lanes) = (pool.spec.shards_per_node, pool.spec.lanes);
     let shard = |i| (format!("shard-{i}"), FIRST_SHARD_PORT + i);
@@ -161,12 +167,13 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
     .collect();
     let name = json!({"name": "TENON_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
     let env: Vec<_> = [name].into_iter().chain(credentials(&spec.egress)).collect();
-    // Compiled code outlives the container, and so a crash; it ends with the Pod.
+    // Compiled code survives restarts of the container, also after a crash, and is deleted with the
+    // Pod.
     let cache = (
         json!({"name": "cache", "emptyDir": {"sizeLimit": CACHE_SIZE_LIMIT}}),
         json!({"name": "cache", "mountPath": CACHE_MOUNT}),
     );
-    // Nodes see its changes: none is replaced for one.
+    // Nodes reload a changed certificate, so a change does not replace them.
     let tls = settings.tls_secret.as_ref().map(|secret| {
         (
             json!({"name": "tls", "secret": {"secretName": secret}}),
@@ -205,7 +212,8 @@ fn pod(pool: &RuntimePool, settings: &Settings, selector: &BTreeMap<String, Stri
             "resources": {"requests": spec.resources.requests, "limits": spec.resources.limits},
             "livenessProbe": probe("/livez"),
             "readinessProbe": probe("/readyz"),
-            // Routers hear of the end before the node does.
+            // The sleep gives routers time to see that the Pod is terminating before the node is
+            // told.
             "lifecycle": {"preStop": {"sleep": {"seconds": PRE_STOP_SECONDS}}},
             "securityContext": {
                 "allowPrivilegeEscalation": false,
@@ -231,8 +239,8 @@ fn egress_args(egress: &PoolEgress) -> Vec<String> {
     allow.chain(deny).chain(files).chain(proxy).collect()
 }
 
-/// The volume with certificates and how it is mounted. Of each object only the key that is named comes in: beside an
-/// authority's certificate there may be its private key.
+/// Returns the volume with the authorities, and its mount. Only the named key of each object is
+/// mounted, because an authority's private key may be stored beside its certificate.
 fn authorities(egress: &PoolEgress) -> Option<(serde_json::Value, serde_json::Value)> {
     let sources: Vec<_> = (egress.ca_certificates.iter().enumerate())
         .filter_map(|(i, certificates)| {
@@ -252,7 +260,8 @@ fn authorities(egress: &PoolEgress) -> Option<(serde_json::Value, serde_json::Va
     })
 }
 
-/// The proxy's, which no argument shows.
+/// Returns the environment variables with the proxy's credentials, which must not appear in
+/// arguments.
 fn credentials(egress: &PoolEgress) -> Vec<serde_json::Value> {
     let Some(secret) = egress.proxy.as_ref().and_then(|proxy| proxy.credentials_secret_ref.as_ref()) else {
         return Vec::new();
@@ -269,7 +278,8 @@ fn selector(pool: &RuntimePool) -> BTreeMap<String, String> {
     ])
 }
 
-/// As the pool says, or over Kubernetes nodes and zones as far as possible.
+/// Returns the pool's topology spread, by default over Kubernetes nodes and zones as far as
+/// possible.
 fn spread(pool: &RuntimePool, selector: &BTreeMap<String, String>) -> Vec<TopologySpreadConstraint> {
     if !pool.spec.topology_spread.is_empty() {
         return pool.spec.topology_spread.iter().map(|spread| spread.over(selector)).collect();
@@ -287,9 +297,11 @@ fn owner(pool: &RuntimePool) -> Vec<OwnerReference> {
     pool.controller_owner_ref(&()).into_iter().collect()
 }
 
+/// Returns the status of a pool.
+///
 /// # Arguments
-/// * `deployment` - as the API server has it, if it does.
-/// * `missing` - what the pool refers to and is not there.
+/// * `deployment` - the stored Deployment, if there is one.
+/// * `missing` - a referenced object that does not exist.
 /// * `now` - the transition time of conditions that change.
 pub fn status(
     pool: &RuntimePool,
@@ -321,12 +333,13 @@ pub fn status(
     }
 }
 
-/// What Kubernetes says of it as it is now: nothing before it has looked.
+/// Returns the Deployment's status, if Kubernetes has observed the current spec.
 fn observed(deployment: &Deployment) -> Option<&DeploymentStatus> {
     deployment.status.as_ref().filter(|status| status.observed_generation >= deployment.metadata.generation)
 }
 
-/// Whether all of its Pods are as it says now: while those of before go on, they are ready, and say nothing of the new.
+/// Returns whether all Pods are of the current template. Until then, Pods of the previous one are
+/// ready and say nothing about the new one.
 fn is_rolled_out(deployment: &Deployment) -> bool {
     let wanted = deployment.spec.replicas.unwrap_or(1);
     observed(deployment).is_some_and(|counts| {
@@ -335,11 +348,12 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
     })
 }
 
-/// Why Kubernetes does not get on with it, if it says so. It goes on trying.
+/// Returns Kubernetes' message if the rollout has stalled. Kubernetes keeps trying.
 fn stalled(deployment: &Deployment) -> Option<&str> {
     let is_stalled = |condition: &&DeploymentCondition| {
         let says = (condition.type_.as_deref(), condition.status.as_deref());
-        // It waits for ten minutes, or may not make Pods at all.
+        // `Progressing` becomes false after ten minutes; `ReplicaFailure` means that Pods cannot be
+        // created at all.
         [(Some("Progressing"), Some("False")), (Some("ReplicaFailure"), Some("True"))].contains(&says)
     };
     let condition = observed(deployment)?.conditions.iter().flatten().find(is_stalled)?;

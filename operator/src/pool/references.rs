@@ -1,12 +1,13 @@
-//! What a pool refers to in the namespace of its nodes: certificates and credentials.
+//! The objects to which a pool refers in the namespace of its nodes: certificates and credentials.
 //!
 //! ```text
-//!  pool ─► references ─► read ─┬─ all there ─► a digest, in the template of the Pods: what changes brings new nodes
-//!                              └─ missing ───► Ready=False by the field's name; the nodes there are stay as they are
+//!  pool ─► references ─► read ─┬─ found ───► a digest in the Pod template: changes replace nodes
+//!                              └─ missing ─► Ready=False names the field; existing nodes stay
 //! ```
 //!
-//! Nodes read them when they start, from a volume and from their environment. Kubernetes would start Pods that wait for
-//! what is not there, and never restart those whose ConfigMap has changed; hence the two ways of the picture.
+//! Nodes read them when they start, from a volume and from their environment. Kubernetes would
+//! start Pods that then wait for missing objects, and never restarts Pods whose ConfigMap has
+//! changed; the two branches of the picture handle these cases.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,10 +18,10 @@ use kube::{Api, Client};
 use sha2::{Digest as _, Sha256};
 use tenon_crds::{CaCertificates, KeyRef, RuntimePool};
 
-/// One key that a pool needs.
+/// A reference to one key that a pool needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Of the pool.
+    /// Field of the pool that contains the reference.
     pub field: String,
     pub kind: Kind,
     pub name: String,
@@ -33,7 +34,7 @@ pub enum Kind {
     Secret,
 }
 
-/// What a reference leads to does not exist.
+/// The error for a referenced object or key that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: there is no key {:?} in a {} {} of namespace {namespace}; create it", .reference.field, .reference.key, .reference.kind, .reference.name)]
 pub struct Missing {
@@ -41,11 +42,12 @@ pub struct Missing {
     namespace: String,
 }
 
-/// Keys of a pool's Secret with credentials, and the variables of a node's environment that they become.
+/// Keys of a pool's Secret with credentials, and the environment variables of a node that hold
+/// their values.
 pub const CREDENTIALS: [(&str, &str); 2] =
     [("username", "TENON_EGRESS_PROXY_USERNAME"), ("password", "TENON_EGRESS_PROXY_PASSWORD")];
 
-/// All of a pool, in the order of its fields.
+/// Returns all references of a pool, in the order of its fields.
 pub fn references(pool: &RuntimePool) -> Vec<Reference> {
     let egress = &pool.spec.egress;
     let certificates = egress.ca_certificates.iter().enumerate().filter_map(|(i, certificates)| {
@@ -65,7 +67,8 @@ pub fn references(pool: &RuntimePool) -> Vec<Reference> {
     certificates.chain(credentials).collect()
 }
 
-/// The kind of object that certificates are in. `None` of what the schema refuses.
+/// Returns the kind of the object with certificates, and the key. `None` for a value that the
+/// schema would refuse.
 pub fn authority(certificates: &CaCertificates) -> Option<(Kind, &KeyRef)> {
     match (&certificates.config_map_key_ref, &certificates.secret_key_ref) {
         (Some(key), None) => Some((Kind::ConfigMap, key)),
@@ -74,10 +77,12 @@ pub fn authority(certificates: &CaCertificates) -> Option<(Kind, &KeyRef)> {
     }
 }
 
-/// Reads what is referred to and returns its digest; `None` when nothing is.
+/// Reads the referenced keys and returns a digest of their values, or `None` if there are no
+/// references.
 ///
 /// # Errors
-/// With the first that is missing, inside of what the API server says when it does not answer.
+/// The inner error is the first missing reference; the outer one a failed request to the API
+/// server.
 pub async fn read(
     client: &Client,
     namespace: &str,
@@ -92,7 +97,7 @@ pub async fn read(
     Ok(digest(namespace, references, &objects))
 }
 
-/// What is in each object by its keys.
+/// The content of each object by key.
 type Objects = BTreeMap<(Kind, String), BTreeMap<String, Vec<u8>>>;
 
 fn digest(namespace: &str, references: &[Reference], objects: &Objects) -> Result<Option<String>, Missing> {
@@ -107,7 +112,7 @@ fn digest(namespace: &str, references: &[Reference], objects: &Objects) -> Resul
     Ok((!references.is_empty()).then(|| digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// What is in an object, which is nothing if there is none.
+/// Returns the content of an object, which is empty if there is none.
 async fn object(client: &Client, namespace: &str, kind: Kind, name: &str) -> kube::Result<BTreeMap<String, Vec<u8>>> {
     Ok(match kind {
         Kind::ConfigMap => {
@@ -171,7 +176,7 @@ mod tests {
         );
     }
 
-    /// Where each key is there.
+    /// Returns objects in which each referenced key exists.
     fn all_there(references: &[Reference]) -> Objects {
         let mut objects = Objects::new();
         for Reference { kind, name, key, .. } in references {

@@ -1,11 +1,11 @@
-//! Whose turn is next. Pure.
+//! A priority queue of keys by time. Pure.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 use jiff::Timestamp;
 
-/// Keys by the time at which there is something to do about them, each once.
+/// Keys by the time at which they are due, each at most once.
 #[derive(Debug)]
 pub struct Agenda<K> {
     by_time: BTreeSet<(Timestamp, K)>,
@@ -19,7 +19,7 @@ impl<K> Default for Agenda<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> Agenda<K> {
-    /// Puts a key at a time, or at none, instead of where it was.
+    /// Sets or removes the time of a key, and replaces its previous time.
     pub fn set(&mut self, key: &K, time: Option<Timestamp>) {
         if let Some(before) = self.by_key.remove(key) {
             self.by_time.remove(&(before, key.clone()));
@@ -30,12 +30,12 @@ impl<K: Clone + Eq + Hash + Ord> Agenda<K> {
         }
     }
 
-    /// The earliest time.
+    /// Returns the earliest time.
     pub fn next(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(time, _)| *time)
     }
 
-    /// Takes one that is due by `now`.
+    /// Removes and returns a key that is due by `now`.
     pub fn take(&mut self, now: Timestamp) -> Option<K> {
         if self.next()? > now {
             return None;

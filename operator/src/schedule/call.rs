@@ -1,7 +1,8 @@
-//! A Worker's `scheduled` handler, called through a router's inner door.
+//! Calls a Worker's `scheduled` handler through the routers' inner port.
 //!
-//! A call that has not begun is made again, for as long as its time is not too late: no router could be reached, or what the
-//! router says shows that no node has run anything. Whatever else becomes of it is its end.
+//! A call is retried while it has not begun and its time is not too late: no router could be
+//! reached, or the router's failure shows that no node has run anything. Any other outcome is
+//! final.
 
 use std::time::Duration;
 
@@ -18,17 +19,17 @@ use tonic::{ConnectError, Status};
 
 use super::due::{CATCH_UP, Call};
 
-/// Between attempts, at first and at last.
+/// Delay between attempts: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A router that does not even answer pings has gone.
+/// A router that does not answer pings is considered dead.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Calls Workers. Clones share a connection, which is opened when it is used.
+/// Calls Workers. Clones share a connection, which is opened on first use.
 #[derive(Clone)]
 pub struct Caller {
     runtime: RuntimeClient<Channel>,
@@ -36,8 +37,8 @@ pub struct Caller {
 
 impl Caller {
     /// # Arguments
-    /// * `router` - its inner door: `http://HOST:PORT`, or `https://` with TLS.
-    /// * `tls` - where the URL says so.
+    /// * `router` - URL of the inner port: `http://HOST:PORT`, or `https://` with TLS.
+    /// * `tls` - required for `https://`.
     pub fn new(router: Uri, tls: Option<Tls>) -> Self {
         let endpoint = Endpoint::from(router)
             .connect_timeout(CONNECT_TIMEOUT)
@@ -48,10 +49,11 @@ impl Caller {
         Self { runtime: RuntimeClient::new(endpoint.connect_with_connector_lazy(connector)) }
     }
 
-    /// Calls the Worker, and waits until its handler and what that left to `waitUntil` have ended.
+    /// Calls the Worker, and waits until its handler and all promises passed to `waitUntil` have
+    /// settled.
     ///
     /// # Errors
-    /// When it failed, or was not to be reached until its time was too late.
+    /// When the call failed, or could not be started in time.
     pub async fn call(&self, worker: &WorkerId, call: &Call) -> Result<(), Failure> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -85,7 +87,7 @@ impl Caller {
     }
 }
 
-/// What a status means: one of the platform's failures, or that there was no router to tell of one.
+/// Converts a status into a failure. A connection error means that no router could be reached.
 fn told(status: &Status) -> Failure {
     let sources = std::iter::successors(std::error::Error::source(status), |error| error.source());
     if sources.into_iter().any(|error| error.is::<ConnectError>()) {

@@ -1,4 +1,5 @@
-//! Which of a Worker's times are due, and what its status is to say once they have been called for. Pure.
+//! Decides which of a Worker's scheduled times are due, and what its status says once they are
+//! claimed. Pure.
 //!
 //! ```text
 //!  last handled ──────────────┬───────────────────────── now
@@ -6,9 +7,10 @@
 //!                      now − CATCH_UP
 //! ```
 //!
-//! The status says how far each schedule has come. It is written *before* the Worker is called, by a write that names the
-//! version it was made from: of two who try only one succeeds, so a time is never called for twice. Who dies between the
-//! write and the call loses that time; who dies, or cannot write, before it leaves it to the next, for as long as
+//! The status says how far each schedule has progressed. It is written *before* the Worker is
+//! called, with the resource version on which it is based: of two concurrent claims only one
+//! succeeds, so a time is never called for twice. A replica that dies between the write and the
+//! call loses that time. If it dies or cannot write before, the next leader takes over for up to
 //! [`CATCH_UP`].
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,20 +19,20 @@ use tenon_crds::{Schedule, ScheduleStatus, Worker};
 
 use super::timetable::Timetable;
 
-/// How late a time may be called for: longer than it takes to find another leader, or to restart an API server, and not so
-/// long that work of another hour comes as a surprise.
+/// Maximum delay of a call. It is longer than a change of leader or a restart of an API server
+/// takes, and short enough that work is not started at an unexpected time.
 pub const CATCH_UP: SignedDuration = SignedDuration::from_mins(5);
 
-/// What is to be done about a Worker's schedules now.
+/// The due actions for a Worker's schedules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Due {
-    /// What its status is to say, where that is not what it says.
+    /// The schedules of the new status, if it differs from the current one.
     pub claim: Option<Vec<ScheduleStatus>>,
-    /// What the Worker is to be called for, once that is written.
+    /// The calls to make once the claim is written.
     pub calls: Vec<Call>,
-    /// Schedules of which times were passed over, because nobody has been there to call for them.
+    /// Schedules with times that were skipped, because no replica called for them in time.
     pub passed_over: Vec<Schedule>,
-    /// When there is something to do next.
+    /// The next time at which something is due.
     pub next: Option<Timestamp>,
 }
 
@@ -42,14 +44,15 @@ pub struct Call {
 }
 
 impl Due {
-    /// What is due by `now`.
+    /// Returns what is due by `now`.
     pub fn of(worker: &Worker, now: Timestamp) -> Self {
         let status = worker.status.as_ref();
         let before = status.map(|status| status.schedules.as_slice()).unwrap_or_default();
         let serves = status.is_some_and(|status| status.latest_revision.is_some());
         let mut due = Self::default();
         let mut after = Vec::new();
-        // Before anything serves nothing is called for. What cannot be followed, the conditions say.
+        // Nothing is called before a revision serves. Invalid schedules are reported in the
+        // conditions.
         let schedules = worker.spec.schedules.iter().filter(|_| serves);
         for (schedule, timetable) in schedules.filter_map(|schedule| Some((schedule, Timetable::of(schedule).ok()?))) {
             let entry =
@@ -63,13 +66,13 @@ impl Due {
         due
     }
 
-    /// Takes in what is due of one schedule. Returns how far it has come then.
+    /// Adds the due calls of one schedule. Returns the schedule's new progress.
     fn take(&mut self, schedule: &Schedule, timetable: &Timetable, last: Timestamp, now: Timestamp) -> Timestamp {
         let earliest = now.checked_sub(CATCH_UP).unwrap_or(last);
         let mut handled = last;
         if timetable.next_after(last).is_some_and(|next| next < earliest) {
             self.passed_over.push(schedule.clone());
-            // Just before what may still be called for.
+            // Just before the earliest time that may still be called for.
             handled = earliest.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(last);
         }
         let mut next = timetable.next_after(handled);
@@ -83,7 +86,7 @@ impl Due {
     }
 }
 
-/// As the API server keeps it: to the second.
+/// Truncates a time to whole seconds, as the API server stores it.
 fn whole(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

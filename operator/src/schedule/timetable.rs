@@ -1,4 +1,4 @@
-//! When a schedule's times are. Pure.
+//! Computes the times of a schedule. Pure.
 
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
@@ -7,18 +7,18 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tenon_crds::Schedule;
 
-/// A schedule that has been understood.
+/// A parsed schedule.
 ///
-/// Clocks that are put forward or back are treated as cron has always done: what is meant for certain hours comes at
-/// once when the clocks skip its time, and once when they show it twice; what is meant for every hour goes on as if
-/// nothing were.
+/// Changes to and from daylight saving time are treated as cron always has. A job for certain hours
+/// runs at once if the clocks skip its time, and once if they show its time twice; a job for every
+/// hour is not affected.
 #[derive(Clone, Debug)]
 pub struct Timetable {
     cron: Cron,
     zone: TimeZone,
 }
 
-/// Why a schedule cannot be followed.
+/// The reason why a schedule is invalid.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidSchedule {
     #[error(
@@ -32,8 +32,10 @@ pub enum InvalidSchedule {
 }
 
 impl Timetable {
+    /// Parses a schedule.
+    ///
     /// # Errors
-    /// When the schedule has a form that the schema takes, and yet no meaning.
+    /// When the schedule matches the schema, but is invalid or never due.
     pub fn of(schedule: &Schedule) -> Result<Self, InvalidSchedule> {
         let Schedule { cron, time_zone } = schedule;
         let zone = TimeZone::get(time_zone).map_err(|_| InvalidSchedule::TimeZone(time_zone.clone()))?;
@@ -51,35 +53,38 @@ impl Timetable {
         }
     }
 
-    /// The first of its times that is later than this.
+    /// Returns the first time of the schedule after `time`.
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let next = self.cron.find_next_occurrence(&time.to_zoned(self.zone.clone()), false).ok()?;
         Some(next.timestamp())
     }
 }
 
-/// What the schema does not let through, and the parser knows all the same: when such a day is, only a search would tell.
+/// Returns whether a pattern has modifiers, which the schema refuses and the parser accepts. Only a
+/// search could tell when such a day occurs.
 fn has_modifiers(pattern: &CronPattern) -> bool {
     pattern.days.has_modifiers() || pattern.days_of_week.has_modifiers()
 }
 
-/// Whether each field has a value: of a list without members the parser makes one that nothing matches.
+/// Returns whether each field has a value. The parser turns an empty list into a field that never
+/// matches.
 fn has_a_time(pattern: &CronPattern) -> bool {
     let CronPattern { minutes, hours, days, months, days_of_week, .. } = pattern;
     [minutes, hours, days, months, days_of_week].iter().all(|field| !field.values().is_empty())
 }
 
-/// Whether there is a day like this in some year. The parser would look for one until the year 5000, which takes
-/// milliseconds of a thread that many share.
+/// Returns whether such a day exists in any year. The parser would search until the year 5000,
+/// which blocks a shared thread for milliseconds.
 fn has_a_day(pattern: &CronPattern) -> bool {
     const LONGEST: [u16; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let months = pattern.months.values();
     let longest = months.iter().filter_map(|month| LONGEST.get(usize::from(month - 1))).max();
-    // With both kinds of day restricted either will do, and every month has all days of the week.
+    // If both kinds of day are restricted, either matches, and every month has all days of the
+    // week.
     !pattern.is_dow_wildcard() || pattern.days.values().first() <= longest
 }
 
-/// Without the names of the parser's own parts.
+/// Returns the reason of an error, without the names of the parser's components.
 fn reason(error: &CronError) -> String {
     match error {
         CronError::InvalidPattern(why) | CronError::IllegalCharacters(why) | CronError::ComponentError(why) => {
@@ -99,7 +104,7 @@ mod tests {
         Timetable::of(&Schedule { cron: cron.to_owned(), time_zone: zone.to_owned() })
     }
 
-    /// The times between two moments, as they are written in RFC 3339.
+    /// Returns the times between two moments, formatted as in RFC 3339.
     fn times(cron: &str, zone: &str, from: &str, to: &str) -> Vec<String> {
         let timetable = timetable(cron, zone).unwrap();
         let next = |time: &Timestamp| timetable.next_after(*time);
@@ -219,7 +224,7 @@ mod tests {
                 let Some(next) = timetable.next_after(last) else { break };
                 prop_assert!(next > last);
                 prop_assert_eq!(next.as_millisecond() % 60_000, 0);
-                // Whoever asks in between hears of the same.
+                // Any moment in between has the same next time.
                 let between = Timestamp::from_second((last.as_second() + next.as_second()) / 2).unwrap();
                 prop_assert_eq!(timetable.next_after(between), Some(next));
                 last = next;

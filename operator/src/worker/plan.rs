@@ -1,11 +1,13 @@
-//! What should become of a Worker. Pure: what there is in, what there should be out.
+//! Plans the desired state of a Worker. Pure: from the current objects to the desired ones.
 //!
 //! ```text
 //!  source ─► draft ─► compile ─► bindings ─► limits ─► all good? ─► latestRevision moves
-//!     └─────────┴─────────┴──────────┴──────────┴─► otherwise the conditions say why, and the last good revision serves on
+//!     └─────────┴─────────┴──────────┴──────────┴─► otherwise the conditions say why,
+//!                                                   and the last good revision keeps serving
 //! ```
 //!
-//! What compiles is hostile and takes its time: that is done elsewhere ([`crate::compiler`]), between [`draft`] and [`plan`].
+//! Compilation takes time and its input is hostile, so it runs elsewhere ([`crate::compiler`]),
+//! between [`draft`] and [`plan`].
 
 use std::collections::BTreeMap;
 
@@ -23,19 +25,19 @@ use crate::limits;
 use crate::revision::{self, revision_name};
 use crate::schedule::timetable::Timetable;
 
-/// What is to be done for a Worker, in this order.
+/// The actions for a Worker, performed in this order.
 #[derive(Default)]
 pub struct Plan {
-    /// A WorkerRevision that is not there yet.
+    /// A new WorkerRevision.
     pub apply: Option<WorkerRevision>,
-    /// The status, where it is not what it should be.
+    /// The new status, if it differs from the current one.
     pub status: Option<WorkerStatus>,
     /// Names of WorkerRevisions over the history limit.
     pub delete: Vec<String>,
     pub events: Vec<Event>,
 }
 
-/// Why a condition does not hold.
+/// The reason why a condition is false.
 struct Fault {
     reason: &'static str,
     message: String,
@@ -47,7 +49,7 @@ impl Fault {
     }
 }
 
-/// A Worker's code on its way to a revision.
+/// A Worker's code before it becomes a revision.
 pub struct Draft(Stage);
 
 enum Stage {
@@ -56,7 +58,7 @@ enum Stage {
 }
 
 impl Draft {
-    /// What has to be compiled, if anything has to.
+    /// Returns the compilation job, if the code has not been compiled before.
     pub fn job(&self) -> Option<&Job> {
         match &self.0 {
             Stage::Source { job, .. } => Some(job),
@@ -64,8 +66,7 @@ impl Draft {
         }
     }
 
-    /// # Arguments
-    /// * `outcome` - of its job.
+    /// Adds the outcome of the compilation job.
     #[must_use]
     pub fn compiled(self, outcome: Outcome) -> Self {
         let Stage::Source { spec, .. } = self.0 else { return self };
@@ -78,7 +79,7 @@ impl Draft {
         }))
     }
 
-    /// Compiles it here and now: for code that nobody has to fear.
+    /// Compiles in the calling thread, for trusted code.
     #[must_use]
     pub fn compiled_here(self) -> Self {
         let outcome = self.job().map(|Job { modules, entrypoint, flags }| compile::compile(modules, entrypoint, flags));
@@ -89,7 +90,7 @@ impl Draft {
     }
 }
 
-/// Begins a plan.
+/// Returns the first stage of a plan.
 pub fn draft(candidate: &Candidate) -> Draft {
     let modules = match &candidate.source {
         SourceState::Modules(modules) => modules,
@@ -100,7 +101,7 @@ pub fn draft(candidate: &Candidate) -> Draft {
     };
     Draft(match revision::snapshot(&candidate.worker, modules) {
         Err(error) => Stage::Settled(Err(Fault::new("InvalidSource", error.to_string()))),
-        // A revision that is there has been compiled before.
+        // The code of an existing revision has been compiled before.
         Ok(spec) if has_revision(candidate, &revision_name(&spec)) => Stage::Settled(Ok(spec)),
         Ok(spec) => {
             let (entrypoint, flags) = (spec.entrypoint.clone(), revision::flags(&spec));
@@ -109,8 +110,10 @@ pub fn draft(candidate: &Candidate) -> Draft {
     })
 }
 
+/// Returns the plan of a Worker.
+///
 /// # Arguments
-/// * `draft` - of the candidate, compiled where it has a job.
+/// * `draft` - the candidate's draft, compiled if it has a job.
 /// * `now` - the transition time of conditions that change.
 pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
     let before = own(candidate.worker.status.clone().unwrap_or_default());
@@ -151,11 +154,11 @@ pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
     }
 }
 
-/// The conditions that are decided here.
+/// The types of the conditions that this module sets.
 const CONDITIONS: [&str; 4] = ["Compiled", "BindingsResolved", "Programmed", "Ready"];
 
-/// The part of a status that is decided here: what nodes tell of a Worker is written by [`crate::health`], and how far its
-/// schedules have come by [`crate::schedule`].
+/// Returns the part of a status that this module sets. [`crate::health`] writes what nodes report,
+/// and [`crate::schedule`] the progress of schedules.
 fn own(mut status: WorkerStatus) -> WorkerStatus {
     status.conditions.retain(|condition| CONDITIONS.contains(&condition.type_.as_str()));
     status.crash_loops.clear();
@@ -175,7 +178,7 @@ fn labels(worker: &str) -> BTreeMap<String, String> {
     ])
 }
 
-/// How many Secrets are bound, if all that the spec names are there.
+/// Returns the number of bound Secrets, if all that the spec names exist.
 fn bound(candidate: &Candidate) -> Result<usize, Fault> {
     for binding in &candidate.worker.spec.secrets {
         let reference = &binding.secret_key_ref;
@@ -188,7 +191,7 @@ fn bound(candidate: &Candidate) -> Result<usize, Fault> {
     Ok(candidate.worker.spec.secrets.len())
 }
 
-/// Whether its pool lets it have what it asks for.
+/// Checks the Worker's requested limits against its pool's maximum.
 fn allowed(candidate: &Candidate) -> Result<(), Fault> {
     let spec = &candidate.worker.spec;
     limits::check(&spec.limits, &candidate.limits, &spec.pool)
@@ -266,8 +269,8 @@ fn status(
     }
 }
 
-/// The oldest revisions over the limit, never the one that serves nor the one that served until now: a replica may
-/// not have seen the change yet.
+/// Returns the oldest revisions over the history limit. The new and the previous latest revision
+/// are kept, because a replica may not have seen the change yet.
 fn superseded(candidate: &Candidate, latest: Option<&str>) -> Vec<String> {
     let serving = candidate.worker.status.as_ref().and_then(|status| status.latest_revision.as_deref());
     let mut history: Vec<_> = candidate
@@ -280,7 +283,7 @@ fn superseded(candidate: &Candidate, latest: Option<&str>) -> Vec<String> {
     history.iter().skip(limit).map(|revision| revision.name_any()).collect()
 }
 
-/// What changed, for people.
+/// Returns the Events for what changed.
 fn events(before: &WorkerStatus, after: &WorkerStatus, applied: Option<&WorkerRevision>) -> Vec<Event> {
     let ready = |status: &WorkerStatus| status.conditions.iter().find(|c| c.type_ == "Ready").cloned();
     let mut events = Vec::new();
@@ -303,13 +306,13 @@ fn events(before: &WorkerStatus, after: &WorkerStatus, applied: Option<&WorkerRe
 }
 
 fn event(type_: EventType, reason: &str, action: &str, mut note: String) -> Event {
-    /// The longest note that the API server takes, in bytes.
+    /// The longest note that the API server accepts, in bytes.
     const LONGEST_NOTE: usize = 1024;
     note.truncate(note.floor_char_boundary(LONGEST_NOTE));
     Event { type_, reason: reason.to_owned(), note: Some(note), action: action.to_owned(), secondary: None }
 }
 
-/// As people say it.
+/// Formats a count with its noun.
 fn count(count: usize, thing: &str) -> String {
     match count {
         0 => format!("no {thing}s"),

@@ -1,8 +1,8 @@
-//! The work queue: each Worker at most once waiting and at most once running; what failed is tried again, later
-//! each time.
+//! The work queue. Each Worker is queued at most once and runs at most once at a time; failed work
+//! is retried with exponential backoff.
 //!
-//! Tenants take turns, and each has so much running at most: one whose Workers come by the thousand, or take their time
-//! to compile, keeps its own waiting.
+//! Tenants take turns, and the running work of each is limited: a tenant with thousands of Workers,
+//! or with Workers that take long to compile, delays only its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Display;
@@ -17,16 +17,16 @@ use tokio_util::time::DelayQueue;
 
 use crate::metrics::QueueGauges;
 
-/// How long the first retry waits, and the longest. Doubled with each failure.
+/// Delays of the first retry and the longest; the delay doubles with each failure.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// How many are worked on at once, of all tenants and of one. Most of these wait: for a place to compile or to write, which
-/// are fewer.
+/// Maximum number of keys in progress, of all tenants and of one. Most of them wait for a permit to
+/// compile or to write, which are fewer.
 const CONCURRENCY: usize = 256;
 const OF_ONE: usize = 16;
 
-/// What is worked on belongs to somebody.
+/// A key that belongs to a tenant.
 pub trait Tenanted {
     fn tenant(&self) -> &str;
 }
@@ -37,13 +37,14 @@ impl Tenanted for WorkerId {
     }
 }
 
-/// Works on what is touched for as long as there may be more, while this replica leads.
+/// Works on touched keys while this replica leads, until one of the channels is closed.
 ///
 /// # Arguments
-/// * `touched_rx` - what is to be worked on.
-/// * `leading_rx` - whether this replica may write. When it begins to, `all` is worked on.
-/// * `work` - one piece of work. Two of one key never run at once.
-/// * `gauges` - to be told how much there is.
+/// * `touched_rx` - the keys to work on.
+/// * `leading_rx` - whether this replica leads. When it becomes the leader, all keys of `all` are
+///   queued.
+/// * `work` - performs the work of one key. It never runs twice at once for one key.
+/// * `gauges` - the queue's metrics.
 pub async fn run<K, E, Work, Done>(
     mut touched_rx: mpsc::UnboundedReceiver<K>,
     mut leading_rx: watch::Receiver<bool>,
@@ -93,19 +94,19 @@ pub async fn run<K, E, Work, Done>(
     }
 }
 
-/// Who waits, who runs, and how often each has failed. Pure.
+/// The waiting and running keys, and the number of failures of each. Pure.
 struct Queue<K> {
-    /// Those who have something waiting, in the order of their turns.
+    /// Tenants with waiting keys, in the order of their turns.
     turns: VecDeque<Box<str>>,
     of: HashMap<Box<str>, Tenant<K>>,
     waiting: HashSet<K>,
     running: HashSet<K>,
-    /// Touched while they ran.
+    /// Keys that were touched while they ran.
     again: HashSet<K>,
     failures: HashMap<K, u32>,
 }
 
-/// What there is of one.
+/// The state of one tenant.
 struct Tenant<K> {
     order: VecDeque<K>,
     running: usize,
@@ -157,7 +158,7 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
         Some(key)
     }
 
-    /// How long to wait before the next attempt, if there must be one.
+    /// Records the end of a run. Returns the delay of the retry, if it failed.
     fn ended(&mut self, key: &K, well: bool) -> Option<Duration> {
         if self.running.remove(key)
             && let Some(tenant) = self.of.get_mut(key.tenant())
@@ -194,7 +195,7 @@ impl<K: Tenanted + Clone + Eq + Hash> Queue<K> {
 mod tests {
     use super::*;
 
-    /// A key is its tenant's up to a slash.
+    /// The tenant of a key is the part before the slash.
     impl Tenanted for &str {
         fn tenant(&self) -> &str {
             self.split('/').next().unwrap_or_default()

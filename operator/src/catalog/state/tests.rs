@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a client holds: the contract's other half, as `catalog.proto` states it.
+/// The state of a client, as `catalog.proto` specifies it.
 #[derive(Default)]
 struct Client {
     held: Table,
@@ -195,7 +195,7 @@ enum Event {
     RemoveNode(u8),
     /// The watcher reads one message.
     Read,
-    /// The watcher reconnects with its cursor, in the midst of whatever it was reading.
+    /// The watcher reconnects with its cursor, at any point of its reading.
     Reconnect,
 }
 

@@ -1,4 +1,4 @@
-//! Years of certificates, and at each moment every process believed by every other.
+//! Simulates years of certificates, and checks at each moment that all processes trust one another.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 const YEAR: SignedDuration = SignedDuration::from_hours(24 * 365);
 
-/// What the operator's flags say by default.
+/// The defaults of the operator's flags.
 const TERMS: Terms = Terms {
     authority: SignedDuration::from_hours(24 * 3650),
     certificate: SignedDuration::from_hours(24 * 90),
@@ -27,11 +27,12 @@ fn start() -> Timestamp {
     "2030-01-01T00:00:00Z".parse().unwrap()
 }
 
-/// An installation, with an operator that looks when it means to.
+/// An installation, with an operator that runs when its plan is due.
 struct Installation {
     now: Timestamp,
     stored: Secrets,
-    /// Of each role what its processes may have read: what its Secret holds, and what it held until then.
+    /// For each role, what its processes may have read: the Secret's current content, and earlier
+    /// content with the time of its replacement.
     read: [VecDeque<(Bundle, Option<Timestamp>)>; Role::ALL.len()],
     authorities: BTreeSet<Authority>,
     issued: usize,
@@ -43,12 +44,13 @@ impl Installation {
         Self { now: start(), stored: Secrets::default(), read, authorities: BTreeSet::new(), issued: 0 }
     }
 
-    /// What an operator would do now.
+    /// Returns the plan that an operator would make now.
     fn plan(&self) -> Plan {
         plan(&self.stored.state(self.now), &TERMS, self.now)
     }
 
-    /// An operator looks, and ends after it has written so many Secrets. When it would look again.
+    /// Runs an operator that ends after it has written `ends_after` Secrets. Returns the time of
+    /// its next run.
     fn look(&mut self, ends_after: usize) -> Timestamp {
         let plan = self.plan();
         let place = Place { namespace: "tenon-system".to_owned(), owner: None };
@@ -76,7 +78,8 @@ impl Installation {
         self.stored.roles[role as usize] = Some(secret);
     }
 
-    /// Whether each process believes each other, whatever of its Secret it has read so far.
+    /// Asserts that all processes trust one another, whichever content of their Secrets they have
+    /// read.
     fn ensure_that_all_believe_one_another(&mut self) {
         let heard = self.now - TERMS.propagation;
         for read in &mut self.read {
@@ -94,9 +97,9 @@ impl Installation {
         }
     }
 
-    /// Lets time go by, at whose every turn all must believe one another.
+    /// Advances the time to `until`, and checks mutual trust at every change in between.
     fn pass(&mut self, until: Timestamp) {
-        // Just before what comes, and just as what was replaced is forgotten.
+        // Changes happen when replaced content expires and at `until`.
         let forgotten: Vec<_> = self.read.iter().flatten().filter_map(|(_, until)| *until).collect();
         let mut turns: Vec<_> = forgotten.iter().map(|until| *until + TERMS.propagation).chain([until]).collect();
         turns.retain(|turn| *turn > self.now && *turn <= until);
@@ -114,7 +117,7 @@ fn an_installation_has_all_certificates_at_once() {
     installation.look(usize::MAX);
     installation.ensure_that_all_believe_one_another();
     assert!(installation.read.iter().all(|read| read.len() == 1));
-    // And then nothing to do until the first of them is to be renewed, but for a look at whether all have heard.
+    // After the propagation delay nothing is due until the first renewal.
     installation.now += TERMS.propagation;
     let plan = installation.plan();
     assert_eq!(plan.steps, [Step::Keep; 3]);
@@ -131,7 +134,8 @@ fn over_thirty_years_all_believe_one_another() {
         assert!(again > installation.now);
         installation.pass(again);
     }
-    // An authority signs for two thirds of ten years, a certificate is there for two thirds of ninety days.
+    // An authority signs for two thirds of ten years, and a certificate is used for two thirds of
+    // ninety days.
     assert_eq!(installation.authorities.len(), 5);
     assert!((3 * 180..3 * 200).contains(&installation.issued), "{}", installation.issued);
 }
@@ -141,7 +145,7 @@ fn a_new_authority_signs_when_all_believe_it_and_an_old_one_is_forgotten_when_it
     let mut installation = Installation::new();
     installation.look(usize::MAX);
     installation.now += TERMS.authority;
-    // All but the authority are as if they were new.
+    // All Secrets but the authority's are as in a new installation.
     installation.stored.roles = Default::default();
     installation.read = Installation::new().read;
     let old = installation.authorities.first().cloned().unwrap();
@@ -218,8 +222,8 @@ fn a_secret_that_does_not_say_when_it_was_written_is_written_again() {
     }
 }
 
-/// What may happen to an operator: it writes so many Secrets of those it means to, and is late by so many minutes, which may be
-/// a week's.
+/// Returns mishaps of an operator: the number of Secrets after which it ends, and its delay in
+/// minutes, up to a week.
 fn mishaps() -> impl Strategy<Value = Vec<(usize, i32)>> {
     let ends = (0_usize..4, 0_i32..20);
     let late = (Just(usize::MAX), prop_oneof![Just(0), 0_i32..20, 0_i32..7 * 24 * 60]);
@@ -233,7 +237,7 @@ proptest! {
     fn however_operators_end_and_stay_away_all_believe_one_another(mishaps in mishaps()) {
         let mut installation = Installation::new();
         installation.look(usize::MAX);
-        // Just before the authority is to be renewed.
+        // Just before the authority's renewal.
         installation.now = start() + TERMS.authority * 2 / 3 - DAY * 61;
         let state = installation.stored.state(installation.now);
         prop_assert!(state.newest.is_some());
@@ -243,7 +247,7 @@ proptest! {
         for (ends_after, late) in mishaps {
             let again = installation.look(ends_after);
             installation.ensure_that_all_believe_one_another();
-            // One that has ended is followed by another within a minute.
+            // The successor of an operator that ended runs within a minute.
             let next = if ends_after == usize::MAX { again } else { again.min(installation.now + MINUTE) };
             installation.pass(next + MINUTE * late);
         }

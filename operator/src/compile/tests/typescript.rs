@@ -1,13 +1,13 @@
 use super::*;
 
-/// What is made of a Worker of these modules, entered by the first: of each its text.
+/// Returns the text of each compiled module of a Worker whose entrypoint is the first one.
 fn made(sources: &[(&str, &str)]) -> BTreeMap<String, String> {
     let compiled = compile(&modules(sources), sources[0].0);
     let compiled = compiled.unwrap_or_else(|errors| panic!("{}", errors[0].with_source()));
     compiled.into_iter().map(|(name, content)| (name, String::from_utf8(content.to_vec()).unwrap())).collect()
 }
 
-/// The JavaScript that is made of one module.
+/// Returns the JavaScript generated from one module.
 fn javascript(source: &str) -> String {
     let source = format!("{source}\nexport default {{ fetch() {{}} }};");
     let made = made(&[("worker.ts", &source)])["worker.ts"].clone();

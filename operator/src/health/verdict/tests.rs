@@ -26,7 +26,7 @@ fn news<'a>(said: impl IntoIterator<Item = (&'a str, Said)>) -> News {
     News { said, ..News::default() }
 }
 
-/// The status after the verdict, if there is one, was written.
+/// Returns the status after the verdict, if any, was written.
 fn written(mut status: WorkerStatus, news: &News, now: Timestamp) -> WorkerStatus {
     if let Some(Verdict { crash_loops, quarantine, condition, .. }) = verdict(&status, news, now) {
         status.conditions.retain(|condition| condition.type_ != CONDITION);
@@ -143,7 +143,7 @@ fn a_recovery_makes_room_in_a_full_list_whatever_the_order_of_the_nodes() {
     let nodes: Vec<_> = nodes.iter().map(String::as_str).collect();
     let full = failing_on(&nodes, at(1_000));
     assert_eq!(full.crash_loops.len(), CRASH_LOOPS);
-    // The node that wants a place is judged before the one that gives its place back.
+    // The node that needs a place sorts before the one that gives its place up.
     let swap = news([("node-a", fails(LATEST, FailureCode::MemoryLimitExceeded)), ("node-q", recovered())]);
     let status = written(full, &swap, at(1_010));
     let named: Vec<_> = status.crash_loops.iter().map(|known| known.node.as_str()).collect();
@@ -253,7 +253,7 @@ fn any_quarantine() -> impl Strategy<Value = Quarantine> {
 }
 
 proptest! {
-    /// Or two replicas would write for ever.
+    /// Otherwise two replicas could overwrite each other forever.
     #[test]
     fn what_has_been_written_need_not_be_written_again(
         first in any_news(), second in any_news(), then in 0..2_000_i64, later in 0..400_i64
@@ -277,7 +277,7 @@ proptest! {
         }
     }
 
-    /// Whoever writes first.
+    /// The order of the writes does not matter.
     #[test]
     fn replicas_that_hear_of_different_nodes_agree_on_when_a_quarantine_ends(
         told in proptest::collection::vec(any_quarantine(), 1..6), now in 0..2_000_i64
@@ -299,7 +299,7 @@ proptest! {
     #[test]
     fn silence_heals(news in any_news(), then in 0..2_000_i64) {
         let status = written(serving(), &news, at(then));
-        // Of all that was told, a quarantine may last longest.
+        // A quarantine may outlast everything else that was reported.
         let later = news.quarantine.map_or(0, |told| told.until.0.as_second() - then).max(300);
         let status = written(status, &News::default(), at(then + later));
         prop_assert_ne!(healthy(&status), Some(ConditionStatus::False));

@@ -1,4 +1,4 @@
-//! What pools become.
+//! Tests of the objects of pools.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ fn lanes_follow_the_shards_and_there_may_be_none() {
         (
             "--lanes=8",
             Some(&("lane-0".to_owned(), 7164)),
-            // The last one that the chart's NetworkPolicy lets routers reach.
+            // The last port that the chart's NetworkPolicy opens to routers.
             Some(&("lane-7".to_owned(), 7171)),
         )
     );
@@ -75,7 +75,8 @@ fn lanes_follow_the_shards_and_there_may_be_none() {
     assert_eq!(told(&pool), ("--lanes=0".to_owned(), Vec::new()));
 }
 
-/// It begins and ends the processes of its shards, and is not to see those of other containers.
+/// The supervisor starts and ends its shards' processes, and must not see those of other
+/// containers.
 #[test]
 fn a_nodes_supervisor_is_the_first_process_of_its_container_and_answers_the_probes() {
     let pod = planned().deployment.spec.template.spec.unwrap();
@@ -255,7 +256,7 @@ fn everything_goes_with_its_pool() {
     }
 }
 
-/// What becomes of the condition where Kubernetes says so of the pool's Deployment.
+/// Returns the pool's condition for a status of its Deployment.
 fn ready(status_of_deployment: serde_json::Value) -> (ConditionStatus, String, String) {
     let mut deployment = planned().deployment;
     deployment.metadata.generation = Some(2);
@@ -275,9 +276,9 @@ fn a_pool_is_ready_when_all_its_nodes_are_and_none_is_an_old_one() {
     for not_yet in [
         json!({}),
         json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2}),
-        // Kubernetes has not seen what it is to be by now.
+        // Kubernetes has not observed the current generation.
         json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3}),
-        // Those that are ready are of before.
+        // The ready Pods are of the previous template.
         json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3}),
         json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 3, "readyReplicas": 4}),
     ] {
@@ -302,7 +303,7 @@ fn a_pool_whose_new_nodes_do_not_come_says_what_kubernetes_says() {
     let refused = json!([{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]);
     let (_, reason, message) = ready(json!({"observedGeneration": 2, "conditions": refused}));
     assert_eq!((reason.as_str(), message.as_str()), ("Stalled", "0 of 3 nodes are ready; exceeded quota"));
-    // Of what the pool was before.
+    // A condition about the pool's previous generation.
     let (_, reason, _) = ready(json!({"observedGeneration": 1, "conditions": refused}));
     assert_eq!(reason, "Progressing");
 }

@@ -21,7 +21,7 @@ fn worker(crons: &[&str]) -> Worker {
     .unwrap()
 }
 
-/// The Worker after what is due has been written.
+/// Returns the Worker after the claim was written.
 fn claimed(mut worker: Worker, due: &Due) -> Worker {
     if let Some(claim) = &due.claim {
         worker.status.get_or_insert_default().schedules.clone_from(claim);
@@ -29,7 +29,7 @@ fn claimed(mut worker: Worker, due: &Due) -> Worker {
     worker
 }
 
-/// Seen for the first time at `since`.
+/// Returns a Worker that was first seen at `since`.
 fn seen(crons: &[&str], since: &str) -> Worker {
     let worker = worker(crons);
     let due = Due::of(&worker, at(since));
@@ -120,7 +120,7 @@ fn a_clock_that_was_put_back_calls_for_nothing_twice() {
 }
 
 proptest! {
-    /// Leaders look at whatever times they like; some of them do not get as far as to write.
+    /// Leaders look at arbitrary times, and some of them die before they write.
     #[test]
     fn every_time_is_called_for_exactly_once_whoever_leads(
         looks in prop::collection::vec((1_i64..280, any::<bool>()), 1..60),
@@ -130,7 +130,7 @@ proptest! {
         let mut worker = seen(&[cron], "2026-10-24T23:58:30Z");
         let (mut now, mut written_at, mut calls) = (begin, begin, Vec::new());
         for (seconds, writes) in looks {
-            // Within the window somebody writes.
+            // Some leader writes within the catch-up window.
             let writes = writes || (now + SignedDuration::from_secs(seconds)).duration_since(written_at) > CATCH_UP;
             now += SignedDuration::from_secs(if writes { seconds.min(20) } else { seconds });
             if now.duration_since(written_at) > CATCH_UP {

@@ -46,7 +46,7 @@ fn condition_of<'a>(plan: &'a Plan, type_: &str) -> &'a Condition {
     status.conditions.iter().find(|condition| condition.type_ == type_).expect("every condition is told")
 }
 
-/// The candidate after `plan` was carried out.
+/// Returns the candidate after the plan was performed.
 fn carried_out(mut candidate: Candidate, plan: Plan) -> Candidate {
     candidate.revisions.extend(plan.apply.map(Arc::new));
     let mut worker = (*candidate.worker).clone();
