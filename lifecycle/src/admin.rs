@@ -1,10 +1,10 @@
 //! The admin server: probes and metrics, on a thread of its own that nothing else can starve.
 //!
-//! | path | answer |
+//! | path | response |
 //! | --- | --- |
 //! | `/livez` | 200 for as long as this thread runs |
-//! | `/readyz` | 200, or 503 and the names of what is waited for, one a line |
-//! | `/metrics` | the registry in Prometheus' text format |
+//! | `/readyz` | 200, or 503 and the names of the awaited parts, one per line |
+//! | `/metrics` | the registry in the Prometheus text format |
 
 use std::convert::Infallible;
 use std::io;
@@ -24,10 +24,10 @@ use tokio::sync::oneshot;
 
 use crate::readiness::Readiness;
 
-/// A client that has not sent its head by then is hung up on.
+/// A connection that has not sent its request head by then is closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A pause after a failed accept, which is nearly always a lack of file descriptors that passes.
+/// Pause after a failed accept. The cause is nearly always a temporary lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -37,12 +37,12 @@ pub struct AdminArgs {
     pub admin_listen: SocketAddr,
 }
 
-/// Where the page of metrics comes from.
+/// A source of the metrics page.
 pub trait Exposition: Send + Sync + 'static {
-    /// The page in Prometheus' text format.
+    /// Returns the page in the Prometheus text format.
     ///
     /// # Errors
-    /// When a metric cannot be written.
+    /// When a metric cannot be encoded.
     fn render(&self) -> impl Future<Output = Result<Vec<u8>, prometheus::Error>> + Send;
 }
 
@@ -54,23 +54,23 @@ impl Exposition for Registry {
     }
 }
 
-/// A running admin server. It ends when this is dropped.
+/// A running admin server. Dropping it stops the server.
 pub struct AdminServer {
     addr: SocketAddr,
     _stop_tx: oneshot::Sender<Infallible>,
 }
 
 impl AdminServer {
-    /// Where it listens, with the port that was given for port 0.
+    /// Returns the listening address; a requested port 0 is replaced by the assigned port.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 }
 
-/// Listens on `addr` and answers on a new thread.
+/// Listens on `addr` and serves requests on a new thread.
 ///
 /// # Errors
-/// When the address cannot be listened on, or the thread cannot be started.
+/// When the address cannot be bound, or the thread cannot be started.
 pub fn spawn(addr: SocketAddr, metrics: impl Exposition, readiness: Readiness) -> io::Result<AdminServer> {
     let listener = TcpListener::bind(addr)?;
     listener.set_nonblocking(true)?;
@@ -110,7 +110,7 @@ async fn serve(listener: TcpListener, pages: Arc<Pages<impl Exposition>>) -> io:
                 let pages = Arc::clone(&pages);
                 async move { Ok::<_, Infallible>(pages.answer(&request).await) }
             });
-            // A probe that hangs up early is no event.
+            // A probe that disconnects early is not worth a log line.
             let _ = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)

@@ -1,40 +1,41 @@
-//! Drain: one signal that new work is no longer taken, and a wait until what is in flight has ended.
+//! Drain: a signal that no new work is taken, and a wait until the work in flight has ended.
 //!
-//! The owner of the process keeps the [`Signal`]; every task with something in flight keeps a [`Watch`]. A
-//! task drops its watch when it is done, so the drain is complete exactly when no watch is left.
+//! The owner of the process keeps the [`Signal`]; every task with work in flight keeps a [`Watch`].
+//! A task drops its watch when it is done, so the drain is complete exactly when no watch is left.
 
 use std::future::Future;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// A signal and the first of the watches that hear it.
+/// Creates a signal and the first watch on it. Further watches are clones.
 pub fn channel() -> (Signal, Watch) {
     let (tx, rx) = watch::channel(false);
     (Signal { tx }, Watch { rx })
 }
 
-/// Begins the drain. Dropping it does too, without waiting: nobody is left who could.
+/// Starts the drain. Dropping the signal starts it too, without a wait for the watches.
 pub struct Signal {
     tx: watch::Sender<bool>,
 }
 
 impl Signal {
-    /// Tells every watch, and waits until all of them are dropped.
+    /// Notifies every watch, and waits until all of them are dropped.
     pub async fn drain(self) {
         self.tx.send_replace(true);
         self.tx.closed().await;
     }
 }
 
-/// Hears of the drain, and holds it up for as long as it lives.
+/// Observes the drain, and keeps it from completing until dropped.
 #[derive(Clone)]
 pub struct Watch {
     rx: watch::Receiver<bool>,
 }
 
 impl Watch {
-    /// Resolves when the drain begins. The future holds the drain up just as a watch does.
+    /// Returns a future that resolves when the drain begins. Like a watch, the future keeps the
+    /// drain from completing.
     pub fn signaled(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut rx = self.rx.clone();
         async move {
@@ -48,9 +49,9 @@ impl Watch {
     }
 }
 
-/// Resolves when the process is asked to end: SIGTERM, or SIGINT as from Ctrl-C.
+/// Waits until the process is asked to end by SIGTERM, or by SIGINT as from Ctrl-C.
 ///
-/// From the first poll on neither of the two ends the process by itself.
+/// From the first poll on, neither signal terminates the process by itself.
 ///
 /// # Panics
 /// When the process may not install signal handlers, or outside a runtime with I/O enabled.

@@ -1,8 +1,9 @@
-//! How busy the event loops of a process are: each is a thread with a runtime of its own, and does one thing at a time.
+//! Load of the event loops of a process. Each loop is a thread with a runtime of its own, and does
+//! one thing at a time.
 //!
 //! ```text
-//!  the runtime itself: wakes ──── busy ──── parks          read when somebody asks
-//!  a task in its turn: due ── lag ──► runs                 four times a second: what waits whoever comes just then
+//!  the runtime itself: wakes ──── busy ──── parks          read when metrics are gathered
+//!  a probe task:       due ── lag ──► runs                 sampled four times a second
 //! ```
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,23 +17,23 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::process::advance;
 
-/// Between two looks at the lag.
+/// Interval between two samples of the lag.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// A timer comes up to this late on a loop that has nothing to do, which is as fine as timers are.
+/// Granularity of tokio's timers: on an idle loop a timer fires up to this late.
 const TIMER: Duration = Duration::from_millis(1);
 
-/// Seconds.
+/// Bucket boundaries, in seconds.
 const LAG_BUCKETS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0];
 
-/// What the metrics are called.
+/// Names of the metrics and of their label.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// A counter of seconds.
+    /// Name of a counter of seconds.
     pub busy: &'static str,
-    /// A histogram of seconds.
+    /// Name of a histogram of seconds.
     pub lag: &'static str,
-    /// The label that names a loop.
+    /// Name of the label that identifies a loop.
     pub label: &'static str,
 }
 
@@ -49,8 +50,10 @@ struct Loop {
 }
 
 impl EventLoops {
+    /// Registers the metrics.
+    ///
     /// # Errors
-    /// When the registry has metrics of these names already.
+    /// When the registry already has metrics of these names.
     pub fn register(registry: &Registry, names: Names) -> prometheus::Result<Self> {
         let busy = Opts::new(names.busy, "Time that the thread has spent on its tasks, and not looking for some.");
         let busy = CounterVec::new(busy, &[names.label])?;
@@ -62,14 +65,14 @@ impl EventLoops {
         Ok(Self { loops, lag })
     }
 
-    /// Counts the loop that this is called on from now on. What is returned is to be run on it, for ever: it looks at the
-    /// loop's lag.
+    /// Adds the current thread's event loop to the metrics. The returned future samples the loop's
+    /// lag; the caller runs it on that loop, forever.
     ///
     /// # Panics
     /// Outside of a runtime.
     pub fn watch(&self, name: &str) -> impl Future<Output = ()> + use<> {
         let metrics = Handle::current().metrics();
-        // A list that is changed by single calls: a panic leaves no half of one.
+        // Each change of the list is one call, so a panic cannot leave it half changed.
         let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         loops.push(Loop { name: name.to_owned(), metrics });
         look(self.lag.with_label_values(&[name]))
@@ -84,7 +87,7 @@ async fn look(lag: Histogram) {
     }
 }
 
-/// Shows what runtimes count.
+/// Exposes the busy time that the runtimes count.
 struct Busy {
     busy: CounterVec,
     loops: Arc<Mutex<Vec<Loop>>>,
@@ -97,7 +100,7 @@ impl Collector for Busy {
 
     fn collect(&self) -> Vec<MetricFamily> {
         for Loop { name, metrics } in &*self.loops.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Each runtime has this one thread.
+            // Each runtime has only this one worker thread.
             let busy = metrics.worker_total_busy_duration(0).as_secs_f64();
             advance(&self.busy.with_label_values(&[name.as_str()]), busy);
         }
@@ -119,7 +122,7 @@ mod tests {
         family.get_metric().iter().map(|metric| metric.get_counter().get_value()).sum()
     }
 
-    /// Runs on a thread like a shard's.
+    /// Runs a test on a thread set up like a shard's.
     fn run(test: impl AsyncFnOnce(&Registry, &EventLoops)) {
         let registry = Registry::new();
         let loops = EventLoops::register(&registry, NAMES).unwrap();
@@ -135,7 +138,7 @@ mod tests {
         run(async |registry, _| {
             let rest = Duration::from_millis(50);
             let began = Instant::now();
-            // On a busy machine it may take a few tries until nobody else has the processor.
+            // On a busy machine it may take a few tries until no other process interferes.
             let is_idle = loop {
                 let before = busy(registry);
                 tokio::time::sleep(rest).await;
@@ -166,7 +169,7 @@ mod tests {
     fn who_keeps_the_loop_to_itself_makes_it_lag() {
         run(async |_, loops| {
             let lag = loops.lag.with_label_values(&["one"]);
-            // The first look is waited for, and the second kept waiting.
+            // Wait for the first sample, then delay the second.
             while lag.get_sample_count() == 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -1,4 +1,4 @@
-//! What every Tenon process shares of its life.
+//! The process lifecycle that every Tenon process shares.
 //!
 //! ```text
 //!  Args ─► log::init ─► admin::spawn ─► build ─► serve … termination ─► drain ─► exit
@@ -7,15 +7,17 @@
 //!                       /metrics   dropped one by one ─► /readyz   dropped ─► done
 //! ```
 //!
-//! - [`log`]: JSON for machines, lines for people; whoever logs never waits.
-//! - [`readiness`]: ready once everything that was waited for has come.
+//! - [`log`]: JSON for machines, plain lines for people; logging never blocks the calling thread.
+//! - [`readiness`]: the process is ready once every awaited part is up.
 //! - [`admin`]: probes and metrics, on a thread that nothing else can starve.
-//! - [`drain`]: finish what is in flight, then leave.
-//! - [`tls`]: processes of the platform know one another by certificates.
-//! - [`vital`]: threads whose panic is the process's end.
-//! - [`process`]: what it uses of its machine; [`event_loop`]: how busy the threads are that serve.
+//! - [`drain`]: finish what is in flight, then exit.
+//! - [`tls`]: processes of the platform authenticate one another by certificates.
+//! - [`vital`]: threads whose panic ends the process.
+//! - [`process`]: the process's use of CPU, memory and files; [`event_loop`]: the load of the
+//!   serving threads.
 //!
-//! Nothing here starts a thread before [`log::init`] is called, so that V8 can be initialised first.
+//! Nothing in this crate starts a thread before [`log::init`] is called, so that V8 can be
+//! initialised first.
 
 pub mod admin;
 pub mod drain;

@@ -5,8 +5,8 @@
 //!                   └─ full: dropped, and counted in tenon_log_lines_dropped_total
 //! ```
 //!
-//! Whoever reads standard error may be slow, or stop. A thread that logs never waits for them: a shard that did would
-//! keep every Worker on it waiting for what one of them says.
+//! The reader of standard error may be slow, or stop. A thread that logs never waits for it: a
+//! shard that did would block all of its Workers on the log output of one.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::str::FromStr;
@@ -19,8 +19,8 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuild
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter as _;
 
-/// Lines that wait to be written: what a busy process logs in the time in which its reader may be slow, and at most
-/// 128 MiB, as no line that a Worker writes is longer than 64 KiB.
+/// Maximum number of lines waiting to be written: enough for a busy process while its reader is
+/// slow, and at most 128 MiB, because no line that a Worker writes is longer than 64 KiB.
 const QUEUE: usize = 2_048;
 
 /// How a process logs.
@@ -36,7 +36,7 @@ pub struct LogArgs {
 }
 
 impl LogArgs {
-    /// The arguments by which another process is told to log as this one does.
+    /// Returns the command-line arguments with which another process logs as this one does.
     pub fn arguments(&self) -> Vec<String> {
         let format = self.log_format.to_possible_value().expect("every format can be asked for");
         vec![format!("--log-format={}", format.get_name()), format!("--log-level={}", self.log_level.0)]
@@ -51,7 +51,7 @@ pub enum LogFormat {
     Pretty,
 }
 
-/// Directives that are known to parse.
+/// Filter directives that are known to parse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLevel(String);
 
@@ -63,7 +63,8 @@ impl FromStr for LogLevel {
     }
 }
 
-/// The log of a process. `main` holds it to its end: what has not been written by then is, when it is dropped.
+/// The log of a process. `main` holds it until the end; dropping it flushes the lines that are
+/// still queued.
 #[must_use = "nothing is written once it is dropped"]
 #[derive(Debug)]
 pub struct Log {
@@ -71,10 +72,11 @@ pub struct Log {
     _writer: WorkerGuard,
 }
 
-/// Sends every event of this process to standard error, by a thread that this starts. Call once, first thing in `main`.
+/// Sends every event of this process to standard error, through a thread that this function starts.
+/// To be called once, at the start of `main`.
 ///
 /// # Panics
-/// When the process already has a subscriber: two would each believe that they have every event.
+/// When the process already has a global subscriber.
 pub fn init(args: &LogArgs) -> Log {
     let (writer, log) = Log::to(std::io::stderr(), QUEUE);
     let filter = EnvFilter::builder().parse(&args.log_level.0).expect("a LogLevel holds directives that parse");
@@ -100,7 +102,7 @@ impl Log {
     /// Adds `tenon_log_lines_dropped_total` to the process's metrics.
     ///
     /// # Errors
-    /// When they have it already.
+    /// When the registry already has it.
     pub fn register(&self, registry: &Registry) -> prometheus::Result<()> {
         let help = "Log lines that were dropped because standard error was not read fast enough";
         let shown = IntCounter::new("tenon_log_lines_dropped_total", help)?;
@@ -108,11 +110,12 @@ impl Log {
     }
 }
 
-/// Writes an event so that nothing in it looks like another: what has lines of its own goes on behind [`CONTINUED`], and
-/// control characters are written as escapes, but for colours. (JSON has escapes of its own.)
+/// Writes an event so that no part of it looks like another event: further lines are prefixed with
+/// [`CONTINUED`], and control characters other than colours are written as escapes. (JSON does its
+/// own escaping.)
 struct Plain<W>(W);
 
-/// How a line begins that belongs to the event before it.
+/// The separator before a line that belongs to the same event.
 const CONTINUED: &[u8] = b"\n  | ";
 
 impl<W: Write> Write for Plain<W> {
@@ -149,13 +152,14 @@ fn escaped(line: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// Whether an escape character begins a colour with these bytes, and nothing that moves or deletes.
+/// Returns whether these bytes, after an escape character, set a colour; sequences that move the
+/// cursor or erase do not.
 fn is_colour(bytes: &[u8]) -> bool {
     let parameters = bytes.strip_prefix(b"[").unwrap_or_default();
     parameters.iter().find(|byte| !matches!(byte, b'0'..=b'9' | b';')) == Some(&b'm')
 }
 
-/// Shows what the writer counts.
+/// Exposes the writer's count of dropped lines.
 struct Dropped {
     shown: IntCounter,
     counted: ErrorCounter,
@@ -167,7 +171,7 @@ impl Collector for Dropped {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // One thread serves metrics, so nobody else adds meanwhile.
+        // Only one thread gathers metrics, so the counter cannot change in between.
         self.shown.inc_by((self.counted.dropped_lines() as u64).saturating_sub(self.shown.get()));
         self.shown.collect()
     }
@@ -207,7 +211,7 @@ mod tests {
         assert!(Args::try_parse_from(["process", "--log-level", "tenon=loudly"]).is_err());
     }
 
-    /// What the chart takes no process ends for.
+    /// Levels that the chart accepts must not end a process.
     #[test]
     fn levels_are_those_that_the_chart_takes() {
         let verdicts = include_str!("../../charts/tests/testdata/log-levels.txt").lines();
@@ -218,7 +222,8 @@ mod tests {
         }
     }
 
-    /// Whoever reads the log. It says when it has begun to read a line, and waits to be told to go on.
+    /// A reader of the log. It announces each line that it begins to read, and waits for permission
+    /// to continue.
     struct Reader {
         begun_tx: Sender<Vec<u8>>,
         go_on_rx: Receiver<()>,
@@ -227,7 +232,7 @@ mod tests {
     impl Write for Reader {
         fn write(&mut self, line: &[u8]) -> io::Result<usize> {
             self.begun_tx.send(line.to_vec()).map_err(io::Error::other)?;
-            // Nobody to tell it: it reads freely.
+            // If the sender is gone, continue without permission.
             let _ = self.go_on_rx.recv();
             Ok(line.len())
         }
@@ -254,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Where a test's events go.
+    /// A buffer for the events of a test.
     #[derive(Clone, Default)]
     struct Out(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 

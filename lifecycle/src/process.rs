@@ -1,7 +1,9 @@
-//! What a process uses of its machine, and each of its threads of its processors: read from the kernel when somebody asks.
+//! Resource usage of a process and CPU time of its threads, read from the kernel when metrics are
+//! gathered.
 //!
-//! The `process_` names are those that Prometheus' own clients have agreed upon, so dashboards that others have made work.
-//! Threads are told apart by their names: of those that share one the sum is told.
+//! The `process_` names are the conventional names of Prometheus client libraries, so that existing
+//! dashboards work. Threads are identified by name; the CPU time of threads that share a name is
+//! summed.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,13 +14,17 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, CounterVec, Gauge, Opts, Registry};
 
-/// Ticks of a second in which the kernel tells CPU time (`USER_HZ`): the same on every architecture that we build for.
+/// Ticks per second in which the kernel reports CPU time (`USER_HZ`); the same on every supported
+/// architecture.
 const TICKS: f64 = 100.0;
 
-/// Adds the metrics of the calling process, which is called `name`.
+/// Registers the metrics of the calling process.
+///
+/// # Arguments
+/// * `name` - the process's name in `tenon_build_info`.
 ///
 /// # Errors
-/// When the registry has them already.
+/// When the registry already has them.
 pub fn register(registry: &Registry, name: &str) -> prometheus::Result<()> {
     let build = Opts::new("tenon_build_info", "1, by what is running and its version.");
     let build = Gauge::with_opts(build.const_label("process", name).const_label("version", env!("CARGO_PKG_VERSION")))?;
@@ -36,11 +42,12 @@ struct Process {
     open: Gauge,
     most: Gauge,
     by_thread: CounterVec,
-    /// CPU time of each thread when it was last looked at, in ticks.
+    /// CPU time of each thread at the last collection, in ticks.
     seen: Mutex<HashMap<Thread, u64>>,
 }
 
-/// A thread's number is given again when it has ended; not so with the time of its start.
+/// Identifies a thread. The kernel reuses a thread's number after the thread has ended, but not
+/// together with its start time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Thread {
     number: u64,
@@ -70,7 +77,7 @@ impl Process {
         [cpu, resident, virtual_, started, threads, open, most, by_thread]
     }
 
-    /// What cannot be read stays as it was.
+    /// Updates the metrics. A value that cannot be read keeps its previous state.
     fn look(&self) {
         if let Some(stat) = Stat::read("/proc/self/stat") {
             advance(&self.cpu, stat.cpu as f64 / TICKS);
@@ -91,11 +98,11 @@ impl Process {
     }
 
     fn look_at_threads(&self) {
-        // Numbers that are changed by single calls: a panic leaves no half of one.
+        // Each change of the map is one call, so a panic cannot leave it half changed.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut there = HashSet::new();
         for task in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
-            // It may have ended since it was listed.
+            // The thread may have ended since it was listed.
             let Some(stat) = Stat::read(&format!("{}/stat", task.path().display())) else { continue };
             let thread = Thread { number: stat.number, started: stat.started };
             let before = seen.insert(thread, stat.cpu).unwrap_or(0);
@@ -118,7 +125,7 @@ impl Collector for Process {
     }
 }
 
-/// Has a counter tell what somebody else counts.
+/// Advances a counter to a total that is counted elsewhere.
 pub(crate) fn advance(counter: &Counter, to: f64) {
     let more = to - counter.get();
     if more > 0.0 {
@@ -126,15 +133,15 @@ pub(crate) fn advance(counter: &Counter, to: f64) {
     }
 }
 
-/// What of `/proc/…/stat` is of interest; see proc_pid_stat(5).
+/// The fields of `/proc/…/stat` that are used here; see proc_pid_stat(5).
 #[derive(Debug, PartialEq)]
 struct Stat {
     number: u64,
     name: String,
-    /// In ticks.
+    /// CPU time, in ticks.
     cpu: u64,
     threads: u64,
-    /// In ticks since the machine was started.
+    /// Start time, in ticks since boot.
     started: u64,
 }
 
@@ -144,7 +151,7 @@ impl Stat {
     }
 }
 
-/// It is not what the manual says.
+/// The error for content that does not follow the manual.
 #[derive(Debug)]
 struct Unreadable;
 
@@ -153,11 +160,11 @@ impl FromStr for Stat {
 
     fn from_str(line: &str) -> Result<Self, Unreadable> {
         let parse = || {
-            // A name may have parentheses and spaces of its own.
+            // The name may contain parentheses and spaces.
             let (number, rest) = line.split_once(" (")?;
             let (name, rest) = rest.rsplit_once(") ")?;
             let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-            // The manual counts from 1, and the state is its third.
+            // The manual numbers fields from 1; the state, first here, is field 3.
             let field = |nth: usize| fields.get(nth - 3)?.parse::<u64>().ok();
             Some(Self {
                 number: number.parse().ok()?,
@@ -171,12 +178,12 @@ impl FromStr for Stat {
     }
 }
 
-/// When the machine was started, in Unix time.
+/// Returns the time of the machine's boot, in seconds of Unix time.
 fn booted() -> Option<f64> {
     field(&fs::read_to_string("/proc/stat").ok()?, "btime")
 }
 
-/// The first word after `name` at the beginning of a line.
+/// Returns the first word after `name` at the beginning of a line.
 fn field<T: FromStr>(lines: &str, name: &str) -> Option<T> {
     let line = lines.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse().ok()
@@ -217,7 +224,7 @@ mod tests {
         assert!(value("process_open_fds") >= 3.0 && value("process_max_fds") >= value("process_open_fds"));
         assert!(value("process_threads") >= 1.0);
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
-        // A container's clock of starts may be a little off the machine's.
+        // A container's start times may be slightly off the machine's clock.
         assert!((value("process_start_time_seconds") - now).abs() < 3600.0);
         assert_eq!(value("tenon_build_info"), 1.0);
     }

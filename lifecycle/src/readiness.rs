@@ -1,23 +1,23 @@
-//! Readiness as a count of what is still waited for: a process is ready when every handle is dropped.
+//! Readiness as a set of held handles: a process is ready when every handle is dropped.
 //!
-//! A part that must come up takes a handle before the process serves, and drops it when it is up. A part that
-//! is lost later, or a drain that begins, takes one again. Any thread may hold one.
+//! A part that must come up takes a handle before the process serves, and drops it once it is up. A
+//! part that is lost later, or a drain that begins, takes one again. Any thread may hold one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// What a process waits for. Clones share the same answer.
+/// The readiness of a process. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct Readiness {
     held: Arc<watch::Sender<Held>>,
 }
 
-/// How many handles are held under each name.
+/// Number of held handles by name.
 type Held = BTreeMap<String, usize>;
 
-/// While this lives the process is not ready.
+/// Keeps the process unready until dropped.
 #[must_use = "a handle that is dropped at once holds nothing back"]
 pub struct Handle {
     name: String,
@@ -29,7 +29,8 @@ impl Readiness {
         Self::default()
     }
 
-    /// Makes the process unready until the handle is dropped. `name` is what `/readyz` shows as waited for.
+    /// Makes the process unready until the handle is dropped. `/readyz` lists `name` among the
+    /// awaited parts.
     pub fn hold(&self, name: impl Into<String>) -> Handle {
         let name = name.into();
         self.held.send_modify(|held| *held.entry(name.clone()).or_default() += 1);
@@ -40,12 +41,12 @@ impl Readiness {
         self.held.borrow().is_empty()
     }
 
-    /// The names of what is waited for, in order, each once.
+    /// Returns the names of the awaited parts, sorted and without duplicates.
     pub fn waiting(&self) -> Vec<String> {
         self.held.borrow().keys().cloned().collect()
     }
 
-    /// Resolves when the process is ready, at once if it is already.
+    /// Waits until the process is ready; resolves at once if it already is.
     pub async fn ready(&self) {
         let mut held_rx = self.held.subscribe();
         held_rx.wait_for(BTreeMap::is_empty).await.expect("the sender lives as long as this");

@@ -1,22 +1,24 @@
 //! Mutual TLS between the platform's processes.
 //!
 //! ```text
-//!  --tls-dir: tls.crt, tls.key, ca.crt ─► Bundle ─► Identity, checked ─┬─► how we let others in ─► accept ─┐
-//!     ▲ looked at every few seconds;                                   └─► how we reach others ─► connect ─┴─► Stream
-//!     │ a bad change leaves what there is
-//!  a Secret, renewed by whoever makes certificates
+//!  --tls-dir: tls.crt, tls.key, ca.crt ─► Bundle ─► Identity, checked
+//!     ▲ checked every few seconds;                     ├─► server side ─► accept ──┐
+//!     │ an invalid change is ignored                   └─► client side ─► connect ─┴─► Stream
+//!  a Secret, renewed by cert-manager, an administrator or the operator
 //! ```
 //!
-//! - [`role`]: who may call whom. The rule is here and nowhere else.
-//! - [`identity`]: a certificate with its key and the authorities that are believed.
-//! - [`config`](mod@config): either side's handshake, by rustls with aws-lc.
+//! - [`role`]: which processes may call which. The rule is defined there and nowhere else.
+//! - [`identity`]: a certificate with its key and the trusted authorities.
+//! - [`config`](mod@config): the handshake of either side, by rustls with aws-lc.
 //! - [`files`]: the directory and its changes.
-//! - [`crowd`]: a bound on handshakes under way.
-//! - [`failure`], [`metrics`]: what becomes of handshakes.
-//! - [`stream`], [`connector`]: connections with and without TLS, for those who speak HTTP/2 over them.
+//! - [`crowd`]: a bound on handshakes in progress.
+//! - [`failure`], [`metrics`]: the outcomes of handshakes.
+//! - [`stream`], [`connector`]: connections with and without TLS, for code that speaks HTTP/2 over
+//!   them.
 //!
-//! A process reads the identity of the moment when a connection is made; those that are open stay as they are. Without
-//! `--tls-dir` all is plain, as for the embedded default, where nothing leaves the process.
+//! A new connection uses the identity that is current when it is made; open connections keep
+//! theirs. Without `--tls-dir` all connections are plain, as in the embedded default, where nothing
+//! leaves the process.
 
 mod config;
 mod connector;
@@ -53,10 +55,11 @@ pub use self::identity::{Bundle, Identity, IdentityError};
 pub use self::role::Role;
 pub use self::stream::Stream;
 
-/// Who has not shaken hands by then is hung up on.
+/// A connection that has not completed its handshake by then is closed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Handshakes under way at once, of all threads of a process: some ten kilobytes each.
+/// Maximum number of handshakes in progress on all threads of a process. Each takes some ten
+/// kilobytes.
 const HANDSHAKES: usize = 1024;
 
 /// Where a process has its certificate.
@@ -70,14 +73,16 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
+    /// Opens the directory, if one is set.
+    ///
     /// # Errors
-    /// When there is no good certificate in the directory.
+    /// When the directory does not contain a valid certificate.
     pub fn open(&self, role: Role, registry: &Registry) -> Result<Option<Tls>, TlsError> {
         self.tls_dir.as_ref().map(|directory| Tls::open(directory.clone(), role, registry)).transpose()
     }
 }
 
-/// The TLS of a process. Clones share it; any thread may use it.
+/// The TLS state of a process. Clones share it; any thread may use it.
 #[derive(Clone)]
 pub struct Tls(Arc<Shared>);
 
@@ -88,14 +93,14 @@ struct Shared {
     crowd: Crowd,
 }
 
-/// How hands are shaken by the identity of the moment.
+/// The handshake configurations of the current identity.
 struct Current {
     acceptor: TlsAcceptor,
-    /// By the role of who is called, in the order of [`Role::ALL`].
+    /// One connector for each role of a server, in the order of [`Role::ALL`].
     connectors: [TlsConnector; Role::ALL.len()],
 }
 
-/// Why a process can have no TLS.
+/// The reason why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("cannot read {}: {source}; mount a Secret with tls.crt, tls.key and ca.crt there", path.display())]
@@ -108,7 +113,7 @@ pub enum TlsError {
     Thread(io::Error),
 }
 
-/// A URL whose scheme is not how its server is spoken to.
+/// The error for a URL whose scheme does not match the use of TLS.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongScheme {
     #[error("{0} is to begin with https://, for processes that have a certificate speak TLS")]
@@ -120,10 +125,10 @@ pub enum WrongScheme {
 }
 
 impl Tls {
-    /// Reads the certificate, and goes on looking for its changes.
+    /// Reads the certificate, and starts a thread that watches it for changes.
     ///
     /// # Errors
-    /// When there is none that is good for this role.
+    /// When the directory does not contain a valid certificate for this role.
     pub fn open(directory: PathBuf, role: Role, registry: &Registry) -> Result<Self, TlsError> {
         let (tls, files) = Self::read(directory, role, registry)?;
         files.watch(Arc::downgrade(&tls.0)).map_err(TlsError::Thread)?;
@@ -137,41 +142,44 @@ impl Tls {
         Ok((tls, Files::new(directory, bundle)))
     }
 
-    /// Without a certificate for now: until it is there no handshake succeeds.
+    /// Returns a state without a certificate. Until one is installed no handshake succeeds.
     ///
     /// # Errors
-    /// When the registry has such metrics already.
+    /// When the registry already has the metrics of TLS.
     pub fn to_come(role: Role, registry: &Registry) -> Result<Self, TlsError> {
         let metrics = Metrics::register(registry)?;
         let crowd = Crowd::new(HANDSHAKES);
         Ok(Self(Arc::new(Shared { role, current: ArcSwapOption::empty(), metrics, crowd })))
     }
 
-    /// Shakes hands by this from now on.
+    /// Uses this certificate for all handshakes from now on.
     ///
     /// # Errors
-    /// When it is not good; then all is as it was.
+    /// When it is not valid; the previous one then stays in use.
     pub fn install(&self, bundle: &Bundle) -> Result<(), IdentityError> {
         self.0.install(bundle)
     }
 
-    /// Lets a client in, if it is of a role that may come. It is hung up on if it takes too long, or longest of too many.
+    /// Performs the handshake with a client and checks that its role is admitted. The connection is
+    /// closed if the handshake takes too long, or if there are too many handshakes and this one has
+    /// taken longest.
     ///
     /// # Errors
-    /// When it may not come.
+    /// When the handshake fails or the role is not admitted.
     pub async fn accept(&self, stream: TcpStream) -> Result<Stream, HandshakeError> {
         let accepted = self.0.accept(stream).await;
         accepted.inspect_err(|error| self.0.metrics.failed(error))
     }
 
-    /// Shakes hands with a server, which is let be of that role only, and waits until it has let us in. The caller bounds the
-    /// time that it may take.
+    /// Performs the handshake with a server that must have the role `peer`, and waits until the
+    /// server has accepted this client. The caller bounds the duration.
     ///
     /// # Arguments
-    /// * `address` - by which its sessions are remembered: a name, or an IP address.
+    /// * `address` - the key under which the server's sessions are remembered: a name or an IP
+    ///   address.
     ///
     /// # Errors
-    /// When it is not of that role, or would not have us.
+    /// When the server does not have that role, or refuses this client.
     pub async fn connect(&self, peer: Role, address: &str, stream: TcpStream) -> Result<Stream, HandshakeError> {
         let connected = self.0.connect(peer, address, stream).await;
         connected.inspect_err(|error| self.0.metrics.failed(error))
@@ -196,7 +204,7 @@ impl Shared {
         let mut place = self.crowd.enter();
         let current = self.current.load_full().ok_or(failed(Reason::NoIdentity, None))?;
         let shaken = tokio::select! {
-            // Whoever has just come to an end is not turned away.
+            // A handshake that has just completed takes precedence over its displacement.
             biased;
             shaken = timeout(PATIENCE, current.acceptor.accept(stream)) => shaken,
             () = place.displaced() => return Err(failed(Reason::Crowded, None)),
@@ -211,7 +219,8 @@ impl Shared {
     async fn connect(&self, peer: Role, address: &str, stream: TcpStream) -> Result<Stream, HandshakeError> {
         let failed = |reason, source| HandshakeError { reason, source };
         let current = self.current.load_full().ok_or(failed(Reason::NoIdentity, None))?;
-        // A URL has an address of IPv6 in brackets. What is no name is remembered like all others of its role.
+        // A URL has an IPv6 address in brackets. Sessions of an address that is neither a name nor
+        // an IP address are remembered under the name of the role.
         let address = address.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(address).unwrap_or_else(|_| peer.server_name());
         let shaken = async {
@@ -225,13 +234,14 @@ impl Shared {
     }
 }
 
-/// Waits for the server's first word. In TLS 1.3 a client is done before the server has seen its certificate (RFC 8446,
-/// section 2): what is sent at once goes to somebody who may be about to hang up, and would be taken for lost.
+/// Waits for the server's first message. In TLS 1.3 a client completes the handshake before the
+/// server has verified its certificate (RFC 8446, section 2). A request sent at once would reach a
+/// server that may still close the connection, and would be counted as lost.
 async fn let_in(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
     let (tcp, session) = stream.get_mut();
     loop {
         let state = session.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        // A ticket of the session, which our servers send, or what comes after.
+        // A session ticket, which our servers send, or any application data after it.
         if session.tls13_tickets_received() > 0 || state.plaintext_bytes_to_read() > 0 {
             return Ok(());
         }
@@ -248,7 +258,7 @@ async fn let_in(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
     }
 }
 
-/// What has come already.
+/// Reads the bytes that have arrived, without waiting.
 struct Ready<'a>(&'a TcpStream);
 
 impl Read for Ready<'_> {
@@ -257,10 +267,10 @@ impl Read for Ready<'_> {
     }
 }
 
-/// Lets a client in by TLS, or as it is where there is none.
+/// Accepts a client with TLS if `tls` is set, and as a plain connection otherwise.
 ///
 /// # Errors
-/// When it may not come.
+/// When the handshake fails or the client's role is not admitted.
 pub async fn accept(tls: Option<&Tls>, stream: TcpStream) -> Result<Stream, HandshakeError> {
     match tls {
         Some(tls) => tls.accept(stream).await,
@@ -268,15 +278,15 @@ pub async fn accept(tls: Option<&Tls>, stream: TcpStream) -> Result<Stream, Hand
     }
 }
 
-/// How URLs of the platform's processes begin, with TLS and without.
+/// Returns the URL scheme of the platform's processes, with or without TLS.
 pub const fn scheme(tls: bool) -> &'static str {
     if tls { "https" } else { "http" }
 }
 
-/// Holds a URL of one of the platform's processes against how they are spoken to.
+/// Checks that the scheme of a process's URL matches the use of TLS.
 ///
 /// # Errors
-/// When the two do not fit.
+/// When they do not match.
 pub fn check_scheme(url: &Uri, tls: bool) -> Result<(), WrongScheme> {
     match (url.scheme_str(), tls) {
         _ if url.authority().is_none() => Err(WrongScheme::Other(url.to_string())),

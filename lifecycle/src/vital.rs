@@ -1,5 +1,6 @@
-//! Threads and tasks without which their process is of no use: when one panics, the process ends, and whoever watches
-//! over it starts another. It would otherwise go on half dead, ready in the eyes of its probes.
+//! Threads and tasks that a process cannot do without: when one panics, the process aborts, and its
+//! supervisor or the kubelet restarts it. Otherwise it would go on half dead, while its probes
+//! succeed.
 
 use std::fmt::Display;
 use std::future::poll_fn;
@@ -8,6 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::thread::{Builder, JoinHandle};
 
+/// Starts a thread whose panic aborts the process.
+///
 /// # Errors
 /// When the system has no more threads.
 pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
@@ -17,16 +20,17 @@ pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<Jo
     })
 }
 
-/// A future whose panic is the process's end. A runtime would keep it to itself, as what has become of one task.
+/// Runs a future whose panic aborts the process. A runtime would catch the panic as the outcome of
+/// one task.
 pub async fn task<F: Future>(name: &'static str, run: F) -> F::Output {
     let mut run = pin!(run);
     poll_fn(|cx| or_end(&format_args!("task {name:?}"), || run.as_mut().poll(cx))).await
 }
 
 fn or_end<T>(who: &dyn Display, run: impl FnOnce() -> T) -> T {
-    // Nothing that the panic left behind is looked at again.
+    // No state that the panic left behind is observed again.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-        // Not by the log, whose thread would have no time to write it.
+        // Not through the log, whose thread would have no time to write the line.
         eprintln!("{who} is vital and has panicked; the process ends");
         std::process::abort()
     })
@@ -41,7 +45,8 @@ mod tests {
 
     const CHILD: &str = "TENON_TEST_VITAL_CHILD";
 
-    /// Has a test of this room run again in a process of its own, and tells what that says as it ends.
+    /// Runs a test of this module again in a process of its own, and returns that process's
+    /// standard error.
     fn last_words(test: &str) -> String {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &format!("vital::tests::{test}"), "--nocapture"])

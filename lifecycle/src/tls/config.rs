@@ -1,8 +1,8 @@
-//! How an identity shakes hands: rustls' configurations for either side of a connection.
+//! The rustls configurations of an identity, for either side of a connection.
 //!
-//! TLS 1.3 and HTTP/2 only. Who is at the other side is decided by the role in its certificate, not by its address. The
-//! configurations of one identity end with it, and the sessions that could be resumed by them: nobody comes back by a
-//! session whose certificate would not be taken any more.
+//! Only TLS 1.3 and HTTP/2 are used. The role in a certificate decides what the peer is, not its
+//! address. The sessions that a configuration can resume end with the configuration, and it ends
+//! with its identity: no client can resume a session whose certificate would no longer be accepted.
 
 use std::sync::{Arc, LazyLock};
 
@@ -24,10 +24,10 @@ use super::role::Role;
 
 const ALPN: &[u8] = b"h2";
 
-/// Servers of which a client remembers sessions. One that is forgotten costs a handshake in full.
+/// Number of servers whose sessions a client remembers. A forgotten one costs a full handshake.
 const REMEMBERED: usize = 1024;
 
-/// AES with 128 bits first: on processors of this decade it is the cheapest there is.
+/// AES-128 comes first, because it is the cheapest cipher on current processors.
 static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
     let cipher_suites = vec![
         cipher_suite::TLS13_AES_128_GCM_SHA256,
@@ -41,10 +41,11 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::clone(&PROVIDER)
 }
 
-/// For those who come to a process of this role.
+/// Returns the configuration for clients of a process of this role.
 pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, IdentityError> {
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
-        // What is believed here is nobody's business, and clients have one certificate to show.
+        // Clients have only one certificate to present, so the trusted authorities are not
+        // disclosed.
         .clear_root_hint_subjects()
         .build()
         .map_err(|_| IdentityError::NoCertificate(AUTHORITIES))?;
@@ -54,13 +55,13 @@ pub(super) fn server(identity: &Identity, role: Role) -> Result<ServerConfig, Id
         .with_client_cert_verifier(Arc::new(Callers { verifier, role }))
         .with_cert_resolver(Arc::new(shown(identity)));
     config.alpn_protocols = vec![ALPN.to_vec()];
-    // Sessions are kept by those who may resume them.
+    // Clients keep the sessions that they may resume.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = Ticketer::new().map_err(IdentityError::Certificate)?;
     Ok(config)
 }
 
-/// To reach processes of the role `peer`.
+/// Returns the configuration for connections to processes of the role `peer`.
 pub(super) fn client(identity: &Identity, peer: Role) -> Result<ClientConfig, IdentityError> {
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::clone(&identity.roots), provider())
         .build()
@@ -72,13 +73,13 @@ pub(super) fn client(identity: &Identity, peer: Role) -> Result<ClientConfig, Id
         .with_custom_certificate_verifier(Arc::new(Called { verifier, name: peer.server_name() }))
         .with_client_cert_resolver(Arc::new(shown(identity)));
     config.alpn_protocols = vec![ALPN.to_vec()];
-    // By the server's name only sessions are remembered.
+    // The server's name serves only as the key of remembered sessions.
     config.enable_sni = false;
     config.resumption = Resumption::in_memory_sessions(REMEMBERED);
     Ok(config)
 }
 
-/// Whether a certificate, which has been verified, is for this role. It may be for several.
+/// Returns whether a verified certificate is for this role. It may be for several.
 pub(super) fn is_for(certificate: &CertificateDer<'_>, role: Role) -> bool {
     let parsed = ParsedCertificate::try_from(certificate);
     parsed.is_ok_and(|parsed| verify_server_name(&parsed, &role.server_name()).is_ok())
@@ -88,11 +89,11 @@ fn shown(identity: &Identity) -> SingleCertAndKey {
     SingleCertAndKey::from(Arc::clone(&identity.certified))
 }
 
-/// Lets in those of the right role.
+/// Verifies clients, and admits those of the right role.
 #[derive(Debug)]
 struct Callers {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// Whose door it is.
+    /// Role of the server.
     role: Role,
 }
 
@@ -108,7 +109,7 @@ impl ClientCertVerifier for Callers {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
-        // One that is for several roles may do what any of them may.
+        // A certificate for several roles has the permissions of each.
         let mut admitted = Role::ALL.into_iter().filter(|peer| self.role.admits(*peer));
         if admitted.any(|peer| is_for(end_entity, peer)) {
             Ok(verified)
@@ -140,11 +141,11 @@ impl ClientCertVerifier for Callers {
     }
 }
 
-/// Takes a server for what it is, wherever it was found.
+/// Verifies a server by its role, whatever its address.
 #[derive(Debug)]
 struct Called {
     verifier: Arc<WebPkiServerVerifier>,
-    /// What its certificate is to be for.
+    /// The name that the server's certificate must contain.
     name: ServerName<'static>,
 }
 

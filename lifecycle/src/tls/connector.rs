@@ -1,4 +1,4 @@
-//! How gRPC clients connect: TCP as hyper does it, with TLS on top where there is any.
+//! The connector of gRPC clients: hyper's TCP connector, with TLS on top if configured.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use super::{Role, Stream, Tls};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Connects to processes of one role. For `connect_with_connector` of a gRPC endpoint.
+/// Connects to processes of one role, for a gRPC endpoint's `connect_with_connector`.
 #[derive(Clone, Debug)]
 pub struct Connector {
     tcp: HttpConnector,
@@ -23,15 +23,17 @@ pub struct Connector {
 }
 
 impl Connector {
+    /// Creates a connector.
+    ///
     /// # Arguments
-    /// * `tls` - without it connections are plain.
-    /// * `peer` - what is at the other end.
-    /// * `patience` - for TCP's part, of which each address that a name has gets its share.
+    /// * `tls` - if `None`, connections are plain.
+    /// * `peer` - the role of the server.
+    /// * `patience` - the timeout of the TCP connect, divided among the addresses of a name.
     pub fn new(tls: Option<Tls>, peer: Role, patience: Duration) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(patience));
-        // Of both schemes.
+        // Allow both `http` and `https`.
         tcp.enforce_http(false);
         Self { tcp, tls, peer }
     }

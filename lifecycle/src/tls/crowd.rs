@@ -1,12 +1,12 @@
-//! Who may shake hands at once. Where there are too many the one that has taken longest is turned away: those who mean it
-//! are done within milliseconds, and those who open connections and say nothing displace one another.
+//! A bound on concurrent handshakes. If there are too many, the oldest is closed: honest handshakes
+//! complete within milliseconds, and connections that stay silent displace one another.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Handshakes that are under way. Any thread may add one.
+/// The handshakes in progress. Any thread may add one.
 pub(super) struct Crowd {
     limit: usize,
     waiting: Mutex<Waiting>,
@@ -15,11 +15,11 @@ pub(super) struct Crowd {
 #[derive(Default)]
 struct Waiting {
     next: u64,
-    /// By when they came. One whose sender is dropped is turned away.
+    /// The handshakes in order of arrival. One whose sender is dropped is displaced.
     all: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
-/// A handshake that is under way for as long as this lives.
+/// A handshake in progress; it ends when this is dropped.
 pub(super) struct Place<'a> {
     crowd: &'a Crowd,
     number: u64,
@@ -44,13 +44,13 @@ impl Crowd {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // A map that is changed by single calls: a panic leaves no half of one.
+        // Each change of the map is one call, so a panic cannot leave it half changed.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Place<'_> {
-    /// Resolves when too many have come since.
+    /// Resolves when newer handshakes have displaced this one.
     pub(super) async fn displaced(&mut self) {
         let _ = (&mut self.displaced_rx).await;
     }

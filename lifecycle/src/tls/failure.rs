@@ -1,40 +1,41 @@
-//! How a handshake fails, as metrics and logs have it. Pure.
+//! The reasons why handshakes fail, for metrics and logs. Pure.
 
 use std::{fmt, io};
 
 use rustls::{CertificateError, Error};
 
-/// Why a handshake has come to nothing.
+/// The reason why a handshake failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The other side has shown no certificate.
+    /// The peer presented no certificate.
     NoCertificate,
-    /// Its certificate comes from no authority that is believed here.
+    /// The peer's certificate was not issued by a trusted authority.
     Untrusted,
-    /// Its certificate is not valid at this time.
+    /// The peer's certificate has expired or is not valid yet.
     Expired,
-    /// It is a process of ours that has no business here, or that was not looked for there.
+    /// The peer is a process of the platform whose role is not admitted, or is not the expected
+    /// one.
     WrongRole,
-    /// Its certificate is wrong in another way.
+    /// The peer's certificate is invalid for another reason.
     BadCertificate,
-    /// The other side would not have us, and has said so.
+    /// The peer refused the connection with an alert.
     Refused,
-    /// What came is no TLS.
+    /// The received bytes are not TLS.
     NotTls,
-    /// It breaks TLS's rules, or speaks nothing that we do.
+    /// The peer violated the protocol, or supports none of our parameters.
     Protocol,
-    /// It hung up.
+    /// The peer closed the connection.
     Closed,
-    /// It took too long.
+    /// The handshake took too long.
     Timeout,
-    /// It took longest when there were too many.
+    /// There were too many handshakes, and this one had taken longest.
     Crowded,
-    /// We have no certificate ourselves, yet.
+    /// This process has no certificate yet.
     NoIdentity,
 }
 
 impl Reason {
-    /// In the order of their declaration.
+    /// All reasons, in the order of their declaration.
     pub const ALL: [Self; 12] = [
         Self::NoCertificate,
         Self::Untrusted,
@@ -67,7 +68,7 @@ impl Reason {
         }
     }
 
-    /// Of what tokio-rustls says.
+    /// Returns the reason for an error from tokio-rustls.
     pub(super) fn of(error: &io::Error) -> Self {
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         match tls {
@@ -95,7 +96,7 @@ impl Reason {
     }
 }
 
-/// A handshake that has come to nothing. It has been counted and logged.
+/// A failed handshake. It has been counted and logged.
 #[derive(Debug)]
 pub struct HandshakeError {
     pub reason: Reason,

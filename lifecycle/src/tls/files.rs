@@ -1,11 +1,14 @@
 //! The directory with a process's certificate, and its changes.
 //!
 //! ```text
-//!  tls.crt ─► ..data/tls.crt      ..data ─► ..2026_11_22_…/      the kubelet makes a new directory and turns ..data to it
+//!  tls.crt ─► ..data/tls.crt      ..data ─► ..2026_11_22_…/
+//!                                   ▲ on a change, the kubelet creates a new directory
+//!                                     and points ..data to it
 //! ```
 //!
-//! It is looked at every few seconds, and not watched by inotify: of watches a user may have few on a machine, and all Pods
-//! on it share the user that ours run as. Three small files are read that are nearly always in the page cache.
+//! The directory is polled every few seconds. inotify is not used, because its watches are limited
+//! per user and machine, and all Pods on a machine share the user that ours run as. Each poll reads
+//! three small files that are nearly always in the page cache.
 
 use std::fs;
 use std::io;
@@ -18,23 +21,24 @@ use super::identity::{AUTHORITIES, Bundle, CERTIFICATE, KEY};
 use super::{Shared, TlsError};
 use crate::vital;
 
-/// The kubelet takes up to a minute or two to bring a change here.
+/// Interval between two polls. The kubelet itself takes up to a minute or two to update a volume.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// What the kubelet turns when a volume changes.
+/// The symbolic link that the kubelet switches when a volume changes.
 const DATA: &str = "..data";
 
-/// A directory that is being looked at.
+/// A polled directory.
 pub(super) struct Files {
     directory: PathBuf,
     used: Bundle,
-    /// What was wrong when it was looked at last, said already.
+    /// The last error, already logged and counted.
     wrong: Option<String>,
 }
 
-/// All files, of one turn of the volume.
+/// Reads all files from one version of the volume.
 pub(super) fn read(directory: &Path) -> Result<Bundle, TlsError> {
-    // Three reads by way of a link that is turned between them would give parts of two.
+    // Three reads through the link could return files of two versions if the link is switched
+    // between them.
     let turned = directory.join(DATA);
     let place = turned.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let read = |file: &str| {
@@ -46,12 +50,12 @@ pub(super) fn read(directory: &Path) -> Result<Bundle, TlsError> {
 
 impl Files {
     /// # Arguments
-    /// * `used` - what was read from there and is in use.
+    /// * `used` - the bundle that was read from the directory and is in use.
     pub(super) fn new(directory: PathBuf, used: Bundle) -> Self {
         Self { directory, used, wrong: None }
     }
 
-    /// Looks at it every few seconds on a thread of its own, until nobody has the identity any more.
+    /// Polls the directory on a thread of its own, until the identity is dropped.
     pub(super) fn watch(mut self, shared: Weak<Shared>) -> io::Result<()> {
         vital::spawn("certificates".to_owned(), move || {
             loop {
@@ -63,7 +67,7 @@ impl Files {
         .map(drop)
     }
 
-    /// Takes what is there now if it is another identity, and a good one.
+    /// Installs the directory's current content if it has changed and is valid.
     pub(super) fn look(&mut self, shared: &Shared) {
         let directory = &self.directory;
         let taken = read(directory).and_then(|bundle| {
@@ -77,7 +81,8 @@ impl Files {
         match taken {
             Ok(()) => self.wrong = None,
             Err(error) => {
-                // Until it is right: a certificate that is not valid yet will be, with no change of any file.
+                // Retry on every poll: a certificate that is not valid yet becomes valid without a
+                // change of any file.
                 let said = error.to_string();
                 if self.wrong.as_ref() != Some(&said) {
                     shared.metrics.not_loaded();

@@ -1,6 +1,7 @@
-//! An identity: a certificate, its key, and the authorities that are believed. Read, and checked whole before it is used.
+//! An identity: a certificate, its key, and the trusted authorities. It is parsed and fully checked
+//! before it is used.
 //!
-//! Nothing here looks at a file or at the clock.
+//! This module reads no files and no clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,29 +20,29 @@ pub use rustls::pki_types::UnixTime;
 use super::config::provider;
 use super::role::Role;
 
-/// The keys of a TLS Secret of Kubernetes, and the names of the files that it becomes.
+/// The keys of a Kubernetes TLS Secret, which are also the names of the files in its volume.
 pub const CERTIFICATE: &str = "tls.crt";
 pub const KEY: &str = "tls.key";
 pub const AUTHORITIES: &str = "ca.crt";
 
-/// What is stored, in PEM.
+/// The stored parts of an identity, in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bundle {
-    /// The certificate, and those between it and its authority if there are any.
+    /// The certificate, followed by any intermediate certificates.
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,
-    /// Those that peers' certificates may come from.
+    /// The authorities from which peers' certificates are accepted.
     pub authorities: Vec<u8>,
 }
 
-/// From when to when a certificate is good, in seconds since 1970.
+/// The validity period of a certificate, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     pub not_before: i64,
     pub not_after: i64,
 }
 
-/// An identity that can be used.
+/// A checked identity.
 pub struct Identity {
     pub(super) certified: Arc<CertifiedKey>,
     pub(super) roots: Arc<RootCertStore>,
@@ -50,7 +51,7 @@ pub struct Identity {
     issuer_validity: Validity,
 }
 
-/// Why one cannot.
+/// The reason why an identity cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     #[error("{0} holds no certificate; it is to hold some in PEM")]
@@ -80,10 +81,11 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// Checks what is stored: that peers who believe the same authorities would take it, for `role` and at this time.
+    /// Checks that peers with the same trusted authorities would accept the certificate, for `role`
+    /// and at the time `now`.
     ///
     /// # Errors
-    /// When they would not, with the file and the remedy.
+    /// When they would not; the error names the file and the remedy.
     pub fn of(bundle: &Bundle, role: Role, now: UnixTime) -> Result<Self, IdentityError> {
         let chain = certificates(CERTIFICATE, &bundle.certificate)?;
         let authorities = certificates(AUTHORITIES, &bundle.authorities)?;
@@ -104,12 +106,12 @@ impl Identity {
         Ok(Self { certified: Arc::new(certified), roots, validity, issuer, issuer_validity })
     }
 
-    /// Of its certificate.
+    /// Returns the validity period of the certificate.
     pub fn validity(&self) -> Validity {
         self.validity
     }
 
-    /// The authority that its certificate comes from, of those that are believed.
+    /// Returns the trusted authority that issued the certificate.
     pub fn issuer(&self) -> &CertificateDer<'static> {
         &self.issuer
     }
@@ -119,23 +121,25 @@ impl Identity {
     }
 }
 
-/// The certificates in a file.
+/// Parses the certificates in a file.
 ///
 /// # Errors
-/// When there is none, or something else.
+/// When there is none, or the content is malformed.
 pub fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|error| IdentityError::Malformed { file, why: error.to_string() })?;
     if all.is_empty() { Err(IdentityError::NoCertificate(file)) } else { Ok(all) }
 }
 
+/// Returns the validity period of a certificate.
+///
 /// # Errors
-/// When it is no certificate.
+/// When the certificate is malformed.
 pub fn validity(file: &'static str, certificate: &CertificateDer<'_>) -> Result<Validity, IdentityError> {
     parse_validity(certificate).map_err(|error| IdentityError::Malformed { file, why: error.to_string() })
 }
 
-/// RFC 5280, section 4.1: what rustls looks at, and keeps to itself.
+/// Parses the validity field (RFC 5280, section 4.1), which rustls checks but does not expose.
 fn parse_validity(certificate: &[u8]) -> der::Result<Validity> {
     const VERSION: Tag = Tag::ContextSpecific { constructed: true, number: TagNumber(0) };
     let whole = AnyRef::from_der(certificate)?;
@@ -168,7 +172,7 @@ fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, Ident
     Ok(roots)
 }
 
-/// As either side of a connection would.
+/// Verifies the certificate as a server's and as a client's, like a peer would.
 fn verify(
     leaf: &CertificateDer<'_>,
     between: &[CertificateDer<'_>],
@@ -212,7 +216,7 @@ fn issued(
         && verify_server_cert_signed_by_trust_anchor(&parsed, &only, between, now, algorithms).is_ok()
 }
 
-/// Without the key.
+/// Omits the content, which includes the key.
 impl fmt::Debug for Bundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bundle").finish_non_exhaustive()

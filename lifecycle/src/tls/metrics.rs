@@ -1,4 +1,4 @@
-//! What a process counts of its TLS.
+//! The TLS metrics of a process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use rustls::HandshakeKind;
 use super::failure::{HandshakeError, Reason};
 use super::identity::Identity;
 
-/// Between two lines about failed handshakes: whoever can reach a port could have us write as many as they like.
+/// Interval between two log lines about failed handshakes. Without a bound, any client that can
+/// reach a port could cause any number of lines.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(super) struct Metrics {
@@ -23,17 +24,17 @@ pub(super) struct Metrics {
     warnings: Warnings,
 }
 
-/// When the last line was written, and how many there would have been since.
+/// Rate limit of the log lines about failed handshakes.
 struct Warnings {
     epoch: Instant,
-    /// Milliseconds after the epoch from which the next may be.
+    /// Earliest time of the next line, in milliseconds after `epoch`.
     next: AtomicU64,
     held_back: AtomicU64,
 }
 
 impl Metrics {
     /// # Errors
-    /// When the registry has them already.
+    /// When the registry already has these metrics.
     pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let counter = |name, help, label| -> Result<IntCounterVec, prometheus::Error> {
             let family = IntCounterVec::new(Opts::new(name, help), &[label])?;
@@ -65,10 +66,10 @@ impl Metrics {
 
     pub(super) fn failed(&self, error: &HandshakeError) {
         let reason = error.reason;
-        // The counters have the order of the enum, which is that of its declaration.
+        // The counters are in the order of the enum's declaration.
         self.failures[reason as usize].inc();
         tracing::debug!(reason = reason.as_str(), %error, "a handshake failed");
-        // Whoever only looks whether there is a port hangs up as well.
+        // A port scan or TCP probe also closes the connection, so that is not worth a line.
         if reason != Reason::Closed
             && let Some(more) = self.warnings.next()
         {
@@ -97,14 +98,14 @@ impl Metrics {
         self.resumed.get()
     }
 
-    /// Well, and not.
+    /// Returns the numbers of successful and of failed loads.
     pub(super) fn reads(&self) -> (u64, u64) {
         (self.loaded.get(), self.not_loaded.get())
     }
 }
 
 impl Warnings {
-    /// Whether it is time for a line, and then how many were held back before it.
+    /// Returns the number of suppressed lines if a line may be logged now, and `None` otherwise.
     fn next(&self) -> Option<u64> {
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let next = self.next.load(Ordering::Relaxed);

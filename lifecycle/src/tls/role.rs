@@ -1,11 +1,11 @@
-//! What a process is to the others, and who may call whom. Pure.
+//! The roles of processes, and which role may call which. Pure.
 
 use std::fmt;
 
 use rustls::pki_types::{DnsName, ServerName};
 
-/// What a certificate says that its holder is: a DNS name among its subject alternative names. No such name is ever
-/// resolved; Pods come and go, and what matters is what they are.
+/// The role of a process, which its certificate states as a DNS name among the subject alternative
+/// names. The name is never resolved: addresses of Pods change, and only the role matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     Operator,
@@ -14,7 +14,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// In the order of their declaration.
+    /// All roles, in the order of their declaration.
     pub const ALL: [Self; 3] = [Self::Operator, Self::Router, Self::RuntimeNode];
 
     pub const fn as_str(self) -> &'static str {
@@ -25,7 +25,7 @@ impl Role {
         }
     }
 
-    /// What its certificate is for.
+    /// Returns the DNS name in certificates of this role.
     pub const fn dns_name(self) -> &'static str {
         match self {
             Self::Operator => "operator.tenon.internal",
@@ -34,8 +34,8 @@ impl Role {
         }
     }
 
-    /// Whether a process of this role lets one of that role in: routers and nodes ask for the catalog, routers call shards,
-    /// and nodes and operators come by a router's inner door.
+    /// Returns whether a process of this role accepts connections from `peer`: routers and nodes
+    /// request the catalog, routers call shards, and nodes and operators use a router's inner port.
     pub const fn admits(self, peer: Self) -> bool {
         match self {
             Self::Operator => matches!(peer, Self::Router | Self::RuntimeNode),

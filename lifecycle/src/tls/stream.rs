@@ -1,4 +1,4 @@
-//! A connection, encrypted or not: the one thing that both are to those who speak HTTP/2 over it.
+//! A connection, encrypted or not, behind one type for code that speaks HTTP/2 over it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Whether the other side has shown that it is of this role. `None` without TLS, where nobody shows anything.
+    /// Returns whether the peer's certificate is for this role, or `None` without TLS.
     pub fn peer_is(&self, role: Role) -> Option<bool> {
         match self {
             Self::Plain(_) => None,

@@ -1,4 +1,4 @@
-//! Two processes that meet, with certificates of every kind.
+//! Handshakes of two processes, with certificates of every kind.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -31,7 +31,7 @@ impl Authority {
         self.0.pem()
     }
 
-    /// For a role, who believes this authority.
+    /// Returns a bundle for a role that trusts this authority.
     fn bundle(&self, role: Role) -> Bundle {
         self.issue(role, |_| {})
     }
@@ -56,7 +56,8 @@ fn process(role: Role, bundle: &Bundle) -> Tls {
     tls
 }
 
-/// What becomes of either side when `client` calls `server`, where it looks for one of that role.
+/// Connects `client`, which expects a server of the role `looks_for`, to `server`, and returns the
+/// outcome of both sides.
 async fn meet(client: &Tls, server: &Tls, looks_for: Role) -> (Result<Stream, Reason>, Result<Stream, Reason>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -65,7 +66,7 @@ async fn meet(client: &Tls, server: &Tls, looks_for: Role) -> (Result<Stream, Re
     (called.map_err(|error| error.reason), accepted.map_err(|error| error.reason))
 }
 
-/// How a handshake ends on either side, if it does not end well.
+/// Returns the reason of a failed handshake on either side.
 async fn outcome(client: &Tls, server: &Tls, looks_for: Role) -> (Option<Reason>, Option<Reason>) {
     let (called, accepted) = meet(client, server, looks_for).await;
     (called.err(), accepted.err())
@@ -92,7 +93,7 @@ async fn two_processes_shake_hands_and_know_who_the_other_is() {
     let mut heard = [0; 4];
     accepted.read_exact(&mut heard).await.unwrap();
     assert_eq!(&heard, b"ping");
-    // What came with the server's first word is not lost.
+    // Data that arrived with the server's first message is not lost.
     accepted.write_all(b"pong").await.unwrap();
     accepted.flush().await.unwrap();
     called.read_exact(&mut heard).await.unwrap();
@@ -141,7 +142,7 @@ async fn a_stranger_is_refused() {
     let stranger = process(Role::Router, &Authority::new("another").bundle(Role::Router));
     assert_eq!(outcome(&stranger, &node, Role::RuntimeNode).await, (Some(Reason::Untrusted), Some(Reason::Refused)));
 
-    // One that believes the node is none the less a stranger to it.
+    // A client that trusts the node is still unknown to it.
     let (known, unknown) = (Authority::new("one"), Authority::new("another"));
     let node = process(Role::RuntimeNode, &known.bundle(Role::RuntimeNode));
     let believer = Bundle { authorities: (known.pem() + &unknown.pem()).into(), ..unknown.bundle(Role::Router) };
@@ -149,7 +150,7 @@ async fn a_stranger_is_refused() {
     assert_eq!(outcome(&believer, &node, Role::RuntimeNode).await, (Some(Reason::Refused), Some(Reason::Untrusted)));
 }
 
-/// What becomes of a client of a node that does as `client` does.
+/// Returns the reason for which a node refuses a client that behaves like `client`.
 async fn let_in_by_a_node<F: Future>(authority: &Authority, client: impl FnOnce(TcpStream) -> F) -> Reason {
     let node = process(Role::RuntimeNode, &authority.bundle(Role::RuntimeNode));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -213,7 +214,7 @@ async fn who_comes_again_resumes_until_a_certificate_changes() {
     for expected in [(1, 0), (1, 1), (1, 2)] {
         let (called, accepted) = meet(&router, &node, Role::RuntimeNode).await;
         assert_eq!(handshakes(), expected);
-        // As after a handshake in full.
+        // The result is the same as after a full handshake.
         assert_eq!(accepted.unwrap().peer_is(Role::Router), Some(true));
         drop(called);
     }
@@ -270,7 +271,7 @@ fn of_several_authorities_the_one_that_it_comes_from_is_known() {
     assert_eq!(identity.issuer(), new.0.der());
 }
 
-/// Turns a volume to what it holds now, as the kubelet does.
+/// Switches a volume to new content, as the kubelet does.
 fn turn(volume: &Path, turn: &str, bundle: &Bundle) {
     let directory = volume.join(format!("..{turn}"));
     fs::create_dir(&directory).unwrap();
@@ -343,7 +344,7 @@ fn its_end_is_in_the_metrics() {
     let name = "tenon_certificate_expiry_timestamp_seconds";
     let family = families.iter().find(|family| family.name() == name).unwrap();
     let values: Vec<_> = family.get_metric().iter().map(|metric| metric.get_gauge().get_value()).collect();
-    // Of rcgen's authorities, which are meant for tests, and of the certificate.
+    // The expiry of rcgen's default authority, and that of the certificate.
     assert_eq!(values, [67_090_118_400.0, 32_503_680_000.0]);
 }
 
