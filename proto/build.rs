@@ -1,15 +1,16 @@
-//! Generates the gRPC code from `proto/`, with protox so that no `protoc` is needed.
+//! Generates the gRPC code from `proto/` with protox, so that no `protoc` is needed.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
-    // First, as it leaves an empty file for the catalog, whose messages it takes from the crate's own module.
+    // This must run first: it also writes an empty file for the catalog package, whose messages
+    // come from the crate's own module. The second run overwrites that file.
     tonic_prost_build::configure()
         .bytes(".tenon.node.v1")
         .extern_path(".tenon.catalog.v1", "crate::catalog")
         .compile_fds(protox::compile(["proto/tenon/node/v1/node.proto"], ["proto"])?)?;
     let between_processes = ["proto/tenon/catalog/v1/catalog.proto", "proto/tenon/runtime/v1/runtime.proto"];
     tonic_prost_build::configure()
-        // Bodies stay the buffers that came from the socket.
+        // Bodies keep the buffers that were read from the socket.
         .bytes(".tenon.runtime.v1")
         .bytes(".tenon.catalog.v1.ModuleChunk")
         .compile_fds(protox::compile(between_processes, ["proto"])?)?;

@@ -1,21 +1,24 @@
-//! To which hosts a Worker may connect, as far as its own object says. It narrows what the node's policy leaves open.
+//! The hosts that a Worker may connect to, by its own specification. It narrows what the node's
+//! policy allows.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a Worker may connect to.
+/// The hosts that a Worker may connect to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Egress {
-    /// Any host that the node's policy leaves open.
+    /// Any host that the node's policy allows.
     #[default]
     Open,
-    /// These of them, in the order in which the Worker has them.
+    /// Only the hosts that match one of these patterns, in the order of the Worker's specification.
     Only(Vec<HostPattern>),
 }
 
 impl Egress {
+    /// Returns whether a Worker may connect to `host` on `port`.
+    ///
     /// # Arguments
-    /// * `host` - as URLs have it: a name in lower case without a dot at its end, or an IP address.
+    /// * `host` - as in a URL: a name in lower case without a trailing dot, or an IP address.
     pub fn allows(&self, host: &str, port: u16) -> bool {
         match self {
             Self::Open => true,
@@ -24,13 +27,14 @@ impl Egress {
     }
 }
 
-/// `api.example.com`, or `*.example.com` for every name below example.com, each perhaps with `:port`.
+/// `api.example.com`, or `*.example.com` for every name below example.com, each with an optional
+/// `:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern {
-    /// Every name below `host` instead of itself.
+    /// Matches every name below `host`, but not `host` itself.
     below: bool,
     host: String,
-    /// Any port where there is none.
+    /// Matches any port if `None`.
     port: Option<u16>,
 }
 
@@ -39,7 +43,7 @@ pub struct HostPattern {
 pub struct InvalidHostPattern(String);
 
 impl HostPattern {
-    /// See [`Egress::allows`].
+    /// Returns whether the pattern matches; see [`Egress::allows`].
     pub fn matches(&self, host: &str, port: u16) -> bool {
         if self.port.is_some_and(|only| only != port) {
             return false;
@@ -70,7 +74,7 @@ impl FromStr for HostPattern {
     }
 }
 
-/// Of a DNS name, in lower case.
+/// Returns whether `label` is a label of a DNS name, in lower case.
 fn is_label(label: &str) -> bool {
     let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     (1..=63).contains(&label.len()) && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')

@@ -1,7 +1,7 @@
-//! Why an invocation failed: one stable code for the caller, the router and the log.
+//! The reasons why invocations fail: one stable code for the client, the router and the log.
 //!
-//! Between processes a failure is a gRPC status with a `google.rpc.ErrorInfo` of domain `tenon.dev`. Details
-//! of a tenant's code are not part of it: they go to the node's log.
+//! Between processes a failure is a gRPC status with a `google.rpc.ErrorInfo` of domain
+//! `tenon.dev`. Details of a tenant's code are not part of it; they go to the node's log.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,17 +20,17 @@ macro_rules! codes {
         impl FailureCode {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// As callers, metrics and logs see it.
+            /// Returns the name used in responses, metrics and logs.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// The inverse of [`as_str`](Self::as_str).
+            /// Returns the code with this name, the inverse of [`as_str`](Self::as_str).
             pub fn named(name: &str) -> Option<Self> {
                 find(Self::ALL, |code| code.as_str() == name)
             }
 
-            /// The HTTP status a caller gets.
+            /// Returns the HTTP status of the response to the client.
             pub const fn http_status(self) -> u16 {
                 match self { $(Self::$variant => $http,)+ }
             }
@@ -45,19 +45,19 @@ macro_rules! codes {
 codes! {
     /// No Worker has a route for this host and path.
     WorkerNotFound = "worker_not_found", 404, NotFound;
-    /// The request is not one that HTTP allows.
+    /// The request is not valid HTTP.
     BadRequest = "bad_request", 400, InvalidArgument;
-    /// The request asks for a WebSocket of a version that nobody here speaks.
+    /// The request asks for a version of the WebSocket protocol that is not supported.
     UpgradeRequired = "upgrade_required", 426, InvalidArgument;
     /// The request's body is over the Worker's limit.
     RequestTooLarge = "request_too_large", 413, ResourceExhausted;
-    /// The request's body does not come, or too slowly.
+    /// The request's body does not arrive, or arrives too slowly.
     RequestTimeout = "request_timeout", 408, DeadlineExceeded;
     /// The Worker's handler threw, or its promise was rejected.
     WorkerException = "worker_exception", 500, Unknown;
-    /// The Worker's modules could not be compiled, or threw when they were evaluated.
+    /// The Worker's modules could not be compiled, or threw during evaluation.
     WorkerStartFailed = "worker_start_failed", 500, FailedPrecondition;
-    /// The Worker's handler has ended, or can make no more progress, without a response.
+    /// The Worker's handler ended, or can make no more progress, without a response.
     NoResponse = "no_response", 500, Unknown;
     /// The invocation used more CPU time than its limit.
     CpuLimitExceeded = "cpu_limit_exceeded", 503, ResourceExhausted;
@@ -65,24 +65,25 @@ codes! {
     WallLimitExceeded = "wall_limit_exceeded", 504, DeadlineExceeded;
     /// The isolate used more memory than its limit.
     MemoryLimitExceeded = "memory_limit_exceeded", 503, ResourceExhausted;
-    /// Workers called one another more often in a row than is allowed.
+    /// The chain of Worker-to-Worker calls is longer than allowed.
     LoopDetected = "loop_detected", 508, FailedPrecondition;
-    /// There is no room for this request now; Retry-After says when to come again.
+    /// There is no capacity for this request now; Retry-After says when to retry.
     Overloaded = "overloaded", 503, Unavailable;
-    /// The node takes nothing new. Another one should.
+    /// The node takes no new requests. Another node should.
     Draining = "draining", 503, Unavailable;
-    /// The Worker runs elsewhere on this node: on a lane if a shard says so, on its shard if a lane does. Routers follow;
-    /// callers never see it.
+    /// The Worker runs elsewhere on this node: on a lane if a shard says so, on its shard if a lane
+    /// does. Routers follow this code; clients never see it.
     Moved = "moved", 503, Unavailable;
-    /// The revision ended processes and is refused for a time. Only time, or a new revision, ends that.
+    /// The revision ended processes and is refused for a time. Only time or a new revision ends the
+    /// quarantine.
     WorkerQuarantined = "worker_quarantined", 503, Unavailable;
-    /// The revision cannot be had from the catalog now.
+    /// The revision cannot be fetched from the catalog now.
     RevisionUnavailable = "revision_unavailable", 503, Unavailable;
-    /// No node that could run the Worker can be reached.
+    /// No node that could run the Worker is reachable.
     NoNode = "no_node", 503, Unavailable;
-    /// The node went away while it ran the invocation.
+    /// The node was lost while it ran the invocation.
     NodeLost = "node_lost", 502, Unavailable;
-    /// A fault of the platform's own.
+    /// An internal error of the platform.
     Internal = "internal", 500, Internal;
 }
 
@@ -92,16 +93,18 @@ impl fmt::Display for FailureCode {
     }
 }
 
-/// How far an invocation had come when it failed.
+/// The phase of an invocation in which it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Before any JavaScript of this invocation could run. Safe to send elsewhere.
+    /// Before any JavaScript of this invocation could run. The request can safely be sent
+    /// elsewhere.
     Admission,
-    /// While the Worker's modules were fetched, compiled and evaluated. The handler has not been called.
+    /// While the Worker's modules were fetched, compiled and evaluated. The handler has not been
+    /// called.
     Start,
-    /// The handler was called.
+    /// After the handler was called.
     Handler,
-    /// The response had begun.
+    /// After the response had begun.
     Response,
 }
 
@@ -124,19 +127,20 @@ impl Phase {
 pub struct Failure {
     pub code: FailureCode,
     pub phase: Phase,
-    /// For the caller: a sentence about the platform, never about the tenant's code.
+    /// A sentence for the client about the platform, never about the tenant's code.
     pub message: String,
-    /// Where in its author's files the code threw, if it did. For the author: it is not part of a gRPC status.
+    /// The position in the author's files where the code threw, if it did. Intended for the author:
+    /// not part of a gRPC status.
     pub place: Option<Place>,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub file: String,
-    /// From one.
+    /// Starts at 1.
     pub line: u32,
-    /// From one, in UTF-16 units.
+    /// Starts at 1, in UTF-16 code units.
     pub column: u32,
 }
 
@@ -151,8 +155,8 @@ impl Failure {
         Self { code, phase, message: message.into(), place: None }
     }
 
-    /// Whether the same request may be sent elsewhere at once: nothing of it has run here, and another
-    /// node may well be able to run it.
+    /// Returns whether the same request may be sent elsewhere at once: none of it has run here, and
+    /// another node may be able to run it.
     pub fn may_retry_elsewhere(&self) -> bool {
         matches!(self.phase, Phase::Admission | Phase::Start)
             && matches!(
@@ -171,7 +175,8 @@ impl From<&Failure> for Status {
 }
 
 impl From<&Status> for Failure {
-    /// A status that is not one of ours is a fault of the platform, at an unknown point of the invocation.
+    /// Converts a status. A status without Tenon's `ErrorInfo` becomes [`FailureCode::Internal`],
+    /// at an unknown point of the invocation.
     fn from(status: &Status) -> Self {
         let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN);
         let code = info.as_ref().and_then(|info| FailureCode::named(&info.reason));

@@ -1,25 +1,26 @@
-//! gRPC's message framing over HTTP/2: one byte of flags, four of length, the message.
+//! gRPC's message framing over HTTP/2: one byte of flags, four bytes of length, then the message.
 //!
-//! The request path speaks HTTP/2 through hyper and frames its messages here, without the boxed bodies and
-//! `Send` bounds of a general gRPC stack: a shard's state never leaves its thread. What goes over the wire is
-//! ordinary gRPC (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
+//! The request path speaks HTTP/2 through hyper and frames its messages here, without the boxed
+//! bodies and `Send` bounds of a general gRPC stack, because a shard's state never leaves its
+//! thread. The bytes on the wire are ordinary gRPC
+//! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 
 use std::mem;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message;
 
-/// Flags and length.
+/// Length of a message's header, flags and length field, in bytes.
 pub const HEADER_LEN: usize = 5;
 
-/// The largest message taken, in bytes. Bodies stream in far smaller ones.
+/// The largest message accepted, in bytes. Bodies are streamed in far smaller messages.
 pub const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 
-/// The largest body that travels within the head message, in bytes; larger bodies follow in messages of
-/// their own.
+/// The largest body that is sent within the head message, in bytes; larger bodies follow in
+/// messages of their own.
 pub const INLINE_BODY: usize = 64 * 1024;
 
-/// Why bytes are not gRPC messages.
+/// The reason why bytes could not be decoded as gRPC messages.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     #[error("the message is compressed, which was not negotiated")]
@@ -32,7 +33,7 @@ pub enum FrameError {
     Malformed(#[from] prost::DecodeError),
 }
 
-/// One framed message.
+/// Returns one framed message.
 pub fn encode(message: &impl Message) -> Bytes {
     let len = message.encoded_len();
     let mut buffer = BytesMut::with_capacity(HEADER_LEN + len);
@@ -42,22 +43,22 @@ pub fn encode(message: &impl Message) -> Bytes {
     buffer.freeze()
 }
 
-/// Cuts messages out of DATA frames, whatever their boundaries. Byte fields of a message that arrived in one
-/// frame share that frame's memory.
+/// Splits DATA frames into messages, whatever the frame boundaries. Byte fields of a message that
+/// arrived in one frame share that frame's memory.
 #[derive(Default)]
 pub struct Decoder {
     buffer: Bytes,
 }
 
 impl Decoder {
-    /// Takes the next DATA frame.
+    /// Appends the next DATA frame.
     pub fn push(&mut self, data: Bytes) {
         if self.buffer.is_empty() {
             self.buffer = data;
             return;
         }
-        // What has been joined before is nobody else's, and grows in place: a peer that sends a message in frames of one
-        // byte is not to cost its square.
+        // A buffer that was joined before is not shared, and grows in place: a message sent in
+        // frames of one byte must not cost time quadratic in its length.
         let mut joined = mem::take(&mut self.buffer).try_into_mut().unwrap_or_else(|shared| {
             let mut joined = BytesMut::with_capacity(shared.len() + data.len());
             joined.put_slice(&shared);
@@ -67,10 +68,10 @@ impl Decoder {
         self.buffer = joined.freeze();
     }
 
-    /// The next whole message, or `None` when more bytes are needed.
+    /// Returns the next complete message, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// When the bytes are not a message. The decoder is of no use after that.
+    /// When the bytes are not a message. The decoder must not be used after that.
     #[expect(clippy::should_implement_trait, reason = "the message's type is the caller's choice, call by call")]
     pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
         if self.buffer.len() < HEADER_LEN {
@@ -90,10 +91,10 @@ impl Decoder {
         Ok(Some(M::decode(self.buffer.split_to(len))?))
     }
 
-    /// Call at the end of the stream.
+    /// Checks that the stream ended between two messages. To be called at the end of the stream.
     ///
     /// # Errors
-    /// When it ended within a message.
+    /// [`FrameError::Truncated`] if the stream ended within a message.
     pub fn finish(&self) -> Result<(), FrameError> {
         if self.buffer.is_empty() { Ok(()) } else { Err(FrameError::Truncated) }
     }

@@ -1,10 +1,10 @@
-//! The names of things, as types, so that one cannot stand where another belongs.
+//! Typed identifiers, so that one kind cannot be used in place of another.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A Worker: `namespace/name`. Cheap to clone.
+/// The id of a Worker, `namespace/name`. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(Arc<str>);
 
@@ -21,7 +21,7 @@ impl WorkerId {
         &self.0
     }
 
-    /// The tenant.
+    /// Returns the Worker's namespace, which is its tenant.
     pub fn namespace(&self) -> &str {
         self.split().0
     }
@@ -60,7 +60,8 @@ impl fmt::Debug for WorkerId {
     }
 }
 
-/// SHA-256 of a revision's content (see [`crate::revision`]). Displayed as lower-case hexadecimal.
+/// The SHA-256 digest of a revision's content (see [`crate::revision`]), displayed as lower-case
+/// hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RevisionDigest([u8; 32]);
 
@@ -77,7 +78,8 @@ impl RevisionDigest {
         &self.0
     }
 
-    /// The first ten hexadecimal digits: enough to tell a Worker's revisions apart in a name.
+    /// Returns the first ten hexadecimal digits, enough to tell a Worker's revisions apart in a
+    /// name.
     pub fn short(&self) -> String {
         self.to_string()[..10].to_owned()
     }
@@ -97,7 +99,7 @@ impl fmt::Display for RevisionDigest {
     }
 }
 
-/// The inverse of `Display`.
+/// Parses the hexadecimal form that `Display` writes.
 impl FromStr for RevisionDigest {
     type Err = InvalidDigest;
 
@@ -122,17 +124,18 @@ impl fmt::Debug for RevisionDigest {
     }
 }
 
-/// A shard of a node, or one of its lanes: the shards that the kernel schedules last.
+/// The id of a shard of a node, or of one of its lanes, which are the shards that the kernel
+/// schedules last.
 ///
-/// Both are written as they are named in metrics, logs and arguments: `3` and `lane-0`.
+/// `Display` and `FromStr` use the form of metrics, logs and arguments: `3` and `lane-0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShardId(pub u16);
 
 impl ShardId {
-    /// Set in the ids of lanes. No node has so many shards.
+    /// The bit that is set in the ids of lanes. No node has this many shards.
     const LANE: u16 = 1 << 15;
 
-    /// The lane at this position among those of its node.
+    /// Returns the id of the lane at this position among the lanes of its node.
     pub const fn lane(position: u16) -> Self {
         Self(position | Self::LANE)
     }
@@ -141,7 +144,7 @@ impl ShardId {
         self.0 & Self::LANE != 0
     }
 
-    /// The position among the shards of the node, or among its lanes.
+    /// Returns the position among the shards of the node, or among its lanes.
     pub const fn position(self) -> u16 {
         self.0 & !Self::LANE
     }
@@ -154,7 +157,7 @@ impl fmt::Display for ShardId {
     }
 }
 
-/// Text that names no shard.
+/// The error for text that is not a shard id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} names no shard; a shard is a number such as 3, a lane is lane-0")]
 pub struct InvalidShardId(String);

@@ -2,14 +2,14 @@
 //!
 //! - [`catalog`] and [`runtime`]: the gRPC services, generated from `proto/proto`.
 //! - [`frame`]: gRPC's message framing, for the request path, which speaks HTTP/2 directly.
-//! - [`id`]: the names of things as types.
-//! - [`egress`]: to which hosts a Worker may connect.
-//! - [`module`]: what a Worker's modules are, and what importing one gives.
-//! - [`pattern`]: what regular expressions cost to compile.
-//! - [`revision`]: what a node runs, and the digest that names it.
-//! - [`failure`]: why an invocation failed, as a caller, a router and a log see it.
+//! - [`id`]: typed identifiers.
+//! - [`egress`]: which hosts a Worker may connect to.
+//! - [`module`]: the kinds of modules, and the value that an import of each kind evaluates to.
+//! - [`pattern`]: the cost of compiling regular expressions.
+//! - [`revision`]: the unit of code and configuration that a node runs, and its digest.
+//! - [`failure`]: why an invocation failed, as seen by a client, a router and a log.
 //!
-//! Nothing here does I/O.
+//! This crate does no I/O.
 
 pub mod egress;
 pub mod failure;
@@ -19,19 +19,19 @@ pub mod module;
 pub mod pattern;
 pub mod revision;
 
-/// `tenon.catalog.v1`: what is deployed.
+/// `tenon.catalog.v1`: the Workers, revisions and nodes of a deployment.
 #[allow(clippy::all, unreachable_pub)]
 pub mod catalog {
     tonic::include_proto!("tenon.catalog.v1");
 }
 
-/// `tenon.node.v1`: between a node's supervisor and its shards.
+/// `tenon.node.v1`: the protocol between a node's supervisor and its shards.
 #[allow(clippy::all, unreachable_pub)]
 pub mod node {
     tonic::include_proto!("tenon.node.v1");
 }
 
-/// `tenon.runtime.v1`: delivering events to Workers.
+/// `tenon.runtime.v1`: the delivery of events to Workers.
 #[allow(clippy::all, unreachable_pub)]
 pub mod runtime {
     use crate::failure::{Failure, FailureCode, Phase};
@@ -41,13 +41,15 @@ pub mod runtime {
     /// The HTTP/2 path of [`Runtime.Invoke`](runtime_client::RuntimeClient::invoke).
     pub const INVOKE_PATH: &str = "/tenon.runtime.v1.Runtime/Invoke";
 
-    /// How often Workers may call one another in a row. Nobody builds that many layers on purpose, and sixteen calls are
-    /// soon over.
+    /// The maximum depth of a chain of calls from Worker to Worker. No sensible design has that
+    /// many layers, and a loop of sixteen calls ends quickly.
     pub const MAX_DEPTH: u32 = 16;
 
     impl InvokeHead {
+        /// Checks that the chain of Worker-to-Worker calls is at most [`MAX_DEPTH`] long.
+        ///
         /// # Errors
-        /// When it is one call of Workers by Workers too many.
+        /// [`FailureCode::LoopDetected`] if the chain is longer.
         pub fn check_depth(&self) -> Result<(), Failure> {
             if self.depth <= MAX_DEPTH {
                 return Ok(());
@@ -60,14 +62,15 @@ pub mod runtime {
             Err(Failure::new(FailureCode::LoopDetected, Phase::Admission, message))
         }
 
-        /// Whether it is to become a tunnel if it is answered with 101: then what follows it is no body, but the bytes of
-        /// a WebSocket.
+        /// Returns whether a 101 response turns this request into a tunnel: the messages after the
+        /// head are then the bytes of a WebSocket and not a body.
         pub fn asks_for_tunnel(&self) -> bool {
             self.more_body && asks_for_websocket(&self.method, &self.headers)
         }
     }
 
-    /// Whether a request is that of a WebSocket's opening handshake (RFC 6455, section 4.1), as it is between processes.
+    /// Returns whether a request is a WebSocket opening handshake (RFC 6455, section 4.1), in the
+    /// form used between processes.
     pub fn asks_for_websocket(method: &str, headers: &[Header]) -> bool {
         let upgrade = |header: &Header| {
             header.name.eq_ignore_ascii_case("upgrade") && header.value.eq_ignore_ascii_case(b"websocket")

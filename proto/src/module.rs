@@ -1,56 +1,59 @@
-//! What a Worker's modules are, what importing one gives, and which one a specifier means. Pure, and the one place where
-//! it is decided: the operator refuses by it what a node would fail at.
+//! The kinds of a Worker's modules, the value that importing each evaluates to, and how specifiers
+//! resolve to module names. Pure, and the only place where this is decided: the operator uses it to
+//! refuse what would fail on a node.
 //!
 //! ```text
 //!  import x from "./a.json" with { type: "json" }
 //!                  │                      │
-//!         resolve ─┴─► name ─► kind ──────┴──► form: what `x` is, or why it cannot be imported
+//!         resolve ─┴─► name ─► kind ──────┴──► form: the value of `x`, or why it is refused
 //! ```
 //!
-//! A module's kind goes by the end of its name:
+//! The extension of a module's name determines its kind:
 //!
-//! | name | kind | its default export |
+//! | name | kind | default export |
 //! | --- | --- | --- |
-//! | `.js`, `.mjs`, or no extension | [`JavaScript`](ModuleKind::JavaScript) | what it exports |
-//! | `.ts`, `.mts`, `.tsx`, `.jsx` | [`TypeScript`](ModuleKind::TypeScript) | what it exports |
+//! | `.js`, `.mjs`, no extension | [`JavaScript`](ModuleKind::JavaScript) | the one it declares |
+//! | `.ts`, `.mts`, `.tsx`, `.jsx` | [`TypeScript`](ModuleKind::TypeScript) | the one it declares |
 //! | `.json` | [`Json`](ModuleKind::Json) | the value |
 //! | `.txt`, `.html`, `.css`, `.md`, `.sql`, `.svg`, `.csv`, `.xml` | [`Text`](ModuleKind::Text) | a string |
 //! | `.wasm` | [`WebAssembly`](ModuleKind::WebAssembly) | a `WebAssembly.Module` |
-//! | `.js.map` and so on | [`SourceMap`](ModuleKind::SourceMap) | none: it is for stack traces |
-//! | `.cjs`, `.cts` | [`CommonJs`](ModuleKind::CommonJs) | none: it is refused |
+//! | `.js.map` and so on | [`SourceMap`](ModuleKind::SourceMap) | none: used for stack traces |
+//! | `.cjs`, `.cts` | [`CommonJs`](ModuleKind::CommonJs) | none: refused |
 //! | any other | [`Binary`](ModuleKind::Binary) | an `ArrayBuffer` |
 //!
-//! The import attribute `type` asks for another form: `text` and `bytes` are to be had of whatever is kept as its author
-//! wrote it. TypeScript is not: a revision has the JavaScript that was made of it, under the module's own name.
+//! The import attribute `type` requests another form: `text` and `bytes` are available for every
+//! module that is stored as its author wrote it. TypeScript is not: a revision stores the
+//! JavaScript compiled from it, under the module's own name.
 
 mod builtin;
 
 pub use builtin::{BUILTINS, NotBuiltin, builtin};
 
-/// What a module is, by its name.
+/// The kind of a module, determined by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ModuleKind {
     /// An ECMAScript module.
     JavaScript,
-    /// An ECMAScript module in TypeScript or with JSX, of which JavaScript is made before it reaches a node.
+    /// An ECMAScript module in TypeScript or with JSX, compiled to JavaScript before it reaches a
+    /// node.
     TypeScript,
     Json,
-    /// UTF-8.
+    /// UTF-8 text.
     Text,
     WebAssembly,
-    /// Anything.
+    /// Arbitrary bytes.
     Binary,
-    /// The source map of the module whose name is before the `.map`.
+    /// The source map of the module that the name without `.map` refers to.
     SourceMap,
     CommonJs,
 }
 
-/// What an import of a module gives.
+/// The form in which an import provides a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// What the module exports.
+    /// The module's exports.
     Code,
-    /// The value, as its default export; so are those that follow.
+    /// The parsed value, as the default export. The forms below are default exports as well.
     Json,
     /// A string.
     Text,
@@ -60,11 +63,12 @@ pub enum Form {
     Bytes,
     /// A `WebAssembly.Module`.
     WebAssembly,
-    /// What Node.js documents of its module of that name, which the Worker need not have.
+    /// The exports that Node.js documents for its module of that name. The Worker need not contain
+    /// the module.
     Builtin,
 }
 
-/// Why a module cannot be imported like this.
+/// The reason why an import of a module is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ImportRefused {
     #[error("there is no import attribute \"{0}\"; there is \"type\"")]
@@ -84,7 +88,7 @@ pub enum ImportRefused {
 }
 
 impl ModuleKind {
-    /// Of the module of this name.
+    /// Returns the kind of the module with this name.
     pub fn of(name: &str) -> Self {
         let Some((stem, extension)) = split(name) else { return Self::JavaScript };
         match extension.to_ascii_lowercase().as_str() {
@@ -99,15 +103,15 @@ impl ModuleKind {
         }
     }
 
-    /// Whether it is compiled, and can be a Worker's entrypoint.
+    /// Returns whether the module is compiled, and can be a Worker's entrypoint.
     pub const fn is_code(self) -> bool {
         matches!(self, Self::JavaScript | Self::TypeScript)
     }
 
-    /// What an import with this attribute `type`, if it has one, gives.
+    /// Returns the form of an import with this value of the attribute `type`.
     ///
     /// # Errors
-    /// When there is no such type, or a module of this kind cannot be had in it.
+    /// When there is no such type, or a module of this kind is not available in it.
     pub fn form(self, type_: Option<&str>) -> Result<Form, ImportRefused> {
         match (type_, self) {
             (Some("json"), Self::Json) => Ok(Form::Json),
@@ -128,10 +132,11 @@ impl ModuleKind {
     }
 }
 
-/// The value of the attribute `type` among those of an import, the only one there is.
+/// Returns the value of the attribute `type` among the attributes of an import. It is the only
+/// attribute supported.
 ///
 /// # Errors
-/// When there is another.
+/// When there is any other attribute.
 pub fn type_attribute<T: AsRef<str>>(attributes: impl IntoIterator<Item = (T, T)>) -> Result<Option<T>, ImportRefused> {
     let mut type_ = None;
     for (key, value) in attributes {
@@ -143,19 +148,21 @@ pub fn type_attribute<T: AsRef<str>>(attributes: impl IntoIterator<Item = (T, T)
     Ok(type_)
 }
 
-/// The name of a module's source map.
+/// Returns the name of a module's source map.
 pub fn source_map_of(name: &str) -> String {
     format!("{name}.map")
 }
 
-/// What a module's URL (`import.meta.url`) has before its name.
+/// The prefix of a module's URL (`import.meta.url`), before its name.
 pub const ORIGIN: &str = "file:///";
 
-/// The name of the module that `importer` means by `specifier`, if `exists` knows it.
+/// Returns the name of the module to which `specifier` resolves in `importer`, if `exists` confirms
+/// it.
 ///
-/// `./x.js` and `../x.js` are relative to the importer, as in a URL; anything else is a module's name, by itself or after
-/// a `/` or [`ORIGIN`]. A name of JavaScript also stands for the TypeScript that it would be made of: who writes
-/// `./x.js` in TypeScript means `x.ts`.
+/// `./x.js` and `../x.js` are relative to the importer, as in a URL; any other specifier is a
+/// module's name, optionally after a `/` or [`ORIGIN`]. The name of a JavaScript file also resolves
+/// to the TypeScript file that it would be compiled from: TypeScript code that imports `./x.js`
+/// means `x.ts`.
 pub fn resolve(importer: &str, specifier: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
     let name = named(importer, specifier)?;
     if exists(&name) {
@@ -171,7 +178,7 @@ pub fn resolve(importer: &str, specifier: &str, exists: impl Fn(&str) -> bool) -
     sources.iter().map(|source| format!("{stem}.{source}")).find(|source| exists(source))
 }
 
-/// The name that a specifier spells out. `None` when it leads out of the Worker.
+/// Returns the name that a specifier spells out, or `None` if it leads out of the Worker.
 fn named(importer: &str, specifier: &str) -> Option<String> {
     if !specifier.starts_with("./") && !specifier.starts_with("../") {
         let absolute = specifier.strip_prefix(ORIGIN).or_else(|| specifier.strip_prefix('/'));
@@ -189,7 +196,7 @@ fn named(importer: &str, specifier: &str) -> Option<String> {
     Some(path.join("/"))
 }
 
-/// A name without its extension, and the extension.
+/// Splits a name into the part before its extension, and the extension.
 fn split(name: &str) -> Option<(&str, &str)> {
     name.rsplit_once('.').filter(|(_, extension)| !extension.contains('/'))
 }

@@ -1,19 +1,23 @@
-//! What the regular expressions of a source cost to compile, as far as the source's length does not tell. Pure.
+//! The cost of compiling a source's regular expressions, as far as it does not follow from the
+//! source's length. Pure.
 //!
-//! A property of Unicode in a few characters of source (`\p{RGI_Emoji}`) is a set of thousands of ranges, or of strings.
-//! V8 makes that set where it reads the literal, before anything runs, and cannot be interrupted.
+//! A Unicode property takes a few characters of source (`\p{RGI_Emoji}`) and stands for a set of
+//! thousands of ranges, or of strings. V8 builds that set when it parses the literal, before any
+//! code runs, and cannot be interrupted.
 
-/// How many properties a source may name: a tenth of a second's work, or a second's where all of them are of strings and
-/// letters of both cases are alike.
+/// The maximum number of Unicode properties in a source. That many take a tenth of a second to
+/// compile, or a second if all of them are properties of strings and the expressions ignore case.
 pub const MAX_PROPERTIES: usize = 4096;
 
-/// How many properties of characters one of strings counts for.
+/// The weight of a property of strings, in properties of characters.
 const STRINGS: usize = 64;
 
-/// The longest name there is has some tens of characters.
+/// A bound on the length of a property's name, in bytes. The longest existing name has some tens of
+/// characters.
 const LONGEST: usize = 64;
 
-/// How many properties of Unicode a source names, by a look that takes strings and comments for code.
+/// Returns the weighted number of Unicode properties that a source names. The scan also counts
+/// matches in strings and comments.
 pub fn properties(source: &[u8]) -> usize {
     let named = |(at, window): (usize, &[u8])| match window {
         [b'\\', b'p' | b'P', b'{'] => Some(cost(&source[at + window.len()..])),
@@ -22,8 +26,10 @@ pub fn properties(source: &[u8]) -> usize {
     source.windows(3).enumerate().filter_map(named).sum()
 }
 
+/// Returns the weight of one property.
+///
 /// # Arguments
-/// * `rest` - of the source, from the property's name on.
+/// * `rest` - the source from the property's name on.
 fn cost(rest: &[u8]) -> usize {
     let name = rest.iter().take(LONGEST).position(|byte| *byte == b'}').map_or(rest, |end| &rest[..end]);
     let is_of_strings = name.starts_with(b"RGI_") || name == b"Basic_Emoji" || name == b"Emoji_Keycap_Sequence";

@@ -1,4 +1,5 @@
-//! What a node runs: an immutable snapshot of a Worker's code and configuration, named by its digest.
+//! A revision: the immutable snapshot of a Worker's code and configuration that a node runs, named
+//! by its digest.
 
 mod assembler;
 mod digest;
@@ -15,24 +16,27 @@ use crate::id::{RevisionDigest, WorkerId};
 
 pub use assembler::{Assembler, MalformedRevision, TooLarge};
 
-/// How many modules a Worker may have.
+/// The maximum number of modules of a Worker.
 pub const MAX_MODULES: usize = 1_000;
 
-/// The largest module, in bytes. A ConfigMap cannot hold more, and an inline module not even that.
+/// The largest module, in bytes. A ConfigMap cannot hold more, and an inline module is limited to
+/// less.
 pub const MAX_MODULE_BYTES: usize = 1024 * 1024;
 
-/// The most that a Worker's modules may have together, their names included, in bytes. What Kubernetes keeps of a
-/// Worker is far less; it is for what comes from elsewhere, and a node has it in memory for every Worker that it runs.
+/// The maximum total size of a Worker's modules and their names, in bytes. Kubernetes objects are
+/// limited to far less; this limit applies to revisions from other sources, because a node keeps
+/// the modules of every Worker that it runs in memory.
 pub const MAX_SOURCE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many variables, secrets, services, compatibility flags and host patterns a Worker may have together. What
-/// Kubernetes keeps of a Worker has fewer.
+/// The maximum number of variables, secrets, services, compatibility flags and host patterns of a
+/// Worker, taken together. A Kubernetes object cannot hold this many.
 pub const MAX_BINDINGS: usize = 1_000;
 
-/// The largest piece of a module in one message, in bytes: well under gRPC's default limit of 4 MiB.
+/// The largest piece of a module in one message, in bytes; well under gRPC's default limit of 4
+/// MiB.
 const MODULE_CHUNK: usize = 256 * 1024;
 
-/// A revision with its bindings resolved.
+/// A revision with resolved bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
     pub worker: WorkerId,
@@ -52,20 +56,20 @@ pub struct Revision {
     pub compatibility_flags: BTreeSet<CompatibilityFlag>,
 }
 
-/// What of an invocation's global state the next one sees.
+/// The part of an invocation's global state that is visible to the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StatePolicy {
-    /// All of it, while the isolate lives.
+    /// All of it, for the lifetime of the isolate.
     #[default]
     Persist,
-    /// Nothing: each has a global object of its own.
+    /// None: each invocation has its own global object.
     Reset,
 }
 
-/// What a Worker can ask for beyond the standards.
+/// An optional feature beyond the web standards that a Worker can enable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CompatibilityFlag {
-    /// Modules of Node.js such as `node:buffer`.
+    /// Provides Node.js modules such as `node:buffer`.
     NodejsCompat,
 }
 
@@ -98,31 +102,33 @@ impl fmt::Display for CompatibilityFlag {
     }
 }
 
-/// What one isolate and one invocation may use.
+/// The limits of one isolate and of one invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// CPU time of one invocation, milliseconds.
+    /// CPU time of one invocation, in milliseconds.
     pub cpu_ms: u32,
-    /// Wall-clock time of one invocation, milliseconds.
+    /// Wall-clock time of one invocation, in milliseconds.
     pub wall_ms: u32,
-    /// JavaScript heap and array buffers of one isolate, MiB.
+    /// JavaScript heap and array buffers of one isolate, in MiB.
     pub memory_mib: u32,
-    /// CPU time of compiling and evaluating the modules, milliseconds.
+    /// CPU time to compile and evaluate the modules, in milliseconds.
     pub startup_ms: u32,
-    /// Invocations at once in one isolate.
+    /// Maximum number of concurrent invocations in one isolate.
     pub concurrency: u32,
-    /// Largest request body, MiB.
+    /// Largest request body, in MiB.
     pub request_body_mib: u32,
-    /// How often one invocation may call out: fetches, their redirects, and calls of other Workers.
+    /// Maximum number of outbound calls of one invocation: fetches, their redirects, and calls of
+    /// other Workers.
     pub subrequests: u32,
 }
 
-/// Enough for a page that is put together from many answers, and so few that a Worker which anybody may call cannot be
-/// made to flood others: one request from outside becomes at most so many. Pools whose tenants pay for more raise it.
+/// High enough for a page assembled from many responses, and low enough that a public Worker cannot
+/// be made to flood others: one request from outside causes at most this many calls. Pools whose
+/// tenants pay for more raise it.
 const DEFAULT_SUBREQUESTS: u32 = 50;
 
 impl Default for Limits {
-    /// What a Worker gets that asks for nothing.
+    /// Returns the limits of a Worker that sets none.
     fn default() -> Self {
         Self {
             cpu_ms: 50,
@@ -137,10 +143,11 @@ impl Default for Limits {
 }
 
 impl Revision {
-    /// The messages that carry this revision in answer to `GetRevision`.
+    /// Returns the messages that carry this revision in response to `GetRevision`.
     ///
     /// # Arguments
-    /// * `digest` - its own, which those who serve it know: to compute it takes a look at every byte.
+    /// * `digest` - the revision's own digest. Callers know it, and computing it again would read
+    ///   every byte.
     pub fn to_messages(&self, digest: &RevisionDigest) -> impl Iterator<Item = GetRevisionResponse> + use<> {
         let head = catalog::RevisionHead {
             digest: digest.as_bytes().to_vec(),
@@ -177,7 +184,7 @@ fn to_variables(map: &BTreeMap<String, String>) -> Vec<catalog::Variable> {
     map.iter().map(|(name, value)| catalog::Variable { name: name.clone(), value: value.clone() }).collect()
 }
 
-/// Absent where it leaves everything open.
+/// Converts an egress policy; [`Egress::Open`] becomes `None`.
 fn to_egress(egress: &Egress) -> Option<catalog::Egress> {
     match egress {
         Egress::Open => None,

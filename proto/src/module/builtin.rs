@@ -1,12 +1,13 @@
-//! Modules that a Worker need not bring along: `cloudflare:workers`, which programs for Cloudflare's Workers import, and
-//! those of Node.js that the runtime has, for Workers that ask for them by a compatibility flag.
+//! Modules that the runtime provides: `cloudflare:workers`, which programs for Cloudflare Workers
+//! import, and the supported modules of Node.js, for Workers that enable them with a compatibility
+//! flag.
 //!
-//! The latter are known by `node:buffer` as well as by `buffer`, as in Node.js; but a Worker's own module goes before one
-//! of the same name.
+//! A Node.js module can be imported as `node:buffer` or as `buffer`, as in Node.js; but a Worker's
+//! own module takes precedence over one of the same name.
 
 use crate::revision::CompatibilityFlag;
 
-/// What Node.js's documentation calls each.
+/// The supported Node.js modules, by the names in Node.js's documentation.
 pub const BUILTINS: [&str; 26] = [
     "assert",
     "assert/strict",
@@ -36,16 +37,17 @@ pub const BUILTINS: [&str; 26] = [
     "zlib",
 ];
 
-/// What a module of Node.js is called to be told from others.
+/// The URL scheme of Node.js modules.
 const SCHEME: &str = "node:";
 
-/// The module of a Worker's bindings and its invocation, for code that has no `env` and no `ctx`.
+/// The module that exports a Worker's bindings and invocation context, for code that receives no
+/// `env` and no `ctx`.
 const WORKERS: &str = "cloudflare:workers";
 
-/// What modules like it are called.
+/// The URL scheme of [`WORKERS`] and of modules like it.
 const CLOUDFLARE: &str = "cloudflare:";
 
-/// Why there is no such module.
+/// The reason why a built-in module is not available.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NotBuiltin {
     #[error(
@@ -58,11 +60,11 @@ pub enum NotBuiltin {
     Unknown(String),
 }
 
-/// The module that a specifier means, if it means one of these, by the name that the runtime knows it by: with its scheme.
-/// To be asked when the Worker has no such module of its own.
+/// Returns the canonical name, with its scheme, of the built-in module to which a specifier refers,
+/// or `None` if it refers to none. To be called if the Worker has no module of that name.
 ///
 /// # Errors
-/// When it means one that is not to be had.
+/// When it refers to a built-in module that is not available.
 pub fn builtin(
     specifier: &str,
     flags: impl IntoIterator<Item = CompatibilityFlag>,

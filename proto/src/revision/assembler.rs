@@ -1,7 +1,7 @@
-//! A revision, from the messages in which it came.
+//! Assembles a revision from the messages of a `GetRevision` stream.
 //!
-//! The catalog is trusted, and what it serves has been held against the same maxima; they are held here again, piece by
-//! piece, because by the end of the stream a node would have all of it in memory.
+//! The catalog is trusted and has checked the same limits. They are checked here again, message by
+//! message, because by the end of the stream a node would hold all of it in memory.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::catalog::{self, GetRevisionResponse, get_revision_response::Part};
 use crate::egress::{Egress, InvalidHostPattern};
 use crate::id::{InvalidDigest, InvalidWorkerId, RevisionDigest};
 
-/// Why a stream of `GetRevision` is not a revision.
+/// The reason why the messages of a `GetRevision` stream do not form a revision.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MalformedRevision {
     #[error("the stream does not begin with the revision's head")]
@@ -41,7 +41,7 @@ pub enum MalformedRevision {
     Flag(#[from] UnknownFlag),
 }
 
-/// What is too much about a revision.
+/// The size limit that a revision exceeds.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TooLarge {
     #[error("a Worker has at most {MAX_MODULES} modules")]
@@ -54,28 +54,29 @@ pub enum TooLarge {
     Bindings,
 }
 
-/// Puts a revision together from the messages of a `GetRevision` stream.
+/// Assembles a revision from the messages of a `GetRevision` stream.
 #[derive(Default)]
 pub struct Assembler {
     head: Option<catalog::RevisionHead>,
     modules: BTreeMap<String, Bytes>,
     partial: Option<(String, BytesMut)>,
-    /// Bytes of names and modules so far.
+    /// Total size of module names and modules so far, in bytes.
     source: usize,
 }
 
 impl Assembler {
-    /// Takes the next message.
+    /// Adds the next message.
     ///
     /// # Errors
-    /// When what has come so far cannot become a revision. The assembler is of no use after that.
+    /// When the messages so far cannot become a revision. The assembler must not be used after
+    /// that.
     pub fn push(&mut self, message: GetRevisionResponse) -> Result<(), MalformedRevision> {
         match message.part {
             Some(Part::Head(head)) if bindings(&head) > MAX_BINDINGS => return Err(TooLarge::Bindings.into()),
             Some(Part::Head(head)) if head.modules as usize > MAX_MODULES => return Err(TooLarge::Modules.into()),
             Some(Part::Head(head)) => self.head = Some(head),
             Some(Part::Module(chunk)) => self.push_chunk(chunk)?,
-            // A part of a newer server that this version does not know.
+            // A part from a newer server, which this version does not know.
             None => {}
         }
         Ok(())
@@ -106,10 +107,10 @@ impl Assembler {
         Ok(())
     }
 
-    /// Call at the end of the stream.
+    /// Returns the revision. To be called at the end of the stream.
     ///
     /// # Errors
-    /// When something is missing, or the content does not have the digest that was announced.
+    /// When something is missing, or the content's digest differs from the announced one.
     pub fn finish(self) -> Result<(RevisionDigest, Revision), MalformedRevision> {
         let head = self.head.ok_or(MalformedRevision::NoHead)?;
         if self.modules.len() != head.modules as usize {
@@ -146,7 +147,7 @@ impl Assembler {
     }
 }
 
-/// Everything in a head of which there can be many.
+/// Returns the number of entries that count towards [`MAX_BINDINGS`].
 fn bindings(head: &catalog::RevisionHead) -> usize {
     let hosts = head.egress.as_ref().map_or(0, |egress| egress.allow.len());
     head.vars.len() + head.secrets.len() + head.services.len() + head.compatibility_flags.len() + hosts

@@ -1,8 +1,8 @@
-//! The name of a revision: a digest of everything that a node makes of it.
+//! The digest of a revision: a hash of everything that affects how a node runs it.
 //!
-//! A part that came to revisions later is not hashed where it is what it was before it could be chosen: so the digests of
-//! those that do not choose it stay, across versions of the operator and of nodes. Where it is hashed it goes after a
-//! word that names it.
+//! A field that was added later is hashed only if it differs from the behaviour before the field
+//! existed, so that the digests of revisions that do not set it stay the same across versions of
+//! the operator and of nodes. When it is hashed, it follows a word that names it.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,9 @@ use crate::egress::Egress;
 use crate::id::RevisionDigest;
 
 impl Revision {
-    /// SHA-256 over every field in a fixed order, each preceded by its length, so that no two revisions share
-    /// an encoding. Covers the resolved secrets: a changed Secret is another digest, and so other isolates.
+    /// Returns the SHA-256 hash over every field in a fixed order, each preceded by its length, so
+    /// that no two revisions share an encoding. It covers the resolved secrets: a changed Secret
+    /// gives another digest, and therefore new isolates.
     pub fn digest(&self) -> RevisionDigest {
         let mut hash = Hasher::new();
         hash.field(self.worker.as_str());

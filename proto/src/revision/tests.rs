@@ -21,7 +21,7 @@ fn revision() -> Revision {
     }
 }
 
-/// One that chooses everything that can be left open.
+/// Returns a revision in which every optional field is set.
 fn choosy() -> Revision {
     Revision {
         secrets: [("KEY".to_owned(), "k".to_owned())].into(),
@@ -34,7 +34,7 @@ fn choosy() -> Revision {
     }
 }
 
-/// Messages of modules alone, each in one chunk.
+/// Returns messages of modules only, each module in one chunk.
 fn chunks(modules: impl IntoIterator<Item = (String, usize)>) -> impl Iterator<Item = GetRevisionResponse> {
     modules.into_iter().map(|(name, len)| {
         let chunk = catalog::ModuleChunk { name, data: vec![b' '; len].into(), end: true };
