@@ -1,14 +1,16 @@
-//! Admission: how much may be in flight, who waits for room, and what is said to those over the bound. A permit is a
-//! value; dropping it makes room, and gives it to whoever waits and has the least time left.
+//! Admission: bounds invocations in flight, queues requests for permits and sheds those over the
+//! bounds. A permit is a value; dropping it hands it to the waiting request with the earliest
+//! deadline.
 //!
 //! ```text
 //!  draining? ─► the Worker's permit ─► its tenant's permit ─► the shard's permit
 //!               └───────── a queue before each: the earliest deadline first ────────┘
 //! ```
 //!
-//! Those who wait for a cold isolate wait for their Worker's permit: nobody has one before it runs. They hold none of the
-//! shard, nor do those who wait for room of their own Worker or tenant: what one tenant waits for must not take room from
-//! the others. Belongs to one thread, like all of a shard.
+//! Requests for a cold isolate wait for its Worker's permit, which is not granted before the
+//! isolate runs. They hold no permit of the shard, nor do requests that wait for their own Worker
+//! or tenant: one tenant's queue must not take room from the others. Belongs to one thread, like
+//! everything in a shard.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,7 +20,7 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// A bound on what is in flight, and on who waits to be. Clones share it.
+/// A semaphore with a bounded queue, earliest deadline first. Clones share it.
 #[derive(Clone)]
 pub struct Gate {
     shared: Rc<Shared>,
@@ -26,23 +28,25 @@ pub struct Gate {
 
 struct Shared {
     limit: Cell<u32>,
-    /// How many may wait.
+    /// Requests that may wait.
     room: Cell<usize>,
     in_flight: Cell<u32>,
-    /// By their deadlines, and among equals by who came first.
+    /// Waiting requests by deadline, then by order of arrival.
     waiting: RefCell<BTreeMap<(Instant, u64), oneshot::Sender<Permit>>>,
     arrivals: Cell<u64>,
 }
 
-/// The right to be in flight.
+/// The right to one invocation in flight.
 pub struct Permit {
     shared: Rc<Shared>,
 }
 
 impl Gate {
+    /// Creates a gate.
+    ///
     /// # Arguments
-    /// * `limit` - how many may be in flight.
-    /// * `room` - how many may wait besides.
+    /// * `limit` - permits.
+    /// * `room` - requests that may wait for one.
     pub fn new(limit: u32, room: usize) -> Self {
         let shared = Shared {
             limit: Cell::new(limit),
@@ -54,27 +58,28 @@ impl Gate {
         Self { shared: Rc::new(shared) }
     }
 
-    /// Has other bounds from now on. Nobody who is inside or waits is turned out by lower ones; higher ones let those in
-    /// who wait, the earliest deadline first.
+    /// Changes the bounds. Lower bounds revoke no permit and remove no waiting request; higher ones
+    /// admit waiting requests, earliest deadline first.
     pub fn resize(&self, limit: u32, room: usize) {
         self.shared.limit.set(limit);
         self.shared.room.set(room);
         while self.in_flight() < limit {
             let Some((_, permit_tx)) = self.shared.next() else { return };
             self.shared.in_flight.set(self.in_flight() + 1);
-            // One who has left meanwhile drops it, which gives it to the next.
+            // If the receiver has left in the meantime, the permit is dropped, which hands it to
+            // the next request.
             drop(permit_tx.send(Permit { shared: Rc::clone(&self.shared) }));
         }
     }
 
-    /// Turns away everybody who waits, and who comes later.
+    /// Turns away all waiting requests and all later ones.
     pub fn close(&self) {
         self.resize(0, 0);
         let turned_away = self.shared.waiting.take();
         drop(turned_away);
     }
 
-    /// A permit, or `None` when there are as many as the limit.
+    /// Returns a permit, or `None` if all are taken.
     pub fn try_enter(&self) -> Option<Permit> {
         let in_flight = self.in_flight();
         (in_flight < self.limit()).then(|| {
@@ -83,10 +88,10 @@ impl Gate {
         })
     }
 
-    /// A permit, as soon as there is one and nobody waits whose deadline is earlier. `None`, at once, when as many wait
-    /// as may. How long to wait is the caller's affair: who drops the future has left the queue.
+    /// Waits for a permit, earliest deadline first. Returns `None` at once if the queue is full.
+    /// The gate has no time limit: to leave the queue, the caller drops the future.
     pub async fn enter(&self, deadline: Instant) -> Option<Permit> {
-        // Nobody waits while there is room: a permit that is dropped goes to who waits.
+        // The queue is empty while permits are free: a dropped permit goes to a waiting request.
         if let Some(permit) = self.try_enter() {
             return Some(permit);
         }
@@ -101,7 +106,7 @@ impl Gate {
         permit_rx.await.ok()
     }
 
-    /// Whether one more would be let in or could wait.
+    /// Returns whether one more request would be admitted or could wait.
     pub fn has_room(&self) -> bool {
         self.in_flight() < self.limit() || self.waiting() < self.shared.room.get()
     }
@@ -120,7 +125,7 @@ impl Gate {
 }
 
 impl Shared {
-    /// Takes whoever waits and has the least time left out of the queue.
+    /// Removes the request with the earliest deadline from the queue.
     fn next(&self) -> Option<((Instant, u64), oneshot::Sender<Permit>)> {
         self.waiting.borrow_mut().pop_first()
     }
@@ -129,17 +134,17 @@ impl Shared {
 impl Drop for Permit {
     fn drop(&mut self) {
         let shared = &self.shared;
-        // There may be more inside than the limit has become since.
+        // The limit may have been lowered below the number in flight.
         let next = if shared.in_flight.get() <= shared.limit.get() { shared.next() } else { None };
         match next {
-            // One who has left meanwhile drops it in turn.
+            // If the receiver has left in the meantime, the permit is dropped in turn.
             Some((_, permit_tx)) => drop(permit_tx.send(Self { shared: Rc::clone(shared) })),
             None => shared.in_flight.set(shared.in_flight.get() - 1),
         }
     }
 }
 
-/// A place in the queue, left when it is dropped.
+/// A place in the queue, given up on drop.
 struct Place {
     shared: Rc<Shared>,
     at: (Instant, u64),
@@ -152,22 +157,22 @@ impl Drop for Place {
     }
 }
 
-/// Why an invocation is refused although nothing is wrong with it.
+/// The reason for shedding an invocation, with which nothing is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The node is about to end.
     Draining,
-    /// The shard has as much in flight as it may.
+    /// The shard has as many invocations in flight as it may.
     ShardFull,
-    /// The Worker has as much in flight as it may.
+    /// The Worker has as many invocations in flight as it may.
     WorkerFull,
-    /// The tenant, which is the namespace, has as much of the shard as it may.
+    /// The tenant, which is the namespace, uses as much of the shard as it may.
     TenantFull,
-    /// As many as may wait already wait for the Worker to start.
+    /// The queue for the Worker's start is full.
     WaitingRoomFull,
-    /// Every isolate is in use, and there may be no more.
+    /// Every isolate is busy, and the pool may hold no more.
     NoIdleIsolate,
-    /// The node's memory is nearly used up: what is warm is served, nothing new is started.
+    /// The node's memory is nearly used up: warm isolates serve, no new one is started.
     MemoryShort,
 }
 
@@ -182,7 +187,7 @@ impl Refusal {
         Self::MemoryShort,
     ];
 
-    /// As metrics and logs see it.
+    /// Returns the reason as metrics and logs show it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Draining => "draining",
@@ -254,16 +259,16 @@ mod tests {
 
     type Waiting = Pin<Box<dyn Future<Output = Option<Permit>>>>;
 
-    /// What may happen at a gate.
+    /// An event at a gate.
     #[derive(Clone, Debug)]
     enum Step {
-        /// Somebody comes whose deadline is so many seconds away.
+        /// A request arrives whose deadline is this many seconds away.
         Come(u64),
-        /// Somebody who is in flight ends.
+        /// An invocation in flight ends.
         End(prop::sample::Index),
-        /// Somebody who waits gives up.
+        /// A waiting request gives up.
         Leave(prop::sample::Index),
-        /// So many may be in flight from now on.
+        /// The limit becomes this.
         Resize(u32),
     }
 

@@ -1,4 +1,4 @@
-//! A shard's buffers: what its Workers answer is written into one of them, and sent from there.
+//! A shard's buffers: Workers' responses are written into them and sent from there.
 //!
 //! ```text
 //!   free (last in, first out) ──take──► Block ──fill──► body ──prepend──► head, body ──► socket
@@ -6,14 +6,15 @@
 //!        └────────────────────────────────── dropped ◄─────────────────────────────────────┘
 //! ```
 //!
-//! The blocks are equal, and the one that came home last is taken first: only as many are ever used as there are answers
-//! on their way at once, and those stay in the cache however many more there are. There are no atomics: a [`Block`]
-//! cannot leave its thread, which its type says, and so it cannot come home on another. Nor is there anything unsafe:
-//! a block owns its memory, and what has one owner is never in two hands.
+//! All blocks have the same size, and the one returned last is taken first: no more blocks are used
+//! than there are responses in flight at once, and those stay in the CPU cache however many more
+//! exist. There are no atomics: a [`Block`] is `!Send`, so it cannot be returned on another thread.
+//! There is no unsafe code either: a block owns its memory, so two holders cannot share it.
 //!
-//! There is one size. What an answer leaves unused of a block is never touched, and costs no cache; a block for longer
-//! answers would save them nothing that shows beside the copying of them. What does not fit, and what comes when every
-//! block is in use, goes to the global allocator, and is counted.
+//! One size is enough. The part of a block that a response leaves unused is never touched and costs
+//! no cache; for longer responses, larger blocks would save nothing measurable beside the copying.
+//! Responses that fit in no block, or come when every block is in use, use the global allocator and
+//! are counted.
 
 #[cfg(test)]
 mod tests;
@@ -26,37 +27,39 @@ use std::rc::Rc;
 use bytes::Buf;
 use prometheus::{IntCounter, IntGauge};
 
-/// What a block has room for, in bytes: as much as one frame of HTTP/2 carries unless it is told otherwise.
+/// Capacity of a block, in bytes: HTTP/2's default maximum frame size.
 pub const ROOM: usize = 16 * 1024;
 
-/// What may be put before that: the head of an answer, unless it has uncommonly long headers.
+/// Space in front of the body, in bytes: enough for the head of a response without unusually long
+/// headers.
 pub const HEADROOM: usize = 1024;
 
-/// Where in a block its bytes begin, before something is put before them.
+/// Offset in a block at which its bytes begin, before anything is prepended.
 const BEGIN: u32 = HEADROOM as u32;
 
-/// Not a power of two: where all blocks begin in the same few sets of a cache, a few of them are all that it holds.
+/// Not a power of two: otherwise all blocks would begin in the same few sets of a CPU cache, which
+/// then holds only a few of them.
 const SIZE: usize = HEADROOM + ROOM;
 
 type Memory = Box<[u8; SIZE]>;
 
-/// What a shard's blocks take, in bytes. Half of what most processors have as second-level cache for each core, and
-/// V8 has the other half; `benches/buffers.rs` measures what more of it would cost.
+/// Memory of a shard's blocks, in bytes. Half of the per-core L2 cache of most processors; V8 gets
+/// the other half. `benches/buffers.rs` measures what a larger pool would cost.
 pub const POOL: usize = 512 * 1024;
 
-/// What is counted of a pool. Its gauges are written by one thread only, without a read-modify-write.
+/// Metrics of a pool. Its gauges are written by one thread only, without a read-modify-write.
 #[derive(Clone, Debug)]
 pub struct BufferMetrics {
-    /// How many there are.
+    /// Blocks in the pool.
     pub blocks: IntGauge,
     pub in_use: IntGauge,
-    /// Buffers that came from the global allocator, for want of a free block.
+    /// Buffers that came from the global allocator because no block was free.
     pub none_free: IntCounter,
-    /// Those for what fits in no block.
+    /// Buffers that came from the global allocator because no block was large enough.
     pub too_large: IntCounter,
 }
 
-/// Counts that nobody reads.
+/// Metrics that are not registered anywhere.
 impl Default for BufferMetrics {
     fn default() -> Self {
         let counter = || IntCounter::new("uncounted", "Nobody's.").expect("the name is one");
@@ -71,17 +74,17 @@ pub struct BufferPool(Rc<Home>);
 
 struct Home {
     free: RefCell<Vec<Memory>>,
-    /// Blocks that have no memory yet.
+    /// Blocks without memory so far.
     unmade: Cell<usize>,
     blocks: usize,
     metrics: BufferMetrics,
 }
 
 impl BufferPool {
-    /// A pool whose blocks get their memory when they are first used; see [`Self::touch`].
+    /// Creates a pool whose blocks get their memory on first use; see [`Self::touch`].
     ///
     /// # Arguments
-    /// * `bytes` - for all blocks together.
+    /// * `bytes` - memory of all blocks together.
     pub fn new(bytes: usize, metrics: BufferMetrics) -> Self {
         let blocks = bytes / SIZE;
         metrics.blocks.set(blocks as i64);
@@ -89,8 +92,8 @@ impl BufferPool {
         Self(Rc::new(Home { free, unmade: Cell::new(blocks), blocks, metrics }))
     }
 
-    /// Gets the memory of every block now, near the processor that this thread runs on, and not page by page while
-    /// requests wait.
+    /// Allocates the memory of every block now, near the processor that this thread runs on,
+    /// instead of page by page while requests wait.
     #[must_use]
     pub fn touch(self) -> Self {
         let unmade = self.0.unmade.take();
@@ -98,7 +101,8 @@ impl BufferPool {
         self
     }
 
-    /// A block for `len` bytes at least. `None`, which is counted, when no block has room for them or none is free.
+    /// Takes a block for at least `len` bytes. Returns `None`, which is counted, if a block is too
+    /// small or none is free.
     #[inline]
     pub fn take(&self, len: usize) -> Option<Block> {
         let home = &self.0;
@@ -116,12 +120,12 @@ impl BufferPool {
         Some(Block { memory: Some(memory), start: BEGIN, end: BEGIN, home: Rc::clone(home) })
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> usize {
         self.0.blocks
     }
 
-    /// How many of them are in use.
+    /// Returns the number of blocks in use.
     pub fn in_use(&self) -> usize {
         self.0.in_use()
     }
@@ -151,14 +155,15 @@ impl Home {
     }
 }
 
-/// Written to, and not with zeros: those the system has without memory behind them.
+/// Fills the memory with a value other than zero: the system could supply zeros without backing
+/// memory.
 fn make() -> Memory {
     vec![u8::MAX; SIZE].into_boxed_slice().try_into().expect("it has the length")
 }
 
-/// A buffer in use: bytes, and room before them. It goes home when it is dropped.
+/// A buffer in use: bytes, and space in front of them. It returns to its pool when it is dropped.
 ///
-/// As a [`Buf`] it is read from its beginning. It stays on its thread:
+/// Its [`Buf`] implementation reads it from the beginning. A block stays on its thread:
 ///
 /// ```compile_fail
 /// fn leaves(block: tenon_runtime_node::buffers::Block) {
@@ -166,7 +171,7 @@ fn make() -> Memory {
 /// }
 /// ```
 pub struct Block {
-    /// `None` once it is on its way home.
+    /// `None` once it is being returned.
     memory: Option<Memory>,
     start: u32,
     end: u32,
@@ -174,10 +179,11 @@ pub struct Block {
 }
 
 impl Block {
-    /// Has `write` put bytes into the block, which has none yet, and say how many.
+    /// Lets `write` put bytes into the empty block and return their number.
     ///
-    /// What it is given still holds what others have written, for other Workers: those that it counts must be its own.
-    /// `None`, when it says that there is too little room, sends the block home, and is counted.
+    /// The slice still holds bytes written earlier, for other Workers: `write` must have written
+    /// every byte that it counts. If `write` returns `None` because the space is too small, the
+    /// block returns to its pool, this is counted, and the result is `None`.
     #[inline]
     pub fn fill(mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<Self> {
         debug_assert!(self.is_empty() && self.start == BEGIN, "a block is filled once");
@@ -195,7 +201,8 @@ impl Block {
         }
     }
 
-    /// Puts `len` bytes before those that are there, for the caller to write. `None` when there is no such room.
+    /// Returns `len` bytes in front of the content, which they extend, for the caller to write.
+    /// Returns `None` if there is not enough space.
     #[inline]
     pub fn prepend(&mut self, len: usize) -> Option<&mut [u8]> {
         let end = self.start as usize;

@@ -1,14 +1,14 @@
-//! What was asked for last, by digest, as much of it as there is room for. Pure.
+//! A least-recently-used cache by digest, bounded in bytes. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
 use tenon_proto::id::RevisionDigest;
 
-/// What an entry takes besides its content: names, map nodes, the entry here. Keeps a great many of empty ones
-/// from being free.
+/// Overhead of an entry besides its content, in bytes: names, map nodes, the entry itself. Keeps a
+/// large number of empty entries from being free.
 const OVERHEAD: usize = 1024;
 
-/// A cache of as many bytes as it is made for.
+/// A cache with a capacity in bytes.
 pub(crate) struct Cache<V> {
     entries: HashMap<RevisionDigest, Entry<V>>,
     /// Digests by their last use, oldest first.
@@ -25,8 +25,10 @@ struct Entry<V> {
 }
 
 impl<V> Cache<V> {
+    /// Creates a cache.
+    ///
     /// # Arguments
-    /// * `capacity` - bytes.
+    /// * `capacity` - in bytes.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { entries: HashMap::new(), order: BTreeMap::new(), uses: 0, bytes: 0, capacity }
     }
@@ -52,13 +54,13 @@ impl<V> Cache<V> {
         Some(&mut entry.value)
     }
 
-    /// Keeps the value, and lets those go for which there is no room any more. One that is larger than the whole cache
-    /// is kept alone.
+    /// Inserts a value, and evicts the least recently used ones beyond the capacity. A value larger
+    /// than the whole cache is kept alone.
     ///
     /// # Arguments
-    /// * `bytes` - that the value takes.
+    /// * `bytes` - size of the value.
     ///
-    /// Returns the digests that were let go.
+    /// Returns the digests that were evicted.
     pub(crate) fn insert(&mut self, digest: RevisionDigest, value: V, bytes: usize) -> Vec<RevisionDigest> {
         self.remove(&digest);
         self.uses += 1;

@@ -1,4 +1,4 @@
-//! What a node is told: raw as [`NodeArgs`], checked as [`Config`].
+//! A node's configuration: raw as [`NodeArgs`], validated as [`Config`].
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -103,7 +103,7 @@ pub struct NodeArgs {
     pub tls: TlsArgs,
 }
 
-/// What the command line says and nobody else is to read: it may have a password in it.
+/// A command-line value that must not be logged: it may contain a password.
 #[derive(Clone)]
 pub struct Withheld(String);
 
@@ -119,7 +119,7 @@ impl fmt::Debug for Withheld {
     }
 }
 
-/// A node's configuration, checked.
+/// A node's validated configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub name: String,
@@ -127,10 +127,11 @@ pub struct Config {
     pub shard_port: u16,
     pub shards: u16,
     pub lanes: u16,
-    /// Among which what the node has is divided: 1 where its shards are threads of one process.
+    /// The number of processes that share the node's resources: 1 if its shards are threads of one
+    /// process.
     pub processes: u16,
     pub catalog: Endpoint,
-    /// The routers' inner door.
+    /// URL of the routers' inner door.
     pub router: Option<RouterUrl>,
     pub isolates_per_shard: usize,
     pub spare_isolates: usize,
@@ -138,19 +139,19 @@ pub struct Config {
     pub max_inflight: u32,
     pub max_waiting: usize,
     pub isolate_idle_timeout: Duration,
-    /// Bytes.
+    /// Memory budget, in bytes.
     pub memory_budget: Option<u64>,
-    /// Of the file system with the kernel's files about memory.
+    /// Root of the file system from which the kernel's memory files are read.
     pub root: PathBuf,
     pub egress_allow: Vec<IpNet>,
     pub egress_deny: Vec<IpNet>,
     pub egress_ca_files: Vec<PathBuf>,
     pub egress_proxy: Option<Proxy>,
-    /// For responses that Workers keep, in bytes.
+    /// Memory for cached responses, in bytes.
     pub response_cache: u64,
     pub pin: bool,
     pub drain_grace: Duration,
-    /// By which operator, routers and node know one another. Not from the command line alone: whoever has it opens it.
+    /// TLS between operator, routers and node. Not set from the arguments: the caller opens it.
     pub tls: Option<Tls>,
 }
 
@@ -224,20 +225,21 @@ impl TryFrom<NodeArgs> for Config {
 }
 
 impl Config {
-    /// Where a shard or lane listens.
+    /// Returns the address of a shard or lane.
     pub fn address(&self, id: ShardId) -> SocketAddr {
         let above = if id.is_lane() { self.shards + id.position() } else { id.position() };
         let port = if self.shard_port == 0 { 0 } else { self.shard_port + above };
         SocketAddr::new(self.listen_ip, port)
     }
 
-    /// Every shard, then every lane, and where each listens.
+    /// Returns every shard, then every lane, with its address.
     pub fn seats(&self) -> impl Iterator<Item = (ShardId, SocketAddr)> {
         let ids = (0..self.shards).map(ShardId).chain((0..self.lanes).map(ShardId::lane));
         ids.map(|id| (id, self.address(id)))
     }
 
-    /// What one shard or lane may take of what the node has, where each is a process of its own.
+    /// Returns the configuration of one shard or lane that is a process of its own, with its part
+    /// of the node's resources.
     #[must_use]
     pub fn of_seat(self) -> Self {
         let processes = self.shards.saturating_add(self.lanes).max(1);
@@ -249,10 +251,10 @@ impl Config {
         }
     }
 
-    /// What of a budget this process may have to itself.
+    /// Returns the part of a budget that belongs to this process.
     ///
     /// # Arguments
-    /// * `budget` - of the whole node, unless it was said on the command line.
+    /// * `budget` - the node's budget in bytes, or this process's own if it was configured.
     pub fn share(&self, budget: u64) -> u64 {
         if self.memory_budget.is_some() { budget } else { budget / u64::from(self.processes) }
     }
@@ -264,7 +266,7 @@ const MOST_SHARDS: u16 = 1024;
 fn proxy(args: &NodeArgs) -> Result<Option<Proxy>, ConfigError> {
     let [url, user_name, password] = [&args.egress_proxy, &args.egress_proxy_username, &args.egress_proxy_password]
         .map(|withheld| {
-            // An empty variable is how many a template says that there is none.
+            // Templates often express "not set" as an empty variable.
             withheld.as_ref().map(|Withheld(text)| text.as_str()).filter(|text| !text.is_empty())
         });
     let Some(url) = url else {
@@ -285,13 +287,15 @@ fn proxy(args: &NodeArgs) -> Result<Option<Proxy>, ConfigError> {
     }))
 }
 
-/// By what the process may use: its CPU quota is less than the machine's CPUs in most containers.
+/// Counts the CPUs that the process may use: most containers have a CPU quota below the machine's
+/// CPUs.
 fn cpus() -> u16 {
     std::thread::available_parallelism().ok().and_then(|cpus| u16::try_from(cpus.get()).ok()).unwrap_or(1)
 }
 
-/// Only where every CPU that the process may run on gets one shard. With fewer shards than CPUs each node of a machine
-/// would pin its own to the same ones; with more, two would starve each other.
+/// Allows pinning only if every CPU that the process may run on gets one shard. With fewer shards
+/// than CPUs, every node on a machine would pin its shards to the same CPUs; with more, two shards
+/// on a CPU would starve each other.
 fn may_pin(shards: u16) -> bool {
     core_affinity::get_core_ids().is_some_and(|cores| cores.len() == usize::from(shards))
 }

@@ -1,36 +1,45 @@
-//! What Workers fetch: a shard's own HTTP client.
+//! Outbound requests from Workers: a shard's own HTTP client.
 //!
 //! ```text
-//!  fetch ─► a hop ─► may this Worker? ─► seat ─► pool ────────────────────────────────► exchange ─► head ─► body
-//!            ▲       (scheme, port,      (how     │ no connection                            │       │
-//!            │        its own list)       many    ▼                                          │       ▼
-//!            │                            wait)  reach: names ─► policy ─► dial ─► TLS, ALPN ──┘   decode
-//!            └───────────────── a redirect ──────────────────────────────────────────────────────────┘
+//!  fetch ─► hop ─► allowed? ─► seat ─► pool ─────────────────► exchange ─► head ─► body
+//!            ▲                          │ no connection           ▲         │        │
+//!            │                          ▼                         │         │        ▼
+//!            │                        reach ─► TLS, ALPN ─────────┘         │      decode
+//!            └────────────────────── redirect ──────────────────────────────┘
+//!
+//!  allowed?  scheme, port, and the Worker's own list of hosts
+//!  seat      bounds the requests that wait for a response
+//!  reach     names ─► policy ─► dial
 //! ```
 //!
-//! - [`client`]: the path above; [`message`]: what goes in and comes out; [`error`]: how it fails, and what to do then.
-//! - [`policy`]: which addresses may be reached at all, [`redirect`]: where a redirect leads. Both are pure.
-//! - [`reach`]: from a name to a stream of bytes: [`names`] resolves, [`dial`] connects, [`proxy`] leads where the node is
-//!   to go through one.
-//! - [`connection`] speaks HTTP/1.1 or HTTP/2, [`pool`] keeps what is idle.
-//! - [`seats`]: how much may be under way; [`incoming`] and [`decode`]: a response's body as it comes.
-//! - [`settings`]: what is fixed when the node starts.
+//! - [`client`]: the path above; [`message`]: requests and responses; [`error`]: how a request
+//!   fails, and what the tenant can do about it.
+//! - [`policy`]: which addresses may be reached at all; [`redirect`]: where a redirect leads. Both
+//!   are pure.
+//! - [`reach`]: from a name to a byte stream: [`names`] resolves, [`dial`] connects, [`proxy`]
+//!   tunnels where the node must go through one.
+//! - [`connection`] speaks HTTP/1.1 or HTTP/2; [`pool`] keeps idle connections.
+//! - [`seats`]: bounds on concurrent requests and responses; [`incoming`] and [`decode`]: a
+//!   response body as it arrives.
+//! - [`settings`]: fixed when the node starts.
 //!
-//! ## Who may reach what
+//! ## Which addresses a Worker may reach
 //!
-//! A Worker's program is hostile, and the node stands inside: beside other tenants' Services, its own ports, the cloud's
-//! metadata. So the addresses that a name has resolved to are judged, and exactly these are connected to; a name that
-//! resolves to something else a moment later has won nothing. A redirect is a request like any other and goes the whole
-//! way again. The Worker's own list of hosts can only narrow that.
+//! A Worker's program is hostile, and the node stands inside the network: next to other tenants'
+//! Services, its own ports and the cloud's metadata service. The client therefore judges the
+//! addresses that a name has resolved to, and connects to exactly these; a name that resolves to
+//! something else a moment later gains nothing. A redirect is a request like any other and takes
+//! the whole path again. The Worker's own list of hosts can only narrow the policy.
 //!
 //! ## What tenants share
 //!
-//! No connection, and no session of TLS that one could be resumed from: a pool's key begins with the tenant, which is
-//! the namespace. Two tenants on one connection could tell each other's traffic from how long their own answers take and
-//! from what HTTP/2's header compression remembers, and an origin that trusts a connection would trust both. Names are
-//! resolved once for all, as everybody's answers are the same.
+//! Tenants share no connection, and no TLS session that a connection could be resumed from: a
+//! pool's key begins with the tenant, which is the namespace. Two tenants on one connection could
+//! infer each other's traffic from the latency of their own responses and from the state of
+//! HTTP/2's header compression, and an origin that authenticates the connection would trust both.
+//! The DNS cache is shared, because its answers are the same for every tenant.
 //!
-//! All of this belongs to a shard's thread. What shards share never changes: [`Settings`].
+//! All of this belongs to a shard's thread. The one thing shards share is immutable: [`Settings`].
 
 pub mod client;
 mod connection;

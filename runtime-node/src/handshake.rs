@@ -1,5 +1,6 @@
-//! The opening handshake of a WebSocket (RFC 6455 §4): the key that a client sends, and what shows that whoever answers has
-//! understood it. The same for a client at the router's end, an origin and another Worker. Pure, but for keys that are made.
+//! The WebSocket opening handshake (RFC 6455 §4): the client's key, and the answer that shows that
+//! the server has understood it. Used for clients behind the router, for origins and between
+//! Workers. Pure, except for generating keys.
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -7,20 +8,20 @@ use base64::prelude::BASE64_STANDARD;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method};
 
-/// The only version there is.
+/// The only protocol version.
 pub const VERSION: HeaderValue = HeaderValue::from_static("13");
 
-/// The protocol's name.
+/// The protocol's name in `Upgrade`.
 pub const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
-/// RFC 6455 §1.3.
+/// The GUID of RFC 6455 §1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What a client is answered by, so that no answer is taken for one that was kept from before.
+/// A client's key; its answer cannot be a cached one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(String);
 
-/// Why an answer is not the beginning of a WebSocket.
+/// The reason for which a response does not open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
     #[error("the answer's Sec-WebSocket-Accept is not that of the key")]
@@ -34,7 +35,7 @@ pub enum Unanswered {
 }
 
 impl Key {
-    /// One that was never used.
+    /// Generates a random key.
     #[expect(clippy::new_without_default, reason = "no two are alike")]
     pub fn new() -> Self {
         let mut bytes = [0; 16];
@@ -42,20 +43,20 @@ impl Key {
         Self(BASE64_STANDARD.encode(bytes))
     }
 
-    /// As a client has sent it. `None` when it is not 16 bytes in base64.
+    /// Parses a key that a client has sent. Returns `None` if it is not 16 bytes in base64.
     pub fn read(value: &[u8]) -> Option<Self> {
         let bytes = BASE64_STANDARD.decode(value).ok().filter(|bytes| bytes.len() == 16)?;
         Some(Self(BASE64_STANDARD.encode(bytes)))
     }
 
-    /// The server's answer to it.
+    /// Returns the server's answer to the key.
     pub fn accept(&self) -> String {
         let text = [self.0.as_bytes(), GUID].concat();
         BASE64_STANDARD.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &text))
     }
 
-    /// Makes of the headers of a request those of one that asks for a WebSocket by this key. What else there is to be agreed
-    /// on is the Worker's to say, but for extensions, of which we have none.
+    /// Sets the headers of a request that asks for a WebSocket with this key. The rest of the
+    /// negotiation is the Worker's, except for extensions, of which we support none.
     pub fn ask(&self, headers: &mut HeaderMap) {
         headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
         headers.insert(header::UPGRADE, WEBSOCKET);
@@ -64,11 +65,11 @@ impl Key {
         headers.insert(header::SEC_WEBSOCKET_KEY, key);
     }
 
-    /// Whether a server that answers with status 101 has agreed to what was asked (RFC 6455 §4.1), as far as that is not
-    /// about the connection.
+    /// Checks that a server's 101 response agrees to the request (RFC 6455 §4.1), except for the
+    /// headers about the connection.
     ///
     /// # Errors
-    /// When it has not.
+    /// Fails if the server does not agree.
     pub fn is_answered(&self, asked: &HeaderMap, answered: &HeaderMap) -> Result<(), Unanswered> {
         if answered.get(header::SEC_WEBSOCKET_ACCEPT).is_none_or(|accept| accept.as_bytes() != self.accept().as_bytes())
         {
@@ -88,15 +89,15 @@ impl Key {
     }
 }
 
-/// Whether a request asks for a WebSocket.
+/// Returns whether a request asks for a WebSocket.
 pub fn is_asked(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::GET && lists(headers, &header::UPGRADE, "websocket")
 }
 
-/// Whether a connection becomes a WebSocket with this answer.
+/// Checks that a response turns its connection into a WebSocket.
 ///
 /// # Errors
-/// When it does not.
+/// Fails if it does not.
 pub fn upgrades(headers: &HeaderMap) -> Result<(), Unanswered> {
     let both = lists(headers, &header::UPGRADE, "websocket") && lists(headers, &header::CONNECTION, "upgrade");
     if both { Ok(()) } else { Err(Unanswered::Upgrade) }
@@ -106,7 +107,7 @@ fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
     members(headers, name).any(|member| member.eq_ignore_ascii_case(wanted))
 }
 
-/// The members of a header that is a list.
+/// Returns the members of a list-valued header.
 fn members<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|member| !member.is_empty())
@@ -123,7 +124,7 @@ mod tests {
         pairs.iter().map(pair).collect()
     }
 
-    /// The standard's own example.
+    /// The RFC's own example.
     fn example() -> Key {
         Key::read(b"dGhlIHNhbXBsZSBub25jZQ==").unwrap()
     }

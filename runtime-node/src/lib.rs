@@ -6,15 +6,20 @@
 //! ```
 //!
 //! - [`engine`]: everything V8.
-//! - [`node`]: threads, listeners, drain; [`server`]: the wire; [`shard`]: what a thread owns.
-//! - [`pool`], [`admission`], [`tenants`], [`spares`] and [`upkeep`]: policy, without V8 or sockets.
-//! - [`egress`]: what Workers fetch; [`services`]: how they call one another; [`response_cache`]: what they keep.
-//! - [`handshake`]: how WebSockets begin.
-//! - [`supervisor`]: the processes that shards are; [`seat`]: a shard's side of that, and [`page`], the memory they share.
-//! - [`buffers`]: what answers are written into.
-//! - [`memory`]: the node's budget and how much of it is used.
-//! - [`metrics`]: what is counted, and [`tallies`], of each Worker.
-//! - [`source`]: revisions from the catalog, by digest; [`reports`]: what the operator is told of them.
+//! - [`node`]: threads, listeners and drain; [`server`]: the gRPC service; [`shard`]: what one
+//!   thread owns.
+//! - [`pool`], [`admission`], [`tenants`], [`spares`] and [`upkeep`]: policy, without V8 or
+//!   sockets.
+//! - [`egress`]: outbound `fetch`; [`services`]: calls between Workers; [`response_cache`]: the
+//!   Cache API.
+//! - [`handshake`]: the WebSocket handshake.
+//! - [`supervisor`]: starts and watches the processes of shards and lanes; [`seat`]: the shard's
+//!   side of that; [`page`]: the memory they share.
+//! - [`buffers`]: buffers for response messages.
+//! - [`memory`]: the node's memory budget and how much of it is used.
+//! - [`metrics`]: metrics of the node and its shards; [`tallies`]: metrics of each Worker.
+//! - [`source`]: fetches revisions from the catalog by digest; [`reports`]: reports their health to
+//!   the operator.
 
 pub mod admission;
 pub mod buffers;

@@ -1,6 +1,6 @@
 //! Runs a node: `Args` → `Config` → a supervisor and its processes → drain.
 //!
-//! The same program is the process of a shard or lane, when its supervisor starts it with `--seat`.
+//! The supervisor starts the same program, with `--seat`, as the process of each shard and lane.
 
 use anyhow::Context;
 use clap::Parser;
@@ -59,7 +59,7 @@ fn supervise(args: Args) -> anyhow::Result<()> {
 
     runtime()?.block_on(async {
         drain::termination().await;
-        // Held for good: a node that drains is not ready again.
+        // Held forever: a node that drains does not become ready again.
         let _draining = readiness.hold("drain");
         signal.drain().await;
     });
@@ -68,11 +68,12 @@ fn supervise(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Is the process of a shard or lane.
+/// Runs as the process of a shard or lane.
 fn sit(id: ShardId, args: Args) -> anyhow::Result<()> {
     let inherited = seat::inherit(id)?;
     seat::settle(id);
-    // V8 before any thread: on processors with protection keys, a thread that is older than V8 cannot run JavaScript.
+    // V8 is initialised before any thread starts: on processors with protection keys, a thread that
+    // is older than V8 cannot run JavaScript.
     engine::init();
     let log = log::init(&args.log);
     let registry = Registry::new();
@@ -85,14 +86,15 @@ fn sit(id: ShardId, args: Args) -> anyhow::Result<()> {
     let (seat, drain_rx) = inherited.attend(registry.clone())?;
     let node = Node::seated(config, seat, watch, &registry, &Readiness::new())?;
     runtime()?.block_on(async {
-        // A signal to all processes of a Pod is for the supervisor, which has this one drain.
+        // Signals sent to every process of a Pod are ignored here: the supervisor handles them and
+        // orders this process to drain.
         let outside = async {
             loop {
                 drain::termination().await;
             }
         };
         tokio::select! {
-            // An error says that the control thread has ended, and with it the process in a moment.
+            // An error means that the control thread has ended; the process is about to end too.
             _ = drain_rx => {}
             () = outside => {}
         }

@@ -1,13 +1,14 @@
-//! The node's memory: what it may use, what it uses, and how much that weighs on its shards.
+//! The node's memory: its budget, its use, and the pressure that results for its shards.
 //!
 //! ```text
-//!  cgroup ─────────────────────────────► Meter, ten times a second ──► Pressure ──watch──► every shard:
-//!  resource limit, by the supervisor ──► room of this process ─────────────┘               evict, refuse cold starts
+//!  cgroup ─────────────────────────────► Meter, ten times a second ──► Pressure ──watch──► shards:
+//!  resource limit, by the supervisor ──► room of this process ─────────────┘  evict, refuse starts
 //! ```
 //!
-//! The budget is the container's, not the machine's. A process with a supervisor has a limit of its own as well, at which an
-//! allocation fails and ends it: it lets idle isolates go before. Pressure is a pure function of use, budget and what it was,
-//! so that it does not flutter at a threshold. The meter has a thread of its own: JavaScript cannot keep it from looking.
+//! The budget is the container's, not the machine's. A process with a supervisor also has its own
+//! limit, at which an allocation fails and ends the process; it evicts idle isolates before that.
+//! Pressure is a pure function of use, budget and the previous pressure, so that it does not
+//! flutter at a threshold. The meter has its own thread, which JavaScript cannot hold up.
 
 mod meter;
 
@@ -20,34 +21,37 @@ use tokio::sync::watch;
 
 pub use meter::{Meter, MeterError};
 
-/// How often use is looked at: a shard that allocates as fast as memory can be written has taken some hundred MiB since.
+/// Interval at which memory use is measured: a shard that allocates as fast as memory can be
+/// written takes some hundred MiB in it.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the use of memory asks of a node.
+/// The pressure of memory use on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pressure {
-    /// Nothing.
+    /// Memory is plentiful.
     #[default]
     Eased,
-    /// That idle isolates be let go.
+    /// Idle isolates are evicted.
     Tight,
-    /// That besides no new ones be started.
+    /// Idle isolates are evicted, and no isolates are started.
     Critical,
 }
 
 impl Pressure {
-    /// In percent of the budget: where each begins, and below which it is over.
+    /// Thresholds in percent of the budget: each state begins at the first and ends below the
+    /// second.
     const TIGHT: (u64, u64) = (80, 75);
     const CRITICAL: (u64, u64) = (95, 90);
 
-    /// In bytes that a process may still take: below which each begins, and where it is over. A cold start takes some MiB.
+    /// Thresholds in bytes that the process may still take: each state begins below the first and
+    /// ends at the second. A cold start takes some MiB.
     const CRAMPED_TIGHT: (u64, u64) = (48 << 20, 64 << 20);
     const CRAMPED_CRITICAL: (u64, u64) = (12 << 20, 20 << 20);
 
-    /// What follows this.
+    /// Returns the pressure that follows this one.
     ///
     /// # Arguments
-    /// * `used` and `budget` in bytes.
+    /// * `used` and `budget` - in bytes.
     #[must_use]
     pub fn next(self, used: u64, budget: u64) -> Self {
         let percent = used.saturating_mul(100) / budget.max(1);
@@ -55,10 +59,10 @@ impl Pressure {
         Self::worst(holds(Self::Tight, Self::TIGHT), holds(Self::Critical, Self::CRITICAL))
     }
 
-    /// What follows this for a process.
+    /// Returns the pressure that follows this one, by a process's own limit.
     ///
     /// # Arguments
-    /// * `room` - what it may still take, in bytes.
+    /// * `room` - memory that the process may still take, in bytes.
     #[must_use]
     pub fn next_with(self, room: u64) -> Self {
         let holds = |state, (begins, over)| room < begins || (self >= state && room < over);
@@ -74,17 +78,18 @@ impl Pressure {
     }
 }
 
-/// The pressure on this process alone, at this moment: many cold starts may begin between two looks.
+/// Returns the pressure on this process alone at this moment: many cold starts may begin between
+/// two measurements by the thread.
 pub fn on_this_process() -> Pressure {
-    // Without an answer the next look says why.
+    // The thread logs why the room cannot be told.
     let room = meter::room().ok().flatten();
     Pressure::Eased.next_with(room.unwrap_or(u64::MAX))
 }
 
-/// Watches until nobody wants to know any more.
+/// Starts a thread that measures memory use until every receiver is dropped.
 ///
 /// # Errors
-/// When the system has no more threads.
+/// Fails if the system has no more threads.
 pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pressure>> {
     let (pressure_tx, pressure_rx) = watch::channel(Pressure::default());
     let budget = meter.budget();

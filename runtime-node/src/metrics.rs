@@ -1,5 +1,5 @@
-//! What a node counts. Each shard holds its own children of every family, so that counting is an add on memory
-//! that no other thread writes. What is told of each Worker is in [`crate::tallies`].
+//! Metrics of a node. Each shard holds its own children of every family, so that counting is an add
+//! on memory that no other thread writes. Metrics of each Worker are in [`crate::tallies`].
 
 use std::time::{Duration, Instant};
 
@@ -19,20 +19,21 @@ use crate::engine::BytecodeLookup;
 use crate::pool::Eviction;
 use crate::tallies::{Book, End, Phases, StartPhase, Tallies};
 
-/// Seconds: from a warm hello, some microseconds, to the longest wall limits.
+/// Bucket bounds in seconds: from a warm hello-world, some microseconds, to the longest wall
+/// limits.
 const DURATION_BUCKETS: &[f64] = &[
     0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
     5.0, 30.0,
 ];
 
-/// Of the shards' event loops.
+/// Metric names of the shards' event loops.
 pub const LOOPS: event_loop::Names = event_loop::Names {
     busy: "tenon_shard_busy_seconds_total",
     lag: "tenon_shard_event_loop_lag_seconds",
     label: "shard",
 };
 
-/// The families, for all shards.
+/// The metric families, for all shards.
 pub struct Metrics {
     invocations: IntCounterVec,
     duration: HistogramVec,
@@ -60,18 +61,20 @@ pub struct Metrics {
     workers: Book,
 }
 
-/// What is told of a whole node.
+/// Metrics of the whole node.
 pub struct NodeMetrics {
-    /// Revisions that are left alone for a while, because their code failed several times in a row.
+    /// Revisions in back-off because their code failed several times in a row.
     pub crash_loops: IntGauge,
-    /// Bytes.
+    /// Memory in use, in bytes.
     pub memory_used: IntGauge,
     pub memory_budget: IntGauge,
 }
 
 impl NodeMetrics {
+    /// Registers the families.
+    ///
     /// # Errors
-    /// When the registry has them already.
+    /// Fails if the registry has them already.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let gauge = |name, help| register(registry, IntGauge::new(name, help));
         Ok(Self {
@@ -82,7 +85,7 @@ impl NodeMetrics {
     }
 }
 
-/// One shard's.
+/// The metrics of one shard.
 pub struct ShardMetrics {
     ok: IntCounter,
     cancelled: IntCounter,
@@ -90,9 +93,10 @@ pub struct ShardMetrics {
     duration: Histogram,
     /// Invocations that hold a permit of the shard.
     pub in_flight: IntGauge,
-    /// Those that wait for one, or for one of their tenant or Worker, which may have to be started first.
+    /// Requests that wait for a permit of the shard, of their tenant or of their Worker, which may
+    /// have to be started first.
     pub waiting: IntGauge,
-    /// WebSockets of clients, which hold none any more.
+    /// Clients' open WebSockets, which hold no permit of the shard.
     pub tunnels: IntGauge,
     turns: IntCounter,
     turn_cpu: Counter,
@@ -101,50 +105,52 @@ pub struct ShardMetrics {
     started: IntCounter,
     not_started: IntCounter,
     cold_start_duration: Histogram,
-    /// In the order of [`StartPhase::ALL`].
+    /// Durations of the phases, in the order of [`StartPhase::ALL`].
     cold_start_phases: Vec<Histogram>,
     evictions: Vec<IntCounter>,
     /// Idle isolates whose garbage was collected because memory was short.
     pub collections: IntCounter,
-    /// Isolates made ahead that are nobody's yet.
+    /// Isolates made ahead that belong to no Worker yet.
     pub spares: IntGauge,
-    /// Its buffers.
+    /// Metrics of its buffer pool.
     pub buffers: BufferMetrics,
     spare_hits: IntCounter,
     spare_misses: IntCounter,
     bytecode: Vec<IntCounter>,
-    /// Of what its Workers fetch.
+    /// Metrics of outbound requests.
     pub egress: EgressMetrics,
-    /// Of each Worker that it runs.
+    /// Metrics of each Worker that it runs.
     pub workers: Tallies,
 }
 
-/// What a shard's Workers fetch.
+/// Metrics of the outbound requests of a shard's Workers.
 #[derive(Clone)]
 pub struct EgressMetrics {
     ok: IntCounter,
     failed: Vec<IntCounter>,
     /// Connections to origins.
     pub open: IntGauge,
-    /// Those that nobody uses just now.
+    /// Connections to origins without a request.
     pub idle: IntGauge,
-    /// Bytes of bodies.
+    /// Bytes of bodies, by direction.
     pub sent: IntCounter,
     pub received: IntCounter,
 }
 
-/// Isolates by what becomes of them.
+/// Isolates by state.
 pub struct Isolates {
     pub starting: IntGauge,
-    /// Ready for an invocation, or busy with some.
+    /// Ready for an invocation, or busy.
     pub warm: IntGauge,
-    /// Let go by the pool, and still finishing what they began.
+    /// Evicted from the pool, and still finishing invocations.
     pub retiring: IntGauge,
 }
 
 impl Metrics {
+    /// Registers the families.
+    ///
     /// # Errors
-    /// When the registry has them already.
+    /// Fails if the registry has them already.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let counter =
             |name, help, labels: &[&str]| register(registry, IntCounterVec::new(Opts::new(name, help), labels));
@@ -287,9 +293,10 @@ pub(crate) fn register<C: Collector + Clone + 'static>(
     Ok(family)
 }
 
-// The vectors have the order of the enums they count by, which is that of their declaration.
+// Vectors are indexed by the enums they count by, in order of declaration.
 impl ShardMetrics {
-    /// An invocation of that revision begins. One that is dropped before it ends was cancelled by its caller.
+    /// Begins an invocation of that revision. An observation that is dropped before it ends counts
+    /// as cancelled by the caller.
     pub fn begin(&self, digest: RevisionDigest) -> Observation<'_> {
         Observation { metrics: self, digest, began: Instant::now(), end: End::Cancelled }
     }
@@ -302,7 +309,7 @@ impl ShardMetrics {
         }
     }
 
-    /// There have been so many turns by now, and they took so much CPU time.
+    /// Sets the totals of turns and of their CPU time.
     pub fn turned(&self, turns: u64, cpu: Duration) {
         self.turns.inc_by(turns.saturating_sub(self.turns.get()));
         self.turn_cpu.inc_by((cpu.as_secs_f64() - self.turn_cpu.get()).max(0.0));
@@ -316,23 +323,23 @@ impl ShardMetrics {
         self.evictions[why as usize].inc();
     }
 
-    /// A start finds a spare isolate, or has to make its own.
+    /// Counts a start that found a spare isolate, or had to make its own.
     pub fn spare(&self, found: bool) {
         if found { &self.spare_hits } else { &self.spare_misses }.inc();
     }
 
-    /// A start finds bytecode, or does not.
+    /// Counts a start by whether it found bytecode.
     pub fn bytecode(&self, lookup: BytecodeLookup) {
         self.bytecode[lookup as usize].inc();
     }
 
-    /// A start that began then has come to its end.
+    /// Counts a start that began then and has ended now.
     pub fn cold_start(&self, began: Instant, succeeded: bool) {
         if succeeded { &self.started } else { &self.not_started }.inc();
         self.cold_start_duration.observe(began.elapsed().as_secs_f64());
     }
 
-    /// What one that has succeeded spent its time on.
+    /// Observes the phases of a successful start.
     pub fn cold_start_phases(&self, digest: &RevisionDigest, phases: &Phases) {
         for (histogram, took) in self.cold_start_phases.iter().zip(phases) {
             histogram.observe(took.as_secs_f64());
@@ -342,14 +349,14 @@ impl ShardMetrics {
 }
 
 impl EgressMetrics {
-    /// A request has ended, with a response or at that stage.
+    /// Counts a request that ended with a response, or failed at that stage.
     pub fn ended(&self, failure: Option<Stage>) {
         failure.map_or(&self.ok, |stage| &self.failed[stage as usize]).inc();
     }
 }
 
 impl Default for EgressMetrics {
-    /// Counts for nobody.
+    /// Creates metrics that are not registered anywhere.
     fn default() -> Self {
         let counter = || IntCounter::new("uncounted", "Counted for nobody.").expect("the name is one");
         let gauge = || IntGauge::new("uncounted", "Counted for nobody.").expect("the name is one");
@@ -364,7 +371,7 @@ impl Default for EgressMetrics {
     }
 }
 
-/// One invocation's time, which is observed when this is dropped.
+/// Measures one invocation; observed on drop.
 pub struct Observation<'a> {
     metrics: &'a ShardMetrics,
     digest: RevisionDigest,
@@ -373,7 +380,7 @@ pub struct Observation<'a> {
 }
 
 impl Observation<'_> {
-    /// It has ended, with a response or with a failure.
+    /// Ends the invocation, with a response or with a failure.
     pub fn end(mut self, failure: Option<FailureCode>) {
         self.end = failure.map_or(End::Answered, End::Failed);
     }

@@ -1,7 +1,7 @@
-//! A node: its shards' threads, from their listeners to their end.
+//! A node: the threads of its shards, from their listeners to their end.
 //!
 //! ```text
-//!  spawn ─► bind every port ─► one thread per shard ─► serve until the drain ─► finish what is in flight ─► leave
+//!  spawn ─► bind every port ─► one thread per shard ─► serve until the drain ─► finish ─► end
 //! ```
 
 mod connection;
@@ -33,14 +33,14 @@ use crate::seat::Seat;
 use crate::source::Source;
 use thread::{ShardThread, Supervised};
 
-/// A node that is running.
+/// A running node.
 pub struct Node {
     name: String,
     addresses: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Why a node cannot run.
+/// The reason for which a node cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     #[error("cannot listen on {address} for shard {shard}: {source}; free the port or set --shard-port")]
@@ -60,19 +60,21 @@ pub enum SpawnError {
 impl Node {
     /// Starts every shard. [`engine::init`](crate::engine::init) must have been called.
     ///
-    /// Its readiness waits until every shard serves, and not for the catalog: a node that is made while the operator is
-    /// away is as good as any once that is back, and one that loses it goes on with what it has. Were it unready, the
-    /// routers would lose the whole node where they now retry one request.
+    /// The node is ready once every shard serves; it does not wait for the catalog. A node that
+    /// starts while the operator is away works as soon as the operator is back, and one that loses
+    /// the operator goes on with the revisions it has. If it became unready, routers would lose the
+    /// whole node where they now retry one request.
     ///
     /// # Errors
-    /// When a port is taken, or the system has no more threads.
+    /// Fails if a port is taken or the system has no more threads.
     pub fn spawn(
         config: Config,
         drain: drain::Watch,
         registry: &Registry,
         readiness: &Readiness,
     ) -> Result<Self, SpawnError> {
-        // All ports before any thread: a node that cannot have one of them leaves nothing behind.
+        // Ports are bound before any thread starts: if one is taken, the node leaves nothing
+        // behind.
         let seats = (0..config.shards).map(|shard| (ShardId(shard), config.address(ShardId(shard))));
         let bound = seats.map(|(id, address)| listen(id, address).map(|(listener, address)| (id, listener, address)));
         let bound = bound.collect::<Result<Vec<_>, _>>()?;
@@ -91,10 +93,11 @@ impl Node {
         Ok(node)
     }
 
-    /// Starts the one shard or lane that this process is, for its supervisor. The rest as for [`spawn`](Self::spawn).
+    /// Starts the one shard or lane that this process is, for its supervisor; otherwise like
+    /// [`spawn`](Self::spawn).
     ///
     /// # Errors
-    /// When the system has no more threads.
+    /// Fails if the system has no more threads.
     pub fn seated(
         config: Config,
         seat: Seat,
@@ -107,7 +110,7 @@ impl Node {
         let source = Source::of_supervisor(supervisor.clone());
         let reporter = Reporter::of_supervisor(supervisor.clone());
         let name = config.name.clone();
-        // The node's own metrics are its supervisor's to show.
+        // The node's own metrics are shown by its supervisor.
         let of_node = NodeMetrics::register(&Registry::new())?;
         let parts = Parts::new(config.of_seat(), of_node, source, reporter, drain, registry, readiness)?;
         let thread = parts.start(id, listener, Some(Supervised { page, supervisor, errands_rx }))?;
@@ -118,7 +121,7 @@ impl Node {
         &self.name
     }
 
-    /// Where each shard listens, by its number.
+    /// Returns the address of each shard, by its number.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -133,7 +136,7 @@ impl Node {
     }
 }
 
-/// What the shards of a process share.
+/// State that the shards of a process share.
 struct Parts<'a> {
     config: Config,
     metrics: Metrics,
@@ -197,7 +200,7 @@ impl<'a> Parts<'a> {
         let thread = ShardThread {
             shard: id,
             listener,
-            // A lane runs wherever there is time left.
+            // A lane is not pinned; it runs where a core is free.
             core: self.cores.get(usize::from(id.position())).copied().filter(|_| !id.is_lane()),
             supervised,
             watchdog: self.watchdog.clone(),
@@ -217,8 +220,10 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// Binds a shard's port.
+///
 /// # Errors
-/// When the port is taken.
+/// Fails if the port is taken.
 pub(crate) fn listen(shard: ShardId, address: SocketAddr) -> Result<(TcpListener, SocketAddr), SpawnError> {
     let listen = || {
         let listener = TcpListener::bind(address)?;

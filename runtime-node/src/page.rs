@@ -1,15 +1,17 @@
-//! The page that a shard's process shares with its supervisor: whose code is running, and whether it overruns.
+//! The page that a shard's process shares with its supervisor: which revision's code is running,
+//! and whether its turn overruns.
 //!
 //! ```text
 //!  shard's thread ── begin(digest), end ──►┐
-//!  watchdog ──────── overruns ────────────►│ page ──► supervisor: whose turn ended the process, or does not end
+//!  watchdog ──────── overruns ────────────►│ page ──► supervisor: whose turn crashed or hangs
 //!  event loop ────── beat ────────────────►┘
 //! ```
 //!
-//! The page outlives the process that writes it, so what it says at the end of a process names the revision that
-//! ended it. Every field is written by one thread and read by another process; a reader that meets a turn as it begins
-//! may see the digest of the turn before. That does not matter: the supervisor reads of a process that has ended, or of a
-//! turn that has overrun for a second or more.
+//! The page outlives the process that writes it, so at the end of a process it names the revision
+//! that ended it. Each field is written by one thread and read by another process; a reader that
+//! looks as a turn begins may see the digest of the turn before. That does not matter: the
+//! supervisor reads the page of a process that has ended, or of a turn that has overrun for a
+//! second or more.
 
 #![allow(unsafe_code)] // Reads and writes memory that two processes share.
 
@@ -23,28 +25,28 @@ use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use tenon_proto::id::RevisionDigest;
 
-/// The kernel shares whole pages.
+/// Size of the page, in bytes; the kernel shares whole pages.
 const SIZE: u64 = 4096;
 
-/// One mapping of the page. The supervisor and the shard each have their own.
+/// A mapping of the page. The supervisor and the shard each have their own.
 pub struct Page {
     map: MmapRaw,
 }
 
-/// What lies in the page.
+/// The layout of the page.
 #[repr(C)]
 struct Fields {
-    /// Of the revision that runs, or ran last.
+    /// The revision that runs, or ran last.
     digest: [AtomicU64; 4],
     /// 1 while code runs.
     running: AtomicU64,
-    /// How long ago, in milliseconds of its thread's CPU time, the running turn was told to end.
+    /// CPU time of the running turn's thread since the turn was told to end, in milliseconds.
     overrun: AtomicU64,
     /// Counts up while the event loop turns.
     beats: AtomicU64,
 }
 
-/// What the page says.
+/// A reading of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The revision whose code is running.
@@ -55,10 +57,10 @@ pub struct Look {
 }
 
 impl Page {
-    /// Makes a page, and the file by which another process maps it too.
+    /// Creates a page, and the file by which another process maps it.
     ///
     /// # Errors
-    /// When the system has no memory for it.
+    /// Fails if the system has no memory for it.
     pub fn create() -> io::Result<(Self, OwnedFd)> {
         let file = memfd_create("tenon-page", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, SIZE)?;
@@ -66,10 +68,10 @@ impl Page {
         Ok((page, file))
     }
 
-    /// Maps the page that another process has made.
+    /// Maps a page that another process has created.
     ///
     /// # Errors
-    /// When the file is not such a page, or cannot be mapped.
+    /// Fails if the file is too small to be such a page, or cannot be mapped.
     pub fn open(file: OwnedFd) -> io::Result<Self> {
         let file = File::from(file);
         if file.metadata()?.len() < SIZE {
@@ -84,13 +86,14 @@ impl Page {
     }
 
     fn fields(&self) -> &Fields {
-        // SAFETY: the mapping is a page, which is larger than the fields and aligned for them, and lives as long as
-        // `self`. Its file was made with that size and neither process truncates it. All fields are atomics, for
-        // which every bit pattern is valid and which other threads and processes may write meanwhile.
+        // SAFETY: the mapping is a page, which is larger than the fields and aligned for them, and
+        // lives as long as `self`. Its file was made with that size and neither process truncates
+        // it. All fields are atomics, for which every bit pattern is valid and which other threads
+        // and processes may write meanwhile.
         unsafe { &*self.map.as_ptr().cast::<Fields>() }
     }
 
-    /// Code of this revision runs from now on.
+    /// Marks code of this revision as running.
     pub fn begin(&self, digest: &RevisionDigest) {
         let fields = self.fields();
         let words =
@@ -99,17 +102,18 @@ impl Page {
         fields.running.store(1, Ordering::Release);
     }
 
-    /// No code runs any more.
+    /// Marks no code as running.
     pub fn end(&self) {
         self.fields().running.store(0, Ordering::Release);
     }
 
-    /// The running turn has taken this much CPU time since it was told to end; nothing when it is in order.
+    /// Records the CPU time that the running turn has taken since it was told to end; zero if it
+    /// was not.
     pub fn overruns(&self, by: Duration) {
         self.fields().overrun.store(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The event loop turns.
+    /// Counts a turn of the event loop.
     pub fn beat(&self) {
         self.fields().beats.fetch_add(1, Ordering::Relaxed);
     }

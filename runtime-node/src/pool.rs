@@ -1,4 +1,4 @@
-//! The pool's policy: which isolate serves a revision, and which one makes room. Pure.
+//! The pool's policy: which isolate serves a revision, and which one is evicted to make room. Pure.
 //!
 //! ```text
 //!          Vacancy                  Launch                    least recently used
@@ -7,12 +7,14 @@
 //!      └── back-off ──┴──────────────────────────┘
 //! ```
 //!
-//! A [`Vacancy`] proves that a slot is free and borrows the pool, so that nobody else takes it; filled it becomes a
-//! [`Launch`], which ends once, well or not. What is warm, the pool knows; whether that is in use or spent, it asks the
-//! isolate, which alone can know.
+//! A [`Vacancy`] proves that a slot is free and borrows the pool, so that the slot cannot be taken
+//! twice; filled, it becomes a [`Launch`], which ends once, in success or failure. The pool knows
+//! which isolates are warm; whether one is busy or spent, only the isolate knows, and the pool asks
+//! it.
 //!
-//! It knows neither V8 nor time: isolates are [`Occupant`]s, and `now` is an argument. What it lets go of it hands
-//! out, for its caller to end. How long a revision that fails is left alone says [`trouble`]. Belongs to one thread.
+//! The pool depends on neither V8 nor a clock: isolates are [`Occupant`]s, and `now` is an
+//! argument. Evicted isolates are handed to the caller, which ends them. [`trouble`] decides how
+//! long a failing revision is left alone. Belongs to one thread.
 
 mod eviction;
 mod trouble;
@@ -28,53 +30,54 @@ use crate::tenants::Share;
 pub use eviction::Eviction;
 use trouble::Trouble;
 
-/// An older revision of a Worker that had no request for so long is not one that shares its traffic.
+/// An older revision of a Worker without a request for this long no longer shares its traffic.
 const SUPERSEDED_AFTER: Duration = Duration::from_secs(60);
 
-/// What a slot holds.
+/// An isolate in a slot.
 pub trait Occupant: Clone {
-    /// Whose code it runs.
+    /// Returns the Worker whose code it runs.
     fn worker(&self) -> &WorkerId;
-    /// How it is now.
+    /// Returns its current condition.
     fn condition(&self) -> Condition;
 }
 
-/// How a warm isolate is.
+/// The condition of a warm isolate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// It has nothing in flight: it can serve, and it can be let go.
+    /// Nothing is in flight: it can serve, and it can be evicted.
     Idle,
-    /// It has invocations in flight and must not be taken away.
+    /// Invocations are in flight: it must not be evicted.
     Busy,
-    /// It gets no more invocations. Those it has go on wherever it is, so that it needs no slot for them.
+    /// It gets no more invocations. Those in flight finish outside the pool and need no slot.
     Spent(Spent),
 }
 
-/// Why an isolate gets no more invocations.
+/// The reason for which an isolate gets no more invocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spent {
-    /// It was stopped at this limit, and what is left of it cannot be trusted. A strike against its revision.
+    /// It was stopped at this limit, and its state cannot be trusted. Counts as a strike against
+    /// its revision.
     Condemned(FailureCode),
-    /// An invocation went over a limit and came to its end by itself. No strike.
+    /// An invocation went over a limit and ended by itself. Not a strike.
     Retired,
 }
 
-/// What to do for a request.
+/// The pool's answer for a request.
 pub enum Lookup<'a, O, S> {
-    /// Hand it to this one.
+    /// Deliver the request to this isolate.
     Warm(O),
-    /// Wait with the others for this start.
+    /// Wait for this start, which is under way.
     Join(S),
-    /// Start one here.
+    /// Start an isolate in this vacancy.
     Start(Vacancy<'a, O, S>),
-    /// It cannot be started now.
+    /// The revision cannot be started now.
     Refused(Obstacle),
 }
 
-/// What stands in the way of a start.
+/// The reason for which a start is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The revision failed a short time ago, so.
+    /// The revision failed a short time ago, with this failure.
     Failed(Failure),
     /// Every slot is busy.
     Full,
@@ -91,28 +94,30 @@ pub struct Vacancy<'a, O, S> {
     now: Instant,
 }
 
-/// A start that is under way: to be [`started`](Pool::started) or [`failed`](Pool::failed), once.
+/// A start that is under way, to be ended by [`started`](Pool::started) or
+/// [`failed`](Pool::failed), once.
 #[must_use = "the slot is taken until the start has ended"]
 #[derive(Debug)]
 pub struct Launch {
     digest: RevisionDigest,
 }
 
-/// How a revision that did not start is tried again.
+/// The policy for retrying a revision that did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It could not be had, or there was no memory for it, which may be there the next moment.
+    /// It could not be fetched, or there was no memory for it; either may be different the next
+    /// moment.
     Soon,
-    /// Its code failed, and will most likely fail again: later each time.
+    /// Its code failed and most likely fails again: the wait grows with each failure.
     BackOff,
 }
 
-/// What others may want to know of a revision.
+/// A change in a revision's health, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// Its isolates are condemned again and again, and it is left alone for a while.
     Failing { worker: WorkerId, digest: RevisionDigest, why: FailureCode, times: u32 },
-    /// It was failing, and has been well since.
+    /// It was failing and is healthy again.
     Recovered(RevisionDigest),
 }
 
@@ -122,7 +127,7 @@ pub struct Pool<O, S> {
     trouble: Trouble,
     evicted: Vec<(Eviction, O)>,
     capacity: usize,
-    /// Counts uses, as a clock for "least recently" on which no two uses are at the same time.
+    /// Counts uses: a clock for "least recently" on which no two uses are simultaneous.
     uses: u64,
 }
 
@@ -135,11 +140,11 @@ struct Warm<O> {
     occupant: O,
     last_use: u64,
     used_at: Instant,
-    /// Its garbage has been collected since.
+    /// Its garbage has been collected since the last use.
     collected: bool,
 }
 
-/// Who makes room first.
+/// Eviction order; the least goes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Spent,
@@ -149,20 +154,22 @@ enum Rank {
 }
 
 impl<O: Occupant, S: Clone> Pool<O, S> {
+    /// Creates an empty pool.
+    ///
     /// # Arguments
-    /// * `capacity` - how many isolates there may be, those that are starting included; at least one.
+    /// * `capacity` - isolates that it may hold, including those that are starting; at least one.
     pub fn new(capacity: usize) -> Self {
         let slots = FxHashMap::default();
         Self { slots, trouble: Trouble::default(), evicted: Vec::new(), capacity: capacity.max(1), uses: 0 }
     }
 
-    /// Whether a request for `digest` would find it started, and in order.
+    /// Returns whether a request for `digest` would find an isolate that can serve it.
     pub fn is_warm(&self, digest: &RevisionDigest) -> bool {
         let Some(Slot::Warm(warm)) = self.slots.get(digest) else { return false };
         !matches!(warm.occupant.condition(), Condition::Spent(_))
     }
 
-    /// Whether a request for `digest` would find it started and in order, or starting.
+    /// Returns whether a request for `digest` would find a serving isolate or a start under way.
     pub fn is_live(&self, digest: &RevisionDigest) -> bool {
         self.is_starting(digest) || self.is_warm(digest)
     }
@@ -171,20 +178,22 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         matches!(self.slots.get(digest), Some(Slot::Starting { .. }))
     }
 
-    /// Whether it has a slot, started or not.
+    /// Returns whether the revision has a slot, warm or starting.
     pub fn has(&self, digest: &RevisionDigest) -> bool {
         self.slots.contains_key(digest)
     }
 
-    /// Whether its slot has the isolate that `is_it` says, which new requests find.
+    /// Returns whether the revision's slot holds the isolate that `is_it` accepts, which new
+    /// requests get.
     pub fn holds(&self, digest: &RevisionDigest, is_it: impl Fn(&O) -> bool) -> bool {
         matches!(self.slots.get(digest), Some(Slot::Warm(warm)) if is_it(&warm.occupant))
     }
 
-    /// Where a request for `digest` goes. A spent isolate is let go.
+    /// Looks up where a request for `digest` goes. Evicts a spent isolate.
     ///
     /// # Arguments
-    /// * `tenant` - who asks, and `share`, how much of the slots that one may have.
+    /// * `tenant` - the namespace of the request.
+    /// * `share` - the tenant's share of the slots.
     pub fn look_up(
         &mut self,
         digest: &RevisionDigest,
@@ -200,7 +209,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
                     (warm.last_use, warm.used_at, warm.collected) = (self.uses, now, false);
                     return Lookup::Warm(warm.occupant.clone());
                 }
-                // For the reason that it has itself.
+                // `let_go` replaces this reason by the spent isolate's own.
                 Condition::Spent(_) => self.let_go(*digest, Eviction::Room, now),
             },
             None => {}
@@ -213,13 +222,13 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         }
     }
 
-    /// Whether a request for `digest`, which is not [live](Self::is_live), would have it started. The arguments are as of
-    /// [`look_up`](Self::look_up).
+    /// Returns whether a request for `digest`, which is not [live](Self::is_live), would start it.
+    /// Arguments are those of [`look_up`](Self::look_up).
     pub fn has_room(&self, digest: &RevisionDigest, tenant: &str, share: Share, now: Instant) -> bool {
         self.make_room(digest, tenant, share, now).is_ok()
     }
 
-    /// Which isolate would have to go for a start, if one would.
+    /// Returns the isolate that must be evicted for a start, or `None` if a slot is free.
     fn make_room(
         &self,
         digest: &RevisionDigest,
@@ -244,7 +253,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         Ok(victim.filter(|_| is_full))
     }
 
-    /// The start has succeeded. Idle isolates of older revisions that nobody has asked for of late are let go.
+    /// Ends a start successfully. Evicts isolates of the Worker's other revisions that are not busy
+    /// and had no request for `SUPERSEDED_AFTER`.
     pub fn started(&mut self, launch: Launch, occupant: O, now: Instant) {
         let Launch { digest } = launch;
         self.uses += 1;
@@ -263,41 +273,44 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.slots.insert(digest, Slot::Warm(Warm { occupant, last_use: self.uses, used_at: now, collected: false }));
     }
 
-    /// The start has failed. For a while requests for the revision are told so. Returns how many times in a row its
-    /// code has failed.
+    /// Ends a start with a failure, which requests for the revision get for a while. Returns how
+    /// many times in a row its code has failed.
     pub fn failed(&mut self, launch: Launch, failure: Failure, retry: Retry, now: Instant) -> u32 {
         self.slots.remove(&launch.digest);
         self.trouble.failed(launch.digest, failure, retry, now)
     }
 
-    /// Whether the revision's isolates have been condemned again and again, and it has not shown since that it is well.
+    /// Returns whether the revision's isolates were condemned repeatedly and it has not recovered
+    /// since.
     pub fn is_on_trial(&self, digest: &RevisionDigest) -> bool {
         self.trouble.is_on_trial(digest)
     }
 
-    /// Whether there is anything to take since the last call of [`take_notices`](Self::take_notices) or
-    /// [`take_evicted`](Self::take_evicted).
+    /// Returns whether [`take_notices`](Self::take_notices) or [`take_evicted`](Self::take_evicted)
+    /// has anything to return.
     pub fn has_news(&self) -> bool {
         !self.evicted.is_empty() || self.trouble.has_notices()
     }
 
-    /// What there is to tell since the last call.
+    /// Takes the notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         self.trouble.take_notices()
     }
 
-    /// What the pool has let go of since the last call, and why. It may still have invocations in flight.
+    /// Takes the isolates evicted since the last call, with the reasons. They may still have
+    /// invocations in flight.
     pub fn take_evicted(&mut self) -> Vec<(Eviction, O)> {
         std::mem::take(&mut self.evicted)
     }
 
-    /// How many isolates there are, and how many more are starting.
+    /// Returns the number of warm isolates and of those that are starting.
     pub fn count(&self) -> (usize, usize) {
         let warm = self.warm().count();
         (warm, self.slots.len() - warm)
     }
 
-    /// Lets those go that are spent, or have been idle for so long, and notices which revisions are well again.
+    /// Evicts isolates that are spent or have been idle for `idle`, and notices which revisions
+    /// have recovered.
     pub fn sweep(&mut self, idle: Duration, now: Instant) {
         let useless = self.warm().filter_map(|(digest, warm)| {
             let unused = now.saturating_duration_since(warm.used_at) >= idle;
@@ -314,7 +327,7 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         self.trouble.review(now);
     }
 
-    /// Lets the revision's isolate go, if there is one: new requests are not for this pool any more.
+    /// Evicts the revision's isolate, if it has one: new requests go elsewhere.
     pub fn release(&mut self, digest: &RevisionDigest, now: Instant) {
         // A start goes on for the requests that wait for it.
         if matches!(self.slots.get(digest), Some(Slot::Warm(_))) {
@@ -322,15 +335,15 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         }
     }
 
-    /// Lets one isolate go that is spent or idle, if there is one.
+    /// Evicts one isolate that is spent or idle. Returns whether there was one.
     pub fn let_one_go(&mut self, why: Eviction, now: Instant) -> bool {
         let victim = self.first_to_go(&self.by_tenant(), |_, _| true);
         victim.into_iter().for_each(|digest| self.let_go(digest, why, now));
         victim.is_some()
     }
 
-    /// The largest of the idle isolates that have been used since they were handed out here, so that its garbage can be
-    /// collected.
+    /// Returns the largest idle isolate among those used since this last returned them, so that its
+    /// garbage can be collected.
     pub fn largest_idle(&mut self, size: impl Fn(&O) -> usize) -> Option<O> {
         let idle = self.slots.values_mut().filter_map(|slot| match slot {
             Slot::Warm(warm) if !warm.collected && warm.occupant.condition() == Condition::Idle => Some(warm),
@@ -348,7 +361,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         })
     }
 
-    /// How many slots each tenant has. A spent isolate is none of anybody's: it goes as soon as its slot is needed.
+    /// Counts each tenant's slots. A spent isolate counts for no tenant: it is evicted as soon as
+    /// its slot is needed.
     fn by_tenant(&self) -> FxHashMap<&str, usize> {
         let mut by_tenant = FxHashMap::default();
         for slot in self.slots.values() {
@@ -361,8 +375,8 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         by_tenant
     }
 
-    /// Of those that may go whichever does first: by rank, and the least recently used. A look over all slots costs
-    /// less than the start or the end of an isolate.
+    /// Returns the isolate to evict first among those that `may_go` accepts: by rank, then least
+    /// recently used. Scanning all slots costs less than starting or ending an isolate.
     fn first_to_go(
         &self,
         by_tenant: &FxHashMap<&str, usize>,
@@ -381,8 +395,10 @@ impl<O: Occupant, S: Clone> Pool<O, S> {
         candidates.min_by_key(|(order, _)| *order).map(|(_, digest)| digest)
     }
 
+    /// Evicts the revision's isolate.
+    ///
     /// # Arguments
-    /// * `why` - unless it is spent, which is a reason of its own.
+    /// * `why` - the reason, unless the isolate is spent, which is a reason of its own.
     fn let_go(&mut self, digest: RevisionDigest, why: Eviction, now: Instant) {
         let Some(Slot::Warm(Warm { occupant, .. })) = self.slots.remove(&digest) else { return };
         let why = match occupant.condition() {
@@ -404,7 +420,7 @@ impl<O: Occupant> Warm<O> {
 }
 
 impl<O: Occupant, S: Clone> Vacancy<'_, O, S> {
-    /// A start is under way.
+    /// Fills the slot with a start.
     pub fn starting(self, start: S) -> Launch {
         let Self { pool, digest, tenant, victim, now } = self;
         victim.into_iter().for_each(|victim| pool.let_go(victim, Eviction::Room, now));
@@ -414,7 +430,7 @@ impl<O: Occupant, S: Clone> Vacancy<'_, O, S> {
 }
 
 impl Launch {
-    /// What is being started.
+    /// Returns the revision that is being started.
     pub fn digest(&self) -> RevisionDigest {
         self.digest
     }

@@ -1,14 +1,15 @@
-//! What the node tells the operator: which Workers' code fails again and again, and which runs again.
+//! Reports to the operator which Workers' code fails again and again, and which has recovered.
 //!
 //! ```text
 //!  shard 0 ─┐
-//!  shard 1 ─┼─ failing, recovered ──► ledger: the latest of each revision ──► Report, each 2 s at most ──► catalog
-//!  shard n ─┘                            ▲ stays due until it has arrived ──────┘ gone? later, and later
+//!  shard 1 ─┼─ failing, recovered ──► ledger: latest state ──► Report, 2 s apart ──► catalog
+//!  shard n ─┘                           ▲ due until delivered ───┘ failed? longer pauses
 //! ```
 //!
-//! On a thread of its own: a shard sends a message and goes on. What is to be told and when is decided by [`ledger`].
-//! An operator that is gone is told when it is back. Each report has a connection to itself, as there is seldom one: what
-//! would be kept for the next may by then lead to a process that is no more, which nobody tells.
+//! Runs on its own thread: a shard sends a message and goes on. [`ledger`] decides what is reported
+//! and when. If the operator is away, it gets the report when it is back. Each report opens its own
+//! connection, because reports are rare: by the next one, a kept connection might lead to a process
+//! that has vanished without closing it.
 
 mod ledger;
 
@@ -33,28 +34,29 @@ use ledger::{Failing, Ledger};
 const CONNECT: Duration = Duration::from_secs(1);
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// Between two messages. Doubled after each that did not arrive.
+/// First and longest interval between two reports. Doubles after each one that was not delivered.
 const INTERVAL: Duration = Duration::from_secs(2);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The process's reporter. The thread, if it has one, ends with it and the last of its [`Reports`].
+/// The process's reporter. Its thread, if it has one, ends when it and the last of its [`Reports`]
+/// are dropped.
 pub struct Reporter(Destination);
 
-/// A shard's way to the reporter. Never waits and never fails.
+/// A shard's handle to the reporter. Never waits and never fails.
 #[derive(Clone)]
 pub struct Reports {
     shard: ShardId,
     destination: Destination,
 }
 
-/// Where words go.
+/// The destination of reports.
 #[derive(Clone)]
 enum Destination {
     Thread(mpsc::UnboundedSender<(ShardId, Word)>),
     Supervisor(Supervisor),
 }
 
-/// Where the operator is, and how it is reached.
+/// The operator's address, and how to connect to it.
 struct Operator {
     endpoint: Endpoint,
     connector: Connector,
@@ -63,22 +65,22 @@ struct Operator {
 enum Word {
     Failing(Failing),
     Recovered(RevisionDigest),
-    /// The shard's process has ended, and all that it knew.
+    /// The shard's process has ended; what failed there is no longer known.
     Gone,
-    /// A revision ended a process.
+    /// A revision has ended a process.
     Quarantined(WorkerReport),
 }
 
 impl Reporter {
-    /// Starts the thread.
+    /// Starts the reporter's thread.
     ///
     /// # Arguments
     /// * `node` - the node's name.
-    /// * `tls` - where the catalog's URL says so.
-    /// * `loops` - tells how many revisions are in a crash loop.
+    /// * `tls` - used if the catalog's URL is `https`.
+    /// * `loops` - set to the number of revisions in a crash loop.
     ///
     /// # Errors
-    /// When the thread cannot be made.
+    /// Fails if the thread cannot be started.
     pub fn spawn(node: String, catalog: Endpoint, tls: Option<Tls>, loops: IntGauge) -> io::Result<Self> {
         let (words_tx, words_rx) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -90,7 +92,7 @@ impl Reporter {
         Ok(Self(Destination::Thread(words_tx)))
     }
 
-    /// A reporter that has the supervisor report, for a shard's process.
+    /// Returns a reporter that sends reports through the supervisor, for a shard's process.
     pub(crate) fn of_supervisor(supervisor: Supervisor) -> Self {
         Self(Destination::Supervisor(supervisor))
     }
@@ -99,10 +101,10 @@ impl Reporter {
         Reports { shard, destination: self.0.clone() }
     }
 
-    /// Passes on what a shard's process reports.
+    /// Relays a report of a shard's process.
     ///
     /// # Arguments
-    /// * `worker` - of a revision that fails.
+    /// * `worker` - the Worker of a revision that fails.
     pub(crate) fn relay(&self, shard: ShardId, worker: Option<WorkerId>, digest: RevisionDigest, state: State) {
         let reports = self.of(shard);
         match (state, worker) {
@@ -117,16 +119,18 @@ impl Reporter {
         }
     }
 
-    /// A shard's process has ended: what fails there is not known any more.
+    /// Records that a shard's process has ended: failures there no longer count.
     pub(crate) fn gone(&self, shard: ShardId) {
         self.of(shard).say(Word::Gone);
     }
 
-    /// A revision is refused because it ended a process.
+    /// Reports that a revision is refused because it ended a process.
     ///
     /// # Arguments
-    /// * `hung` - the process had to be ended, as a turn went on; otherwise it ended by itself.
-    /// * `lasts` - for how long; `times`, for which time.
+    /// * `hung` - whether the process was killed because a turn did not end; otherwise it ended by
+    ///   itself.
+    /// * `lasts` - length of the quarantine.
+    /// * `times` - how often the revision has been quarantined, including this time.
     pub(crate) fn quarantined(
         &self,
         worker: &WorkerId,
@@ -145,11 +149,11 @@ impl Reporter {
 }
 
 impl Reports {
-    /// The revision's code has failed on this shard.
+    /// Reports that the revision's code has failed on this shard.
     ///
     /// # Arguments
-    /// * `failures` - how many times in a row, with this one. From the second on it is a crash loop.
-    /// * `place` - where it has thrown, if it has.
+    /// * `failures` - consecutive failures, including this one. Two or more are a crash loop.
+    /// * `place` - where the code threw, if it did.
     pub fn failing(
         &self,
         worker: &WorkerId,
@@ -161,14 +165,15 @@ impl Reports {
         self.say(Word::Failing(Failing { worker: worker.clone(), digest, code, failures, place }));
     }
 
-    /// It runs again on this shard. Of one that did not fail this says nothing.
+    /// Reports that the revision runs again on this shard. Does nothing for a revision that was not
+    /// failing.
     pub fn recovered(&self, digest: RevisionDigest) {
         self.say(Word::Recovered(digest));
     }
 
     fn say(&self, word: Word) {
         match &self.destination {
-            // Without the thread the node has nobody to tell.
+            // If the receiver is gone, the node is shutting down.
             Destination::Thread(words_tx) => _ = words_tx.send((self.shard, word)),
             Destination::Supervisor(supervisor) => {
                 word.into_report().into_iter().for_each(|said| supervisor.report(said))
@@ -178,7 +183,7 @@ impl Reports {
 }
 
 impl Word {
-    /// As a shard's process says it to its supervisor.
+    /// Converts the word to the report that a shard's process sends to its supervisor.
     fn into_report(self) -> Option<WorkerReport> {
         let (worker, digest, state) = match self {
             Self::Failing(Failing { worker, digest, code, failures, place }) => {
@@ -194,7 +199,7 @@ impl Word {
     }
 }
 
-/// Runs until nobody can say anything any more.
+/// Runs until every sender is dropped.
 async fn report(
     node: &str,
     operator: &Operator,
@@ -213,7 +218,7 @@ async fn report(
             }
         };
         tokio::select! {
-            // Word first: what has changed since need not be told.
+            // Words first: a state that has changed since need not be reported.
             biased;
             word = words_rx.recv() => match word {
                 Some((shard, Word::Failing(failing))) => ledger.failing(shard, failing, Instant::now()),
@@ -245,13 +250,13 @@ async fn report(
 }
 
 async fn send(operator: &Operator, request: ReportRequest) -> Result<(), Status> {
-    // It connects with the first call.
+    // Connects with the first call.
     let channel = operator.endpoint.connect_with_connector_lazy(operator.connector.clone());
     let mut client = CatalogClient::new(channel);
     match tokio::time::timeout(ATTEMPT, client.report(request)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(status)) if status.code() == Code::InvalidArgument => {
-            // It would not take that the next time either.
+            // The operator would reject the same report again.
             tracing::error!(%status, "the operator cannot read the report");
             Ok(())
         }

@@ -1,14 +1,16 @@
-//! Responses that Workers keep (`caches`): in this node's memory, and for as long as HTTP's rules allow (RFC 9111).
+//! Responses that Workers cache (`caches`), in this process's memory, for as long as HTTP's rules
+//! allow (RFC 9111).
 //!
 //! ```text
-//!  put ─► storable? fresh? ─► room for the tenant? ─► variants (Worker, cache, URL) ─► match: fresh for this request?
-//!                                                        └─ too old, or too much of it all: the least used go ─┘
+//!  put ─► storable? fresh? ─► tenant's share? ─► variants (Worker, cache, URL) ─► match: fresh?
+//!                                                   └─ stale, or the cache is full ─► evicted
 //! ```
 //!
-//! Of a URL whose answers vary (`Vary`) there is one for each kind of request, the latest few.
+//! The latest few variants are kept of a URL whose responses vary (`Vary`).
 //!
-//! All shards of a node share it, so that what one has fetched serves the others. Each Worker sees its own entries only. A
-//! cache promises nothing: what it does not keep, or has let go of, is fetched again.
+//! All shards of a process share the cache, so that a response fetched by one serves the others.
+//! Each Worker sees only its own entries. A cache promises nothing: a response that it does not
+//! keep, or has evicted, is fetched again.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,26 +29,26 @@ use moka::sync::Cache;
 use rustc_hash::FxHashMap;
 use tenon_proto::id::WorkerId;
 
-/// The largest body that is kept, in bytes.
+/// The largest body that is cached, in bytes.
 pub const LARGEST: usize = 8 << 20;
 
-/// What an entry costs beside its body and its headers, in bytes.
+/// Overhead of an entry beside its body and headers, in bytes.
 const ENTRY: usize = 1024;
 
-/// Answers to one URL: for the languages and codings that people do ask for.
+/// Variants of one URL: enough for the usual languages and content codings.
 const VARIANTS: usize = 16;
 
-/// What part of all one namespace may have.
+/// Divisor of the cache's size for one namespace's share.
 const SHARE: u64 = 2;
 
-/// See the module's page.
+/// A cache of responses; see the module's documentation.
 pub struct ResponseCache {
     entries: Cache<Key, Variants>,
     tenants: Arc<Tenants>,
     bound: u64,
 }
 
-/// Where a response is kept.
+/// The key of a cached response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     worker: WorkerId,
@@ -54,13 +56,13 @@ pub struct Key {
     url: Box<str>,
 }
 
-/// A request that asks for one, or that one was the answer to.
+/// The request to look up, or the one that a response answered.
 #[derive(Debug)]
 pub struct Asked {
     pub headers: HeaderMap,
 }
 
-/// A response to be kept, without its body.
+/// A response to be cached, without its body.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -76,20 +78,22 @@ struct Entry {
     size: u32,
 }
 
-/// What is kept of one URL, the latest last.
+/// The variants of one URL, the latest last.
 type Variants = Arc<[Arc<Entry>]>;
 
 fn size_of(variants: &Variants) -> u32 {
     variants.iter().fold(0, |sum, entry| sum.saturating_add(entry.size))
 }
 
-/// Bytes by namespace.
+/// Bytes in use by namespace.
 #[derive(Default)]
 struct Tenants(Mutex<FxHashMap<Box<str>, u64>>);
 
 impl Key {
+    /// Creates a key.
+    ///
     /// # Arguments
-    /// * `url` - absolute; its fragment does not count.
+    /// * `url` - an absolute URL; its fragment is ignored.
     pub fn new(worker: &WorkerId, cache: &str, url: &str) -> Self {
         let url = url.split_once('#').map_or(url, |(url, _)| url);
         Self { worker: worker.clone(), cache: cache.into(), url: url.into() }
@@ -105,8 +109,10 @@ impl Hash for Key {
 }
 
 impl ResponseCache {
+    /// Creates a cache.
+    ///
     /// # Arguments
-    /// * `bound` - of all entries, bytes.
+    /// * `bound` - size of all entries together, in bytes.
     pub fn new(bound: u64) -> Arc<Self> {
         let tenants = Arc::<Tenants>::default();
         let counted = Arc::clone(&tenants);
@@ -120,10 +126,11 @@ impl ResponseCache {
         Arc::new(Self { entries, tenants, bound })
     }
 
-    /// Keeps a response, unless HTTP's rules forbid it or there is no room. Whether it is kept.
+    /// Stores a response, unless HTTP's rules forbid it or there is no room. Returns whether it is
+    /// stored.
     pub fn put(&self, key: Key, asked: &Asked, answer: Answer, body: Bytes) -> bool {
         let Answer { status, reason, mut headers } = answer;
-        // Of the transfer that brought it.
+        // The header described the transfer of the message, not the response.
         headers.remove(TRANSFER_ENCODING);
         let length = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
         let size = body.len() + length + key.url.len() + ENTRY;
@@ -142,7 +149,7 @@ impl ResponseCache {
             variants.drain(..variants.len().saturating_sub(VARIANTS - 1));
             variants.push(entry);
             let variants = Variants::from(variants);
-            // What was there is given back when this takes its place.
+            // The previous value is given back when this one replaces it.
             let share = self.bound / SHARE + u64::from(size_of(&before));
             let has_room = self.tenants.take(&key, size_of(&variants), share);
             if has_room { Op::Put(variants) } else { Op::Nop }
@@ -150,7 +157,8 @@ impl ResponseCache {
         matches!(put, CompResult::Inserted(_) | CompResult::ReplacedWith(_))
     }
 
-    /// The response that is kept for the request, if it is fresh; 304 where the request has the same already.
+    /// Returns the stored response for the request if it is fresh, or 304 if the request's
+    /// validators match it.
     pub fn look_up(&self, key: &Key, asked: &Asked) -> Option<(Answer, Bytes)> {
         let kept = self.entries.get(key)?;
         let (entry, head) = kept.iter().rev().find_map(|entry| {
@@ -167,14 +175,14 @@ impl ResponseCache {
         Some((answer, entry.body.clone()))
     }
 
-    /// Whether there was one.
+    /// Removes the response. Returns whether there was one.
     pub fn remove(&self, key: &Key) -> bool {
         self.entries.remove(key).is_some()
     }
 }
 
 impl Entry {
-    /// Whether it is an answer to the request, fresh or not.
+    /// Returns whether the entry answers the request, fresh or not.
     fn meets(&self, asked: &Asked) -> bool {
         match self.policy.before_request(asked, SystemTime::now()) {
             BeforeRequest::Fresh(_) => true,
@@ -183,7 +191,7 @@ impl Entry {
     }
 }
 
-/// Whether who asks has the response already (RFC 9110 §13.1).
+/// Returns whether the requester already has the response (RFC 9110 §13.1).
 fn has_it(asked: &HeaderMap, answer: &HeaderMap) -> bool {
     fn text<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> {
         headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok())
@@ -225,7 +233,7 @@ impl Key {
     }
 }
 
-/// What is kept of a URL goes when nothing of it is fresh any more.
+/// Expires a URL's entry when none of its variants is fresh any more.
 struct Freshness;
 
 impl Expiry<Key, Variants> for Freshness {
@@ -241,7 +249,7 @@ impl Expiry<Key, Variants> for Freshness {
 
 impl RequestLike for Asked {
     fn uri(&self) -> Uri {
-        // That it is the same one is the key's business, and not every URL of the Web is one of this type.
+        // The key already identifies the URL, and not every URL of the Web fits this type.
         Uri::default()
     }
 

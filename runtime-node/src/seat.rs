@@ -1,4 +1,5 @@
-//! A shard's or lane's side of its supervisor: what its process inherits, notices and is ordered.
+//! A shard's or lane's side of its supervisor: what its process inherits, the notices it sends and
+//! the orders it gets.
 //!
 //! ```text
 //!  inherit: control connection, page, listener ─► Node::seated
@@ -6,8 +7,9 @@
 //!                 ◄─ notices ── shard thread: heavy, light, reports, ready
 //! ```
 //!
-//! The control connection has a thread of its own, so that the process shows its metrics and hears of a drain while a turn is
-//! running. When the connection ends, so does the process: without a supervisor nothing restarts it, or tells it to drain.
+//! The control connection has a thread of its own, so that the process shows its metrics and
+//! receives a drain order while a turn is running. When the connection ends, so does the process:
+//! without a supervisor it would be neither restarted nor told to drain.
 
 #![allow(unsafe_code)] // Takes over file descriptors by their number.
 
@@ -45,23 +47,24 @@ use tower_service::Service;
 
 use crate::page::Page;
 
-/// The file descriptors that the process inherits, by number.
+/// Numbers of the file descriptors that the process inherits.
 pub(crate) const CONTROL: RawFd = 3;
 pub(crate) const PAGE: RawFd = 4;
 pub(crate) const LISTENER: RawFd = 5;
 
-/// How much lower than a shard's the priority of a lane is, in steps of nice(2): a lane gets a tenth of a core that a shard
-/// wants as well.
+/// Niceness that a lane adds to a shard's, in steps of nice(2): a lane gets a tenth of a core that
+/// a shard wants as well.
 const LANE_NICENESS: i32 = 10;
 
-/// How much sooner than the supervisor the kernel ends a process for want of memory, of the 1,000 that its score has.
+/// Added to `oom_score_adj`, out of 1,000: the kernel ends these processes before the supervisor
+/// when memory is short, and lanes first.
 const OOM_SCORE_SHARD: i32 = 100;
 const OOM_SCORE_LANE: i32 = 200;
 
 /// The largest piece of a message, in bytes.
 const PIECE: usize = 1 << 20;
 
-/// What the process of a shard or lane has inherited.
+/// The file descriptors that a shard's or lane's process has inherited.
 pub struct Inherited {
     id: ShardId,
     control: UnixStream,
@@ -69,7 +72,7 @@ pub struct Inherited {
     listener: TcpListener,
 }
 
-/// The place of this process in its node.
+/// This process's place in its node.
 pub struct Seat {
     pub(crate) id: ShardId,
     pub(crate) page: Arc<Page>,
@@ -78,27 +81,27 @@ pub struct Seat {
     pub(crate) errands_rx: mpsc::UnboundedReceiver<Errand>,
 }
 
-/// What the supervisor wants of the shard's thread.
+/// A task from the supervisor for the shard's thread.
 #[derive(Debug)]
 pub(crate) enum Errand {
-    /// Let the revision go, and fail what it has begun if its code ended a process.
+    /// Evict the revision and, if its code ended a process, fail its invocations in flight.
     Release { digest: RevisionDigest, condemn: bool },
-    /// Start the revision and say when that has ended.
+    /// Start the revision and report when that has ended.
     Prestart(WorkerId, RevisionDigest),
 }
 
-/// Where a revision runs.
+/// The place where a revision runs.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// In this process. With its code, if that was wanted.
+    /// It runs in this process. Carries its code if that was requested.
     Here(Option<Delivery>),
-    /// In another process of this node.
+    /// It runs in another process of this node.
     Elsewhere,
-    /// It is in quarantine for so long.
+    /// It is quarantined for this long.
     Nowhere(Duration),
 }
 
-/// What follows of an answer: the revision's code.
+/// The rest of a placement answer: the revision's code.
 #[derive(Debug)]
 pub(crate) struct Delivery(Box<Streaming<PlaceResponse>>);
 
@@ -111,7 +114,7 @@ impl Delivery {
     }
 }
 
-/// A handle on the supervisor. Any thread may use it.
+/// A handle to the supervisor, for any thread.
 #[derive(Clone)]
 pub struct Supervisor {
     id: ShardId,
@@ -119,10 +122,11 @@ pub struct Supervisor {
     notices_tx: mpsc::UnboundedSender<Notice>,
 }
 
-/// Takes over what the supervisor has handed to this process. Call first thing, and once.
+/// Takes over the file descriptors that the supervisor has handed to this process. Call before
+/// anything else, and once.
 ///
 /// # Errors
-/// When no supervisor has started this process.
+/// Fails if the process was not started by a supervisor.
 pub fn inherit(id: ShardId) -> io::Result<Inherited> {
     let page = Page::open(take(PAGE)?)?;
     let (control, listener) = (UnixStream::from(take(CONTROL)?), TcpListener::from(take(LISTENER)?));
@@ -135,13 +139,14 @@ fn take(fd: RawFd) -> io::Result<OwnedFd> {
         let why = "--seat is for the processes that a node's supervisor starts; leave it out to run a node";
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
-    // SAFETY: the descriptor is open, and nothing else of this process owns it: `inherit` is called before the process opens
-    // any, and once for each number.
+    // SAFETY: the descriptor is open, and nothing else in this process owns it: `inherit` is called
+    // before the process opens any, and once for each number.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Has the kernel treat this process as a shard's or a lane's: ended with its supervisor and before it, a lane
-/// scheduled last, and called so. Call before other threads are made, which inherit it.
+/// Sets how the kernel treats this process: it ends with its supervisor, and before it when memory
+/// is short; a lane is scheduled last; its name tells its role. Call before other threads are
+/// started, which inherit this.
 pub fn settle(id: ShardId) {
     let ends = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
     let more = if id.is_lane() { OOM_SCORE_LANE } else { OOM_SCORE_SHARD };
@@ -165,13 +170,14 @@ pub fn settle(id: ShardId) {
 }
 
 impl Inherited {
-    /// Begins to attend to the supervisor. Returns the seat, and what resolves when the process is to drain.
+    /// Starts the control thread. Returns the seat, and a receiver that resolves when the process
+    /// is to drain.
     ///
     /// # Arguments
-    /// * `registry` - what the process shows of itself.
+    /// * `registry` - metrics of the process.
     ///
     /// # Errors
-    /// When the system has no more threads.
+    /// Fails if the system has no more threads.
     pub fn attend(self, registry: Registry) -> io::Result<(Seat, oneshot::Receiver<()>)> {
         let Self { id, control, page, listener } = self;
         let (notices_tx, notices_rx) = mpsc::unbounded_channel();
@@ -192,7 +198,7 @@ impl Inherited {
     }
 }
 
-/// Follows orders.
+/// The control thread's state: receives and carries out orders.
 struct Attendant {
     registry: Registry,
     notices_tx: mpsc::UnboundedSender<Notice>,
@@ -210,7 +216,7 @@ impl Attendant {
         std::process::exit(1);
     }
 
-    /// Until there are no more orders; why.
+    /// Carries out orders until the stream ends. Returns why it ended.
     async fn follow(&mut self, mut orders: Streaming<Order>) -> Status {
         loop {
             match orders.message().await {
@@ -226,7 +232,7 @@ impl Attendant {
         let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
         let errand = match order {
             Ordered::Drain(_) => {
-                // A main thread that does not wait for it is ending already.
+                // If the receiver is gone, the main thread is ending already.
                 self.drain_tx.take().map(|drain_tx| drain_tx.send(()));
                 None
             }
@@ -242,20 +248,20 @@ impl Attendant {
                 digest(&of).and_then(|digest| Some(Errand::Prestart(worker.parse().ok()?, digest)))
             }
         };
-        // Without the shard's thread the process is about to end.
+        // If the receiver is gone, the process is about to end.
         errand.map(|errand| self.errands_tx.send(errand));
     }
 }
 
 impl Supervisor {
-    /// Where a revision runs that is not warm here.
+    /// Asks where a revision runs that is not warm here.
     ///
     /// # Arguments
-    /// * `stay` - the request cannot be sent elsewhere any more.
-    /// * `send` - the code is wanted as well.
+    /// * `stay` - set if the request can no longer be sent elsewhere.
+    /// * `send` - set if the code is wanted as well.
     ///
     /// # Errors
-    /// When the supervisor does not say.
+    /// Fails if the supervisor does not answer, or answers nonsense.
     pub(crate) async fn place(
         &self,
         worker: &str,
@@ -286,16 +292,16 @@ impl Supervisor {
         }
     }
 
-    /// Of a revision from the supervisor's store: the catalog's messages and bytecode.
+    /// Fetches a revision from the supervisor's store: the catalog's messages and bytecode.
     ///
     /// # Errors
-    /// The status that the supervisor's own source ended with.
+    /// Returns the status with which the supervisor's own source failed.
     pub(crate) async fn get_revision(&self, digest: &RevisionDigest) -> Result<Streaming<GetRevisionResponse>, Status> {
         let request = tenon_proto::catalog::GetRevisionRequest { digest: digest.as_bytes().to_vec() };
         self.client.clone().get_revision(request).await.map(tonic::Response::into_inner)
     }
 
-    /// Hands bytecode in, for starts to come on any shard.
+    /// Stores bytecode with the supervisor, for later starts on any shard.
     pub(crate) async fn keep_bytecode(&self, digest: &RevisionDigest, bytecode: bytes::Bytes) {
         let digest = bytes::Bytes::copy_from_slice(digest.as_bytes());
         let pieces = (0..bytecode.len()).step_by(PIECE).map(move |at| KeepBytecodeRequest {
@@ -311,38 +317,38 @@ impl Supervisor {
         self.id.is_lane()
     }
 
-    /// The process serves.
+    /// Reports that the process serves.
     pub(crate) fn is_ready(&self) {
         self.say(Said::Ready(node::Ready {}));
     }
 
-    /// A turn or a collection of the revision took long.
+    /// Reports that a turn or a collection of the revision took long.
     pub(crate) fn is_heavy(&self, digest: &RevisionDigest) {
         self.say(Said::Heavy(node::Heavy { digest: digest.as_bytes().to_vec().into() }));
     }
 
-    /// So many more requests of the revision were answered without one.
+    /// Reports this many more requests of the revision without a long turn or collection.
     pub(crate) fn is_light(&self, digest: &RevisionDigest, requests: u32) {
         self.say(Said::Light(node::Light { digest: digest.as_bytes().to_vec().into(), requests }));
     }
 
-    /// A revision that was to be started is there, or cannot be.
+    /// Reports that the start of a revision which was to be prestarted has ended, well or not.
     pub(crate) fn is_warm(&self, digest: &RevisionDigest) {
         self.say(Said::Warm(node::Warm { digest: digest.as_bytes().to_vec().into() }));
     }
 
-    /// What the process can use only once is nearly used up.
+    /// Reports that a resource which the process cannot recover is nearly used up.
     pub(crate) fn is_worn(&self) {
         self.say(Said::Worn(node::Worn {}));
     }
 
-    /// A revision fails again and again, or has recovered.
+    /// Reports that a revision fails again and again, or has recovered.
     pub(crate) fn report(&self, report: tenon_proto::catalog::WorkerReport) {
         self.say(Said::Report(report));
     }
 
     fn say(&self, said: Said) {
-        // Without the control thread the process is about to end.
+        // If the control thread is gone, the process is about to end.
         let _ = self.notices_tx.send(notice(said));
     }
 }
@@ -351,7 +357,7 @@ fn notice(said: Said) -> Notice {
     Notice { notice: Some(said) }
 }
 
-/// Connects once: to the supervisor, by the connection that is there.
+/// A connector that hands out the inherited connection, once.
 struct Once(Option<tokio::net::UnixStream>);
 
 impl Service<Uri> for Once {

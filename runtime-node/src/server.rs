@@ -1,11 +1,13 @@
-//! `Runtime.Invoke` on a shard's own port: HTTP/2 and gRPC framing, on the thread that runs the JavaScript.
+//! `Runtime.Invoke` on a shard's own port: HTTP/2 and gRPC framing, on the thread that runs the
+//! JavaScript.
 //!
 //! ```text
-//!  DATA ─► Messages ─► InvokeHead ─► admit ─► fetch, scheduled ─► Reply: ResponseHead, body in pieces, trailers
+//!  DATA ─► Messages ─► InvokeHead ─► admit ─► fetch, scheduled ─► Reply: head, body, trailers
 //! ```
 //!
-//! A failure is an answer of trailers alone, as gRPC has it; see [`tenon_proto::failure`]. When the caller resets the
-//! stream or its connection breaks, the future of [`serve`] is dropped, and that cancels the invocation.
+//! A failure is a gRPC Trailers-Only response; see [`tenon_proto::failure`]. When the caller resets
+//! the stream or its connection breaks, the future of [`serve`] is dropped, which cancels the
+//! invocation.
 
 mod messages;
 mod reply;
@@ -31,8 +33,8 @@ use crate::shard::{Admitted, Permits, Shard};
 use messages::{Messages, too_large};
 use reply::Reply;
 
-/// The place in a queue of a caller who names no deadline: behind those whose time is short, and not behind everybody who
-/// is still to come.
+/// Deadline for the queues of a caller that sets none: behind requests that are short of time, but
+/// not behind all that are still to come.
 const NO_HURRY: Duration = Duration::from_secs(30);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -52,7 +54,7 @@ pub async fn serve(shard: Rc<Shard>, request: Request<Incoming>) -> Result<Respo
 
 fn is_grpc(request: &Request<Incoming>) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
-    // Not every subtype that begins so: grpc-web is framed in another way.
+    // Compared in full: grpc-web begins the same and is framed differently.
     let is_ours = |value: &[u8]| matches!(value, b"application/grpc" | b"application/grpc+proto");
     request.method() == Method::POST && content_type.is_some_and(is_ours)
 }
@@ -66,7 +68,7 @@ async fn invoke(shard: &Rc<Shard>, request: Request<Incoming>) -> Response<Reply
     };
     let observation = shard.metrics().begin(digest);
     let (worker, request_id) = (head.worker.clone(), head.request_id.clone());
-    // How far it has come, should its time be over.
+    // The phase reached, for the failure if the deadline passes.
     let phase = Cell::new(Phase::Start);
     let deadline = Instant::now() + timeout.unwrap_or(NO_HURRY);
     let answer = answer(shard, head, digest, deadline, messages, &phase);
@@ -101,7 +103,7 @@ async fn answer(
     let mut limit = admitted.request_body_bytes();
     if head.asks_for_tunnel() {
         admitted = admitted.with_tunnel()?;
-        // What follows the head is no body, if it is anything.
+        // A tunnel's bytes follow the head; they are not a body.
         limit = u64::MAX;
     }
     if announced_length(&head) > limit {
@@ -119,8 +121,8 @@ async fn answer(
     }
 }
 
-/// Delivers a time of a schedule, on a task of its own: it comes once, so what it began goes on though whoever waits for
-/// its outcome has gone. The Worker's wall limit ends it.
+/// Delivers a scheduled event, as its own task: it is delivered once, so it goes on even if the
+/// caller has gone. The Worker's wall limit ends it.
 async fn handle(admitted: Admitted, event: ScheduledEvent) -> Result<(FetchResponse, Permits), Failure> {
     let failed = || Failure::new(FailureCode::Internal, Phase::Handler, "the platform failed to run the handler");
     let permits = spawn_local(admitted.scheduled(event)).await.unwrap_or_else(|_| Err(failed()))?;
@@ -128,7 +130,7 @@ async fn handle(admitted: Admitted, event: ScheduledEvent) -> Result<(FetchRespo
     Ok((nothing, permits))
 }
 
-/// The length of the request's body, as far as it is known before the body has come.
+/// Returns the length of the request's body as far as it is known before the body arrives.
 fn announced_length(head: &InvokeHead) -> u64 {
     let header = head.headers.iter().find(|header| header.name.eq_ignore_ascii_case(CONTENT_LENGTH.as_str()));
     let announced = header.and_then(|header| std::str::from_utf8(&header.value).ok()?.parse().ok());
@@ -137,7 +139,7 @@ fn announced_length(head: &InvokeHead) -> u64 {
 
 fn report(failure: &Failure, worker: &str, digest: RevisionDigest, request_id: &str) {
     let (revision, code, phase) = (digest.short(), failure.code.as_str(), failure.phase.as_str());
-    // A line for each that is shed would add to the very load; the metrics count them.
+    // A log line for each shed request would add to the overload; metrics count them.
     if matches!(failure.code, FailureCode::Overloaded | FailureCode::Draining | FailureCode::Moved) {
         tracing::debug!(worker, revision, request_id, code, phase, "{}", failure.message);
     } else {
@@ -145,12 +147,12 @@ fn report(failure: &Failure, worker: &str, digest: RevisionDigest, request_id: &
     }
 }
 
-/// What the caller allows, if it said so. The Worker's own wall limit holds besides.
+/// Returns the caller's timeout, if it set one. The Worker's own wall limit applies as well.
 fn timeout(headers: &HeaderMap) -> Option<Duration> {
     parse_timeout(headers.get(GRPC_TIMEOUT)?.to_str().ok()?)
 }
 
-/// Up to eight digits and a unit.
+/// Parses up to eight digits and a unit.
 fn parse_timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {

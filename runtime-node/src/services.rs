@@ -1,18 +1,20 @@
-//! Calls of Workers by Workers, as a shard carries them out.
+//! Calls between Workers, as a shard carries them out.
 //!
 //! ```text
-//!  env.OTHER.fetch ─► how deep? ─┬─ the revision that serves is warm on this shard ─► admit ─► its isolate
-//!                                └─ otherwise ─► a router's inner door ─► whichever shard that picks
+//!  env.OTHER.fetch ─► depth? ─┬─ serving revision is warm on this shard ─► admit ─► its isolate
+//!                             └─ otherwise ─► a router's inner door ─► the shard that it picks
 //! ```
 //!
-//! Who serves a Worker is the routers' to know: they hear of a new revision first and of nodes that leave, and would have to
-//! be asked about every call, were it not that a router sends with each request what then serves the Workers that it may
-//! call. So a call stays in the process only for the very revision that a router would have picked when the caller's own
-//! request came, and only where it needs no start: a Worker is where routers send it, and not on every shard that calls it.
-//! A caller that was itself called in this way knows of no revisions and asks a router.
+//! Only routers know which revision serves a Worker: they are the first to hear of new revisions
+//! and of nodes that leave. Instead of asking a router about every call, a shard uses what the
+//! router sends with each request: the revisions that then serve the Workers that it may call. A
+//! call therefore stays in the process only for the very revision that a router would have picked
+//! when the caller's own request arrived, and only if that revision is already warm: a Worker runs
+//! where routers send it, not on every shard that calls it. A caller that was itself called locally
+//! knows no revisions and asks a router.
 //!
-//! Either way the call has the permits and limits of the Worker that is called, and its failures are those that a client
-//! would be told.
+//! Either way the call takes the permits and limits of the called Worker, and its failures are
+//! those that a client would get.
 
 mod router;
 
@@ -34,23 +36,25 @@ use crate::engine::{Answered, Body, Broken, Call, FetchResponse, ResponseBody, S
 use crate::shard::{Permits, Shard};
 pub use router::{InvalidRouter, Router, RouterUrl};
 
-/// The place in a queue: the caller's own time ends the call as well.
+/// Deadline of a call in the admission queue; the caller's own time limit ends the call as well.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Carries the calls of one shard's Workers out.
+/// Carries out the calls of one shard's Workers.
 pub struct Calls {
     shard: OnceCell<Weak<Shard>>,
     router: Option<Rc<Router>>,
 }
 
 impl Calls {
+    /// Creates the calls of a shard.
+    ///
     /// # Arguments
-    /// * `router` - `None` where there is none: then a Worker can call what is warm on its own shard.
+    /// * `router` - without one, a Worker can call only what is warm on its own shard.
     pub fn new(router: Option<Router>) -> Rc<Self> {
         Rc::new(Self { shard: OnceCell::new(), router: router.map(Rc::new) })
     }
 
-    /// Whose Workers they are.
+    /// Sets the shard whose Workers call.
     pub fn belong_to(&self, shard: &Rc<Shard>) {
         self.shard.set(Rc::downgrade(shard)).expect("calls belong to one shard");
     }
@@ -64,8 +68,9 @@ impl Services for Calls {
             head(&call).check_depth()?;
             let call = match (shard, call.digest) {
                 (Some(shard), Some(digest)) if shard.is_warm(&digest) => {
-                    // A task of its own, as a client's request has. The caller's isolate polls its operations only while it
-                    // does not itself wait for a turn, which would never come if one of them had been given it.
+                    // Runs as its own task, like a client's request. The caller's isolate polls its
+                    // operations only while it does not itself wait for a turn; if one of them had
+                    // been given that turn, it would wait forever.
                     match AbortOnDropHandle::new(spawn_local(here(shard, digest, call))).await {
                         Ok(Here::Done(outcome)) => return outcome,
                         Ok(Here::Refused(call)) => call,
@@ -83,7 +88,7 @@ impl Services for Calls {
     }
 }
 
-/// What a call says of itself, without its request.
+/// Returns the head of a call, without its request.
 fn head(call: &Call) -> InvokeHead {
     InvokeHead {
         worker: call.callee.to_string(),
@@ -95,7 +100,7 @@ fn head(call: &Call) -> InvokeHead {
 
 enum Here {
     Done(Result<Answered, Failure>),
-    /// There is no room here, and may be elsewhere. Nothing of the call has been used.
+    /// There is no room here, but perhaps elsewhere. Nothing of the call has been consumed.
     Refused(Call),
 }
 
@@ -120,7 +125,7 @@ async fn here(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here 
     Here::Done(outcome.map(|(response, permits)| answered(response, permits)))
 }
 
-/// The body, which breaks off once it is longer than the Worker takes.
+/// Wraps the body so that it fails once it is longer than the Worker accepts.
 fn within(body: Body, limit: u64) -> Result<Body, Failure> {
     let too_large = move |phase| {
         let message = format!("The request's body is over the limit of {limit} bytes.");
@@ -141,7 +146,7 @@ fn within(body: Body, limit: u64) -> Result<Body, Failure> {
     }
 }
 
-/// The permits are held until the body has been read, as for a client.
+/// Converts the response. The permits are held until the body has been read, as for a client.
 fn answered(response: FetchResponse, permits: Permits) -> Answered {
     let FetchResponse { status, headers, body } = response;
     let body = match body {

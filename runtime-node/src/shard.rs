@@ -1,4 +1,4 @@
-//! A shard: one thread and all that it owns.
+//! A shard: one thread and everything that it owns.
 //!
 //! ```text
 //!  admit ─► draining? ─► isolate: warm ─► permits: the Worker's ─► its tenant's ─► the shard's
@@ -6,9 +6,10 @@
 //!                           └─► one start for all ─┘             response ◄── fetch ◄──┘
 //! ```
 //!
-//! - [`resident`]: warm isolates and starts, as the pool has them; [`admitted`]: what a request has that was let in.
-//! - [`chores`]: what a shard does for itself between requests; [`weight`]: which revisions are too heavy for a shard;
-//!   [`refusals`]: which are refused.
+//! - [`resident`]: the pool's warm isolates and starts; [`admitted`]: an admitted request with its
+//!   isolate and permits.
+//! - [`chores`]: background tasks of a shard; [`weight`]: detects revisions that are too heavy for
+//!   a shard; [`refusals`]: remembers which revisions the supervisor refuses.
 //!
 //! Nothing here is `Send`: a request runs on the thread that read it.
 
@@ -54,14 +55,16 @@ pub use admitted::{Admitted, Permits};
 pub struct Shard {
     engine: Rc<Engine>,
     pool: RefCell<Pool<Resident, Start>>,
-    /// Every isolate that may have something in flight: the pool's, and those that it has let go.
+    /// Every isolate that may have invocations in flight: the pool's, and those that it has
+    /// evicted.
     living: RefCell<Vec<Weak<Isolate>>>,
     gate: Gate,
     tenants: RefCell<Tenants>,
     source: Source,
-    /// Where the shard is a process of its own: it says what may start here.
+    /// The supervisor, which decides what may start here. `None` if the shard is not a process of
+    /// its own.
     supervisor: Option<Supervisor>,
-    /// What it is being asked.
+    /// Placement requests in flight to the supervisor.
     placing: RefCell<FxHashMap<(RevisionDigest, bool), Placing>>,
     reports: Reports,
     metrics: ShardMetrics,
@@ -69,31 +72,33 @@ pub struct Shard {
     draining: Cell<bool>,
     pressure: Cell<Pressure>,
     demand: RefCell<Demand>,
-    /// A cold start has begun, or memory has become short.
+    /// Notified when a cold start begins or memory pressure is reviewed.
     spares_are_due: Notify,
-    /// Revisions that the supervisor wanted to be let go while they were starting.
+    /// Revisions that the supervisor ordered released while they were starting.
     unwanted: RefCell<FxHashSet<RevisionDigest>>,
     refusals: RefCell<Refusals>,
-    /// Isolates whose modules had to be compiled.
+    /// Isolates that compiled their modules because no usable bytecode was at hand.
     uncompiled: RefCell<Vec<Weak<Isolate>>>,
     bytecode_is_due: Notify,
 }
 
-/// How many a shard has to do with at once. One tenant gets a share of each; see [`crate::tenants`].
+/// Upper bounds on a shard's work. One tenant gets a share of each; see [`crate::tenants`].
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Isolates in the pool.
     pub isolates: usize,
     /// Invocations in flight.
     pub in_flight: u32,
-    /// WebSockets of clients.
+    /// Clients' WebSockets.
     pub tunnels: u32,
-    /// Those that wait for room of the shard, and again of each tenant and of each Worker, whether it runs or is being
-    /// started; over that it sheds. All together may be as many as are in flight.
+    /// Requests that may wait for a permit of the shard, and likewise of each tenant and each
+    /// Worker, running or starting; more are shed. The total across all queues is bounded by
+    /// `in_flight`, or by this if it is larger.
     pub waiting: usize,
 }
 
-/// The supervisor's answer, shared by all requests that wait for it. The first of them to go on takes the code.
+/// The supervisor's answer, shared by all requests that wait for it. The first request to resume
+/// takes the code.
 type Placing = Shared<LocalBoxFuture<'static, Result<Rc<Cell<Option<Delivery>>>, Failure>>>;
 
 enum Found {
@@ -139,31 +144,33 @@ impl Shard {
         &self.metrics
     }
 
-    /// From now on every new invocation is refused.
+    /// Refuses every new invocation from now on.
     pub fn begin_drain(&self) {
         self.draining.set(true);
     }
 
-    /// Closes every WebSocket of a Worker, now and to come.
+    /// Closes every WebSocket of every Worker, including those that open later.
     pub fn close_web_sockets(&self) {
         self.engine.close_sockets();
     }
 
-    /// Whether an isolate of `digest` runs here and takes requests.
+    /// Returns whether an isolate of `digest` runs here and accepts requests.
     pub fn is_warm(&self, digest: &RevisionDigest) -> bool {
         self.pool.borrow().is_warm(digest)
     }
 
-    /// A place in the isolate that runs `digest`, started if it is cold. Waits for room; dropping the future gives up.
+    /// Admits a request to the isolate that runs `digest`, which is started if it is cold. Waits
+    /// for permits; dropping the future leaves the queue.
     ///
     /// # Arguments
-    /// * `worker` - whose revision it must be: a router that mixes them up must not be believed.
-    /// * `deadline` - the caller's: who has less time left goes first.
-    /// * `stay` - the request cannot be sent elsewhere on this node any more.
+    /// * `worker` - the Worker that the revision must belong to: a router that mixes them up must
+    ///   not be believed.
+    /// * `deadline` - the caller's deadline; earlier deadlines are served first.
+    /// * `stay` - set if the request can no longer be sent elsewhere on this node.
     ///
     /// # Errors
-    /// When there is no room to wait in either, the node drains, the revision runs elsewhere on the node or is
-    /// quarantined, or it cannot be had or started.
+    /// Fails if every queue is full, the node drains, the revision runs elsewhere on the node or is
+    /// quarantined, or the revision cannot be fetched or started.
     pub async fn admit(
         self: &Rc<Self>,
         worker: &str,
@@ -191,7 +198,8 @@ impl Shard {
             }
             let of_tenant = self.enter(ask.tenant.gate(), &ask, Refusal::TenantFull).await?;
             let of_shard = self.enter(&self.gate, &ask, Refusal::ShardFull).await?;
-            // Who was before us may have had the isolate condemned. Its successor has a queue of its own.
+            // A request ahead of this one may have had the isolate condemned. Its successor has its
+            // own queue.
             if resident.spent().is_none() {
                 let counted = Counted::among(&self.metrics.in_flight);
                 let permits = InFlight { worker: of_worker, _tenant: of_tenant, _shard: of_shard, _counted: counted };
@@ -200,8 +208,8 @@ impl Shard {
         }
     }
 
-    /// The isolate that runs what is asked for, and its permit. One that others before us had condemned by our turn is
-    /// replaced.
+    /// Returns the isolate that runs the requested revision, with the Worker's permit. If the
+    /// isolate has been condemned while this request waited, its successor is used.
     async fn resident(self: &Rc<Self>, ask: &Ask) -> Result<(Resident, Permit), Failure> {
         loop {
             let is_live = self.pool.borrow().is_live(&ask.digest);
@@ -221,8 +229,8 @@ impl Shard {
                 }
                 Found::Cold(start) => {
                     let permit = self.pass(&start.gate, ask).await?;
-                    // Who was let in, or turned away from the queue, hears how it has ended. Who was not let into the
-                    // queue does not.
+                    // Requests that were let in, or turned away from the queue, see how the start
+                    // ended. A request that found the queue full does not.
                     let resident = start.outcome().transpose()?;
                     resident.zip(permit).ok_or_else(|| self.shed(Refusal::WaitingRoomFull))?
                 }
@@ -233,18 +241,21 @@ impl Shard {
         }
     }
 
-    /// Asks the supervisor whether the revision may start here, and for its code where there is room for it. Requests that
-    /// ask for the same revision at the same time share one answer, of which the first to go on gets the code.
+    /// Asks the supervisor whether the revision may start here and, if the pool has room, for its
+    /// code. Concurrent requests for the same revision share one answer; the first of them to
+    /// resume takes the code.
     ///
     /// # Errors
-    /// [`FailureCode::Moved`] when it runs elsewhere on this node, [`FailureCode::WorkerQuarantined`] when nowhere.
+    /// Fails with [`FailureCode::Moved`] if the revision runs elsewhere on this node, and with
+    /// [`FailureCode::WorkerQuarantined`] if it is quarantined.
     async fn place(self: &Rc<Self>, supervisor: &Supervisor, ask: &Ask) -> Result<Option<Delivery>, Failure> {
         self.ensure_not_refused(&ask.digest)?;
         let key = (ask.digest, ask.stay);
         let begin = || {
             let (shard, supervisor, worker) = (Rc::clone(self), supervisor.clone(), ask.worker.clone());
             let send = self.has_room(ask);
-            // On a task of its own, so that the entry is removed even if every request that waits is cancelled.
+            // Runs as its own task, so that the entry is removed even if every waiting request is
+            // cancelled.
             let placing = spawn_local(async move {
                 let (digest, stay) = key;
                 let place = supervisor.place(&worker, &digest, stay, send).await;
@@ -257,10 +268,11 @@ impl Shard {
         placing.await.map(|delivery| delivery.take())
     }
 
-    /// Whether a revision that runs here goes on, for a request that may have ended another process.
+    /// Asks the supervisor whether a revision that runs here may go on, for a request that may have
+    /// ended another process.
     ///
     /// # Errors
-    /// As of [`Self::place`].
+    /// Fails as [`Self::place`] does.
     async fn place_live(&self, supervisor: &Supervisor, ask: &Ask) -> Result<(), Failure> {
         self.ensure_not_refused(&ask.digest)?;
         let place = supervisor.place(&ask.worker, &ask.digest, true, false).await?;
@@ -271,18 +283,20 @@ impl Shard {
         if self.refusals.borrow_mut().has(digest, Instant::now()) { Err(quarantined()) } else { Ok(()) }
     }
 
-    /// Whether a start of what is asked for would be refused neither by the pool nor for want of memory.
+    /// Returns whether neither the pool nor memory pressure would refuse a start of the requested
+    /// revision.
     fn has_room(&self, ask: &Ask) -> bool {
         let (namespace, share) = (ask.tenant.namespace(), ask.tenant.share());
         self.has_memory() && self.pool.borrow().has_room(&ask.digest, namespace, share, Instant::now())
     }
 
-    /// Whether there is memory for a start now.
+    /// Returns whether there is memory for a start now.
     fn has_memory(&self) -> bool {
         upkeep::admits_starts(self.pressure.get().max(memory::on_this_process()))
     }
 
-    /// Turns the supervisor's answer into the requests' own: the code if it was wanted, or why they are refused.
+    /// Turns the supervisor's answer into the code, if it was requested, or into the reason for
+    /// refusal.
     fn follow(&self, digest: RevisionDigest, place: Place) -> Result<Option<Delivery>, Failure> {
         match place {
             Place::Here(delivery) => Ok(delivery),
@@ -302,10 +316,10 @@ impl Shard {
         self.pass(gate, ask).await?.ok_or_else(|| self.shed(refusal))
     }
 
-    /// A permit, at once or after a wait. `None` when the gate is closed, or has no more room to wait.
+    /// Waits for a permit. Returns `None` if the gate is closed or its queue is full.
     ///
     /// # Errors
-    /// When as many wait on the shard as may.
+    /// Fails if the tenant or the shard has as many requests waiting as it may.
     async fn pass(&self, gate: &Gate, ask: &Ask) -> Result<Option<Permit>, Failure> {
         if let Some(permit) = gate.try_enter() {
             return Ok(Some(permit));
@@ -321,8 +335,10 @@ impl Shard {
         refusal.into()
     }
 
+    /// Looks the revision up in the pool, and begins a start if it has none.
+    ///
     /// # Arguments
-    /// * `delivery` - the code of the revision, if the supervisor has sent it.
+    /// * `delivery` - the revision's code, if the supervisor has sent it.
     fn look_up(self: &Rc<Self>, ask: &Ask, delivery: Option<Delivery>) -> Result<Found, Failure> {
         let mut pool = self.pool.borrow_mut();
         let (namespace, share) = (ask.tenant.namespace(), ask.tenant.share());
@@ -339,12 +355,13 @@ impl Shard {
                 if upkeep::starts_replace(self.pressure.get()) {
                     pool.let_one_go(Eviction::Memory, Instant::now());
                 }
-                // On a task of its own, so that it goes on when those who wait for it have gone.
+                // Runs as its own task, so that the start goes on when the requests that wait for
+                // it have gone.
                 spawn_local(Rc::clone(self).start(launch, start.clone(), delivery));
                 Ok(Found::Cold(start))
             }
         };
-        // Not for each of a flood that is refused.
+        // Not called for each request of a flood that is refused.
         let has_changed = found.is_ok() || pool.has_news();
         drop(pool);
         if has_changed {
@@ -356,7 +373,7 @@ impl Shard {
     async fn start(self: Rc<Self>, launch: Launch, start: Start, delivery: Option<Delivery>) {
         let (began, digest) = (Instant::now(), launch.digest());
         let has_spares = self.engine.spares() > 0;
-        // Where there is no isolate yet, it is made while the code is on its way.
+        // If no isolate is spare, one is made while the code is in flight.
         let prepare = async {
             let began = Instant::now();
             if !has_spares && self.has_memory() {
@@ -374,11 +391,12 @@ impl Shard {
         let sourced_in = began.elapsed();
         let worker = sourced.as_ref().ok().map(|sourced| sourced.revision.worker.clone());
         let loaded = match sourced {
-            // Starts that were let in together may have used up what there was for each of them.
+            // Starts that were admitted together may have used up the memory.
             Ok(_) if !self.has_memory() => Err(self.shed(Refusal::MemoryShort)),
             Ok(sourced) => {
                 self.metrics.workers.open(digest, &sourced.revision);
-                // Whatever goes wrong, the slot is to be free again and those who wait are to hear of it.
+                // Whatever fails, panics included, the slot must become free and the waiting
+                // requests must be told.
                 let load = AssertUnwindSafe(self.load(digest, sourced, start.gate.clone(), has_spares));
                 load.catch_unwind().await.unwrap_or_else(|_| Err(panicked()))
             }
@@ -407,7 +425,7 @@ impl Shard {
                     _ => Retry::BackOff,
                 };
                 let failures = self.pool.borrow_mut().failed(launch, failure.clone(), retry, now);
-                // One that was not begun has told nothing of its code.
+                // A revision that was not started says nothing about its code.
                 if let (Retry::BackOff, Some(worker)) = (retry, worker) {
                     self.reports.failing(&worker, digest, failure.code, failures, failure.place.clone());
                 }
@@ -417,8 +435,10 @@ impl Shard {
         self.settle();
     }
 
+    /// Evaluates the code in an isolate and returns it as a pool resident.
+    ///
     /// # Arguments
-    /// * `had_spares` - when it was asked for.
+    /// * `had_spares` - whether the engine had a spare isolate when the start began.
     async fn load(
         &self,
         digest: RevisionDigest,
@@ -435,7 +455,8 @@ impl Shard {
         self.metrics.spare(had_spares && self.engine.has_spare(&limits));
         self.demand.borrow_mut().started(Instant::now());
         self.spares_are_due.notify_one();
-        // The engine's share is this thread's alone; module bytes stay where they are.
+        // The engine's copy of the revision belongs to this thread alone; module bytes are not
+        // copied.
         let isolate =
             Isolate::start(&self.engine, digest, Rc::new((*revision).clone()), bytecode.map(Arc::new)).await?;
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
@@ -447,7 +468,7 @@ impl Shard {
         Ok(Resident { worker, isolate, gate, tunnels, concurrency, request_body_bytes, weight })
     }
 
-    /// Keeps account of an isolate that has started.
+    /// Records a started isolate.
     fn register(&self, isolate: &Rc<Isolate>) {
         let lookup = isolate.bytecode_lookup();
         lookup.into_iter().for_each(|lookup| self.metrics.bytecode(lookup));

@@ -1,5 +1,5 @@
-//! Where revisions come from: the catalog, by digest, on a thread of its own; or, in a shard's process, the supervisor,
-//! which has that thread.
+//! Fetches revisions by digest: from the catalog, on its own thread; or, in a shard's process, from
+//! the supervisor, which has that thread.
 //!
 //! ```text
 //!  shard 0 ─┐            ┌─ cache, by digest ──────────────► answer
@@ -7,11 +7,12 @@
 //!  shard n ─┘            └─ one GetRevision, many waiters ──► verify ──► cache, answers
 //! ```
 //!
-//! With a revision goes the bytecode of its modules, once an isolate of it has been used and handed that in: kept in
-//! memory, and on a disk if there is one for it.
+//! A revision comes with the bytecode of its modules, once an isolate has been used and has
+//! supplied it; bytecode is kept in memory and, if configured, on disk.
 //!
-//! Only cold starts come here, so shards send a message and wait; nothing is shared with them. What is cached
-//! goes on being served when the catalog is gone, and an operator that is replaced is waited for.
+//! Only cold starts come here, so shards send a message and wait; they share no data with this
+//! thread. Cached revisions are still served when the catalog is gone, and fetches wait for an
+//! operator that is being replaced.
 
 mod disk;
 
@@ -43,35 +44,38 @@ use crate::cache::Cache;
 use crate::seat::Supervisor;
 use disk::Disk;
 
-/// How long one try at the catalog may take, for a revision of many megabytes too.
+/// Time limit of one attempt at the catalog, for revisions of many megabytes too.
 const ATTEMPT: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// A connection on which nothing has come for so long is asked whether it still lives, and given so long to answer.
+/// A connection that has been silent for `KEEP_ALIVE` is pinged, and dropped without an answer
+/// within `KEEP_ALIVE_TIMEOUT`.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between tries; doubled each time.
+/// First and longest pause between attempts; doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
-/// Bytes of modules and bindings that are kept. A node runs some hundreds of revisions, of which few are large.
+/// Capacity of the cache of modules and bindings, in bytes. A node runs some hundreds of revisions,
+/// few of them large.
 const REVISIONS: usize = 64 << 20;
 
-/// Bytes of bytecode that are kept in memory: about as much as there is source.
+/// Capacity of the bytecode cache in memory, in bytes: about as much as for source.
 const BYTECODE: usize = 64 << 20;
 
-/// A revision, and the bytecode of its modules if there is any.
+/// A revision, with the bytecode of its modules if there is any.
 #[derive(Clone)]
 pub struct Sourced {
     pub revision: Arc<Revision>,
-    /// Encoded, as an isolate's [`Bytecode`](crate::engine::Bytecode) says. What it holds is looked at where it is run.
+    /// Encoded as by an isolate's [`Bytecode`](crate::engine::Bytecode). It is validated where it
+    /// is run.
     pub bytecode: Option<Bytes>,
 }
 
 type Answer = Result<Sourced, Failure>;
 
-/// A handle on the process's source of revisions. Any thread may use it.
+/// A handle to the process's source of revisions, for any thread.
 #[derive(Clone)]
 pub struct Source(Origin);
 
@@ -86,7 +90,7 @@ enum Order {
     Keep(RevisionDigest, Bytes),
 }
 
-/// Why a try at the catalog brought no revision.
+/// The reason for which an attempt at the catalog returned no revision.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error("the catalog has no such revision")]
@@ -102,14 +106,15 @@ enum FetchError {
 }
 
 impl Source {
-    /// Starts the thread, which ends with the last handle. Nothing is connected before the first fetch.
+    /// Starts the thread, which ends with the last handle. Nothing is connected before the first
+    /// fetch.
     ///
     /// # Arguments
-    /// * `tls` - where the catalog's URL says so.
+    /// * `tls` - used if the catalog's URL is `https`.
     /// * `disk` - the directory for bytecode, if it is to outlive the process.
     ///
     /// # Errors
-    /// When the thread cannot be made, or the directory cannot be used.
+    /// Fails if the thread cannot be started or the directory cannot be used.
     pub fn spawn(catalog: Endpoint, tls: Option<Tls>, disk: Option<PathBuf>) -> io::Result<Self> {
         let disk = disk.map(Disk::open).transpose()?;
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
@@ -120,15 +125,16 @@ impl Source {
         Ok(Self(Origin::Catalog { orders_tx }))
     }
 
-    /// The supervisor, for a shard's process.
+    /// Returns a source that fetches from the supervisor, for a shard's process.
     pub(crate) fn of_supervisor(supervisor: Supervisor) -> Self {
         Self(Origin::Supervisor(supervisor))
     }
 
-    /// The revision of that digest, from the cache or the catalog, and what there is of bytecode.
+    /// Returns the revision of that digest, from the cache or the catalog, with its bytecode if
+    /// there is any.
     ///
     /// # Errors
-    /// [`FailureCode::RevisionUnavailable`] when it cannot be had now.
+    /// Fails with [`FailureCode::RevisionUnavailable`] if it cannot be fetched now.
     pub async fn fetch(&self, digest: RevisionDigest) -> Answer {
         let orders_tx = match &self.0 {
             Origin::Catalog { orders_tx } => orders_tx,
@@ -143,27 +149,27 @@ impl Source {
         answer_rx.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Has the revision of that digest be here when it is asked for, which will be soon.
+    /// Fetches the revision of that digest into the cache, for a request that is to come soon.
     pub(crate) fn prefetch(&self, digest: RevisionDigest) {
         if let Origin::Catalog { orders_tx } = &self.0 {
             let (answer_tx, _nobody_waits) = oneshot::channel();
-            // Without the thread there are no starts to come.
+            // If the receiver is gone, there are no later starts.
             _ = orders_tx.send(Order::Fetch(digest, answer_tx));
         }
     }
 
-    /// Keeps the bytecode of a revision for starts to come.
+    /// Keeps the bytecode of a revision for later starts.
     pub async fn keep(&self, digest: RevisionDigest, bytecode: Bytes) {
         match &self.0 {
-            // Without the thread there are no starts to come.
+            // If the receiver is gone, there are no later starts.
             Origin::Catalog { orders_tx } => _ = orders_tx.send(Order::Keep(digest, bytecode)),
             Origin::Supervisor(supervisor) => supervisor.keep_bytecode(&digest, bytecode).await,
         }
     }
 }
 
-/// A connection to the catalog for as long as the process runs, made when it is needed and again when it is lost. Belongs to
-/// the runtime that this is called on.
+/// Creates a channel to the catalog that connects when it is first used, and again when the
+/// connection is lost. Belongs to the runtime on which it is called.
 pub(crate) fn connect(catalog: Endpoint, tls: Option<Tls>) -> Channel {
     let catalog = catalog
         .connect_timeout(CONNECT)
@@ -197,7 +203,7 @@ async fn serve(catalog: Channel, mut disk: Option<Disk>, mut orders_rx: mpsc::Un
                         _ => None,
                     };
                     if let (Some(revision), None) = (&revision, &file) {
-                        // The one who asked may have gone.
+                        // If the receiver is gone, the request was cancelled.
                         let _ = answer_tx.send(Ok(Sourced { revision: Arc::clone(revision), bytecode }));
                         continue;
                     }
@@ -234,14 +240,14 @@ async fn serve(catalog: Channel, mut disk: Option<Disk>, mut orders_rx: mpsc::Un
     }
 }
 
-/// Of its modules and bindings, in bytes.
+/// Returns the size of the revision's modules and bindings, in bytes.
 fn size(revision: &Revision) -> usize {
     let modules = revision.modules.iter().map(|(name, source)| name.len() + source.len());
     let bindings = revision.vars.iter().chain(&revision.secrets).map(|(name, value)| name.len() + value.len());
     modules.chain(bindings).sum()
 }
 
-/// Tries until the revision is there or the patience with what went wrong is at its end.
+/// Retries until the revision is fetched or the error's patience is over.
 async fn fetch(client: CatalogClient<Channel>, digest: RevisionDigest) -> Result<Arc<Revision>, Failure> {
     let began = Instant::now();
     let mut pause = FIRST_PAUSE;
@@ -260,10 +266,11 @@ async fn fetch(client: CatalogClient<Channel>, digest: RevisionDigest) -> Result
     }
 }
 
-/// What the supervisor sends of its own source, which has verified it against its digest; so does the assembler here.
+/// Receives a revision that the supervisor sends from its own source. The supervisor has verified
+/// it against its digest, and so does the assembler here.
 ///
 /// # Errors
-/// [`FailureCode::RevisionUnavailable`] when the supervisor cannot have it now.
+/// Fails with [`FailureCode::RevisionUnavailable`] if the supervisor cannot get it now.
 pub(crate) async fn receive(
     digest: RevisionDigest,
     mut parts: impl Stream<Item = Result<GetRevisionResponse, Status>> + Unpin,
@@ -293,7 +300,7 @@ async fn get_revision(mut client: CatalogClient<Channel>, digest: RevisionDigest
     while let Some(message) = messages.message().await? {
         assembler.push(message)?;
     }
-    // Its content has been held against the digest that it came with.
+    // The assembler has verified the content against the digest that came with it.
     match assembler.finish()? {
         (actual, revision) if actual == digest => Ok(revision),
         (actual, _) => Err(FetchError::Other(actual)),
@@ -301,12 +308,13 @@ async fn get_revision(mut client: CatalogClient<Channel>, digest: RevisionDigest
 }
 
 impl FetchError {
-    /// How long after the first try another one is worth while.
+    /// Returns how long after the first attempt retries make sense.
     fn patience(&self) -> Duration {
         match self {
-            // A router may have heard of it from another replica of the operator than the one we ask.
+            // A router may know it from another operator replica than the one asked here.
             Self::Unknown => Duration::from_millis(500),
-            // Long enough for another replica to take over a connection, short enough for a caller who waits.
+            // Long enough for another replica to take over the connection, short enough for a
+            // waiting client.
             Self::Unreachable(_) => Duration::from_secs(2),
             Self::Silent | Self::Malformed(_) | Self::Other(_) => Duration::ZERO,
         }
@@ -322,7 +330,7 @@ impl From<Status> for FetchError {
     }
 }
 
-/// For the caller: what is wrong with the catalog's insides is for the log.
+/// Callers get a summary; details of the catalog's failure are in the log.
 impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Self {
         unavailable(match error {

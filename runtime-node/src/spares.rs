@@ -1,16 +1,16 @@
-//! How many spare isolates a shard should have. Pure.
+//! Decides how many spare isolates a shard should have. Pure.
 //!
-//! As many as there were cold starts of late, so that a wave of them finds what the one before has shown to be needed,
-//! and one at all times. The count decays by half in every [`HALF_LIFE`].
+//! The number of recent cold starts, so that a wave of starts finds as many spares as the previous
+//! one needed, and at least one. The count decays by half in every [`HALF_LIFE`].
 
 use std::time::{Duration, Instant};
 
 const HALF_LIFE: Duration = Duration::from_secs(2);
 
-/// The demand that a shard has seen.
+/// The demand of a shard.
 #[derive(Debug)]
 pub struct Demand {
-    /// Cold starts, each worth less the longer ago it was, as of `at`.
+    /// Cold starts as of `at`, weighted by age.
     starts: f64,
     at: Instant,
 }
@@ -20,18 +20,18 @@ impl Demand {
         Self { starts: 0.0, at: now }
     }
 
-    /// There was a cold start.
+    /// Counts a cold start.
     pub fn started(&mut self, now: Instant) {
         self.starts = self.at(now) + 1.0;
         self.at = now;
     }
 
-    /// How many spares there should be.
+    /// Returns how many spare isolates there should be.
     ///
     /// # Arguments
-    /// * `most` - how many there may be.
+    /// * `most` - upper bound.
     pub fn wanted(&self, now: Instant, most: usize) -> usize {
-        // Rounded, or the last start would be remembered for ever.
+        // Rounded; otherwise the last start would never be forgotten.
         (self.at(now).round() as usize).max(1).min(most)
     }
 

@@ -1,18 +1,22 @@
-//! The supervisor of a node: the process that keeps a process for each shard and lane.
+//! The supervisor of a node: a process that runs one child process for each shard and lane.
 //!
 //! ```text
-//!  spawn ─► bind every port ─► start a process for each ─► ready ─► … ─► drain: each ends, then this
-//!                                  ▲          │ ended unasked: whose code ran? refuse it, tell the operator
-//!                                  └──────────┘ start it again
+//!  spawn ─► bind every port ─► start a process for each ─► ready ─► … ─► drain ─► all ended ─► end
+//!                                  ▲          │ ended unasked: judge its revision, tell operator
+//!                                  └──────────┘ restart
 //! ```
 //!
-//! - [`process`]: one process from start to end; [`pulse`]: whether it gets on; [`service`]: what it is answered over its control connection.
-//! - [`placement`]: which revision runs on a shard and which in a lane; [`quarantine`]: which is refused.
-//! - [`memory`]: how much each process may have; [`governor`] sees to that. [`exposition`], [`metrics`]: what the node shows of all.
-//! - [`bulletin`]: what the operator tells of other nodes.
+//! - [`process`]: one process from start to end; [`pulse`]: detects a process that is stuck;
+//!   [`service`]: answers a process over its control connection.
+//! - [`placement`]: decides which revisions run on a shard and which in a lane; [`quarantine`]:
+//!   decides which are refused.
+//! - [`memory`]: how much memory each process may have; [`governor`] sets these limits.
+//!   [`exposition`], [`metrics`]: the metrics of the node.
+//! - [`bulletin`]: quarantines of other nodes, from the operator.
 //!
-//! It runs no JavaScript and parses nothing that tenants wrote: it holds their code by digest and hands it on. What a
-//! tenant's code does to the process that runs it, up to ending it, does not reach this one.
+//! The supervisor runs no JavaScript and parses nothing that tenants wrote: it holds their code by
+//! digest and hands it on. Whatever a tenant's code does to the process that runs it, crashes
+//! included, does not reach this one.
 
 mod bulletin;
 mod exposition;
@@ -59,27 +63,29 @@ use quarantine::{Ruling, Term};
 
 pub use process::Program;
 
-/// How often processes are looked at. Between two looks a process can take as much memory as it was let have.
+/// Interval at which processes are checked. Between two checks a process can take as much memory as
+/// it was allotted.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A process that has served for so long is started again at once when it ends; one that has not, later each time.
+/// A process that served for `STEADY` is restarted at once when it ends; otherwise each restart
+/// waits longer.
 const STEADY: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Connections that may wait until a process accepts them: as many as the standard library lets wait.
+/// Length of the accept queue, in connections; the standard library's default.
 const BACKLOG: i32 = 128;
 
-/// The time from a connection's end, which routers see, to the verdict on what ended the process.
+/// Longest time from the end of a process's connections, which routers see, to the verdict on it.
 const VERDICT: Duration = Duration::from_millis(100);
 
-/// How much longer than its grace period a process that drains may take.
+/// Time beyond its grace period that a draining process may take.
 const FAREWELL: Duration = Duration::from_secs(4);
 
-/// How long a process may take to show its metrics; then what it showed last is shown.
+/// Time in which a process must answer with its metrics; after that, its last ones are shown.
 const GATHER: Duration = Duration::from_millis(500);
 
-/// A node's supervisor that is running.
+/// The handle to a running supervisor.
 pub struct Supervisor {
     name: String,
     addresses: Vec<(ShardId, SocketAddr)>,
@@ -87,7 +93,7 @@ pub struct Supervisor {
     thread: JoinHandle<()>,
 }
 
-/// What the tasks of a supervisor share.
+/// State that the supervisor's tasks share.
 struct Shared {
     seats: Vec<Seat>,
     placement: Mutex<Placement>,
@@ -95,17 +101,18 @@ struct Shared {
     reporter: Reporter,
     metrics: Metrics,
     registry: Registry,
-    /// A process has.
+    /// Notified when a process has started.
     has_begun: Notify,
 }
 
-/// A place for the process of a shard or lane.
+/// The place of one shard's or lane's process.
 struct Seat {
     id: ShardId,
     state: Mutex<SeatState>,
-    /// The metrics that its process showed last.
+    /// The metrics that its process sent last.
     shown: watch::Sender<String>,
-    /// Its process is to be replaced. Said once by each process, and forgotten when another one begins.
+    /// Notified when its process has used up a resource and is to be replaced. A process says so
+    /// once; the notice is discarded when its successor starts.
     worn: Notify,
 }
 
@@ -113,13 +120,13 @@ struct Seat {
 struct SeatState {
     orders_tx: Option<mpsc::UnboundedSender<Order>>,
     pid: Option<Pid>,
-    /// Names the revision that its process runs.
+    /// Names the revision that its process is running.
     page: Option<Arc<Page>>,
-    /// Held until the first process serves.
+    /// Holds the node unready until the first process serves.
     starting: Option<Handle>,
     serves: bool,
-    /// How many bytes of private writable memory its process may have, and how many it could still grow by when it was
-    /// looked at last.
+    /// `limit`: private writable memory that its process may have, in bytes. `room`: bytes by which
+    /// it could still grow at the last check.
     limit: u64,
     room: u64,
 }
@@ -128,7 +135,7 @@ impl Supervisor {
     /// Binds every port and starts the process of every shard and lane.
     ///
     /// # Errors
-    /// When a port is taken, or the system has no more threads.
+    /// Fails if a port is taken or the system has no more threads.
     pub fn spawn(
         config: Config,
         program: Program,
@@ -182,12 +189,12 @@ impl Supervisor {
         &self.name
     }
 
-    /// Where each shard and lane listens.
+    /// Returns the address of each shard and lane.
     pub fn addresses(&self) -> &[(ShardId, SocketAddr)] {
         &self.addresses
     }
 
-    /// The metrics of all of the node's processes.
+    /// Returns the merged metrics of the node's processes.
     pub fn exposition(&self) -> impl Exposition + use<> {
         Merged(Arc::clone(&self.shared))
     }
@@ -200,7 +207,7 @@ impl Supervisor {
     }
 }
 
-/// Keeps processes until the drain.
+/// Restarts processes until the drain.
 struct Keeper {
     shared: Arc<Shared>,
     program: Program,
@@ -209,12 +216,13 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps a process for a shard or lane. Its listener ends with this, so that connections after the drain are refused.
+    /// Runs a shard's or lane's process, and restarts it when it ends. Its listener is dropped at
+    /// the end, so that connections after the drain are refused.
     async fn keep(&self, id: ShardId, listener: TcpListener) {
         let mut pause = Duration::ZERO;
         while !self.drain.is_signaled() {
             let began = Instant::now();
-            // A process that drained has stopped listening, for all that share the socket.
+            // The previous process shut the shared socket down when it drained.
             if let Err(error) = rustix::net::listen(&listener, BACKLOG) {
                 tracing::error!(process = metrics::process(id), %error, "cannot listen again");
             }
@@ -226,7 +234,7 @@ impl Keeper {
                 }
             };
             pause = match began.elapsed() {
-                // What is to blame is refused from now on.
+                // The revision to blame is refused from now on.
                 steady if steady >= STEADY || blames => Duration::ZERO,
                 _ => (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
             };
@@ -237,9 +245,10 @@ impl Keeper {
         }
     }
 
-    /// Serves a process until it has ended, and draws the conclusions.
+    /// Serves a process until it has ended, and handles its end.
     ///
-    /// Returns whether a revision is to blame for the end, which does not happen again soon.
+    /// Returns whether a revision is to blame: with that revision refused, the process does not end
+    /// again soon.
     async fn attend(&self, id: ShardId, mut process: Process, control: tokio::net::UnixStream) -> bool {
         let (shared, name) = (&self.shared, metrics::process(id));
         let (orders_tx, orders_rx) = mpsc::unbounded_channel();
@@ -251,9 +260,10 @@ impl Keeper {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut signaled = std::pin::pin!(self.drain.signaled());
         let (mut pulse, mut leave_by, mut killed) = (Pulse::new(Instant::now()), None, false);
-        // Of a process that had to be killed: whose turn did not end, if one was running.
+        // Set if the process had to be killed because it was stuck: the revision that was running,
+        // if any.
         let mut hung = None;
-        // Whose code ran at the last look.
+        // The revision that was running at the last check.
         let mut seen = None;
         let status = loop {
             tokio::select! {
@@ -266,7 +276,7 @@ impl Keeper {
                         let overrun = look.overrun.as_millis();
                         tracing::warn!(process = name, is_late, is_stuck, overrun, "a process does not end, or does not get on");
                         (killed, hung) = (true, is_stuck.then_some(look.running));
-                        // An error says that it has ended.
+                        // An error means that it has ended.
                         let _ = process.child.start_kill();
                     }
                 }
@@ -298,7 +308,7 @@ impl Keeper {
         shared.metrics.ended(id, cause);
         let revision = running.map(|digest| digest.short());
         tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; another one starts");
-        // A revision that ran already when there was little memory may have taken it.
+        // A revision that was running before memory ran short may have used it up.
         let came_later = running != seen;
         let was_cramped = cause == Cause::Crashed && came_later && lock(&shared.seat(id).state).room < CRAMPED;
         cause.blames(running).is_some_and(|digest| shared.judge(digest, cause, was_cramped))
@@ -306,9 +316,9 @@ impl Keeper {
 }
 
 impl Keeper {
-    /// Has a process drain. By when it must have ended.
+    /// Orders a process to drain. Returns the deadline for its end.
     fn drain(&self, orders_tx: &mpsc::UnboundedSender<Order>) -> tokio::time::Instant {
-        // A process that has ended takes no orders.
+        // If the receiver is gone, the process has ended.
         let _ = orders_tx.send(order(Ordered::Drain(node::Drain {})));
         tokio::time::Instant::now() + self.grace + FAREWELL
     }
@@ -316,7 +326,7 @@ impl Keeper {
 
 impl Seat {
     fn begins(&self, process: &Process, orders_tx: mpsc::UnboundedSender<Order>) {
-        // What the last process said holds for that one.
+        // A notice of the previous process does not apply to this one.
         let _ = self.worn.notified().now_or_never();
         let mut state = lock(&self.state);
         (state.pid, state.page) = (Some(process.pid), Some(Arc::clone(&process.page)));
@@ -328,24 +338,25 @@ impl Seat {
         (state.pid, state.page, state.orders_tx, state.serves) = (None, None, None, false);
     }
 
-    /// Whether its process runs code of this revision, or ran it when it ended and has not been judged.
+    /// Returns whether its process is running this revision's code, or was when it ended and has
+    /// not been judged.
     fn runs(&self, digest: &RevisionDigest) -> bool {
         lock(&self.state).page.as_ref().is_some_and(|page| page.look().running == Some(*digest))
     }
 
     fn order(&self, order: Order) {
         if let Some(orders_tx) = &lock(&self.state).orders_tx {
-            // A process that ends takes no orders.
+            // If the receiver is gone, the process is ending.
             let _ = orders_tx.send(order);
         }
     }
 
-    /// What its process shows now, or showed last.
+    /// Returns the current metrics of its process, or its last ones.
     async fn gather(&self) -> String {
         let mut shown_rx = self.shown.subscribe();
         if lock(&self.state).serves {
             self.order(order(Ordered::Gather(node::Gather {})));
-            // An error says that the process is busy; the last page is good enough.
+            // A timeout means that the process is busy; its last metrics are good enough.
             let _ = tokio::time::timeout(GATHER, shown_rx.changed()).await;
         }
         shown_rx.borrow().clone()
@@ -383,9 +394,11 @@ impl Shared {
         self.release(digest, ShardId::is_lane);
     }
 
+    /// Handles a report that a revision is heavy.
+    ///
     /// # Arguments
-    /// * `by` - the shard or lane that noticed. A shard lets the revision go whatever its standing was, if there is a lane
-    ///   that can have it.
+    /// * `by` - the shard or lane that reports. If the node has lanes, a shard that reports evicts
+    ///   the revision whatever its standing was.
     fn is_heavy(&self, by: ShardId, digest: &RevisionDigest) {
         if !self.seats.iter().any(|seat| seat.id.is_lane()) {
             return;
@@ -397,13 +410,14 @@ impl Shared {
         self.release(digest, |id| !id.is_lane() && (fell || id == by));
     }
 
-    /// What was to start on a shard whose process has ended starts there with its next request.
+    /// Handles the end of a shard's process: revisions that were to be prestarted there start with
+    /// their next request.
     fn home_ended(&self, id: ShardId) {
         let promoted = lock(&self.placement).home_ended(id);
         promoted.iter().for_each(|digest| self.release(digest, ShardId::is_lane));
     }
 
-    /// Has the processes that `concerned` names let the revision go.
+    /// Orders the processes that `concerned` selects to evict the revision.
     fn release(&self, digest: &RevisionDigest, concerned: impl Fn(ShardId) -> bool) {
         self.let_go(digest, false, concerned);
     }
@@ -414,8 +428,8 @@ impl Shared {
         concerned.for_each(|seat| seat.order(order(Ordered::Release(release.clone()))));
     }
 
-    /// Waits until no process runs this revision's code: one that seems to may have ended, and is about to be judged.
-    /// A turn that goes on is waited for no longer than [`VERDICT`].
+    /// Waits until no process is running this revision's code: one that seems to be may have ended
+    /// and be about to be judged. A turn that goes on is waited for no longer than [`VERDICT`].
     async fn await_verdict(&self, digest: &RevisionDigest) {
         let by = Instant::now() + VERDICT;
         while self.seats.iter().any(|seat| seat.runs(digest)) && Instant::now() < by {
@@ -423,9 +437,9 @@ impl Shared {
         }
     }
 
-    /// Draws the conclusions for a revision whose code ran when a process ended.
+    /// Judges a revision whose code was running when a process ended.
     ///
-    /// Returns whether it is refused from now on.
+    /// Returns whether the revision is refused from now on.
     fn judge(&self, digest: RevisionDigest, cause: Cause, was_cramped: bool) -> bool {
         let now = Instant::now();
         let (sentence, quarantined) = {
@@ -448,7 +462,7 @@ impl Shared {
     }
 }
 
-/// The metrics of the supervisor and of every process.
+/// Renders the metrics of the supervisor and of every process.
 struct Merged(Arc<Shared>);
 
 impl Exposition for Merged {
@@ -473,6 +487,6 @@ fn order(order: Ordered) -> Order {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these locks, and the data would be whole if it did.
+    // No code panics while it holds one of these locks, and the data would be whole if it did.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

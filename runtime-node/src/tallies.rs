@@ -1,4 +1,4 @@
-//! What each Worker does, counted by the shard that runs it and told to whoever asks for metrics.
+//! Metrics of each Worker, counted by the shard that runs it.
 //!
 //! ```text
 //!  shard thread: a start ─► open ─► Tally ◄── invocations, CPU time, memory: plain stores
@@ -6,12 +6,14 @@
 //!  admin thread: a scrape ─► Book ───┘ reads
 //! ```
 //!
-//! A node serves thousands of Workers in a day, and nobody could keep some twenty series of each for good. So a revision has
-//! a tally while it has an isolate, and for some minutes after: one whose isolates are stopped at every request would
-//! otherwise be gone before anybody has looked. A shard has a bounded number of them; who finds no place is counted with
-//! the shard alone.
+//! A node serves thousands of Workers in a day, and keeping some twenty series for each forever is
+//! not feasible. A revision therefore has a tally while it has an isolate, and for some minutes
+//! after: otherwise the tally of a revision whose isolates are stopped at every request would be
+//! gone before it is ever scraped. The number of a shard's tallies is bounded; revisions beyond it
+//! count in the shard's metrics only.
 //!
-//! Counting is a store to memory that no other thread writes. The lock is for the list, which changes with starts.
+//! Counting is a store to memory that no other thread writes. The lock guards the list, which
+//! changes with starts.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,21 +27,21 @@ use tenon_proto::failure::FailureCode;
 use tenon_proto::id::{RevisionDigest, ShardId};
 use tenon_proto::revision::Revision;
 
-/// Tallies of a shard: more than it has isolates unless it is told to have a great many. Each is a KiB here and some
-/// twenty-five series there.
+/// Tallies of a shard: more than it has isolates, unless it is configured with very many. Each
+/// takes a KiB here and some twenty-five series in Prometheus.
 const MOST: usize = 500;
 
-/// How long a tally is there after its last isolate: several looks of whoever collects metrics.
+/// Time for which a tally outlives its last isolate: several scrapes.
 const LINGER: Duration = Duration::from_secs(300);
 
-/// Seconds. Fewer than a shard's, as each is a series of every Worker.
+/// Bucket bounds in seconds. Fewer than a shard's, as each is a series of every Worker.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0];
 
-/// How an invocation ended.
+/// The end of an invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Answered,
-    /// Its caller has gone.
+    /// Its caller disconnected.
     Cancelled,
     Failed(FailureCode),
 }
@@ -47,7 +49,7 @@ pub enum End {
 impl End {
     const COUNT: usize = 2 + FailureCode::ALL.len();
 
-    /// Those that are told although there has been none: a limit that is hit for the first time is one more.
+    /// Ends exported even at zero: the first time a limit is hit is then an increase.
     const ALWAYS: [Self; 4] = [
         Self::Answered,
         Self::Failed(FailureCode::CpuLimitExceeded),
@@ -59,7 +61,7 @@ impl End {
         [Self::Answered, Self::Cancelled].into_iter().chain(FailureCode::ALL.iter().copied().map(Self::Failed))
     }
 
-    /// In the order of [`Self::all`].
+    /// Returns its index in the order of [`Self::all`].
     fn index(self) -> usize {
         match self {
             Self::Answered => 0,
@@ -68,7 +70,7 @@ impl End {
         }
     }
 
-    /// As metrics tell it.
+    /// Returns the end as a metric label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "ok",
@@ -78,14 +80,15 @@ impl End {
     }
 }
 
-/// What a cold start spends its time on.
+/// The phases of a cold start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartPhase {
-    /// Its code comes from the catalog, or from memory, beyond the time in which an isolate is made meanwhile.
+    /// The code is fetched from the catalog or from memory. Excludes the time in which an isolate
+    /// is made meanwhile.
     Fetch,
-    /// An isolate is made, where none was spare.
+    /// An isolate is made, if none was spare.
     Isolate,
-    /// The modules are compiled and evaluated, and others have their turns before.
+    /// The modules are compiled and evaluated, including waits for other isolates' turns.
     Evaluate,
 }
 
@@ -101,7 +104,7 @@ impl StartPhase {
     }
 }
 
-/// How long each [`StartPhase`] of a start took, in their order.
+/// Duration of each [`StartPhase`] of a start, in their order.
 pub type Phases = [Duration; StartPhase::ALL.len()];
 
 /// A number that one thread writes and others read.
@@ -130,19 +133,20 @@ impl Count {
     }
 }
 
-/// One revision's on one shard. On cache lines of its own: what lies beside it may be another thread's.
+/// Counts of one revision on one shard. Aligned to cache lines of its own: another thread may write
+/// the memory beside it.
 #[repr(align(64))]
 struct Tally {
     labels: [(&'static str, String); 4],
-    /// By [`End::index`].
+    /// Indexed by [`End::index`].
     ended: [Count; End::COUNT],
-    /// Invocations by the first of [`BUCKETS`] that they are within, and those that are in none.
+    /// Invocations by the first of [`BUCKETS`] that holds them; the last counts those in none.
     took: [Count; BUCKETS.len() + 1],
     took_in_all: Count,
     cpu: Count,
     memory: Count,
     starts: Count,
-    /// Of the latest start.
+    /// Phases of the latest start.
     phases: [Count; StartPhase::ALL.len()],
     is_warm: AtomicBool,
 }
@@ -228,7 +232,7 @@ impl Tally {
     }
 }
 
-/// The tallies of all shards, for whoever asks for metrics.
+/// The tallies of all shards, as a metrics collector.
 #[derive(Clone)]
 pub struct Book {
     tallies: Arc<Mutex<Vec<Arc<Tally>>>>,
@@ -236,8 +240,10 @@ pub struct Book {
 }
 
 impl Book {
+    /// Creates an empty book.
+    ///
     /// # Errors
-    /// Never: the names are names.
+    /// Never fails: the metric names are valid.
     pub fn new() -> Result<Self, prometheus::Error> {
         let describe = |name: &str, help: &str| {
             let labels = ["namespace", "worker", "revision", "shard"].map(str::to_owned).to_vec();
@@ -254,13 +260,13 @@ impl Book {
         Ok(Self { tallies: Arc::default(), descriptions: Arc::new(descriptions) })
     }
 
-    /// One shard's.
+    /// Returns the tallies of one shard.
     pub fn shard(&self, shard: ShardId) -> Tallies {
         Tallies { shard, entries: RefCell::default(), book: self.clone() }
     }
 
     fn tallies(&self) -> MutexGuard<'_, Vec<Arc<Tally>>> {
-        // A list that is changed by single calls: a panic leaves no half of one.
+        // Each change of the list is a single call, so a panic leaves no partial change.
         self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -271,7 +277,7 @@ impl Collector for Book {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // Shards that start something meanwhile do not wait for the rest.
+        // Copied, so that shards that start an isolate do not wait for the scrape.
         let tallies = self.tallies().clone();
         let all = || tallies.iter();
         let warm = || all().filter(|tally| tally.is_warm.load(Ordering::Relaxed));
@@ -295,7 +301,7 @@ impl Collector for Book {
     }
 }
 
-/// One shard's tallies. Belongs to its thread.
+/// The tallies of one shard. Belongs to its thread.
 pub struct Tallies {
     shard: ShardId,
     entries: RefCell<FxHashMap<RevisionDigest, Entry>>,
@@ -304,12 +310,13 @@ pub struct Tallies {
 
 struct Entry {
     tally: Arc<Tally>,
-    /// Since when it has no isolate.
+    /// Time since which it has had no isolate.
     gone: Option<Instant>,
 }
 
 impl Tallies {
-    /// An isolate of the revision is being started: it has a tally from now on, if there is a place for one.
+    /// Records that an isolate of the revision is being started: it has a tally from now on, if
+    /// there is room for one.
     pub fn open(&self, digest: RevisionDigest, revision: &Revision) {
         let mut entries = self.entries.borrow_mut();
         if let Some(entry) = entries.get_mut(&digest) {
@@ -326,7 +333,7 @@ impl Tallies {
         entries.insert(digest, Entry { tally, gone: None });
     }
 
-    /// That start has succeeded.
+    /// Records a successful start.
     pub fn started(&self, digest: &RevisionDigest, phases: &Phases) {
         self.with(digest, |tally| {
             tally.starts.add(1);
@@ -337,7 +344,7 @@ impl Tallies {
         });
     }
 
-    /// An invocation has ended.
+    /// Records the end of an invocation.
     pub fn ended(&self, digest: &RevisionDigest, end: End, took: Duration) {
         self.with(digest, |tally| {
             tally.ended[end.index()].add(1);
@@ -348,20 +355,20 @@ impl Tallies {
         });
     }
 
-    /// Its isolate has used so much more CPU time.
+    /// Adds CPU time that its isolate has used.
     pub fn used(&self, digest: &RevisionDigest, cpu: Duration) {
         self.with(digest, |tally| tally.cpu.add_time(cpu));
     }
 
-    /// Its isolate has so many bytes of memory now.
+    /// Sets the memory of its isolate, in bytes.
     pub fn weighs(&self, digest: &RevisionDigest, bytes: usize) {
         self.with(digest, |tally| tally.memory.set(bytes as u64));
     }
 
-    /// Closes those that have had no isolate for long.
+    /// Closes tallies that have had no isolate for long.
     ///
     /// # Arguments
-    /// * `has_isolate` - whether the revision has one, or one is being started.
+    /// * `has_isolate` - whether the revision has an isolate, warm or starting.
     pub fn review(&self, has_isolate: impl Fn(&RevisionDigest) -> bool, now: Instant) {
         let mut entries = self.entries.borrow_mut();
         for (digest, entry) in entries.iter_mut() {

@@ -1,13 +1,14 @@
 //! Tenants: how much of a shard one namespace may take. Pure: the time is an argument.
 //!
-//! | who else has asked of late | share |
+//! | other tenants with recent requests | share |
 //! | --- | --- |
-//! | nobody | all but an eighth, which is for whoever comes next |
-//! | somebody | half |
+//! | none | all but an eighth, kept for the next tenant |
+//! | any | half |
 //!
-//! Of everything that a tenant could use up by having many Workers: invocations in flight, places to wait, tunnels, and slots
-//! for isolates (see [`crate::pool`]). What a tenant has beyond its share when another comes is not taken from it while
-//! it is in use; it gets nothing new until it is below. Belongs to one thread.
+//! The share applies to everything that a tenant could exhaust with many Workers: invocations in
+//! flight, places to wait, tunnels, and slots for isolates (see [`crate::pool`]). What a tenant
+//! holds beyond its share when another one arrives is not revoked; it gets nothing new until it is
+//! below its share. Belongs to one thread.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,23 +18,23 @@ use rustc_hash::FxHashMap;
 
 use crate::admission::{Gate, Permit, Refusal};
 
-/// How long after its last request a tenant is still counted on.
+/// Time after its last request for which a tenant counts as present.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// How many may be known before those who have left are forgotten.
+/// Known tenants at which absent ones are first forgotten.
 const CROWD: usize = 64;
 
-/// How much one tenant may take of what there is.
+/// The share of one tenant in a bounded resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// There are others.
+    /// Other tenants are present.
     Half,
-    /// Nobody else has asked for anything of late.
+    /// No other tenant is present.
     Most,
 }
 
 impl Share {
-    /// Of a whole of that size: at least one, if there is one.
+    /// Returns this share of `whole`, rounded so that a tenant gets at least one if there is one.
     pub fn of(self, whole: usize) -> usize {
         match self {
             Self::Half => whole.div_ceil(2),
@@ -42,16 +43,16 @@ impl Share {
     }
 }
 
-/// Those whose Workers have been asked for on a shard.
+/// The tenants whose Workers have been requested on a shard.
 pub struct Tenants {
     in_flight: u32,
     room: usize,
     waiting: u32,
-    /// The places to wait, of all together.
+    /// Places to wait, of all tenants together.
     places: Gate,
     tunnels: Gate,
     known: FxHashMap<Rc<str>, Rc<Tenant>>,
-    /// How many are known when it is looked next who has left.
+    /// Number of known tenants at which absent ones are next forgotten.
     crowd: usize,
     visits: Visits,
 }
@@ -65,18 +66,20 @@ pub struct Tenant {
     tunnels: Gate,
 }
 
-/// A place to wait, for whatever it may be, or one for a tunnel.
+/// A place to wait, or a place for a tunnel.
 pub struct Place {
     _tenant: Permit,
     _shard: Permit,
 }
 
 impl Tenants {
+    /// Creates an empty set of tenants.
+    ///
     /// # Arguments
-    /// * `in_flight` - how many invocations the shard may have in flight.
-    /// * `room` - how many may wait for one of a tenant's.
-    /// * `waiting` - how many may wait for anything at all.
-    /// * `tunnels` - how many WebSockets of clients the shard may have.
+    /// * `in_flight` - invocations that the shard may have in flight.
+    /// * `room` - requests that may wait for a tenant's permit.
+    /// * `waiting` - requests that may wait on the shard for anything at all.
+    /// * `tunnels` - clients' WebSockets that the shard may have.
     pub fn new(in_flight: u32, room: usize, waiting: u32, tunnels: u32) -> Self {
         Self {
             in_flight,
@@ -90,7 +93,7 @@ impl Tenants {
         }
     }
 
-    /// One of its Workers is asked for.
+    /// Records a request for one of the namespace's Workers, and adjusts the tenant's share.
     pub fn arrive(&mut self, namespace: &str, now: Instant) -> Rc<Tenant> {
         let tenant = match self.known.get(namespace) {
             Some(tenant) => Rc::clone(tenant),
@@ -106,18 +109,18 @@ impl Tenants {
         tenant
     }
 
-    /// A place to wait.
+    /// Takes a place to wait.
     ///
     /// # Errors
-    /// When the tenant, or all together, have as many as they may.
+    /// Fails if the tenant, or all tenants together, have as many as they may.
     pub fn place(&self, tenant: &Tenant) -> Result<Place, Refusal> {
         Place::among(&tenant.places, &self.places)
     }
 
-    /// A place for a tunnel.
+    /// Takes a place for a tunnel.
     ///
     /// # Errors
-    /// As for [`place`](Self::place).
+    /// Fails as [`place`](Self::place) does.
     pub fn tunnel(&self, tenant: &Tenant) -> Result<Place, Refusal> {
         Place::among(&tenant.tunnels, &self.tunnels)
     }
@@ -125,7 +128,7 @@ impl Tenants {
     fn welcome(&mut self, namespace: &str) -> Rc<Tenant> {
         if self.known.len() >= self.crowd {
             self.known.retain(|_, tenant| Rc::strong_count(tenant) > 1 || tenant.is_here());
-            // Not again for each of as many as have stayed.
+            // The threshold grows, so that a crowd that stays is not scanned for each newcomer.
             self.crowd = CROWD.max(self.known.len() * 2);
         }
         let share = Share::Half;
@@ -154,12 +157,12 @@ impl Tenant {
         &self.namespace
     }
 
-    /// As of its latest arrival.
+    /// Returns the share as of its latest request.
     pub fn share(&self) -> Share {
         self.share.get()
     }
 
-    /// Before its invocations.
+    /// Returns the gate that its invocations pass.
     pub fn gate(&self) -> &Gate {
         &self.in_flight
     }
@@ -173,7 +176,8 @@ fn part(share: Share, whole: u32) -> u32 {
     u32::try_from(share.of(whole as usize)).expect("a part is not more than the whole")
 }
 
-/// The latest visit, and the latest of anybody but that visitor: enough to tell anyone when somebody else was here.
+/// The latest visit, and the latest visit of any other tenant: enough to tell each tenant when
+/// another one was last here.
 #[derive(Default)]
 struct Visits {
     latest: Option<(Rc<str>, Instant)>,
@@ -188,7 +192,7 @@ impl Visits {
         }
     }
 
-    /// Whether anybody but `who` was here of late.
+    /// Returns whether any tenant other than `who` was here recently.
     fn has_others(&self, who: &str, now: Instant) -> bool {
         let other = match &self.latest {
             Some((latest, _)) if &**latest == who => &self.other,

@@ -1,39 +1,41 @@
-//! Upkeep: what a shard does for itself between requests. Pure; [`crate::shard`] does it.
+//! Upkeep: decides what a shard does for itself between requests. Pure; [`crate::shard`] carries it
+//! out.
 //!
-//! | memory | idle isolates | spare ones | cold starts |
+//! | memory | idle isolates | spare isolates | cold starts |
 //! | --- | --- | --- | --- |
-//! | eased | go when nobody has used them for long | as the demand is | yes |
-//! | tight | the largest is collected, and if that has not helped they go one after another | none | yes, each for an idle one |
-//! | critical | go one after another | none | no |
+//! | eased | evicted when long unused | as demand calls for | yes |
+//! | tight | largest collected, then evicted one by one | none | yes, each for an idle one |
+//! | critical | evicted one by one | none | no |
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::memory::Pressure;
 
-/// Between two collections that a shortage forces: each stops the thread for as long as its heap is large.
+/// Minimum time between two forced collections: each stops the thread for a time proportional to
+/// its heap.
 pub const COLLECTION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long until what a collection has freed shows: the use of memory has been looked at again.
+/// Time until a collection's effect shows: memory use has been measured again.
 const RELIEF_SHOWS: Duration = Duration::from_millis(150);
 
-/// The pause between two steps against a shortage: what one has freed shows in the next look at its use.
+/// Pause between two steps against a shortage: the effect of one shows in the next measurement.
 const STEP: Duration = Duration::from_millis(20);
 
-/// The longest pause: what has become of late of revisions that failed is looked at as well.
+/// The longest pause: recoveries of failing revisions are noticed on the same schedule.
 const REVIEW: Duration = Duration::from_secs(10);
 
-/// One step against a shortage of memory.
+/// A step against a shortage of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
     Nothing,
-    /// Collect the garbage of the largest idle isolate, or let one go if there is none to collect.
+    /// Collect the garbage of the largest idle isolate, or evict one if none is left to collect.
     Collect,
-    /// Let the idle isolate go that was used least recently.
+    /// Evict the least recently used idle isolate.
     LetGo,
 }
 
-/// What to do about spare isolates.
+/// A change to the stock of spare isolates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stock {
     Make,
@@ -41,19 +43,19 @@ pub enum Stock {
     Keep,
 }
 
-/// What has been done against a shortage.
+/// Remembers the steps taken against a shortage.
 #[derive(Debug, Default)]
 pub struct Upkeep {
     collected: Option<Instant>,
 }
 
 impl Upkeep {
-    /// The next step.
+    /// Returns the next step.
     pub fn relief(&mut self, pressure: Pressure, now: Instant) -> Relief {
         let since = self.collected.map(|at| now.saturating_duration_since(at));
         match pressure {
             Pressure::Eased => Relief::Nothing,
-            // There is no time to look for garbage.
+            // There is no time to collect garbage.
             Pressure::Critical => Relief::LetGo,
             Pressure::Tight if since.is_none_or(|since| since >= COLLECTION_INTERVAL) => {
                 self.collected = Some(now);
@@ -65,7 +67,7 @@ impl Upkeep {
     }
 }
 
-/// How long until the next step, unless the pressure changes before.
+/// Returns the time until the next step, unless the pressure changes before.
 ///
 /// # Arguments
 /// * `idle` - how long an isolate may be unused.
@@ -76,9 +78,11 @@ pub fn pause(pressure: Pressure, idle: Duration) -> Duration {
     }
 }
 
+/// Decides whether to make or drop a spare isolate.
+///
 /// # Arguments
-/// * `spares` - how many there are.
-/// * `wanted` - how many the demand asks for.
+/// * `spares` - spare isolates there are.
+/// * `wanted` - spare isolates that demand calls for.
 pub fn stock(pressure: Pressure, spares: usize, wanted: usize) -> Stock {
     let wanted = if pressure == Pressure::Eased { wanted } else { 0 };
     match spares.cmp(&wanted) {
@@ -88,13 +92,13 @@ pub fn stock(pressure: Pressure, spares: usize, wanted: usize) -> Stock {
     }
 }
 
-/// Whether a cold isolate may be started.
+/// Returns whether a cold isolate may be started.
 pub fn admits_starts(pressure: Pressure) -> bool {
     pressure < Pressure::Critical
 }
 
-/// Whether one that is started takes the place of an idle one. The steps against a shortage come too slowly for many
-/// starts, which would go on until there are no more.
+/// Returns whether a start evicts an idle isolate. The steps against a shortage are too slow for
+/// many starts, which would go on until memory is used up.
 pub fn starts_replace(pressure: Pressure) -> bool {
     pressure > Pressure::Eased
 }

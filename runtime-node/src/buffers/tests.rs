@@ -14,7 +14,7 @@ fn filled(block: Block, bytes: &[u8]) -> Block {
     block.fill(write).unwrap()
 }
 
-/// Had two blocks a byte in common, one of them would have lost it.
+/// If two blocks shared a byte, one of them would have lost its stamp.
 fn is_intact(block: &Block, stamp: u8) -> bool {
     block[..] == [stamp; SIZE]
 }
@@ -22,7 +22,7 @@ fn is_intact(block: &Block, stamp: u8) -> bool {
 #[derive(Clone, Debug)]
 enum Step {
     Take,
-    /// The one in use at this place, counted around.
+    /// Drops the block in use at this index, modulo their number.
     Drop(usize),
 }
 

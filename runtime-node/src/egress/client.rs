@@ -1,4 +1,4 @@
-//! The way of a request, from a Worker's word to the response's body.
+//! The path of a request, from the Worker's call to the response's body.
 
 mod upgrade;
 
@@ -31,12 +31,12 @@ use crate::metrics::EgressMetrics;
 
 pub use upgrade::{Opened, Tunnel};
 
-/// Tenants whose sessions of TLS are kept, and how many of each.
+/// Limits on cached TLS sessions: the number of tenants, and the number of sessions for each.
 const TENANTS: usize = 256;
 const SESSIONS: usize = 32;
 
-/// What the two ends of a connection say to each other, and what is ours to say: dropped from a request, as browsers do.
-/// A Host of its own would lead a request past the Worker's list of hosts.
+/// Headers that are hop-by-hop or that the client sets itself; they are dropped from requests, as
+/// browsers do. A Host header of the Worker's own would circumvent its list of hosts.
 const NOT_ITS_OWN: [HeaderName; 10] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -50,7 +50,7 @@ const NOT_ITS_OWN: [HeaderName; 10] = [
     header::UPGRADE,
 ];
 
-/// The same of a response: they were said to us.
+/// Hop-by-hop headers of a response; they are dropped, because they concern this connection only.
 const OF_THE_CONNECTION: [HeaderName; 6] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -60,34 +60,36 @@ const OF_THE_CONNECTION: [HeaderName; 6] = [
     header::UPGRADE,
 ];
 
-/// What the shard may use of others' on whose behalf, and what it costs them.
+/// The Worker on whose behalf the shard sends requests, and the ledger they are charged to.
 #[derive(Clone)]
 pub struct Account {
     pub worker: WorkerId,
-    /// The hosts that it may connect to, as far as it says so itself.
+    /// Hosts that the Worker may connect to, by its own configuration.
     pub egress: Rc<Egress>,
     pub ledger: Rc<dyn Ledger>,
 }
 
-/// What an invocation may use.
+/// The budget of an invocation.
 pub trait Ledger {
     /// Counts a request.
     ///
     /// # Errors
-    /// When there were as many as the invocation may make, which is how many.
+    /// Returns the invocation's limit on requests when it is reached.
     fn subrequest(&self) -> Result<(), u32>;
 
-    /// Counts memory for as long as what is returned is there. `None` when there is no room for it.
+    /// Reserves memory, in bytes, until the returned guard is dropped. Returns `None` if there is
+    /// not enough.
     fn hold(&self, bytes: usize) -> Option<Box<dyn Any>>;
 }
 
-/// A shard's. Belongs to its thread, where a [`tokio::task::LocalSet`] must be running.
+/// A shard's HTTP client. It belongs to the shard's thread, where a [`tokio::task::LocalSet`] must
+/// be running.
 pub struct Client {
     reach: Reach,
     seats: Seats,
     pool: Rc<Pool>,
     tls: Arc<ClientConfig>,
-    /// With sessions to resume, of each tenant.
+    /// TLS configurations by tenant, each with its own session cache.
     tls_of: RefCell<FxHashMap<Rc<str>, Arc<ClientConfig>>>,
     metrics: EgressMetrics,
 }
@@ -112,15 +114,16 @@ impl Client {
         }
     }
 
-    /// Sends a request, and others where it is redirected. Resolves when the head of the response is there; dropping the
-    /// future, or later the body, gives it up.
+    /// Sends a request, and follows its redirects. Resolves when the head of the response has
+    /// arrived; dropping the future, or later the body, aborts the request.
     ///
-    /// Of the request's headers those are dropped that are the connection's, or ours to say; some are added that every
-    /// request has. A response's body is decoded as its `Content-Encoding` says, which is then gone from the headers with
-    /// its length: whoever hands the response on hands on what was decoded.
+    /// Hop-by-hop headers and those that the client sets itself are dropped from the request;
+    /// standard ones that are missing are added. The response's body is decoded as its
+    /// `Content-Encoding` says; that header and `Content-Length` are then removed, because a Worker
+    /// that forwards the response forwards the decoded body.
     ///
     /// # Errors
-    /// When it may not be sent, or there is no response.
+    /// Fails if the request is not allowed, or if there is no response.
     pub async fn fetch(&self, account: &Account, request: Request) -> Result<Response, EgressError> {
         let fetched = self.follow(account, request).await;
         self.metrics.ended(fetched.as_ref().err().map(EgressError::stage));
@@ -178,8 +181,9 @@ impl Client {
         Ok((response, held))
     }
 
-    /// Sends it over a connection of the pool's or a new one. An origin may close a connection just when it is used again:
-    /// what it cannot have begun with is sent once more, over a new one.
+    /// Sends a request over a pooled connection or a new one. An origin may close a connection just
+    /// as it is reused: a request that it cannot have begun to process is sent once more, over a
+    /// new connection.
     async fn send(
         &self,
         hop: &Hop<'_>,
@@ -199,7 +203,8 @@ impl Client {
             };
             let whole = unsent.take_message().map(|request| request.into_body().into_inner());
             let error = unsent.into_error();
-            // Nothing was sent, or nothing that must not be sent twice and was answered by the connection's end.
+            // Retry if nothing was sent, or if the connection was closed in response to an
+            // idempotent request.
             let was_closed = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
             let retried = whole.or_else(|| again.filter(|_| was_closed && hop.method.is_idempotent()));
             match retried {
@@ -215,7 +220,8 @@ impl Client {
     async fn lease(&self, origin: &Origin) -> Result<Lease, EgressError> {
         match self.pool.take(origin) {
             Found::Lease(lease) => Ok(lease),
-            // Once: whatever has become of that one, who then finds nothing opens one too.
+            // Wait only once: whatever became of that connection, a request that then finds none
+            // opens its own.
             Found::Opening(opening) if origin.secure => {
                 let _closed = opening.acquire().await;
                 match self.pool.take(origin) {
@@ -227,7 +233,6 @@ impl Client {
         }
     }
 
-    /// Opens a connection to the origin.
     async fn open(&self, origin: &Origin) -> Result<Lease, EgressError> {
         let _opening = origin.secure.then(|| self.pool.open(origin));
         let stream = self.reach.to(origin).await?;
@@ -238,7 +243,7 @@ impl Client {
     fn tls(&self, tenant: &Rc<str>) -> Arc<ClientConfig> {
         let mut tls_of = self.tls_of.borrow_mut();
         if tls_of.len() >= TENANTS && !tls_of.contains_key(tenant) {
-            // Whoever comes back has a full handshake to make, once.
+            // A tenant that comes back makes one full handshake.
             tls_of.clear();
         }
         let made = tls_of.entry(Rc::clone(tenant)).or_insert_with(|| {
@@ -273,7 +278,7 @@ impl Client {
     }
 }
 
-/// What a response has until its body's end.
+/// Resources that a response holds until its body ends.
 struct Held {
     _lease: Option<Lease>,
     _open: Open,
@@ -281,7 +286,7 @@ struct Held {
 }
 
 impl Hop<'_> {
-    /// Whom it goes to, if it may.
+    /// Returns the origin of the hop's URL, if the Worker may reach it.
     fn origin(&self) -> Result<Origin, EgressError> {
         let secure = match self.url.scheme() {
             "https" => true,
@@ -301,19 +306,20 @@ impl Hop<'_> {
     }
 }
 
-/// Drops what is not the Worker's to say, and adds what every request says.
+/// Drops the headers that a Worker may not set, and adds the defaults.
 fn complete(headers: &mut HeaderMap) {
     for name in &NOT_ITS_OWN {
         headers.remove(name);
     }
-    // A part of what was coded cannot be decoded.
+    // A range of a compressed body cannot be decoded.
     let codings = if headers.contains_key(header::RANGE) { "identity" } else { "gzip, br" };
     for (name, value) in [(header::ACCEPT, "*/*"), (header::ACCEPT_ENCODING, codings), (header::USER_AGENT, "Tenon")] {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
 }
 
-/// Whether a response to it has one at all, be it empty (RFC 9110 §6.4.1).
+/// Returns whether a response to the request has a body at all, even an empty one (RFC 9110
+/// §6.4.1).
 fn has_body(method: &Method, status: StatusCode) -> bool {
     *method != Method::HEAD && !matches!(status.as_u16(), 101 | 103 | 204 | 205 | 304)
 }

@@ -1,8 +1,8 @@
-//! One connection to an origin: HTTP/1.1 for one exchange after another, or HTTP/2 for many at once.
+//! A connection to an origin: HTTP/1.1 with one exchange at a time, or HTTP/2 with many.
 //!
-//! What an origin sends is read when it is asked for: of a body that nobody reads there is at most [`WINDOW`] here, be it
-//! in HTTP/2's window or in HTTP/1's buffer. HTTP/2's window for the whole connection is that of all its streams, or one
-//! that nobody reads would keep the others from theirs.
+//! Bodies are read on demand: at most [`WINDOW`] bytes of an unread body are buffered, in HTTP/2's
+//! stream window or in the buffer of HTTP/1. HTTP/2's connection window is the sum of its streams'
+//! windows, so that an unread stream does not stall the others.
 
 use std::hash::Hash;
 use std::rc::Rc;
@@ -26,24 +26,26 @@ use super::error::{Stage, root_cause};
 use super::message::Sending;
 use super::reach::{Stream, server_name};
 
-/// How much of a body an origin may send ahead, in bytes: at 20 ms to the origin some 6 MB/s for each.
+/// How much of a body an origin may send ahead of its reader, in bytes: about 6 MB/s per body at a
+/// round trip of 20 ms.
 pub(super) const WINDOW: usize = 128 * 1024;
 
-/// Exchanges of one HTTP/2 connection at once.
+/// Concurrent exchanges on an HTTP/2 connection.
 pub(super) const STREAMS: usize = 100;
 
-/// What a response's head may have, in bytes and in fields. What browsers and proxies take is no more.
+/// Limits on a response's head, in bytes and in fields. Browsers and proxies accept no more.
 const HEAD: usize = 64 * 1024;
 const FIELDS: usize = 256;
 
-/// How long TLS and the protocol may take to begin.
+/// How long the TLS handshake, and then the HTTP handshake, may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// An HTTP/2 connection over which nothing comes is asked whether it is alive, and has so long to answer.
+/// A silent HTTP/2 connection is pinged at this interval, and closed if the ping is not answered in
+/// time.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const ALIVE_WAIT: Duration = Duration::from_secs(10);
 
-/// Whom a connection is with, and whose it is.
+/// The peer of a connection, and the tenant that the connection belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     pub(super) tenant: Rc<str>,
@@ -52,7 +54,7 @@ pub(super) struct Origin {
     pub(super) port: u16,
 }
 
-/// What requests are sent with.
+/// The sending half of a connection.
 pub(super) enum Sender {
     Http1(http1::SendRequest<Sending>),
     Http2(http2::SendRequest<Sending>),
@@ -65,10 +67,10 @@ impl Origin {
         self.host.to_string()
     }
 
-    /// Speaks with it over a connection to it.
+    /// Performs the TLS and HTTP handshakes over a stream to the origin.
     ///
     /// # Arguments
-    /// * `open` - counts the connections there are.
+    /// * `open` - counts open connections.
     pub(super) async fn greet(
         &self,
         stream: Stream,
@@ -93,7 +95,8 @@ impl Origin {
         self.in_time(Stage::Tls, connecting).await?.map_err(failed)
     }
 
-    /// The same for one exchange whose connection is then something else's.
+    /// Performs the handshakes for a single exchange that upgrades the connection to another
+    /// protocol.
     pub(super) async fn greet_for_upgrade(
         &self,
         stream: Stream,
@@ -156,17 +159,17 @@ impl Origin {
     }
 }
 
-/// Has a connection go on until it ends, counted among those that are open.
+/// Runs a connection until it ends, counted among the open ones.
 fn drive(connection: impl Future<Output = hyper::Result<()>> + 'static, open: &IntGauge) {
     let open = Counted::among(open);
     spawn_local(async move {
-        // Whoever waits for the response is told how it has ended.
+        // The exchange itself reports how the connection ended.
         let _ = connection.await;
         drop(open);
     });
 }
 
-/// What went wrong, where the libraries' words would not say.
+/// Describes an error, in place of the library's message where that is not clear.
 fn said(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_closed() {
         "the connection was closed before the response was there".to_owned()
@@ -180,10 +183,10 @@ fn said(error: &hyper::Error) -> String {
 }
 
 impl Sender {
-    /// Sends a request. Dropping the future gives the exchange up.
+    /// Sends a request. Dropping the future aborts the exchange.
     ///
     /// # Errors
-    /// With the request where nothing of it has been sent.
+    /// Contains the request if none of it has been sent.
     pub(super) async fn send(
         &mut self,
         request: http::Request<Sending>,
@@ -194,7 +197,8 @@ impl Sender {
         }
     }
 
-    /// The request as the protocol has it. `None` when the URL is longer than HTTP can have it.
+    /// Builds the request as the protocol requires it. Returns `None` if the URL is longer than
+    /// HTTP allows.
     pub(super) fn request(
         &self,
         method: &Method,
@@ -208,7 +212,7 @@ impl Sender {
         let mut request = http::Request::new(body);
         *request.method_mut() = method.clone();
         *request.headers_mut() = headers.clone();
-        // Of these some servers want to hear that there is none (Fetch §4.6).
+        // Some servers require an explicit length of zero for these methods (Fetch §4.6).
         if is_empty && matches!(*method, Method::POST | Method::PUT) {
             request.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
@@ -231,7 +235,7 @@ trait Duplex: AsyncRead + AsyncWrite + Unpin + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + 'static> Duplex for T {}
 
-/// Where HTTP/2 sends from: this thread.
+/// Runs HTTP/2's tasks on this thread.
 #[derive(Clone, Copy)]
 struct Local;
 
@@ -244,7 +248,7 @@ where
     }
 }
 
-/// A place in a gauge.
+/// Counts one in a gauge until it is dropped.
 pub(super) struct Counted(IntGauge);
 
 impl Counted {

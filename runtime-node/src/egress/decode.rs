@@ -1,8 +1,8 @@
-//! Content codings, undone step by step (Fetch §4.6, RFC 9110 §8.4).
+//! Decoding of content codings (Fetch §4.6, RFC 9110 §8.4).
 //!
-//! A body is decoded as it is read, up to [`PIECE`] bytes at a time, so that one which would become a million times its
-//! size is as large as what has been read of it. What a decoder needs for itself is told by the body's first bytes, and
-//! counted against the Worker's memory before there is one.
+//! A body is decoded as it is read, up to [`PIECE`] bytes at a time, so that a decompression bomb
+//! takes only as much memory as has been read of it. The first bytes of the body tell how much
+//! memory a decoder needs for itself; it is charged to the Worker before the decoder is created.
 
 use std::io;
 use std::pin::Pin;
@@ -18,23 +18,25 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::{Bytestream, EgressError, Ledger};
 
-/// What is decoded at once, in bytes: some 0.1 ms of work.
+/// How much is decoded at a time, in bytes: about 0.1 ms of work.
 const PIECE: usize = 32 * 1024;
 
-/// After so many others have their turn on the thread: of what is there already a reader would never wait for more.
+/// Pieces decoded before the task yields: while input is already buffered, a reader would never be
+/// suspended.
 const AT_ONCE: u32 = 8;
 
-/// As many as one after another make sense; more are somebody's attack.
+/// The most codings that are undone in sequence. No honest origin applies more.
 const MOST: usize = 3;
 
-/// Bytes that say how much memory a decoder needs: a frame's header of Zstandard, the longest.
+/// The length of the prefix that determines a decoder's memory, in bytes: that of the longest
+/// header, a Zstandard frame's.
 const TELLING: usize = 18;
 
-/// The largest window of Zstandard that HTTP allows (RFC 9659): 8 MiB.
+/// The largest window of Zstandard that HTTP allows (RFC 9659), as a power of two: 8 MiB.
 const ZSTD_WINDOW: u32 = 23;
 const ZSTD_SMALLEST: u32 = 17;
 
-/// What a frame begins with.
+/// The magic number of a Zstandard frame.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +47,8 @@ pub(super) enum Coding {
     Zstd,
 }
 
-/// How a body has been coded, in the order in which that was done. Empty where it has not, or by something unknown: then
-/// it is left to the Worker.
+/// Returns the codings of a body in the order in which they were applied. Returns none if any of
+/// them is unknown: the Worker then gets the body as it is.
 pub(super) fn codings(headers: &HeaderMap) -> Vec<Coding> {
     let values = headers.get_all(header::CONTENT_ENCODING).into_iter();
     let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -76,7 +78,7 @@ impl Coding {
         }
     }
 
-    /// What a decoder of a body that begins like this takes, in bytes, and a little more.
+    /// Returns the memory that a decoder of a body with this prefix needs, rounded up, in bytes.
     fn memory(self, beginning: &[u8]) -> usize {
         match self {
             Self::Gzip | Self::Deflate => 64 << 10,
@@ -89,7 +91,7 @@ impl Coding {
 /// Undoes the codings of a body.
 ///
 /// # Arguments
-/// * `ledger` - has the memory for it.
+/// * `ledger` - charged for the decoders' memory.
 pub(super) fn decode(codings: &[Coding], body: Bytestream, ledger: &Rc<dyn Ledger>) -> Bytestream {
     codings.iter().rev().fold(body, |body, coding| undo(*coding, body, Rc::clone(ledger)))
 }
@@ -105,7 +107,7 @@ fn undo(coding: Coding, mut body: Bytestream, ledger: Rc<dyn Ledger>) -> Bytestr
         let pieces = ReaderStream::with_capacity(decoder, PIECE).map_err(move |error| failure(coding, error));
         let mut at_once = 0;
         let pieces = pieces.then(move |piece| {
-            // Until the last of them.
+            // Held until the last piece.
             let _ = &held;
             at_once = (at_once + 1) % AT_ONCE;
             let breathes = at_once == 0;
@@ -121,7 +123,7 @@ fn undo(coding: Coding, mut body: Bytestream, ledger: Rc<dyn Ledger>) -> Bytestr
     stream::once(decoded).try_flatten().boxed_local()
 }
 
-/// The first bytes: as many as tell everything, or all there are.
+/// Reads the body's prefix of [`TELLING`] bytes, or all of a shorter body.
 async fn beginning(body: &mut Bytestream) -> Result<Bytes, EgressError> {
     let mut first = BytesMut::new();
     while let Some(piece) = body.next().await.transpose()? {
@@ -137,10 +139,10 @@ async fn beginning(body: &mut Bytestream) -> Result<Bytes, EgressError> {
 }
 
 fn decoder(coding: Coding, beginning: Bytes, rest: Bytestream) -> Pin<Box<dyn AsyncRead>> {
-    // What is called deflate is in zlib's format, but for what some have always sent.
+    // The coding named deflate is the zlib format, but some servers have always sent raw deflate.
     let is_zlib = matches!(beginning[..], [method, flags, ..]
         if method & 0x0f == 8 && u16::from_be_bytes([method, flags]) % 31 == 0);
-    // Later frames are not to need more than what was counted for the first.
+    // Later frames may not need more memory than was charged for the first.
     let window = DParameter::window_log_max(zstd_window(&beginning));
     let body = stream::once(async { Ok(beginning) }).chain(rest).map_err(io::Error::other);
     let body = StreamReader::new(body.boxed_local());
@@ -159,14 +161,14 @@ fn decoder(coding: Coding, beginning: Bytes, rest: Bytestream) -> Pin<Box<dyn As
 
 fn failure(coding: Coding, error: io::Error) -> EgressError {
     let why = error.to_string();
-    // The body's own failure, which passed through the decoder.
+    // A failure of the body itself passes through the decoder.
     match error.into_inner().map(|inner| inner.downcast::<EgressError>()) {
         Some(Ok(failure)) => *failure,
         _ => EgressError::Decode { coding: coding.as_str(), why },
     }
 }
 
-/// Bits of a stream's window (RFC 7932 §9.1).
+/// Returns the base-2 logarithm of a Brotli stream's window size (RFC 7932 §9.1).
 fn brotli_window(beginning: &[u8]) -> u32 {
     let bits = u32::from(beginning.first().copied().unwrap_or_default());
     match (bits & 1, (bits >> 1) & 7, (bits >> 4) & 7) {
@@ -177,7 +179,8 @@ fn brotli_window(beginning: &[u8]) -> u32 {
     }
 }
 
-/// Bits of a frame's window (RFC 8878 §3.1.1.1): the most that is allowed where it does not begin with one, or wants more.
+/// Returns the base-2 logarithm of a Zstandard frame's window size (RFC 8878 §3.1.1.1): the allowed
+/// maximum if the body does not begin with a frame, or if the frame wants more.
 fn zstd_window(beginning: &[u8]) -> u32 {
     zstd_window_bytes(beginning).map_or(ZSTD_WINDOW, |bytes| {
         let bits = u64::BITS - bytes.saturating_sub(1).leading_zeros();

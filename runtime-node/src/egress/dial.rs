@@ -1,7 +1,8 @@
-//! Connecting: of several addresses the first that answers (RFC 8305, "Happy Eyeballs").
+//! Connecting to the first of several addresses that answers (RFC 8305, "Happy Eyeballs").
 //!
-//! Addresses of IPv6 and IPv4 take turns. Each attempt has a quarter of a second for itself; after that, or once it has
-//! failed, the next begins beside it. The first connection wins and the others are given up.
+//! IPv6 and IPv4 addresses alternate. Each attempt has a head start of a quarter of a second; then,
+//! or once it has failed, the next one starts in parallel. The first connection wins, and the other
+//! attempts are dropped.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,32 +17,34 @@ use super::policy::Allowed;
 /// RFC 8305 §8, "Connection Attempt Delay".
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// Addresses that are tried. A name may have any number of them.
+/// The most addresses that are tried. A name may have any number of them.
 const MOST: usize = 8;
 
-/// What can be tried beside others.
+/// A destination that can be tried in parallel with others.
 pub(super) trait Candidate: Copy {
     fn is_ipv6(&self) -> bool;
 }
 
+/// Connects to the first address that accepts.
+///
 /// # Arguments
 /// * `addresses` - at least one.
 ///
 /// # Errors
-/// That of the last attempt to fail.
+/// Returns the error of the last attempt to fail.
 pub(super) async fn dial<A: Candidate + Into<IpAddr>>(addresses: &[A], port: u16) -> io::Result<TcpStream> {
     let stream = first(addresses, |address| TcpStream::connect(SocketAddr::new(address.into(), port))).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// The first to succeed of the attempts with each candidate.
+/// Returns the result of the first attempt to succeed.
 ///
 /// # Arguments
 /// * `candidates` - at least one.
 ///
 /// # Errors
-/// That of the last attempt to fail.
+/// Returns the error of the last attempt to fail.
 pub(super) async fn first<C, T, E, F>(candidates: &[C], attempt: impl Fn(C) -> F) -> Result<T, E>
 where
     C: Candidate,
@@ -66,7 +69,7 @@ where
     }
 }
 
-/// IPv6 first, as RFC 8305 has it, and each kind in its order.
+/// Alternates the two address families, IPv6 first as RFC 8305 requires, in the order given.
 fn in_turns<C: Candidate>(candidates: &[C]) -> Vec<C> {
     let (six, four): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(Candidate::is_ipv6);
     let longer = six.len().max(four.len());
@@ -118,7 +121,7 @@ mod tests {
     async fn an_address_that_refuses_makes_way_for_the_next() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        // Nobody listens at that address.
+        // The address has no listener.
         let stream = dial(&allowed(&["127.0.0.9", "127.0.0.1"]), port).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
         assert!(dial(&allowed(&["127.0.0.9"]), port).await.is_err());
@@ -128,7 +131,8 @@ mod tests {
     async fn an_address_that_is_silent_does_not_keep_the_next_waiting() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        // 192.0.2.0/24 is nobody's: the attempt hangs or fails, and either way the other one is made.
+        // 192.0.2.0/24 is reserved for documentation: the attempt hangs or fails, and in both cases
+        // the other one is made.
         let stream = dial(&allowed(&["192.0.2.1", "127.0.0.1"]), port).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
     }

@@ -1,7 +1,7 @@
 //! How a request from a Worker fails: at which stage, and what can be done about it.
 //!
-//! What is said here is read by tenants. It names what they named themselves, and never an address that only the node's
-//! resolver knows.
+//! Tenants read these messages. They name only what the tenant named, and never an address that
+//! only the node's resolver knows.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use std::io;
 use super::policy::Refused;
 use super::proxy::Fault;
 
-/// Why there is no response, or no more of its body.
+/// The reason why there is no response, or why its body broke off.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     #[error("the URL scheme '{0}:' cannot be fetched; http:, https: and data: can")]
@@ -60,7 +60,7 @@ pub enum EgressError {
     Upload(String),
 }
 
-/// How far a request has come.
+/// The stage that a request has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Policy,
@@ -89,7 +89,7 @@ impl Stage {
         Self::Body,
     ];
 
-    /// As metrics and an error's `stage` see it.
+    /// Returns the stage's name, as in metrics and in an error's `stage`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Policy => "policy",
@@ -107,7 +107,7 @@ impl Stage {
 }
 
 impl fmt::Display for Stage {
-    /// As what takes time.
+    /// Formats the stage as the subject of a time-out message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Resolve => "to resolve",
@@ -138,7 +138,8 @@ impl EgressError {
     }
 }
 
-/// What is at the bottom of an error: the libraries' own words for what they did meanwhile help nobody.
+/// Returns the message of an error's innermost cause: the layers that the libraries wrap around it
+/// say nothing useful.
 pub(super) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -1,4 +1,4 @@
-//! What fuzz targets reach of this room beyond what it shows to everybody.
+//! The entry points for fuzz targets, beyond the public interface of this module.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -14,17 +14,18 @@ use super::client::Ledger;
 use super::proxy::Proxy;
 use super::{EgressError, decode};
 
-/// A body without its content codings.
+/// A body after its content codings were undone.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decoded {
     pub bytes: Vec<u8>,
-    /// Why there are no more; `None` at the end, and where there were as many as were wanted.
+    /// The error that ended it; `None` at the body's end, and if decoding stopped at the requested
+    /// size.
     pub failure: Option<String>,
-    /// The longest piece that it came in.
+    /// The length of the longest piece, in bytes.
     pub longest: usize,
-    /// What it took of the memory that there was.
+    /// The memory charged for the decoders, in bytes.
     pub held: usize,
-    /// How often it was undone.
+    /// The number of codings undone.
     pub codings: usize,
 }
 
@@ -50,8 +51,8 @@ impl Ledger for Memory {
 /// Undoes the codings that a response's headers name.
 ///
 /// # Arguments
-/// * `most` - bytes that are wanted of it.
-/// * `memory` - what its decoders may take.
+/// * `most` - decoding stops after this many bytes.
+/// * `memory` - the decoders' limit, in bytes.
 pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, most: usize, memory: usize) -> Decoded {
     let ledger = Rc::new(Memory { limit: memory, held: Cell::new(0) });
     let codings = decode::codings(headers);
@@ -77,7 +78,8 @@ pub async fn decode(headers: &HeaderMap, body: Vec<Bytes>, most: usize, memory: 
     decoded
 }
 
-/// Has a proxy that answers on `stream` lead to a target. Whether it does.
+/// Asks a proxy that answers on `stream` for a tunnel to a target. Returns whether the proxy
+/// agreed.
 pub async fn tunnel<S>(proxy: &Proxy, stream: S, target: &Authority) -> bool
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

@@ -1,4 +1,4 @@
-//! A response's body as it comes: bytes, counted, and an end that lets go of what it took to have them.
+//! A response's body as it arrives: counted, and with resources that are released at its end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,13 +15,15 @@ use super::{Bytestream, EgressError};
 struct Receiving<T> {
     body: Incoming,
     bytes: IntCounter,
-    /// Until the body's end.
+    /// Held until the body's end.
     held: Option<T>,
 }
 
+/// Returns the body as a stream.
+///
 /// # Arguments
-/// * `bytes` - counts them.
-/// * `held` - what is let go of when the body has ended, or is dropped.
+/// * `bytes` - counts the bytes received.
+/// * `held` - dropped when the body has ended or is itself dropped.
 pub(super) fn receive<T: Unpin + 'static>(body: Incoming, bytes: IntCounter, held: T) -> Bytestream {
     Receiving { body, bytes, held: Some(held) }.boxed_local()
 }
@@ -36,7 +38,7 @@ impl<T: Unpin> Stream for Receiving<T> {
         loop {
             match std::task::ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
-                    // Trailers are for nobody, and a piece without bytes is not one.
+                    // Trailers and empty frames are skipped.
                     let Ok(piece) = frame.into_data() else { continue };
                     if !piece.is_empty() {
                         self.bytes.inc_by(piece.len() as u64);

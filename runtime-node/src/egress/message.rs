@@ -1,4 +1,4 @@
-//! Requests on their way out, and the responses to them.
+//! Outgoing requests, and the responses to them.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -14,15 +14,15 @@ use url::Url;
 
 use super::EgressError;
 
-/// Bytes of a body, as they come and no faster than they are asked for.
+/// The bytes of a body, produced only on demand.
 pub type Bytestream = LocalBoxStream<'static, Result<Bytes, EgressError>>;
 
-/// What a Worker asks for.
+/// A request made by a Worker.
 pub struct Request {
     pub method: Method,
     pub url: Url,
-    /// What is between the two ends of a connection, and what says how long the body is, is not the Worker's to say: see
-    /// [`Client::fetch`](super::Client::fetch).
+    /// The request's headers. Hop-by-hop headers and the body's length are not the Worker's to set:
+    /// see [`Client::fetch`](super::Client::fetch).
     pub headers: HeaderMap,
     pub body: Outgoing,
     pub redirect: RedirectMode,
@@ -32,39 +32,39 @@ pub struct Request {
 pub enum Outgoing {
     Empty,
     Full(Bytes),
-    /// Once: a redirect that asks for it again cannot be followed.
+    /// A body that can be sent only once: a redirect that requires it again cannot be followed.
     Stream {
         bytes: Bytestream,
-        /// Where it is known.
+        /// The length in bytes, if it is known.
         length: Option<u64>,
     },
 }
 
-/// What becomes of a response that leads elsewhere.
+/// The treatment of a redirect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedirectMode {
     Follow,
-    /// It is an error.
+    /// A redirect is an error.
     Error,
-    /// The Worker gets it as it is.
+    /// The Worker gets the redirect as the response.
     Manual,
 }
 
-/// What came back.
+/// A response to a request.
 pub struct Response {
     pub status: StatusCode,
-    /// As an HTTP/1.1 origin says it; empty otherwise.
+    /// The reason phrase of an HTTP/1.1 origin; empty otherwise.
     pub reason: String,
     pub headers: HeaderMap,
-    /// Where it came from, after redirects.
+    /// The URL of the response, after redirects.
     pub url: Url,
     pub redirected: bool,
-    /// `None` where there cannot be one.
+    /// The body; `None` if the response cannot have one.
     pub body: Option<Bytestream>,
 }
 
 impl Outgoing {
-    /// The same again, if it can be had again.
+    /// Returns a copy of the body, if it can be sent again.
     pub(super) fn again(&self) -> Option<Self> {
         match self {
             Self::Empty => Some(Self::Empty),
@@ -74,36 +74,37 @@ impl Outgoing {
     }
 }
 
-/// A body that is being sent.
+/// A body in the course of being sent.
 pub(super) struct Sending {
     body: Outgoing,
     bytes: IntCounter,
     failure: UploadFailure,
 }
 
-/// Why a body could not be sent to its end: what the protocol says then is that we have broken off.
+/// The reason why a body could not be sent to its end. The protocol's own error only says that the
+/// upload was aborted.
 pub(super) type UploadFailure = Rc<RefCell<Option<EgressError>>>;
 
 impl Sending {
     /// # Arguments
-    /// * `bytes` - counts them.
-    /// * `failure` - keeps why it breaks off, if it does.
+    /// * `bytes` - counts the bytes sent.
+    /// * `failure` - receives the error that breaks the body off.
     pub(super) fn new(body: Outgoing, bytes: IntCounter, failure: UploadFailure) -> Self {
         Self { body, bytes, failure }
     }
 
-    /// Whether there is none at all.
+    /// Returns whether the request has no body.
     pub(super) fn is_empty(&self) -> bool {
         matches!(self.body, Outgoing::Empty)
     }
 
-    /// What has not been sent.
+    /// Returns the part that has not been sent.
     pub(super) fn into_inner(self) -> Outgoing {
         self.body
     }
 }
 
-/// For the protocol.
+/// The error that tells hyper to abort the upload.
 #[derive(Debug, thiserror::Error)]
 #[error("the request's body has broken off")]
 pub(super) struct BrokeOff;

@@ -1,11 +1,13 @@
-//! Names to addresses: what the URL says, `/etc/hosts`, `localhost`, then the name servers.
+//! Resolution of names: literal addresses in the URL, `/etc/hosts`, `localhost`, then the name
+//! servers.
 //!
-//! A name is taken as it stands, as if it ended with a dot. `/etc/resolv.conf` names search domains, in a cluster three
-//! and more; with these a name would be looked up as the cluster's first, and lead one Worker to where another's does
-//! not. Its name servers and time-outs are heeded.
+//! A name is taken as fully qualified, as if it ended with a dot. `/etc/resolv.conf` names search
+//! domains, in a cluster three or more; with these, a name would first be looked up inside the
+//! cluster, and lead one Worker to a different host than another. Its name servers and time-outs
+//! are used.
 //!
-//! Answers are kept for as long as they say, between [`SHORTEST`] and [`LONGEST`], up to [`ANSWERS`] of them. What is kept
-//! are answers to questions; addresses are judged for each connection anew.
+//! Answers are cached for their TTL, between [`SHORTEST`] and [`LONGEST`], up to [`ANSWERS`] of
+//! them. The cache holds DNS answers only; addresses are judged anew for each connection.
 
 use std::cell::OnceCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -26,26 +28,26 @@ use super::error::Stage;
 use super::settings::Settings;
 use crate::admission::Gate;
 
-/// How long to wait for an answer, whatever `/etc/resolv.conf` says of each try.
+/// How long to wait for an answer, whatever time-out `/etc/resolv.conf` sets for each attempt.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
-/// What is looked up again and again, because its owner says so, is not to be asked for on every request; and what has
-/// moved is to be found again.
+/// Bounds of the cache's TTL: a name with a TTL of zero is not looked up on every request, and a
+/// host that has moved is found again.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
-/// That there is no such name.
+/// The longest TTL of a negative answer.
 const LONGEST_NO: Duration = Duration::from_secs(30);
 
 const ANSWERS: u64 = 1024;
 
-/// Questions under way. Each has a socket.
+/// The limit on concurrent queries. Each uses a socket.
 const QUESTIONS: u32 = 64;
 const QUESTIONS_WAITING: usize = 4096;
 
 pub(super) struct Names {
     system: Option<(ResolverConfig, ResolverOpts)>,
     hosts: Arc<Hosts>,
-    /// Made when there is a name to ask for.
+    /// Created on the first query.
     resolver: OnceCell<TokioResolver>,
     questions: Gate,
 }
@@ -60,10 +62,10 @@ impl Names {
         }
     }
 
-    /// All addresses of a host; at least one.
+    /// Returns all addresses of a host, at least one.
     ///
     /// # Errors
-    /// When it has none, or nobody can tell.
+    /// Fails if the host has no address, or if it cannot be resolved.
     pub(super) async fn addresses(&self, host: &Host<String>) -> Result<Vec<IpAddr>, EgressError> {
         if let Some(known) = self.known_here(host) {
             return Ok(known);
@@ -84,7 +86,7 @@ impl Names {
         if addresses.is_empty() { Err(failed("it has no address")) } else { Ok(addresses) }
     }
 
-    /// The addresses of a host that nobody has to be asked for.
+    /// Returns the addresses of a host that can be resolved without a query.
     pub(super) fn known_here(&self, host: &Host<String>) -> Option<Vec<IpAddr>> {
         let name = match host {
             Host::Ipv4(address) => return Some(vec![IpAddr::V4(*address)]),
@@ -98,7 +100,7 @@ impl Names {
         Some(self.listed(&question(name)?)).filter(|listed| !listed.is_empty())
     }
 
-    /// What `/etc/hosts` said of the name when the node started.
+    /// Returns the addresses that `/etc/hosts` listed for the name when the node started.
     fn listed(&self, name: &Name) -> Vec<IpAddr> {
         let of = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
         let found = [RecordType::AAAA, RecordType::A].into_iter().filter_map(of);
@@ -134,12 +136,12 @@ fn question(name: &str) -> Option<Name> {
     Name::from_ascii(format!("{}.", bare(name))).ok()
 }
 
-/// Without the dot that says that it ends there.
+/// Strips the trailing dot of a fully qualified name.
 fn bare(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// In words that name nobody's servers.
+/// Describes a failed query without naming the platform's name servers.
 fn what_went_wrong(error: &NetError) -> &'static str {
     if error.is_nx_domain() {
         "there is no such name"

@@ -1,20 +1,23 @@
-//! Where Workers' requests may go: the node's decision, made after names have become addresses.
+//! The node's decision where Workers' requests may go, made after names have become addresses.
 //!
 //! ```text
-//!  an address ─► what it stands for ─► allowed by the node? ─► refused by the node? ─► public? ─► Allowed
-//!                (IPv4 inside of IPv6)
+//!  address ─► unmap, translate ─► refused? ─► metadata service? ─► allowed? ─► public? ─► Allowed
 //! ```
 //!
-//! A name is worth nothing here: whoever owns it decides what it resolves to, and may decide anew for each question.
-//! So addresses are judged, each time, and [`Allowed`] is what a connection is made to: there is no way from a name to a
-//! connection past this room, unless whoever runs the node has a proxy do this in its stead ([`super::proxy`]). Pure:
-//! nothing here resolves, connects or reads a clock.
+//! `refused?` and `allowed?` are the node's own lists; translation finds an IPv4 address inside an
+//! IPv6 one.
+//!
+//! A name proves nothing here: its owner decides what it resolves to, and may answer each query
+//! differently. Addresses are therefore judged, each time, and a connection is made to an
+//! [`Allowed`]: there is no way from a name to a connection past this module, unless the platform's
+//! operator has a proxy do this instead ([`super::proxy`]). Pure: nothing here resolves, connects
+//! or reads a clock.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// An address that has been judged.
+/// An address that the policy allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Allowed(IpAddr);
 
@@ -24,21 +27,21 @@ impl Allowed {
     }
 }
 
-/// Why an address is refused.
+/// The reason why an address is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     Loopback,
     LinkLocal,
-    /// Of a network that is somebody's own, which is where a cluster's Pods and Services are.
+    /// An address of a private network, such as a cluster's Pods and Services have.
     Private,
     Multicast,
-    /// Where a cloud's machines learn their credentials.
+    /// A service from which a cloud's machines get their credentials.
     Metadata,
-    /// Of no network that the Internet leads to.
+    /// An address that is not routed on the Internet.
     Reserved,
-    /// A tunnel's, behind which there may be any other.
+    /// An address of a tunnel, through which any other may be reached.
     Tunnel,
-    /// By the node's own list.
+    /// An address on the node's own list.
     Listed,
 }
 
@@ -57,7 +60,7 @@ impl Refused {
     }
 }
 
-/// What a node lets its Workers reach.
+/// The networks that a node lets its Workers reach.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     allow: Vec<IpNet>,
@@ -66,14 +69,17 @@ pub struct Policy {
 
 impl Policy {
     /// # Arguments
-    /// * `allow` - networks that would be refused otherwise. A metadata service needs one that names it alone.
-    /// * `refuse` - networks that would be allowed otherwise, by `allow` too.
+    /// * `allow` - networks that would be refused otherwise. A metadata service must be listed as a
+    ///   single address.
+    /// * `refuse` - networks that would be allowed otherwise; overrides `allow`.
     pub fn new(allow: Vec<IpNet>, refuse: Vec<IpNet>) -> Self {
         Self { allow, refuse }
     }
 
+    /// Judges an address.
+    ///
     /// # Errors
-    /// What speaks against it.
+    /// Returns the reason for a refusal.
     pub fn judge(&self, address: IpAddr) -> Result<Allowed, Refused> {
         let address = unmapped(address);
         let target = translated(address);
@@ -96,8 +102,8 @@ impl Policy {
     }
 }
 
-/// Those of the large clouds. Most are in ranges that are refused anyway; a node that allows such a range does not mean
-/// these.
+/// The metadata services of the large clouds. Most are in ranges that are refused anyway; a node
+/// that allows such a range does not thereby allow these.
 const METADATA: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     // Amazon's, for tasks and for Pods.
@@ -110,9 +116,10 @@ const METADATA: [IpAddr; 7] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// The networks that the Internet does not lead to (IANA's registry of special-purpose addresses).
+/// IPv4 networks that are not routed on the Internet (IANA's registry of special-purpose
+/// addresses).
 const V4: [(Ipv4Addr, u8, Refused); 16] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8, Refused::Loopback), // which Linux takes for this machine
+    (Ipv4Addr::new(0, 0, 0, 0), 8, Refused::Loopback), // Linux takes it for this machine
     (Ipv4Addr::new(10, 0, 0, 0), 8, Refused::Private),
     (Ipv4Addr::new(100, 64, 0, 0), 10, Refused::Private),
     (Ipv4Addr::new(127, 0, 0, 0), 8, Refused::Loopback),
@@ -130,7 +137,8 @@ const V4: [(Ipv4Addr, u8, Refused); 16] = [
     (Ipv4Addr::new(255, 255, 255, 255), 32, Refused::Reserved),
 ];
 
-/// The same of IPv6, first match first; what none names is refused unless it is in 2000::/3.
+/// IPv6 networks that are refused, and why; the first match counts. An address in none of them is
+/// refused unless it is in 2000::/3.
 const V6: [(Ipv6Addr, u8, Refused); 11] = [
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 127, Refused::Loopback), // :: and ::1
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 96, Refused::Tunnel),    // IPv4-compatible
@@ -159,13 +167,14 @@ fn v6(address: Ipv6Addr) -> Option<Refused> {
     listed.or((!is_public).then_some(Refused::Reserved))
 }
 
-/// `::ffff:a.b.c.d` is another spelling of `a.b.c.d`: the system would connect to that.
+/// Maps `::ffff:a.b.c.d` to `a.b.c.d`, which the operating system would connect to.
 fn unmapped(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// Where a network that speaks IPv6 alone takes it: `64:ff9b::a.b.c.d` (RFC 6052) leads to `a.b.c.d`, and is how all of
-/// the IPv4 Internet looks there. An IPv4 address inside of any other is refused for the network that it is in.
+/// Returns the address that a NAT64 gateway connects to: `64:ff9b::a.b.c.d` (RFC 6052) leads to
+/// `a.b.c.d`, and is how all of the IPv4 Internet appears in an IPv6-only network. An IPv4 address
+/// embedded in any other network is judged by that network.
 fn translated(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) if v6.to_bits() >> 32 == 0x0064_ff9b_0000_0000_0000_0000 => {
@@ -175,8 +184,8 @@ fn translated(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether requests to the port are refused, whatever the address: those of services that might take a request for one
-/// of their own (Fetch §2.10).
+/// Returns whether requests to the port are refused, whatever the address: its service might take
+/// an HTTP request for one of its own protocol (Fetch §2.10).
 pub fn is_bad_port(port: u16) -> bool {
     BAD_PORTS.binary_search(&port).is_ok()
 }

@@ -1,8 +1,8 @@
-//! Connections that are kept for the next request to the same origin, of the same tenant.
+//! Connections kept for later requests of the same tenant to the same origin.
 //!
 //! ```text
-//!  take ─► idle HTTP/1.1 connection, or HTTP/2 connection with room ─► exchange ─► put (HTTP/1.1, once it is idle again)
-//!    └──► none: open one ── others that come meanwhile wait: if it turns out HTTP/2 they need none of their own
+//!  take ─┬─► idle HTTP/1.1, or HTTP/2 with room ─► exchange ─► give back (HTTP/1.1, once idle)
+//!        └─► none: open one; concurrent requests wait, since an HTTP/2 connection serves them all
 //! ```
 
 use std::cell::{Cell, RefCell};
@@ -20,18 +20,18 @@ use super::connection::{Origin, STREAMS, Sender};
 use super::message::Sending;
 use super::seats::Bounds;
 
-/// Those of a shard.
+/// A shard's connections.
 pub(super) struct Pool {
     origins: RefCell<FxHashMap<Origin, Kept>>,
     bounds: Bounds,
-    /// A task looks after what has been idle for too long.
+    /// Set while a task closes connections that were idle for too long.
     is_swept: Cell<bool>,
     idle: IntGauge,
 }
 
 #[derive(Default)]
 struct Kept {
-    /// The latest last.
+    /// Most recently used last.
     idle: VecDeque<Idle>,
     shared: Vec<Shared>,
     opening: Weak<Semaphore>,
@@ -44,29 +44,29 @@ struct Idle {
 
 struct Shared {
     sender: http2::SendRequest<Sending>,
-    /// Each exchange holds one more.
+    /// Each exchange in flight holds a clone.
     exchanges: Rc<()>,
     used: Instant,
 }
 
-/// A connection for one exchange.
+/// A connection, leased for one exchange.
 pub(super) struct Lease {
     pub(super) sender: Sender,
-    /// Whether it served others before: the origin may have had enough of it by now.
+    /// Set if it was used before: the origin may have closed it in the meantime.
     pub(super) is_used: bool,
-    /// One of a connection's exchanges.
+    /// Counts as one of the connection's exchanges.
     _exchange: Option<Rc<()>>,
 }
 
-/// What there is for a request.
+/// The result of looking for a connection.
 pub(super) enum Found {
     Lease(Lease),
-    /// Somebody is opening one. Once that has come to its end the semaphore is closed.
+    /// Another request is opening a connection. The semaphore is closed when the attempt ends.
     Opening(Rc<Semaphore>),
     Nothing,
 }
 
-/// Held while a connection is being opened.
+/// A guard, held while a connection is being opened.
 pub(super) struct Opening(Rc<Semaphore>);
 
 impl Drop for Opening {
@@ -88,14 +88,14 @@ impl Pool {
         found
     }
 
-    /// Says that a connection to the origin is being opened.
+    /// Records that a connection to the origin is being opened.
     pub(super) fn open(&self, origin: &Origin) -> Opening {
         let opening = Rc::new(Semaphore::new(0));
         self.origins.borrow_mut().entry(origin.clone()).or_default().opening = Rc::downgrade(&opening);
         Opening(opening)
     }
 
-    /// Takes in a connection that has just been opened, for one exchange of it.
+    /// Adds a newly opened connection to the pool, and leases it for one exchange.
     pub(super) fn lease(self: &Rc<Self>, origin: &Origin, sender: Sender) -> Lease {
         let Sender::Http2(sender) = sender else { return Lease { sender, is_used: false, _exchange: None } };
         let shared = Shared { sender, exchanges: Rc::new(()), used: Instant::now() };
@@ -104,7 +104,7 @@ impl Pool {
         lease
     }
 
-    /// Keeps an HTTP/1.1 connection once its exchange is over, if it can serve another one then.
+    /// Keeps an HTTP/1.1 connection once its exchange is over, if it can be used again.
     pub(super) fn give_back(self: &Rc<Self>, origin: Origin, lease: Lease) {
         let Sender::Http1(mut sender) = lease.sender else { return };
         let pool = Rc::downgrade(self);
@@ -141,7 +141,7 @@ impl Pool {
         self.idle.set(origins.values().map(Kept::idle).sum::<usize>() as i64);
     }
 
-    /// Lets go of what has been idle for too long. Whether anything is left.
+    /// Drops connections that were idle for too long. Returns whether any are left.
     fn prune(&self, now: Instant) -> bool {
         let mut origins = self.origins.borrow_mut();
         origins.retain(|_, kept| {
@@ -174,7 +174,7 @@ impl Kept {
             shared.used = Instant::now();
             return Found::Lease(shared.lease());
         }
-        // The latest first: the origin is least likely to have closed that one.
+        // Most recently used first: the origin is least likely to have closed that one.
         while let Some(idle) = self.idle.pop_back() {
             if idle.sender.is_ready() {
                 return Found::Lease(Lease { sender: Sender::Http1(idle.sender), is_used: true, _exchange: None });
@@ -183,12 +183,12 @@ impl Kept {
         self.opening.upgrade().map_or(Found::Nothing, Found::Opening)
     }
 
-    /// Connections that nobody uses.
+    /// Returns the number of idle connections.
     fn idle(&self) -> usize {
         self.idle.len() + self.shared.iter().filter(|shared| shared.is_idle()).count()
     }
 
-    /// Since when the oldest of them is idle.
+    /// Returns since when the oldest idle connection has been idle.
     fn idle_since(&self) -> Option<Instant> {
         let shared = self.shared.iter().filter(|shared| shared.is_idle()).map(|shared| shared.used);
         self.idle.front().map(|idle| idle.since).into_iter().chain(shared).min()

@@ -1,30 +1,35 @@
-//! The proxy that Workers' connections go through, where the node has one.
+//! The forward proxy for Workers' connections, if the node has one.
 //!
 //! ```text
-//!  a proxy's addresses ─► TCP ─► TLS with it, if it is https: ─► CONNECT address:port ─► the origin's own TLS, HTTP …
+//!  proxy's addresses ─► TCP ─► TLS, for https: proxies ─► CONNECT address:port ─► the origin's
+//!                                                                                 TLS, HTTP …
 //! ```
 //!
-//! ## One way for both schemes
+//! ## One path for both schemes
 //!
-//! What goes to `http:` goes through a tunnel too (CONNECT, RFC 9110 §9.3.6), and is not handed to the proxy as a request
-//! for it to send on. A proxy that reads what a Worker has written is one more parser that might be tricked; it would
-//! share its connections to an origin among tenants, and resolve names on its own. In a tunnel there are bytes. The price
-//! is that the proxy must let CONNECT lead to port 80 and to whatever other ports Workers may use.
+//! Requests to `http:` URLs go through a tunnel too (CONNECT, RFC 9110 §9.3.6) instead of being
+//! handed to the proxy for forwarding. A forwarding proxy is one more parser that a Worker's
+//! request might trick; it would share its connections to an origin among tenants, and resolve
+//! names on its own. A tunnel carries only bytes. The price is that the proxy must allow CONNECT to
+//! port 80 and to any other port that Workers may use.
 //!
-//! ## Who resolves names
+//! ## Name resolution
 //!
-//! [`Resolver::Node`], as long as nobody says otherwise: the node resolves, judges the addresses ([`policy`](super::policy))
-//! and names one of exactly these to the proxy, so that whoever owns a name gains nothing by having it lead elsewhere a
-//! moment later. Origins see their names all the same, in TLS and in HTTP; a proxy's own list of hosts does not.
+//! With [`Resolver::Node`], the default, the node resolves the name, judges the addresses
+//! ([`policy`](super::policy)) and sends one of exactly these to the proxy, so that the owner of a
+//! name gains nothing by changing its address a moment later. Origins still see their names, in TLS
+//! and in HTTP; a proxy's own list of hosts does not.
 //!
-//! [`Resolver::Proxy`] is for nodes whose name servers do not know the world, and for proxies that judge by name: the
-//! proxy gets the name. What a Worker writes as an address, or the node itself knows to be one, is judged here as ever;
-//! where all other names lead is the proxy's to judge, and only it can defeat a name that changes its mind.
+//! [`Resolver::Proxy`] is for nodes whose name servers do not resolve public names, and for proxies
+//! that decide by name: the proxy gets the name. A host that the Worker writes as an address, or
+//! that the node can resolve without a query, is still judged here; for all other names the
+//! decision is the proxy's, and only it can defend against a name that changes its address.
 //!
-//! ## Whose it is
+//! ## Trust in the proxy
 //!
-//! The platform's: its own address is not judged, and no environment variable that others set for other programs
-//! (`HTTP_PROXY`) is read. Its credentials go to the proxy alone; they appear in no error, no log and no `Debug`.
+//! The proxy belongs to the platform: its own address is not judged, and environment variables that
+//! are meant for other programs (`HTTP_PROXY`) are not read. Its credentials are sent to the proxy
+//! alone; they appear in no error, no log and no `Debug`.
 
 use std::fmt;
 use std::io;
@@ -47,10 +52,10 @@ use url::{Host, Url};
 
 use super::error::root_cause;
 
-/// What the head of its answer may have, in bytes. It has nothing to say.
+/// The limit on the head of the proxy's response, in bytes. It carries nothing of use.
 const HEAD: usize = 16 * 1024;
 
-/// Where it is and how it wants to be spoken to.
+/// A proxy's address, scheme and credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     pub(super) secure: bool,
@@ -68,7 +73,7 @@ pub enum Resolver {
     Proxy,
 }
 
-/// A proxy that cannot be used. It is never quoted: it may have a password in it.
+/// An invalid proxy URL. The error never quotes it, because it may contain a password.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidProxy {
     #[error("is not a URL such as http://proxy.example.com:3128")]
@@ -87,7 +92,7 @@ pub enum InvalidProxy {
     NoUserName,
 }
 
-/// Why it does not lead to an origin.
+/// The reason why a proxy did not open a tunnel to an origin.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error("its own name cannot be resolved")]
@@ -133,10 +138,10 @@ impl FromStr for Proxy {
 }
 
 impl Proxy {
-    /// The same, that is told who asks, by the Basic scheme (RFC 7617).
+    /// Returns the proxy with credentials for the Basic scheme (RFC 7617).
     ///
     /// # Errors
-    /// When the scheme cannot say it, or the proxy has credentials already.
+    /// Fails if the scheme cannot express them, or if the proxy has credentials already.
     pub fn with_credentials(self, user_name: &[u8], password: &[u8]) -> Result<Self, InvalidProxy> {
         if self.authorization.is_some() {
             return Err(InvalidProxy::Twice);
@@ -162,8 +167,11 @@ impl Proxy {
         Self { resolver, ..self }
     }
 
-    /// Has it lead to a target, over a connection to it: what is returned is that connection, which is the target's from
-    /// then on.
+    /// Asks the proxy for a tunnel to the target, and returns the stream, which then leads to the
+    /// target.
+    ///
+    /// # Arguments
+    /// * `stream` - a connection to the proxy.
     pub(super) async fn tunnel<S>(&self, stream: S, target: &Authority) -> Result<S, Fault>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -171,7 +179,7 @@ impl Proxy {
         let nonsense = |error: hyper::Error| Fault::Nonsense(root_cause(&error));
         let greeting = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream));
         let (mut sender, connection) = greeting.await.map_err(nonsense)?;
-        // It ends with the sender, or goes over to whoever takes the tunnel.
+        // The task ends with the sender, or when the upgrade takes over the connection.
         spawn_local(connection.with_upgrades());
         let response = sender.send_request(self.connect(target)).await.map_err(nonsense)?;
         match response.status() {
@@ -201,7 +209,7 @@ impl Proxy {
     }
 }
 
-/// As people who have to find it know it: without credentials.
+/// Formats the proxy as a URL without its credentials, for operators.
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { secure, host, port, .. } = self;

@@ -1,4 +1,4 @@
-//! From an origin's name to a stream of bytes to it.
+//! From an origin's name to a byte stream.
 //!
 //! ```text
 //!  origin ─► names ─► policy ─► dial ──────────────────────────────────► stream
@@ -7,7 +7,8 @@
 //!                └─ no, and the proxy resolves: dial the proxy ─► CONNECT the name
 //! ```
 //!
-//! Whatever speaks with an origin gets its connection here, so that nothing goes out that was not judged.
+//! Every connection to an origin is made here, so that nothing is sent to an address that was not
+//! judged.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -30,15 +31,15 @@ use super::policy::{Allowed, Policy};
 use super::proxy::{Fault, Proxy, Resolver};
 use super::{EgressError, Settings};
 
-/// To an origin, or to a proxy that leads there: then it is the proxy's own TLS that may be around it.
+/// A stream to an origin, directly or through a proxy. The TLS layer, if any, is the proxy's own.
 pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// A shard's.
+/// A shard's connector.
 pub(super) struct Reach {
     policy: Policy,
     names: Names,
     proxy: Option<ByProxy>,
-    /// For all attempts together, those of a proxy included.
+    /// The time for all attempts together, including those to reach a proxy.
     time: Duration,
 }
 
@@ -47,7 +48,7 @@ struct ByProxy {
     tls: Arc<ClientConfig>,
 }
 
-/// What a proxy is asked to connect to.
+/// The destination that a proxy is asked to connect to.
 #[derive(Clone, Copy)]
 enum Target<'a> {
     Address(Allowed),
@@ -57,7 +58,7 @@ enum Target<'a> {
 impl Reach {
     pub(super) fn new(settings: &Settings) -> Self {
         let proxy = settings.proxy.as_ref().map(|proxy| {
-            // There is nothing to agree on: what is said to a proxy is HTTP/1.1.
+            // There is no protocol to negotiate: HTTP/1.1 is spoken to the proxy.
             let mut tls = (*settings.tls).clone();
             tls.alpn_protocols.clear();
             ByProxy { proxy: Arc::clone(proxy), tls: Arc::new(tls) }
@@ -65,10 +66,10 @@ impl Reach {
         Self { policy: settings.policy.clone(), names: Names::new(settings), proxy, time: settings.bounds.connect }
     }
 
-    /// Connects to an origin, as far as Workers may.
+    /// Connects to an origin, if Workers may reach it.
     ///
     /// # Errors
-    /// When they may not, or there is no way.
+    /// Fails if the policy refuses the origin, or if no attempt to connect succeeds.
     pub(super) async fn to(&self, origin: &Origin) -> Result<Stream, EgressError> {
         let Some(by) = &self.proxy else {
             let addresses = self.judge(origin, self.names.addresses(&origin.host).await?)?;
@@ -86,13 +87,13 @@ impl Reach {
         self.by_proxy(by, origin, &targets).await
     }
 
-    /// Those of an origin's addresses that may be connected to.
+    /// Returns the origin's addresses that the policy allows.
     fn judge(&self, origin: &Origin, addresses: Vec<IpAddr>) -> Result<Vec<Allowed>, EgressError> {
         let mut allowed = Vec::new();
         for address in addresses {
             match self.policy.judge(address) {
                 Ok(address) => allowed.push(address),
-                // It is what the Worker itself has written.
+                // The Worker wrote the address itself, so the error may name the reason.
                 Err(why) if !matches!(origin.host, Host::Domain(_)) => {
                     return Err(EgressError::RefusedAddress { host: origin.host(), why });
                 }
@@ -127,9 +128,11 @@ impl Reach {
 }
 
 impl ByProxy {
+    /// Opens a tunnel to the target.
+    ///
     /// # Arguments
     /// * `addresses` - the proxy's.
-    /// * `target` - `None` if there is no way to say it.
+    /// * `target` - `None` if it cannot be written as an authority.
     async fn tunnel(&self, addresses: &[IpAddr], target: Option<Authority>) -> Result<Stream, Fault> {
         let target = target.ok_or_else(|| Fault::Nonsense("it cannot be told such a name".to_owned()))?;
         let stream = dial(addresses, self.proxy.port).await.map_err(Fault::Connect)?;
@@ -160,7 +163,7 @@ impl Candidate for Target<'_> {
     }
 }
 
-/// As TLS has it.
+/// Returns the host as TLS verifies it.
 pub(super) fn server_name(host: &Host<String>) -> Option<ServerName<'static>> {
     match host {
         Host::Domain(name) => ServerName::try_from(name.strip_suffix('.').unwrap_or(name).to_owned()).ok(),

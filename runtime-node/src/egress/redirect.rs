@@ -9,35 +9,37 @@ use url::Url;
 
 use super::EgressError;
 
-/// How many are followed.
+/// The most redirects that are followed.
 pub const MOST: u32 = 20;
 
-/// What speaks for the Worker to the host that it addressed, and is for no other to see.
+/// Credentials, which only the host that the Worker addressed may see.
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
 
-/// What describes a body, and goes when that goes.
+/// Headers that describe a body, and are dropped with it.
 const OF_A_BODY: [HeaderName; 5] = [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE];
 
-/// What comes after a response.
+/// The step that follows a response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing: it is no redirect.
+    /// Return the response: it is not a redirect.
     Stay,
     Go {
         url: Url,
-        /// Without a body, by GET.
+        /// Set if the method becomes GET and the body is dropped.
         as_get: bool,
-        /// Without what was meant for the host before.
+        /// Set if the credentials for the previous host are dropped.
         elsewhere: bool,
     },
 }
 
+/// Decides what to do with a response.
+///
 /// # Arguments
-/// * `redirects` - how many there were before.
+/// * `redirects` - the number of redirects already followed.
 /// * `replayable` - whether there is no body, or it can be sent again.
 ///
 /// # Errors
-/// When it leads where nothing can be fetched.
+/// Fails if the redirect leads to a URL that cannot be fetched.
 pub fn next(
     status: StatusCode,
     response: &HeaderMap,
@@ -76,7 +78,7 @@ pub fn next(
     Ok(Next::Go { url: target, as_get, elsewhere })
 }
 
-/// What of a request's headers goes along.
+/// Drops the headers that the redirected request must not carry.
 pub fn trim(headers: &mut HeaderMap, as_get: bool, elsewhere: bool) {
     let gone = OF_A_BODY.iter().filter(|_| as_get).chain(CREDENTIALS.iter().filter(|_| elsewhere));
     for name in gone {

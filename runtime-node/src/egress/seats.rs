@@ -1,8 +1,9 @@
-//! How much may be under way: for a Worker, for its tenant, on a shard.
+//! Limits on concurrent requests: per Worker, per tenant and per shard.
 //!
-//! A request has a **seat** until the head of its response is there, and waits for one where all are taken; then its
-//! response is **open** until its body has ended or been dropped. Open responses are refused over their bound and not
-//! waited for: a Worker that waits for a hundred heads before it reads any body would wait for itself.
+//! A request holds a **seat** until the head of its response has arrived, and queues for one if all
+//! are taken; then its response is **open** until its body has ended or been dropped. Open
+//! responses beyond the limit are refused instead of queued: a Worker that awaits a hundred heads
+//! before it reads any body would wait for itself.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -14,21 +15,21 @@ use tokio::time::Instant;
 use super::EgressError;
 use crate::admission::{Gate, Permit};
 
-/// How much there may be at once on a shard. Each open response is a socket, or a stream of one.
+/// The concurrency limits of a shard. Each open response uses a socket, or a stream of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Far more than a page or an API call needs at once, and little enough that a loop over a long list is no flood for
-    /// whoever is at the other end.
+    /// The most requests of a Worker that wait for a head: far more than a page or an API call
+    /// needs at once, and few enough that a loop over a long list does not flood the origin.
     pub waiting_of_worker: u32,
     pub waiting_of_tenant: u32,
     pub waiting_of_shard: u32,
     pub open_of_worker: u32,
     pub open_of_tenant: u32,
     pub open_of_shard: u32,
-    /// Connections kept for later.
+    /// Idle connections kept for later requests.
     pub idle_of_origin: usize,
     pub idle_of_shard: usize,
-    /// For so long. Many origins close theirs after a minute.
+    /// How long they are kept. Many origins close theirs after a minute.
     pub idle: Duration,
     /// How long all attempts to connect may take together.
     pub connect: Duration,
@@ -51,13 +52,13 @@ impl Default for Bounds {
     }
 }
 
-/// One of those that have bounds.
+/// A Worker, a tenant or the shard, with its two limits.
 struct Party {
     waiting: Gate,
     open: Gate,
 }
 
-/// Those of a shard.
+/// A shard's seats.
 pub(super) struct Seats {
     bounds: Bounds,
     shard: Rc<Party>,
@@ -73,12 +74,12 @@ pub(super) struct Seat {
 
 /// The right to have a response open.
 pub(super) struct Open {
-    // Before what they are of: a party goes when the last of its permits has.
+    // Declared first, so that the permits are dropped before the parties they belong to.
     _permits: [Permit; 3],
     _parties: [Rc<Party>; 3],
 }
 
-/// For the error's sake.
+/// The parties, as named in errors.
 const PARTIES: [&str; 3] = ["the Worker", "the namespace", "the node"];
 
 impl Seats {
@@ -87,7 +88,7 @@ impl Seats {
         Self { bounds, shard, tenants: RefCell::default(), workers: RefCell::default() }
     }
 
-    /// Resolves when there is one.
+    /// Waits for a seat.
     pub(super) async fn take(&self, worker: &str, tenant: &str) -> Seat {
         let Bounds { waiting_of_worker, open_of_worker, waiting_of_tenant, open_of_tenant, .. } = self.bounds;
         let parties = [
@@ -96,17 +97,18 @@ impl Seats {
             Rc::clone(&self.shard),
         ];
         let [of_worker, of_tenant, of_shard] = &parties;
-        // The narrowest first: who waits there has nothing that others wait for.
+        // The narrowest limit first, so that a request that queues there holds no permit that
+        // others wait for.
         let waiting = [of_worker.enter().await, of_tenant.enter().await, of_shard.enter().await];
         Seat { parties, _waiting: waiting }
     }
 }
 
 impl Seat {
-    /// The head of a response is there.
+    /// Exchanges the seat for an open response, once the response's head has arrived.
     ///
     /// # Errors
-    /// When as many are open as may be.
+    /// Fails if the limit on open responses is reached.
     pub(super) fn open(self) -> Result<Open, EgressError> {
         let [of_worker, of_tenant, of_shard] = &self.parties;
         let open = |at: usize, party: &Party| party.open.try_enter().ok_or(EgressError::TooManyOpen(PARTIES[at]));
@@ -117,23 +119,23 @@ impl Seat {
 
 impl Party {
     fn new(waiting: u32, open: u32) -> Rc<Self> {
-        // Who may wait is bounded by what invocations may have under way.
+        // The queue is bounded by the operations that invocations may have in flight.
         Rc::new(Self { waiting: Gate::new(waiting, usize::MAX), open: Gate::new(open, 0) })
     }
 
-    /// In the order in which they come.
+    /// Waits for a permit, in order of arrival.
     async fn enter(&self) -> Permit {
         self.waiting.enter(Instant::now()).await.expect("nobody closes the gate, and there is room for all to wait")
     }
 }
 
-/// The one of that name, made anew if nobody is in it.
+/// Returns the party of that name, and creates it if it does not exist.
 fn party(parties: &RefCell<FxHashMap<Rc<str>, Weak<Party>>>, name: &str, waiting: u32, open: u32) -> Rc<Party> {
     let mut parties = parties.borrow_mut();
     if let Some(party) = parties.get(name).and_then(Weak::upgrade) {
         return party;
     }
-    // Whenever they have doubled, so that each costs a constant.
+    // Pruning whenever the number has doubled costs each insertion amortised constant time.
     if parties.len().is_power_of_two() {
         parties.retain(|_, party| party.strong_count() > 0);
     }

@@ -1,5 +1,5 @@
-//! What the clients of a node's shards have in common: read when the node starts, and never changed. Nothing is read from
-//! a file after that.
+//! Settings shared by the HTTP clients of a node's shards. They are read when the node starts and
+//! never change; no file is read afterwards.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use super::policy::Policy;
 use super::proxy::Proxy;
 use super::seats::Bounds;
 
-/// HTTP/2 first.
+/// The protocols offered by ALPN, HTTP/2 first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 #[derive(Clone)]
 pub struct Settings {
     pub policy: Policy,
     pub bounds: Bounds,
-    /// Through which everything goes, if it does.
+    /// The proxy for all connections, if there is one.
     pub(super) proxy: Option<Arc<Proxy>>,
     pub(super) tls: Arc<ClientConfig>,
-    /// Whom to ask for names. Where there is nobody, only the names in `hosts` are known.
+    /// The name servers. Without any, only the names in `hosts` can be resolved.
     pub(super) resolver: Option<(ResolverConfig, ResolverOpts)>,
     pub(super) hosts: Arc<Hosts>,
 }
 
-/// Why a node cannot fetch.
+/// The reason why a node's settings are unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("--egress-ca-file {}: {why}; name a file with certificates in PEM", .path.display())]
@@ -37,14 +37,15 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// By the system's configuration: its certificates, `/etc/resolv.conf` and `/etc/hosts`.
+    /// Builds the settings from the system's configuration: its certificates, `/etc/resolv.conf`
+    /// and `/etc/hosts`.
     ///
     /// # Arguments
-    /// * `authorities` - files with certificates to trust beside the system's.
+    /// * `authorities` - files with certificates to trust in addition to the system's.
     ///
     /// # Errors
-    /// When a file cannot be read. A system that has no certificates, or nobody to ask for names, is taken as it is, and
-    /// the log says so.
+    /// Fails if a file cannot be read. A system without certificates or name servers is not an
+    /// error; it is logged.
     pub fn of_system(policy: Policy, authorities: &[PathBuf]) -> Result<Self, SettingsError> {
         let native = rustls_native_certs::load_native_certs();
         let mut roots = native.certs;
@@ -74,7 +75,7 @@ impl Settings {
         Ok(Self { resolver, ..Self::isolated(policy, roots, hosts) })
     }
 
-    /// With nothing of the system's: no more than these certificates and names.
+    /// Builds settings that use nothing of the system: only these certificates and names.
     pub fn isolated(policy: Policy, roots: Vec<CertificateDer<'static>>, hosts: Hosts) -> Self {
         let mut store = RootCertStore::empty();
         let (_, ignored) = store.add_parsable_certificates(roots);
@@ -99,7 +100,7 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// Reaches public addresses, by number and without TLS.
+    /// Returns settings that reach public addresses only, given as IP literals and without TLS.
     fn default() -> Self {
         Self::isolated(Policy::default(), Vec::new(), Hosts::default())
     }

@@ -1,4 +1,4 @@
-//! The client against origins of this process.
+//! Tests of the client, against origins in this process.
 
 mod bodies;
 mod connections;
@@ -24,12 +24,12 @@ use url::Url;
 use super::{Account, Client, EgressError, Ledger, Outgoing, Policy, RedirectMode, Request, Response, Settings};
 use crate::metrics::EgressMetrics;
 
-/// Runs a test as a shard would.
+/// Runs a test as a shard would, in a `LocalSet`.
 async fn on_a_shard(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
 
-/// What an invocation may use, and has used.
+/// A ledger with fixed limits that counts what an invocation uses.
 struct Purse {
     subrequests: Cell<u32>,
     memory: usize,
@@ -51,7 +51,8 @@ fn account(tenant: &str) -> Account {
     Account { worker: WorkerId::new(tenant, "worker"), egress: Rc::new(Egress::Open), ledger }
 }
 
-/// Of a node that lets its Workers reach this machine, under the name `origin.test` as well.
+/// Returns the settings of a node that lets its Workers reach this machine, which is also named
+/// `origin.test`.
 fn settings() -> Settings {
     let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
     Settings::isolated(policy, Vec::new(), hosts("127.0.0.1 origin.test other.test"))
@@ -107,7 +108,7 @@ async fn failure(client: &Client, request: Request) -> EgressError {
     }
 }
 
-/// Lets others go on until it is so.
+/// Yields to other tasks until the condition holds.
 async fn until(is_so: impl Fn() -> bool) {
     let wait = async {
         while !is_so() {

@@ -1,21 +1,23 @@
-//! The bytecode of a revision's modules (V8's code cache): made after first use, so that later starts compile nothing
-//! of what that use needed.
+//! The bytecode of a revision's modules (V8's code cache), made after first use so that later
+//! starts need not compile the same functions again.
 //!
-//! V8 holds bytecode for as good as the program that it came from, and looks at little more than its version and flags
-//! before it runs it. So what comes from outside of the process is held against a checksum first.
+//! V8 trusts bytecode as much as the program that produced it, and checks little more than its
+//! version and flags before it runs it. So bytecode from outside the process is first verified by a
+//! checksum.
 
 use std::collections::BTreeMap;
 
 use tenon_proto::module::ModuleKind;
 use tenon_proto::revision::Revision;
 
-/// Modules of fewer bytes in all are compiled faster than their bytecode is read.
+/// The total module size in bytes below which compiling is faster than reading bytecode.
 const LEAST: usize = 8 << 10;
 
-/// Of more than this no bytecode is made: its shard would stand still for too long.
+/// The total module size in bytes above which no bytecode is made, because that would block the
+/// shard for too long.
 const MOST: usize = 8 << 20;
 
-/// What an encoding begins with, and below that its version.
+/// The magic number of an encoding, including its version.
 const MAGIC: [u8; 8] = *b"tenoncc1";
 
 /// Bytecode by module name.
@@ -24,21 +26,21 @@ pub struct Bytecode {
     modules: BTreeMap<String, Vec<u8>>,
 }
 
-/// What a start found of bytecode.
+/// The result of the bytecode lookup of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BytecodeLookup {
-    /// Enough to compile nothing.
+    /// Bytecode was found, and nothing had to be compiled.
     Hit,
-    /// None.
+    /// There was no bytecode.
     Miss,
-    /// Some that V8 did not want.
+    /// V8 rejected some of the bytecode.
     Rejected,
 }
 
 impl BytecodeLookup {
     pub const ALL: [Self; 3] = [Self::Hit, Self::Miss, Self::Rejected];
 
-    /// As metrics see it.
+    /// Returns the value of the metrics label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Hit => "hit",
@@ -48,7 +50,7 @@ impl BytecodeLookup {
     }
 }
 
-/// Why bytes are not bytecode of this V8.
+/// The reason why bytes are not bytecode of this V8.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MalformedBytecode {
     #[error("it is of another version of V8, or was made with other flags")]
@@ -58,7 +60,7 @@ pub enum MalformedBytecode {
 }
 
 impl Bytecode {
-    /// Whether bytecode of a revision is worth its making.
+    /// Returns whether a revision's bytecode is worth making.
     pub(super) fn is_worth_while(revision: &Revision) -> bool {
         let code = revision.modules.iter().filter(|(name, _)| ModuleKind::of(name).is_code());
         (LEAST..=MOST).contains(&code.map(|(_, source)| source.len()).sum())
@@ -72,12 +74,13 @@ impl Bytecode {
         self.modules.get(module).map(Vec::as_slice)
     }
 
-    /// Bytes.
+    /// Returns its size, in bytes.
     pub fn size(&self) -> usize {
         self.modules.iter().map(|(name, bytecode)| name.len() + bytecode.len()).sum()
     }
 
-    /// For a file: magic, V8's version, checksum, and then each module's name and bytecode behind their lengths.
+    /// Encodes it for a file: the magic number, V8's version, a checksum, then each module's name
+    /// and bytecode, each preceded by its length.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.size() + 16 * self.modules.len());
         for field in self.modules.iter().flat_map(|(name, bytecode)| [name.as_bytes(), bytecode]) {
@@ -88,8 +91,10 @@ impl Bytecode {
         [&MAGIC[..], &v8_version(), &checksum, &body].concat()
     }
 
+    /// Decodes the output of [`Self::encode`].
+    ///
     /// # Errors
-    /// When it is not what [`Self::encode`] of the same V8 made.
+    /// Fails if the bytes were not made by [`Self::encode`] of the same V8.
     pub fn decode(bytes: &[u8]) -> Result<Self, MalformedBytecode> {
         let rest = bytes.strip_prefix(&MAGIC).ok_or(MalformedBytecode::Foreign)?;
         let rest = rest.strip_prefix(&v8_version()).ok_or(MalformedBytecode::Foreign)?;
@@ -106,7 +111,7 @@ impl Bytecode {
     }
 }
 
-/// Takes a length and what it is the length of.
+/// Removes a field: its length, then its bytes.
 fn field<'a>(body: &mut &'a [u8]) -> Result<&'a [u8], MalformedBytecode> {
     let (length, rest) = body.split_first_chunk::<8>().ok_or(MalformedBytecode::Damaged)?;
     let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| MalformedBytecode::Damaged)?;

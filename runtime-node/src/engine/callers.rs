@@ -1,5 +1,5 @@
-//! Callers who go away before all of the response has been sent, and that a Worker hears of it: its request's signal is
-//! aborted, and the stream that it answers with is cancelled.
+//! Clients that disconnect before the whole response has been sent. When that happens,
+//! `request.signal` aborts, and the stream of the response is cancelled.
 
 use std::rc::Rc;
 
@@ -11,13 +11,15 @@ use super::operations::Settle;
 use super::state::State;
 
 impl State {
-    /// Has `callback` called in a turn when the caller goes away before all of the response has been sent.
+    /// Registers a function to be called in a turn if the client disconnects before the whole
+    /// response has been sent.
     pub(super) fn on_caller_left(&self, id: InvocationId, callback: v8::Global<v8::Function>) {
         self.callers.borrow_mut().entry(id).or_default().push(callback);
     }
 
-    /// The caller has gone before there was a response. The Worker hears of it, if it has asked for that, and only what
-    /// then still keeps the invocation goes on.
+    /// Records that the client has disconnected before there was a response. The Worker is notified
+    /// if it has registered for that, and the invocation continues only while something then still
+    /// keeps it.
     pub(super) fn abandon(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
         if !self.callers.borrow().contains_key(&id) {
             return self.end(id);
@@ -29,7 +31,7 @@ impl State {
         self.rest();
     }
 
-    /// The caller has gone away.
+    /// Calls the registered functions, because the client has disconnected.
     pub(super) fn caller_left(self: &Rc<Self>, id: InvocationId) {
         let Some(callbacks) = self.callers.borrow_mut().remove(&id) else { return };
         let operation = {

@@ -1,10 +1,11 @@
-//! The clock that a Worker sees: it stands still during a turn and counts whole milliseconds. A finer one would tell
-//! what is in a processor's cache, and so what a neighbour does.
+//! The clock that a Worker sees: it stands still during a turn and counts whole milliseconds. A
+//! finer clock would reveal the contents of the processor's caches, and so what a neighbour does.
 //!
-//! Whatever of the language shows the time of day (`Date`, `Intl.DateTimeFormat`, `Temporal.Now`) has it from V8 or from
-//! ICU, and both have it from the C library's `gettimeofday`. The linker finds the one here before the library's.
+//! All parts of the language that show the time of day (`Date`, `Intl.DateTimeFormat`,
+//! `Temporal.Now`) get it from V8 or ICU, and both get it from the C library's `gettimeofday`. The
+//! linker resolves that to the definition here.
 
-#![allow(unsafe_code)] // Takes the place of a function of the C library.
+#![allow(unsafe_code)] // Replaces a function of the C library.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -14,7 +15,7 @@ thread_local! {
     static STANDS_AT: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
-/// While it lives, the time of day stands still on the thread that made it.
+/// A guard that stops the time of day on the thread that made it.
 #[must_use = "the clock goes on when it is dropped"]
 pub(super) struct Standstill(());
 
@@ -32,22 +33,22 @@ impl Drop for Standstill {
     }
 }
 
-/// Since 1970.
+/// Returns the time since the Unix epoch.
 fn time_of_day() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// `gettimeofday(3)`, on a thread whose clock may stand still.
+/// Replaces `gettimeofday(3)`; the clock of the calling thread may be stopped.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
     let now = STANDS_AT.try_with(Cell::get).ok().flatten().unwrap_or_else(time_of_day);
-    // SAFETY: the caller gives null or room for what is written, as the function's manual says.
+    // SAFETY: the caller passes null or room for the result, as the function's manual requires.
     unsafe {
         if let Some(time) = time.as_mut() {
             time.tv_sec = now.as_secs() as libc::time_t;
             time.tv_usec = now.subsec_micros().into();
         }
-        // Two `int`s that have meant nothing for decades, and are zero in the C library too.
+        // Two `int`s that have had no meaning for decades, and are zero in the C library too.
         if !zone.is_null() {
             zone.cast::<[c_int; 2]>().write([0; 2]);
         }
@@ -61,7 +62,7 @@ mod tests {
 
     fn now() -> Duration {
         let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
-        // SAFETY: there is room for it.
+        // SAFETY: there is room for the result.
         assert_eq!(unsafe { gettimeofday(&raw mut time, std::ptr::null_mut()) }, 0);
         Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
     }

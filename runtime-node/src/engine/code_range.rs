@@ -1,12 +1,13 @@
-//! Where V8 puts an isolate's machine code: 64 to 512 MiB of addresses, by the size of its heap, of which a Worker uses some
-//! hundred KiB.
+//! The addresses for an isolate's machine code: V8 reserves 64 to 512 MiB, depending on the heap's
+//! size, of which a Worker uses some hundred KiB.
 //!
-//! Where the processor has protection keys, V8 makes all of them writable and executable when it makes the isolate, and
-//! leaves it to the keys which thread may write. The kernel counts private writable mappings against the resource limit that
-//! a supervisor sets for a process, touched or not: each isolate would count as that, so a process that may grow by less
-//! could not start another, and one with some hundred of them would have a limit that bounds nothing. A shared mapping, which
-//! this makes of it, counts when it is touched. As no other process maps it, nothing else is different, except in how pages
-//! are given back.
+//! If the processor has protection keys, V8 maps the whole range writable and executable when it
+//! makes the isolate, and controls by the keys which thread may write. The kernel counts private
+//! writable mappings against the resource limit that a supervisor sets for a process, touched or
+//! not: each isolate would count in full, so a process with less than that left could not start
+//! another one, and the limit of a process with some hundred isolates would bound nothing. This
+//! module turns the range into a shared mapping, which counts only when it is touched. As no other
+//! process maps it, nothing else changes except how pages are given back.
 
 #![allow(unsafe_code)] // Defines a function of the C library, and calls the system.
 
@@ -14,18 +15,20 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
-/// What V8 may reserve for code, with what it cuts off to align it.
+/// The sizes in bytes of V8's reservations for code, including the parts that it cuts off for
+/// alignment.
 const RESERVATIONS: Range<usize> = 3 << 20..1 << 30;
 
-/// What it reserves besides when it makes an isolate, for a table of functions: 256 MiB and pages that guard it.
+/// The size in bytes of V8's other reservation for a new isolate, a function table: 256 MiB and its
+/// guard pages.
 const TABLE: Range<usize> = (256 << 20) + 1..(256 << 20) + (64 << 10);
 
 thread_local! {
-    /// An isolate is being made on this thread.
+    /// Set while an isolate is being made on this thread.
     static MAKES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes an isolate.
+/// Runs `make`, which makes an isolate, and has its code range mapped as shared.
 pub(super) fn while_making<R>(make: impl FnOnce() -> R) -> R {
     let before = MAKES.replace(true);
     let made = make();
@@ -33,10 +36,10 @@ pub(super) fn while_making<R>(make: impl FnOnce() -> R) -> R {
     made
 }
 
-/// How so many bytes of addresses are to be reserved.
+/// Returns the flags with which to reserve `length` bytes of addresses.
 ///
 /// # Arguments
-/// * `flags` - of mmap(2), as V8 has them.
+/// * `flags` - flags of mmap(2), as V8 passes them.
 pub(super) fn flags(length: usize, flags: c_int) -> c_int {
     let is_private = flags & (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
     let is_it = RESERVATIONS.contains(&length)
@@ -46,10 +49,11 @@ pub(super) fn flags(length: usize, flags: c_int) -> c_int {
     if is_it { flags & !libc::MAP_PRIVATE | libc::MAP_SHARED } else { flags }
 }
 
-/// `madvise` of the C library. V8 gives pages back by `MADV_FREE`, which shared mappings do not have: they have `MADV_REMOVE`.
+/// Replaces `madvise` of the C library. V8 gives pages back with `MADV_FREE`, which shared mappings
+/// do not support; they need `MADV_REMOVE`.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int {
-    // SAFETY: what the caller promised, and what the system function is to be called with.
+    // SAFETY: the caller's promise; these are the arguments of the system call.
     let advise = |advice: c_int| unsafe { libc::syscall(libc::SYS_madvise, address, length, advice) as c_int };
     match advise(advice) {
         -1 if advice == libc::MADV_FREE => advise(libc::MADV_REMOVE),
@@ -73,7 +77,7 @@ mod tests {
         let before = data();
         let heaps = [8, 16, 32, 64, 128, 256, 512, 2048];
         let spares = heaps.map(|memory_mib| [(); 4].map(|()| Spare::make(memory_mib, Headroom::default())));
-        // Tests on other threads make some as well.
+        // Tests on other threads make isolates as well.
         let grown = data().saturating_sub(before);
         assert!(grown < 4 * 128, "{grown} MiB for {}", spares.as_flattened().len());
     }

@@ -1,15 +1,18 @@
-//! Collections of garbage that we have V8 do, beside those that it does when it finds fit.
+//! Garbage collections that we force, in addition to those that V8 starts itself.
 //!
-//! There are three occasions. What a Worker wants to hand out, or is to be given, finds no room in the budget of its array
-//! buffers, some of which may be garbage, or these have become many since the last time ([`make_room`]): a stream's pieces
-//! are garbage as soon as they have been passed on, but V8, which looks at its own heap, lets some 100 MiB of them come
-//! together first. And a shard that is short of memory has an idle isolate give back what it can ([`Isolate::collect`]).
+//! There are three occasions. First, data that a Worker sends or receives finds no room in its
+//! budget of array buffers, some of which may be garbage. Second, these have grown a lot since the
+//! last time (both in [`make_room`]): a stream's pieces are garbage as soon as they have been
+//! passed on, but V8, which looks at its own heap, lets some 100 MiB of them accumulate first.
+//! Third, a shard that is short of memory makes an idle isolate give back what it can
+//! ([`Isolate::collect`]).
 //!
-//! A collection runs on the shard's thread and cannot be interrupted. What it takes goes by what is alive in V8's heap,
-//! and hardly by what is garbage or in array buffers: some 3 ms for a small Worker, and 3 to 5 ms more for each MiB of
-//! small objects, so half a second for a heap of 100 MiB. A Worker can bring about the first two as often as it
-//! likes. So each isolate has a [`CollectionBudget`], and what it cannot pay for is not done: the call fails as if
-//! nothing had been garbage.
+//! A collection runs on the shard's thread and cannot be interrupted. Its cost depends on the live
+//! objects in V8's heap, and hardly on garbage or array buffers: some 3 ms for a small Worker, and
+//! 3 to 5 ms more for each MiB of small objects, so half a second for a heap of 100 MiB. A Worker
+//! can cause the first two occasions as often as it likes. So each isolate has a
+//! [`CollectionBudget`], and a collection that exceeds it is skipped: the call fails as if nothing
+//! had been garbage.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,32 +23,33 @@ use super::heap::BufferBudget;
 use super::state::State;
 use super::watchdog::CpuClock;
 
-/// Of how much time one part may go into collections: 5 %.
+/// One part in this many of an isolate's time may go into collections: 5 %.
 const SHARE: u32 = 20;
 
-/// How much time may be saved up: so many times [`SHARE`] less of collections in a row, which is as much as an
-/// invocation may use by default.
+/// The time that may be saved up. It pays for collections in a row of a [`SHARE`]th of it, which is
+/// as much CPU time as an invocation may use by default.
 const SAVINGS: Duration = Duration::from_secs(1);
 
-/// The largest heap that is collected without need, in bytes: about as long as that takes, a Worker may keep the others
-/// waiting anyway. Where a shard is to be relieved, to let go of a larger one gives back more, and sooner.
+/// The largest heap that is collected without need, in bytes: collecting it takes about as long as
+/// a Worker may delay others anyway. To relieve a shard, dropping a larger isolate gives back more,
+/// and sooner.
 const LARGEST_HEAP: usize = 16 << 20;
 
-/// By how much array buffers have to grow, at least, before it is worth a collection to see which of them are garbage, in
-/// bytes. A stream that fills this in a tenth of a second spends 3 % of its time on that.
+/// The growth of array buffers from which a collection is worth while to find garbage among them,
+/// in bytes. A stream that fills this in a tenth of a second spends 3 % of its time on collections.
 const GROWTH: usize = 16 << 20;
 
-/// The collections of one isolate that we have forced.
+/// The forced collections of one isolate.
 #[derive(Debug, Default)]
 pub(super) struct Collections {
     budget: Cell<CollectionBudget>,
-    /// What its array buffers had, in bytes, when they were last looked at, or less if they have had less since.
+    /// The bytes in array buffers after the last collection, or the smallest number since then.
     kept: Cell<usize>,
 }
 
 impl Collections {
-    /// Whether so many bytes of array buffers may well be garbage for the most part: as with V8's own heap, more than half
-    /// of them are new.
+    /// Returns whether most of `used` bytes in array buffers are likely to be garbage: as for V8's
+    /// own heap, if more than half of them are new.
     fn are_due(&self, used: usize) -> bool {
         let kept = self.kept.get().min(used);
         self.kept.set(kept);
@@ -55,21 +59,21 @@ impl Collections {
 
 /// How much of an isolate's time forced collections may take.
 ///
-/// Each has to be earned: after one of 2 ms the isolate is in debt for 40 ms. Who is in debt for no more than
-/// [`SAVINGS`] may have another.
+/// Each has to be earned: after one of 2 ms the isolate is in debt for 40 ms. An isolate whose debt
+/// is at most [`SAVINGS`] may have another.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CollectionBudget {
-    /// When those so far will have been earned.
+    /// The time at which all collections so far will have been earned.
     earned: Option<Instant>,
 }
 
 impl CollectionBudget {
-    /// Whether there may be one now.
+    /// Returns whether a collection is allowed now.
     fn allows(&self, now: Instant) -> bool {
         self.earned.is_none_or(|earned| earned <= now + SAVINGS)
     }
 
-    /// There has been one.
+    /// Records a collection.
     fn spend(&mut self, began: Instant, cost: Duration) {
         let debt_from = self.earned.map_or(began, |earned| earned.max(began));
         self.earned = Some(debt_from + cost * SHARE);
@@ -77,9 +81,10 @@ impl CollectionBudget {
 }
 
 impl Isolate {
-    /// Has an idle isolate give back memory that it has no use for, which stops the thread for some milliseconds (see
-    /// above). How many bytes that were; `None` when nothing has been done, because it is not idle, is too large for it,
-    /// or has done so too often for now.
+    /// Makes an idle isolate give back memory that it does not need, which blocks the thread for
+    /// some milliseconds (see above). Returns the number of bytes freed, or `None` if nothing was
+    /// done because the isolate is not idle, is too large, or has been collected too often
+    /// recently.
     pub fn collect(&self) -> Option<usize> {
         if self.is_sealed() || self.in_flight() > 0 || !is_small(&mut self.vm.borrow_mut().isolate) {
             return None;
@@ -90,9 +95,10 @@ impl Isolate {
     }
 }
 
-/// The isolate's budget of array buffers, once it has room for so many bytes more: what fills it may be garbage, as V8
-/// finds out for the array buffers that it makes itself. `None` when it has not, or when to find that out would cost
-/// more than the isolate has left for that.
+/// Returns the isolate's budget of array buffers once it has room for `length` more bytes, after a
+/// collection if that is needed: what fills it may be garbage, for which V8 itself looks only when
+/// it allocates an array buffer. Returns `None` if there is no room, or if the isolate cannot
+/// afford the collection.
 pub(super) fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<BufferBudget>> {
     let state = State::of(scope);
     let (buffers, collections) = (&state.buffers, &state.collections);
@@ -112,21 +118,21 @@ fn is_small(isolate: &mut v8::Isolate) -> bool {
     isolate.get_heap_statistics().used_heap_size() <= LARGEST_HEAP
 }
 
-/// A collection of all that there is, and of what V8 keeps to be faster.
+/// Collects everything, and drops what V8 caches for speed.
 fn press(isolate: &mut v8::Isolate) {
     // `low_memory_notification` would collect again and again until nothing more is found.
     isolate.memory_pressure_notification(v8::MemoryPressureLevel::Critical);
     isolate.memory_pressure_notification(v8::MemoryPressureLevel::None);
 }
 
-/// Collects if the budget allows it, and says whether it did.
+/// Runs `collect` if the budget allows it, and returns whether it did.
 fn within(budget: &Cell<CollectionBudget>, collect: impl FnOnce()) -> bool {
     let mut left = budget.get();
     let began = Instant::now();
     if !left.allows(began) {
         return false;
     }
-    // A thread that has to wait for its processor is not to pay for that.
+    // The time that the thread waits for its processor is not charged.
     let clock = CpuClock::of_this_thread();
     let before = clock.now();
     collect();
@@ -161,7 +167,7 @@ mod tests {
             }
             for first in 0..done.len() {
                 for last in first..done.len() {
-                    // All but the last, which may be as long as it is.
+                    // The last collection may take as long as it does.
                     let spent: Duration = done[first..last].iter().map(|(_, cost)| *cost).sum();
                     let stretch = done[last].0 - done[first].0;
                     prop_assert!(spent * SHARE <= stretch + SAVINGS, "{spent:?} of {stretch:?}");

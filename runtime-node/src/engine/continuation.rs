@@ -1,15 +1,17 @@
-//! What V8 carries along from where a promise is reacted to, to where that reaction runs: whose the code is that runs,
-//! and what its `AsyncLocalStorage`s hold.
+//! The data that V8 carries from the point where a promise reaction is registered to the point
+//! where it runs: the invocation that the code belongs to, and the contents of its
+//! `AsyncLocalStorage`s.
 //!
 //! ```text
-//!  7                      the invocation's number, and no storage holds anything
-//!  [7, stores]            the same with a list of what they hold (`node-async_hooks.js`)
+//!  7                      the invocation's number; all storages are empty
+//!  [7, stores]            the number, and the contents of the storages (`node-async_hooks.js`)
 //! ```
 //!
-//! A Worker never gets hold of either: it could speak for another invocation. An array is made anew for each change, by
-//! JavaScript of ours or here, with places of its own, so that reading them runs no code.
+//! A Worker never gets access to either, because it could then act for another invocation. Each
+//! change makes a new array, by JavaScript of ours or here, with own elements, so that reading them
+//! runs no code.
 //!
-//! Operations carry the stores as well, from where they begin to the turn in which they end.
+//! Operations carry the stores as well, from where they begin to the turn in which they complete.
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
@@ -17,11 +19,11 @@ use futures::future::LocalBoxFuture;
 use super::invocation::InvocationId;
 use super::operations::Settle;
 
-/// Where the number and the stores are in the array.
+/// The indices of the number and of the stores in the array.
 const OWNER: u32 = 0;
 const STORES: u32 = 1;
 
-/// The invocation on whose behalf JavaScript is running, or was when it was in flight.
+/// Returns the invocation on whose behalf JavaScript is running; it may have ended.
 pub(super) fn owner(scope: &v8::PinScope<'_, '_>) -> Option<InvocationId> {
     let carried = scope.get_continuation_preserved_embedder_data();
     let number = match carried.try_cast::<v8::Array>() {
@@ -31,7 +33,8 @@ pub(super) fn owner(scope: &v8::PinScope<'_, '_>) -> Option<InvocationId> {
     number.try_cast::<v8::Number>().ok().map(|number| InvocationId::from_number(number.value()))
 }
 
-/// The same work; when it is done, what follows from it in JavaScript finds in its storages what they hold now.
+/// Wraps `work` so that, when it completes, the JavaScript that follows sees the current contents
+/// of the storages.
 pub(super) fn keep(
     scope: &v8::PinScope<'_, '_>,
     owner: InvocationId,

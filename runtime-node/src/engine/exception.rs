@@ -1,4 +1,4 @@
-//! What was thrown, in words, for the Worker's log. Callers never see it.
+//! Descriptions of thrown values for the Worker's log. Callers never see them.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use super::source_maps;
 use super::state::State;
 use super::string::beginning;
 
-/// The longest text taken from a thrown value, in bytes: it may be as large as the heap.
+/// The longest text taken from a thrown value, in bytes: the value may be as large as the heap.
 const TEXT: usize = 8 * 1024;
 
 /// A thrown value, described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exception {
     pub(super) message: String,
-    /// In the author's file.
+    /// The position in the author's file.
     pub(super) location: Option<Place>,
-    /// As JavaScript's `stack`, beginning with the message.
+    /// JavaScript's `stack`, which begins with the message.
     pub(super) stack: Option<String>,
 }
 
@@ -34,19 +34,21 @@ impl fmt::Display for Exception {
 }
 
 impl Exception {
-    /// What a turn that was terminated has in place of an exception. Nobody sees it: the limit is what is reported.
+    /// Returns the placeholder for a terminated turn. It is never shown, because the limit is
+    /// reported instead.
     pub(super) fn terminated() -> Self {
         Self { message: "terminated".to_owned(), location: None, stack: None }
     }
 
-    /// Describes `value`. Reading its `stack` may run the Worker's code, so this belongs inside a turn.
+    /// Describes `value`. Reading its `stack` may run the Worker's code, so call this within a
+    /// turn.
     pub(super) fn describe<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) -> Self {
         v8::tc_scope!(let scope, scope);
         let message = v8::Exception::create_message(scope, value);
         let text = beginning(scope, message.get(scope), TEXT);
         let file = message.get_script_resource_name(scope).and_then(|name| name.to_string(scope));
         let location = file.map(|file| beginning(scope, file, TEXT)).zip(message.get_line_number(scope));
-        // V8 says -1 where it does not know.
+        // V8 returns -1 if it does not know the column.
         let column = message.get_start_column().checked_add(1);
         let location = location.zip(column).and_then(|((file, line), column)| {
             let (line, column) = u32::try_from(line).ok().zip(u32::try_from(column).ok())?;
@@ -66,8 +68,8 @@ fn stack<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) 
     value.to_object(scope)?.get(scope, key.into())?.try_into().ok()
 }
 
-/// Logs what the callbacks of a `FinalizationRegistry` throw, which V8 runs by itself. If nothing listened, V8 would print
-/// it.
+/// Logs exceptions from callbacks of a `FinalizationRegistry`, which V8 runs by itself. Without a
+/// listener, V8 would print them.
 pub(super) fn hear<'s>(scope: &mut v8::PinScope<'s, '_>, value: v8::Local<'s, v8::Value>) {
     let state = State::of(scope);
     let exception = Exception::describe(scope, value);

@@ -1,18 +1,20 @@
-//! The functions that V8 calls, and what becomes of a panic in one.
+//! The functions that V8 calls, and the handling of a panic in one.
 //!
 //! ```text
-//!  V8 ──► a function of this room ──► contain ──► the room whose work it is ──┬─► a result ─► V8
-//!                                                                            └─► a panic: the isolate is sealed,
-//!                                                                                what runs is terminated
+//!  V8 ─► a function of this module ─► contain ─► the module that does the work
+//!                                                  ├─► a result ─► V8
+//!                                                  └─► a panic: the isolate is sealed,
+//!                                                      the running code is terminated
 //! ```
 //!
-//! A panic cannot unwind through V8's frames: it would end the process, and with it the isolates of all others. So V8 is
-//! given functions of this room and of no other, and each does its work within [`contain`]. The other rooms have no scope
-//! of a callback, because only unsafe code can make one. Operations are wrapped in the same way where their table is made
-//! (`ops`). What V8 calls without a scope (allocators, the heap's limit, collections, tasks) is in the room that it
-//! belongs to, and does nothing that can panic.
+//! A panic cannot unwind through V8's frames: it would end the process, and with it all other
+//! isolates. So V8 is given functions of this module only, and each does its work within
+//! [`contain`]. Other modules have no callback scopes, because only unsafe code can make one.
+//! Operations are wrapped in the same way where their table is made (`ops`). Functions that V8
+//! calls without a scope (allocators, the heap limit, collections, tasks) are in the modules that
+//! they belong to, and do nothing that can panic.
 
-#![allow(unsafe_code)] // Makes the scopes of callbacks, and has functions of V8's own signatures.
+#![allow(unsafe_code)] // Makes the scopes of callbacks, and defines functions with V8's own signatures.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -21,7 +23,7 @@ use super::modules::{self, builtin, values};
 use super::state::State;
 use super::{exception, rejections, snapshot};
 
-/// What V8 calls a function for.
+/// The purpose for which V8 calls a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Callback {
     Operation,
@@ -36,10 +38,10 @@ pub(super) enum Callback {
     CodeGeneration,
 }
 
-/// The work has panicked.
+/// The error that the work has panicked.
 pub(super) struct Panicked;
 
-/// Does the work of a callback, and ends the isolate if that panics.
+/// Runs the work of a callback, and seals the isolate if it panics.
 pub(super) fn contain<'s, 'i, R>(
     scope: &mut v8::PinScope<'s, 'i>,
     callback: Callback,
@@ -50,7 +52,7 @@ pub(super) fn contain<'s, 'i, R>(
         work(scope)
     }));
     result.map_err(|_| {
-        // An isolate that has not been given a Worker has no state yet.
+        // An isolate without a Worker has no state yet.
         let state = scope.get_slot::<Rc<State>>().cloned();
         state.iter().for_each(|state| state.seal());
         scope.terminate_execution();
@@ -58,7 +60,8 @@ pub(super) fn contain<'s, 'i, R>(
     })
 }
 
-/// The same for work without whose result V8 expects an exception.
+/// Runs the work of a callback for which a missing result means an exception. Throws if the work
+/// panics.
 fn contain_or_throw<'s, 'i, R>(
     scope: &mut v8::PinScope<'s, 'i>,
     callback: Callback,
@@ -71,7 +74,7 @@ fn contain_or_throw<'s, 'i, R>(
     })
 }
 
-/// Has V8 call this room's functions for what an isolate needs from its first moment on.
+/// Registers this module's functions for everything that an isolate needs from its start.
 pub(super) fn install(isolate: &mut v8::Isolate) {
     isolate.set_promise_reject_callback(on_rejection);
     isolate.add_message_listener(on_message);
@@ -81,7 +84,7 @@ pub(super) fn install(isolate: &mut v8::Isolate) {
 }
 
 unsafe extern "C" fn on_rejection(message: v8::PromiseRejectMessage<'_>) {
-    // SAFETY: V8 is calling back, which is what such a scope is for.
+    // SAFETY: V8 is calling back, the case that such a scope is for.
     v8::callback_scope!(unsafe scope, &message);
     let _ = contain(scope, Callback::Rejection, |scope| rejections::note(scope, &message));
 }
@@ -114,24 +117,24 @@ fn on_dynamic_import<'s, 'i>(
     })
 }
 
-/// V8 compiles what has passed the check, whoever asks.
+/// Allows V8 to compile any WebAssembly module, because each has passed the check before.
 unsafe extern "C" fn on_wasm_code_generation(_: v8::Local<'_, v8::Context>, _: v8::Local<'_, v8::String>) -> bool {
     true
 }
 
-/// For `Module::instantiate_module`.
+/// Resolves an import for `Module::instantiate_module`.
 pub(super) fn on_resolve<'s>(
     context: v8::Local<'s, v8::Context>,
     specifier: v8::Local<'s, v8::String>,
     attributes: v8::Local<'s, v8::FixedArray>,
     referrer: v8::Local<'s, v8::Module>,
 ) -> Option<v8::Local<'s, v8::Module>> {
-    // SAFETY: V8 is calling back, which is what such a scope is for.
+    // SAFETY: V8 is calling back, the case that such a scope is for.
     v8::callback_scope!(unsafe scope, context);
     contain_or_throw(scope, Callback::Resolve, |scope| modules::resolve_import(scope, specifier, attributes, referrer))
 }
 
-/// For a synthetic module that is a value of the revision's content.
+/// Evaluates a synthetic module whose value is made of the revision's content.
 pub(super) fn on_value<'s>(
     context: v8::Local<'s, v8::Context>,
     module: v8::Local<'s, v8::Module>,
@@ -141,7 +144,7 @@ pub(super) fn on_value<'s>(
     contain_or_throw(scope, Callback::Value, |scope| values::evaluate(scope, module))
 }
 
-/// For a synthetic module of Node.js.
+/// Evaluates a synthetic module of Node.js.
 pub(super) fn on_builtin<'s>(
     context: v8::Local<'s, v8::Context>,
     module: v8::Local<'s, v8::Module>,
@@ -151,7 +154,7 @@ pub(super) fn on_builtin<'s>(
     contain_or_throw(scope, Callback::Builtin, |scope| builtin::evaluate(scope, module))
 }
 
-/// For a property of the global object that is made when it is first asked for.
+/// Makes a property of the global object on first read.
 pub(super) fn on_lazy(
     scope: &mut v8::PinScope<'_, '_>,
     name: v8::Local<'_, v8::Name>,
@@ -163,7 +166,7 @@ pub(super) fn on_lazy(
     }
 }
 
-/// For `eval` and the like.
+/// Decides whether `eval` and similar functions may compile a text.
 pub(super) fn on_code_generation<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     source: v8::Local<'s, v8::Value>,
@@ -173,7 +176,7 @@ pub(super) fn on_code_generation<'s>(
     v8::ModifyCodeGenerationFromStringsResult { codegen_allowed: allowed.unwrap_or(false), modified_source: None }
 }
 
-/// Panics that a test asks for.
+/// Panics that tests inject.
 #[cfg(test)]
 mod injected {
     use std::cell::Cell;

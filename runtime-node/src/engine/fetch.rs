@@ -1,4 +1,4 @@
-//! The delivery of one event, and the wait for an invocation's outcome.
+//! Delivers one event, and waits for its invocation's outcome.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -18,12 +18,12 @@ use super::turn::Stop;
 use super::turnstile::Pass;
 use super::{FetchRequest, ScheduledEvent, report};
 
-/// Runs the invocation's first turn, and waits for its outcome.
+/// Delivers a request: runs the first turn of its invocation and waits for the outcome.
 pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
     let FetchRequest { request_id, method, url, headers, body, origin } = request;
     let streams = Streams::of_request(body);
     let opening = streams.has_request_body().then(|| Opening::asked(&method, &headers)).flatten();
-    // What a client sends that asks for a WebSocket is that one's, and no body.
+    // The bytes after a WebSocket handshake belong to the socket, and are no body.
     let has_body = streams.has_request_body() && opening.is_none();
     let furnish = |invocation: &mut Invocation| {
         invocation.headers = headers;
@@ -35,7 +35,7 @@ pub(super) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequ
     attend(isolate, pass, Event::Fetch, request_id, furnish, call).await
 }
 
-/// The same of a time of a schedule.
+/// Delivers a scheduled time in the same way.
 pub(super) async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEvent) -> Outcome {
     let ScheduledEvent { request_id, cron, time_ms, origin } = event;
     let furnish = |invocation: &mut Invocation| invocation.origin = origin;
@@ -43,8 +43,10 @@ pub(super) async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: S
     attend(isolate, pass, Event::Scheduled, request_id, furnish, call).await
 }
 
+/// Begins an invocation of `event`, runs its first turn and waits for the outcome.
+///
 /// # Arguments
-/// * `furnish` - gives the invocation what comes with the event.
+/// * `furnish` - gives the invocation what belongs to the event.
 /// * `call` - calls the handler, in the first turn.
 async fn attend(
     isolate: Rc<Isolate>,
@@ -64,7 +66,7 @@ async fn attend(
 /// Begins an invocation, runs its first turn, and waits for its outcome.
 ///
 /// # Arguments
-/// * `realm` - which it has for itself, if it has one.
+/// * `realm` - the realm that belongs to this invocation alone, if it has one.
 pub(super) async fn invoke(
     isolate: &Rc<Isolate>,
     pass: Pass,
@@ -119,12 +121,12 @@ fn call(
     fetch.call(scope, undefined, &args).map(drop)
 }
 
-/// The wait for an invocation's outcome, until its wall limit. Dropping it cancels the invocation, of which the Worker
-/// hears if it has asked to.
+/// A future of an invocation's outcome, until its wall-clock limit. Dropping it cancels the
+/// invocation, and the Worker is notified if it has asked for that.
 struct Answer {
     isolate: Rc<Isolate>,
     id: InvocationId,
-    /// Made when the outcome is not there at once.
+    /// Created only if the outcome is not ready at the first poll.
     wall: Option<Pin<Box<Sleep>>>,
     taken: bool,
 }
@@ -141,7 +143,7 @@ impl Answer {
         state.sweep(self.id);
         let is_kept = state.invocations.borrow().get(self.id).is_some();
         if is_kept && self.isolate.is_sealed() {
-            // Nothing that it waits for can have a turn any more.
+            // The promises that it waits for can have no more turns.
             state.end(self.id);
         } else if is_kept {
             state.end_at(self.id, self.deadline());

@@ -1,17 +1,17 @@
-//! The tasks that V8 posts for an isolate's own thread, kept until the isolate takes them.
+//! The tasks that V8 posts for an isolate's own thread, queued until the isolate takes them.
 //!
 //! ```text
-//!  V8's constructor, on this thread ──post──► the newborn's queue ──► known by its address from now on
-//!  any thread of V8's ──────────────post──► address ──► the queue that has it now ──wakes──► event loop ──► a turn
-//!                                              └──► none, or closed: the task is dropped
+//!  V8's constructor, on this thread ─post─► newborn's queue ─► found by its address from now on
+//!  any thread of V8's ───────────────post─► address ─► its queue now ─wakes─► event loop ─► a turn
+//!                                             └─► none, or closed: the task is dropped
 //! ```
 //!
-//! V8 names an isolate by its address and by nothing else, and the address of an isolate that has been disposed of may
-//! be the next one's before anything else has happened. So a queue is made with its isolate, and is what identifies it:
-//! an end that comes late removes only its own queue, a post for an address that has no isolate is dropped, and a
-//! newborn isolate never gets the queue of a dead one.
+//! V8 names an isolate only by its address, and the address of an isolate that has been disposed of
+//! may be reused immediately. So a queue is made together with its isolate and identifies it: a
+//! late unregistration removes only its own queue, a post for an address without an isolate is
+//! dropped, and a newborn isolate never gets the queue of a dead one.
 //!
-//! Does not depend on V8, so that the order of events can be tested.
+//! This module does not depend on V8, so that the order of events can be tested.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,14 +24,14 @@ use rustc_hash::FxHashMap;
 /// The queue of one isolate.
 pub(super) struct Foreground<T> {
     queue: Mutex<Queue<T>>,
-    /// Whether a task without a delay waits: one load on the path of every turn.
+    /// Set when a task without a delay waits. Every turn reads it with a single load.
     urgent: AtomicBool,
     waker: AtomicWaker,
 }
 
 struct Queue<T> {
     tasks: Vec<(Option<Instant>, T)>,
-    /// After this nothing is taken: a task must not outlive its isolate.
+    /// Once set, no task is accepted: a task must not outlive its isolate.
     closed: bool,
 }
 
@@ -43,18 +43,18 @@ impl<T> Default for Foreground<T> {
 }
 
 impl<T> Foreground<T> {
-    /// Ready when a turn is wanted for a task.
+    /// Returns `Ready` when a task needs a turn.
     pub(super) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
         if self.is_urgent() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Whether a turn is wanted for a task.
+    /// Returns whether a task needs a turn.
     pub(super) fn is_urgent(&self) -> bool {
         self.urgent.load(Ordering::Acquire)
     }
 
-    /// What is due now.
+    /// Removes and returns the tasks that are due now.
     pub(super) fn take_due(&self) -> Vec<T> {
         let mut queue = lock(&self.queue);
         self.urgent.store(false, Ordering::Release);
@@ -63,7 +63,7 @@ impl<T> Foreground<T> {
         due.map(|(_, task)| task).collect()
     }
 
-    /// Drops what waits and takes nothing more.
+    /// Drops the waiting tasks and refuses new ones.
     pub(super) fn close(&self) {
         let tasks = {
             let mut queue = lock(&self.queue);
@@ -77,8 +77,10 @@ impl<T> Foreground<T> {
         lock(&self.queue).closed
     }
 
+    /// Adds a task.
+    ///
     /// # Errors
-    /// The task, when the queue is closed.
+    /// Returns the task if the queue is closed.
     fn push(&self, task: T, delay: Option<Duration>) -> Result<(), T> {
         let mut queue = lock(&self.queue);
         if queue.closed {
@@ -94,7 +96,7 @@ impl<T> Foreground<T> {
     }
 }
 
-/// The queues of a process's isolates by the addresses of these.
+/// The queues of a process's isolates by the isolates' addresses.
 pub(super) struct Addresses<T>(Mutex<FxHashMap<usize, Arc<Foreground<T>>>>);
 
 impl<T> Default for Addresses<T> {
@@ -104,13 +106,14 @@ impl<T> Default for Addresses<T> {
 }
 
 impl<T> Addresses<T> {
-    /// An isolate has been made at this address. Whatever had the address before is dead.
+    /// Records that an isolate has been made at this address. Any earlier isolate at the address is
+    /// dead.
     pub(super) fn register(&self, address: usize, newborn: Arc<Foreground<T>>) {
         let before = lock(&self.0).insert(address, newborn);
         drop(before);
     }
 
-    /// The isolate with this queue has been disposed of.
+    /// Removes the queue of an isolate that has been disposed of.
     pub(super) fn unregister(&self, address: usize, dead: &Arc<Foreground<T>>) {
         let mut queues = lock(&self.0);
         if queues.get(&address).is_some_and(|queue| Arc::ptr_eq(queue, dead)) {
@@ -118,11 +121,11 @@ impl<T> Addresses<T> {
         }
     }
 
-    /// Takes a task to the queue of the isolate at this address, or drops it if there is none.
+    /// Adds a task to the queue of the isolate at this address, or drops it if there is none.
     ///
     /// # Arguments
-    /// * `newborn` - the queue of the isolate that the calling thread is making, if it is making one: its address is
-    ///   known when it first posts.
+    /// * `newborn` - the queue of the isolate that the calling thread is making, if any: its
+    ///   address becomes known with its first post.
     pub(super) fn post(&self, address: usize, newborn: Option<&Arc<Foreground<T>>>, task: T, delay: Option<Duration>) {
         let queue = {
             let mut queues = lock(&self.0);
@@ -145,7 +148,7 @@ impl<T> Addresses<T> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these locks, and the data would be whole if it did.
+    // No code panics while it holds one of these locks, and the data would be consistent if it did.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

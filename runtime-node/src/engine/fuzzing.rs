@@ -1,20 +1,21 @@
-//! What fuzz targets reach of this room beyond what it shows to everybody.
+//! The engine's internals that fuzz targets need beyond its public interface.
 
 use super::heap::BufferBudget;
 use super::source_maps::{self, Decoded};
 use super::wasm::check::{self, Check, Refused};
 
-/// What is said of a WebAssembly module before V8 sees it.
+/// The verdict on a WebAssembly module before V8 sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     Fine,
-    /// It is none.
+    /// Not a valid module.
     Invalid,
-    /// It is more than can be borne.
+    /// A module that exceeds a limit.
     Refused(String),
 }
 
-/// What is said of a module, in how many steps, and whether the validator says by itself that it is one.
+/// Returns the verdict on a module, the number of steps, and whether the validator alone accepts it
+/// in one pass.
 pub fn look_at_module(bytes: &[u8]) -> (Verdict, usize, bool) {
     let (mut check, mut steps) = (Check::new(), 0);
     let verdict = loop {
@@ -29,13 +30,13 @@ pub fn look_at_module(bytes: &[u8]) -> (Verdict, usize, bool) {
     (verdict, steps, check::is_valid(bytes))
 }
 
-/// Where a place of a module was written, by this source map: the file, the line and the column.
+/// Returns the original file, line and column of a place in a module, by this source map.
 pub fn place(map: &[u8], line: u32, column: u32) -> Option<(String, u32, u32)> {
     let decoded = Decoded::of(map, &BufferBudget::new(1 << 30))?;
     decoded.place(line, column).map(|place| (place.file, place.line, place.column))
 }
 
-/// Tells the line and the column, from zero, of every place that a source map leads to.
+/// Calls `tell` with the line and column, from zero, of every place that a source map leads to.
 pub fn every_place(map: &[u8], mut tell: impl FnMut(u32, u32)) {
     let Some(decoded) = Decoded::of(map, &BufferBudget::new(1 << 30)) else { return };
     for (line, column) in decoded.written() {
@@ -43,7 +44,7 @@ pub fn every_place(map: &[u8], mut tell: impl FnMut(u32, u32)) {
     }
 }
 
-/// A frame of a stack taken apart.
+/// Takes a stack frame apart.
 pub fn frame(frame: &str) -> Option<(&str, &str, u32, u32, &str)> {
     source_maps::parts(frame)
 }

@@ -1,13 +1,15 @@
-//! What an isolate may keep in memory.
+//! The memory limits of an isolate.
 //!
-//! Two budgets of the same size, because V8 counts only its own heap against its limit:
-//! - the **heap**: near its limit V8 asks [`HeapGuard`], which raises the limit once, as far as its [`Headroom`] goes, for
-//!   the running code to unwind, terminates it and remembers; the isolate is never entered again, and its heap is given
-//!   back as soon as it has been left;
-//! - **array buffers**: [`BufferBudget`] is their allocator. When it refuses, V8 collects and tries again; if that was
-//!   not enough, V8 asks the guard as it does for the heap, and with the same end. What native code holds on a Worker's
-//!   behalf is counted here as well: responses until they have been sent, request bodies as they arrive, operations; and so are
-//!   the memories of WebAssembly, and what has been compiled of it (see `wasm.rs`).
+//! There are two budgets of the same size, because V8 counts only its own heap against its limit:
+//! - the **heap**: near its limit V8 calls [`HeapGuard`], which raises the limit once, as far as
+//!   its [`Headroom`] goes, so that the running code can unwind, then terminates that code and sets
+//!   a flag. The isolate is never entered again, and its heap is freed as soon as the isolate has
+//!   been left;
+//! - **array buffers**: [`BufferBudget`] is their allocator. When it refuses, V8 collects garbage
+//!   and tries again; if that was not enough, V8 calls the guard as it does for the heap, with the
+//!   same result. Memory that native code holds on a Worker's behalf is counted here as well:
+//!   responses until they have been sent, request bodies as they arrive, operations, the memories
+//!   of WebAssembly, and compiled WebAssembly code (see `wasm.rs`).
 
 #![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state, and an allocator.
 
@@ -17,25 +19,26 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// How far a heap may outgrow its limit, while what has filled it comes to its end.
+/// How far a heap may outgrow its limit while the code that filled it is terminated.
 ///
-/// V8 asks for more when the allocation at hand does not fit, does not say how large that is, and ends the process when it
-/// still does not fit. The largest there is, an array or a string of two-byte characters, has 1 GiB; a native function that
-/// does not heed that it is terminated goes on to the next. So the limit is raised once, by the largest block where there is
-/// memory for that. Whatever wants more has V8 end the process, and not the kernel end all that share its memory.
+/// V8 calls the guard when the allocation at hand does not fit, does not say how large that is, and
+/// ends the process if it still does not fit. The largest allocation, an array or a string of
+/// two-byte characters, has 1 GiB; a native function that ignores termination goes on to the next
+/// one. So the limit is raised once, by the largest block if there is memory for it. If code wants
+/// more, V8 ends this process, rather than the kernel ending every process that shares its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headroom(usize);
 
 impl Headroom {
     const LARGEST_BLOCK: usize = 1 << 30;
 
-    /// For what else is made until the code comes to a point where it can be terminated.
+    /// Room for other allocations until the code reaches a point where it can be terminated.
     const UNWINDING: usize = 64 << 20;
 
-    /// Half of the memory that there is, and no more than can be of use.
+    /// Returns half of the available memory, capped at the most that can be of use.
     ///
     /// # Arguments
-    /// * `budget` - of the process, in bytes.
+    /// * `budget` - memory budget of the process, in bytes.
     pub fn within(budget: u64) -> Self {
         let half = usize::try_from(budget / 2).unwrap_or(usize::MAX);
         Self(half.min(Self::LARGEST_BLOCK + Self::UNWINDING))
@@ -48,7 +51,7 @@ impl Default for Headroom {
     }
 }
 
-/// Notices that an isolate's heap is full.
+/// Detects that an isolate's heap is full.
 pub(super) struct HeapGuard {
     isolate: v8::IsolateHandle,
     exhausted: Arc<AtomicBool>,
@@ -56,7 +59,7 @@ pub(super) struct HeapGuard {
 }
 
 impl HeapGuard {
-    /// Watches `isolate`, which must not outlive what is returned.
+    /// Installs a guard on `isolate`, which must not outlive the guard.
     pub(super) fn install(isolate: &mut v8::Isolate, headroom: Headroom) -> Box<Self> {
         let guard = Box::new(Self { isolate: isolate.thread_safe_handle(), exhausted: Arc::default(), headroom });
         isolate.add_near_heap_limit_callback(near_heap_limit, (&raw const *guard).cast_mut().cast());
@@ -67,16 +70,17 @@ impl HeapGuard {
         self.exhausted.load(Ordering::Relaxed)
     }
 
-    /// The same, for the watchdog.
+    /// Returns the shared flag behind [`HeapGuard::is_exhausted`], for the watchdog.
     pub(super) fn exhausted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.exhausted)
     }
 
-    /// Looks at the heap of its isolate after a turn that may have filled it: V8 lets the first large block of a young
-    /// generation pass whatever the limit is, and counts it when it collects.
+    /// Inspects the heap of its isolate after a turn that may have filled it: V8 lets the first
+    /// large block of a young generation pass whatever the limit is, and counts it only when it
+    /// collects.
     ///
     /// # Arguments
-    /// * `limit` - the Worker's, in bytes.
+    /// * `limit` - the Worker's memory limit, in bytes.
     pub(super) fn inspect(&self, isolate: &mut v8::Isolate, limit: usize) {
         if isolate.get_heap_statistics().total_physical_size() > 2 * limit.max(LEAST_LIMIT) {
             self.exhausted.store(true, Ordering::Relaxed);
@@ -84,13 +88,15 @@ impl HeapGuard {
     }
 }
 
-/// Of a smaller limit twice as much may be V8's own: young generations, and pages kept for the next.
+/// The smallest limit for which the heap is judged by twice its size, in bytes. With a smaller one
+/// V8's own memory may be as much again: young generations, and pages kept for reuse.
 const LEAST_LIMIT: usize = 32 << 20;
 
-/// V8 ends the process when this leaves the limit as it is. It may come more than once before the running code has
-/// unwound.
+/// Called by V8, which ends the process if this returns an unchanged limit. It may be called more
+/// than once before the running code has unwound.
 unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, initial: usize) -> usize {
-    // SAFETY: `data` is the guard that `install` boxed, which outlives the isolate and is only ever shared.
+    // SAFETY: `data` is the guard that `install` boxed, which outlives the isolate and is only ever
+    // shared.
     let guard = unsafe { &*data.cast::<HeapGuard>() };
     guard.exhausted.store(true, Ordering::Relaxed);
     guard.isolate.terminate_execution();
@@ -101,9 +107,9 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, initial:
 pub(super) struct BufferBudget {
     limit: usize,
     used: AtomicUsize,
-    /// The latest allocation was refused.
+    /// Set when the latest allocation was refused.
     refused: AtomicBool,
-    /// The next one will be, whatever it is.
+    /// Set when the next allocation is to be refused, whatever its size.
     refuses: AtomicBool,
 }
 
@@ -117,77 +123,82 @@ impl BufferBudget {
         })
     }
 
-    /// As V8 wants it.
+    /// Returns the allocator in the form that V8 takes.
     pub(super) fn allocator(self: &Arc<Self>) -> v8::UniqueRef<v8::Allocator> {
         static VTABLE: v8::RustAllocatorVtable<BufferBudget> =
             v8::RustAllocatorVtable { allocate, allocate_uninitialized, free, drop: release };
-        // SAFETY: the handle is a counted reference, given back in `release`; the table is of its type.
+        // SAFETY: the handle is a counted reference, given back in `release`; the table is for its
+        // type.
         unsafe { v8::new_rust_allocator(Arc::into_raw(Arc::clone(self)), &VTABLE) }
     }
 
-    /// Counts memory that is there already like the rest. `None` when it is too much.
+    /// Counts memory that already exists. Returns `None` if it exceeds the budget.
     pub(super) fn count(self: &Arc<Self>, bytes: Vec<u8>) -> Option<Counted> {
         let charge = self.charge(bytes.len())?;
         Some(Counted { bytes, charge })
     }
 
-    /// Memory for what will come piece by piece.
+    /// Returns empty memory to which pieces can be added as they arrive.
     pub(super) fn count_pieces(self: &Arc<Self>) -> Counted {
         Counted { bytes: Vec::new(), charge: Charge { budget: Arc::clone(self), bytes: 0 } }
     }
 
-    /// Memory for what a Worker sends, counted until it has been sent: its receiver may take its time. `None` when it is
-    /// too much.
+    /// Makes memory that a Worker sends, counted until it has been sent, since its receiver may be
+    /// slow. Returns `None` if it exceeds the budget.
     ///
     /// # Arguments
-    /// * `size` - how many bytes to count, for what `make` will make and what is sent with that.
+    /// * `size` - number of bytes to count, for the result of `make` and what is sent with it.
     pub(super) fn lend(self: &Arc<Self>, size: usize, make: impl FnOnce() -> Vec<u8>) -> Option<Bytes> {
         let charge = self.charge(size)?;
         Some(Bytes::from_owner(Counted { bytes: make(), charge }))
     }
 
-    /// Counts so many bytes until what is returned is dropped. `None` when they are too many.
+    /// Counts `bytes` until the returned value is dropped. Returns `None` if they exceed the
+    /// budget.
     pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
         self.reserve(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
-    /// The same for what is no Worker's doing: nothing of it fails for the want of them.
+    /// Counts `bytes` that the Worker did not cause: a refusal does not mark the budget as
+    /// exhausted.
     pub(super) fn charge_quietly(self: &Arc<Self>, bytes: usize) -> Option<Charge> {
         self.reserve_quietly(bytes).then(|| Charge { budget: Arc::clone(self), bytes })
     }
 
-    /// Whether so many bytes more would be granted. A no counts as a refusal.
+    /// Returns whether `len` more bytes would be granted. If not, this counts as a refusal.
     pub(super) fn has_room(&self, len: usize) -> bool {
         let has_room = self.used().checked_add(len).is_some_and(|used| used <= self.limit);
         self.refused.store(!has_room, Ordering::Relaxed);
         has_room
     }
 
-    /// Has V8 collect, as it does where there is no memory for an array buffer. It keeps what makes code fast, which it would
-    /// drop under pressure: so this is for what goes on.
+    /// Makes V8 collect garbage, as it does when memory for an array buffer runs out. Unlike a
+    /// collection under memory pressure, this keeps the caches that make code fast, so it suits
+    /// isolates that continue.
     ///
-    /// It asks for a byte, which is refused, and for which there must be room when it asks again.
+    /// It requests one byte, which is refused; there must be room for it when V8 asks again.
     pub(super) fn have_collected(&self, isolate: &mut v8::Isolate) {
         self.refuses.store(true, Ordering::Relaxed);
         drop(v8::ArrayBuffer::new_backing_store(isolate, 1));
     }
 
-    /// The most that there may be.
+    /// Returns the limit, in bytes.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Bytes in use.
+    /// Returns the bytes in use.
     pub(super) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether the latest allocation was refused: what then fails, fails for want of memory.
+    /// Returns whether the latest allocation was refused, in which case a following failure is due
+    /// to lack of memory.
     pub(super) fn is_exhausted(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// What V8 hears that asks for so many bytes.
+    /// Returns whether V8's request for `len` bytes is granted.
     fn grants(&self, len: usize) -> bool {
         if self.refuses.load(Ordering::Relaxed) {
             self.refuses.store(false, Ordering::Relaxed);
@@ -202,21 +213,21 @@ impl BufferBudget {
         reserved
     }
 
-    /// The same, where a refusal is nothing that running code will fail for.
+    /// Reserves `len` bytes; a refusal is not recorded, because no running code will fail for it.
     fn reserve_quietly(&self, len: usize) -> bool {
         let more = |used: usize| used.checked_add(len).filter(|used| *used <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 }
 
-/// Bytes that are counted against a budget.
+/// A number of bytes counted against a budget.
 pub(super) struct Charge {
     budget: Arc<BufferBudget>,
     bytes: usize,
 }
 
 impl Charge {
-    /// Counts so many more, if there is room for them, and says so.
+    /// Counts `more` bytes if there is room for them, and returns whether there was.
     pub(super) fn grow(&mut self, more: usize) -> bool {
         let granted = self.budget.reserve_quietly(more);
         self.bytes += if granted { more } else { 0 };
@@ -236,24 +247,24 @@ impl Drop for Charge {
     }
 }
 
-/// Memory that did not come from the allocator, counted until it is let go of.
+/// Memory that did not come from the allocator, counted until it is dropped.
 pub(super) struct Counted {
     bytes: Vec<u8>,
     charge: Charge,
 }
 
 impl Counted {
-    /// Takes a piece more, if there is room for it.
+    /// Appends a piece if there is room for it.
     ///
     /// # Arguments
-    /// * `most` - how many bytes all pieces may have.
+    /// * `most` - the maximum total size of all pieces, in bytes.
     ///
     /// # Errors
-    /// How many bytes would have to be free.
+    /// Returns how many bytes would have to be free.
     pub(super) fn push(&mut self, piece: &[u8], most: usize) -> Result<(), usize> {
         let (len, room) = (self.bytes.len() + piece.len(), self.bytes.capacity());
         if len > room {
-            // Twice as much as before, that not every piece moves all that came before it.
+            // Grows by doubling, so that not every piece moves all earlier ones.
             let wanted = (2 * room).min(most).max(len);
             if !self.charge.grow(wanted - room) {
                 return Err(wanted - room);
@@ -268,7 +279,7 @@ impl Counted {
         self.bytes.len()
     }
 
-    /// As an array buffer has it.
+    /// Converts it into the backing store of an array buffer.
     pub(super) fn into_backing_store(mut self) -> v8::UniqueRef<v8::BackingStore> {
         self.bytes.shrink_to_fit();
         self.charge.shrink_to(self.bytes.len());
@@ -292,7 +303,7 @@ unsafe extern "C" fn allocate(budget: &BufferBudget, len: usize) -> *mut c_void 
     if !budget.grants(len) {
         return std::ptr::null_mut();
     }
-    // SAFETY: asks for at least one byte; a null answer is passed on, which is how V8 is told.
+    // SAFETY: asks for at least one byte; a null result is passed on, which is how V8 learns of it.
     let data = unsafe { libc::calloc(len.max(1), 1) };
     if data.is_null() {
         budget.used.fetch_sub(len, Ordering::Relaxed);
@@ -314,12 +325,13 @@ unsafe extern "C" fn allocate_uninitialized(budget: &BufferBudget, len: usize) -
 
 unsafe extern "C" fn free(budget: &BufferBudget, data: *mut c_void, len: usize) {
     budget.used.fetch_sub(len, Ordering::Relaxed);
-    // SAFETY: V8 gives back, once, what it had from one of the functions above.
+    // SAFETY: V8 gives back, once, memory that it got from one of the functions above.
     unsafe { libc::free(data) };
 }
 
 unsafe extern "C" fn release(budget: *const BufferBudget) {
-    // SAFETY: the reference that `allocator` gave away, given back once, when V8 drops its allocator.
+    // SAFETY: the reference that `allocator` gave away, given back once, when V8 drops its
+    // allocator.
     drop(unsafe { Arc::from_raw(budget) });
 }
 

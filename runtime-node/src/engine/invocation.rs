@@ -1,4 +1,5 @@
-//! The book of an isolate's invocations: who is in flight, what each may still use, and what it waits for.
+//! The table of an isolate's invocations: those in flight, what each may still use, and what it
+//! waits for.
 //!
 //! ```text
 //!  begin ─► pending ──answer──► answered ──taken──► taken ─┬─ nothing kept by waitUntil ─► ended
@@ -6,8 +7,8 @@
 //!              └─ its future was dropped ─► ended
 //! ```
 //!
-//! Plain data: nothing here knows V8 or a clock. When an invocation ends, dropping its entry aborts every
-//! operation that it had under way.
+//! Plain data: this module knows neither V8 nor a clock. When an invocation ends, dropping its
+//! entry aborts all of its operations.
 
 use std::rc::Rc;
 use std::task::Waker;
@@ -24,12 +25,12 @@ use super::services::Origin;
 use super::sockets::{Opening, Sockets};
 use super::streams::Streams;
 
-/// Names one invocation of one isolate, and is never used again within that isolate.
+/// The id of one invocation of one isolate, never reused within that isolate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct InvocationId(u64);
 
 impl InvocationId {
-    /// As JavaScript carries it; exact for the first 2⁵³ invocations.
+    /// Returns the id as JavaScript carries it; exact for the first 2⁵³ invocations.
     pub(super) fn to_number(self) -> f64 {
         self.0 as f64
     }
@@ -39,7 +40,8 @@ impl InvocationId {
     }
 }
 
-/// Names one operation (a timer, the reading of a body) of one isolate; never used again either.
+/// The id of one operation (a timer, the reading of a body) of one isolate, never reused within
+/// that isolate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct OperationId(u64);
 
@@ -53,17 +55,17 @@ impl OperationId {
     }
 }
 
-/// What an invocation delivers.
+/// The event that an invocation delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// The evaluation of the modules.
     Start,
     Fetch,
-    /// A time of a schedule.
+    /// A scheduled time.
     Scheduled,
 }
 
-/// How an invocation came out, as its future will see it.
+/// The outcome of an invocation, as its future returns it.
 pub(super) type Outcome = Result<FetchResponse, Failure>;
 
 #[derive(Debug)]
@@ -73,45 +75,48 @@ enum Answer {
     Taken,
 }
 
-/// How far an invocation may go over its CPU limit. One that ends by itself within this is answered, and its isolate
-/// retires; one that does not is stopped.
+/// How far an invocation may exceed its CPU limit. One that ends by itself within this grace is
+/// answered, and its isolate retires; a longer one is stopped.
 pub(super) const GRACE: Duration = Duration::from_millis(2);
 
 /// One invocation in flight.
 pub(super) struct Invocation {
     pub(super) event: Event,
-    /// For logs.
     pub(super) request_id: Rc<str>,
     pub(super) begun: Instant,
-    /// When a piece of its response was sent last, if that comes in pieces, or something went over a socket of its.
+    /// The last time that a piece of a streamed response was sent, or that data moved on one of its
+    /// sockets.
     pub(super) moved: Option<Instant>,
     /// CPU time that its turns may still use before it is stopped.
     pub(super) cpu_left: Duration,
     /// Bytes that it may still log.
     pub(super) log_left: usize,
-    /// How often it has called out.
+    /// The number of outgoing calls so far.
     pub(super) subrequests: u32,
     pub(super) origin: Origin,
-    /// The request's headers, until they are asked for.
+    /// The request's headers, until JavaScript asks for them.
     pub(super) headers: Vec<Header>,
-    /// Its body among them.
+    /// Its streams, including the request's body.
     pub(super) streams: Streams,
     pub(super) sockets: Sockets,
-    /// Its response's body is on its way.
+    /// Set while its response's body is being sent.
     pub(super) is_sending: bool,
-    /// What its request says, if that asks for a WebSocket and was not answered with one.
+    /// The request's WebSocket handshake, until a response takes it.
     pub(super) opening: Option<Opening>,
     answer: Answer,
     wait_until: u32,
     operations: FxHashMap<OperationId, AbortHandle>,
-    /// The end of its time, once only `waitUntil` keeps it. Before that its future sees to it.
+    /// The wall-clock limit once only `waitUntil` keeps the invocation. Before that, its future
+    /// enforces the limit.
     wall: Option<AbortHandle>,
 }
 
 impl Invocation {
+    /// Creates a pending invocation.
+    ///
     /// # Arguments
-    /// * `cpu` - its limit.
-    /// * `log` - how many bytes it may log.
+    /// * `cpu` - its limit of CPU time.
+    /// * `log` - its log budget, in bytes.
     pub(super) fn new(event: Event, request_id: String, cpu: Duration, log: usize) -> Self {
         Self {
             event,
@@ -134,7 +139,8 @@ impl Invocation {
         }
     }
 
-    /// A start that is a little slow is over, and says nothing of the requests to come.
+    /// Returns whether it has exceeded its CPU limit. A start never counts: a slow one is over and
+    /// predicts nothing about later requests.
     pub(super) fn is_over_its_limit(&self) -> bool {
         self.event != Event::Start && self.cpu_left < GRACE
     }
@@ -147,12 +153,13 @@ impl Invocation {
         matches!(self.answer, Answer::Pending(_))
     }
 
-    /// Its outcome has been taken, and `waitUntil` keeps it.
+    /// Returns whether its outcome has been taken, so that only `waitUntil` keeps it.
     pub(super) fn is_detached(&self) -> bool {
         matches!(self.answer, Answer::Taken)
     }
 
-    /// Its caller has all of the response, and it goes on: by `waitUntil`, timers, or a WebSocket.
+    /// Returns whether it continues although its caller has the whole response: by `waitUntil`,
+    /// timers or a WebSocket.
     fn lingers(&self) -> bool {
         self.is_detached() && (!self.is_sending || !self.sockets.is_empty())
     }
@@ -172,7 +179,7 @@ impl Drop for Invocation {
 #[derive(Default)]
 pub(super) struct Invocations {
     in_flight: FxHashMap<InvocationId, Invocation>,
-    /// Operations under way, of all of them.
+    /// The number of operations in progress, of all invocations.
     operations: usize,
     last_invocation: u64,
     last_operation: u64,
@@ -198,8 +205,8 @@ impl Invocations {
         self.in_flight.get_mut(&id)
     }
 
-    /// Gives the invocation its outcome, the first time. The caller wakes what is returned. `None` when there is
-    /// no such invocation or it has been answered.
+    /// Sets the outcome of the invocation and returns the waker that the caller must wake. Returns
+    /// `None` if there is no such invocation or it has been answered.
     pub(super) fn answer(&mut self, id: InvocationId, outcome: Outcome) -> Option<Option<Waker>> {
         let invocation = self.in_flight.get_mut(&id)?;
         let Answer::Pending(waker) = &mut invocation.answer else { return None };
@@ -208,10 +215,11 @@ impl Invocations {
         Some(waker)
     }
 
-    /// Takes the outcome, if it is there, and otherwise remembers whom to wake. `None` means wait. Sweep after it.
+    /// Takes the outcome if it is ready; otherwise stores the waker and returns `None`. Call
+    /// `sweep` afterwards.
     ///
     /// # Panics
-    /// When there is no such invocation, or its outcome was taken before.
+    /// Panics if there is no such invocation, or its outcome was taken before.
     pub(super) fn take(&mut self, id: InvocationId, waker: &Waker) -> Option<Outcome> {
         let invocation = self.in_flight.get_mut(&id).expect("an invocation is in the book until its outcome is taken");
         match std::mem::replace(&mut invocation.answer, Answer::Taken) {
@@ -231,20 +239,20 @@ impl Invocations {
         Some(ended)
     }
 
-    /// Its caller has gone before there was an outcome: what becomes of it matters to nobody, but it is not over while
-    /// something keeps it.
+    /// Records that the caller has gone before there was an outcome. The outcome is discarded, but
+    /// the invocation continues while something keeps it.
     pub(super) fn abandon(&mut self, id: InvocationId) {
         if let Some(invocation) = self.in_flight.get_mut(&id) {
             invocation.answer = Answer::Taken;
         }
     }
 
-    /// One more promise that the invocation must outlive.
+    /// Adds a promise that the invocation must outlive. Returns whether the invocation exists.
     pub(super) fn wait_until(&mut self, id: InvocationId) -> bool {
         self.in_flight.get_mut(&id).map(|invocation| invocation.wait_until += 1).is_some()
     }
 
-    /// One of those promises has settled. Sweep after it.
+    /// Records that one of those promises has settled. Call `sweep` afterwards.
     pub(super) fn wait_over(&mut self, id: InvocationId) {
         if let Some(invocation) = self.in_flight.get_mut(&id) {
             invocation.wait_until = invocation.wait_until.saturating_sub(1);
@@ -257,13 +265,13 @@ impl Invocations {
         if has_ended { self.end(id) } else { None }
     }
 
-    /// A name for an operation that is about to begin.
+    /// Returns the id for an operation that is about to begin.
     pub(super) fn next_operation(&mut self) -> OperationId {
         self.last_operation += 1;
         OperationId(self.last_operation)
     }
 
-    /// Enters an operation under its invocation, unless that has ended or has `limit` of them.
+    /// Records an operation of an invocation, unless that has ended or already has `limit` of them.
     pub(super) fn enter(&mut self, id: InvocationId, operation: OperationId, abort: AbortHandle, limit: usize) -> bool {
         match self.in_flight.get_mut(&id) {
             Some(invocation) if invocation.operations.len() < limit => {
@@ -275,14 +283,15 @@ impl Invocations {
         }
     }
 
-    /// The operation has completed. Whether it was still wanted.
+    /// Records that an operation has completed, and returns whether it was still wanted.
     pub(super) fn complete(&mut self, id: InvocationId, operation: OperationId) -> bool {
         let wanted = self.in_flight.get_mut(&id).is_some_and(|i| i.operations.remove(&operation).is_some());
         self.operations -= usize::from(wanted);
         wanted
     }
 
-    /// Aborts an operation, whoever's it is: one invocation may clear the timer of another.
+    /// Aborts an operation of any invocation: one may clear the timer of another. The invocation
+    /// `likely` is tried first.
     pub(super) fn abort(&mut self, likely: Option<InvocationId>, operation: OperationId) {
         let mine = likely.and_then(|id| self.in_flight.get_mut(&id)).and_then(|i| i.operations.remove(&operation));
         let abort = mine.or_else(|| self.in_flight.values_mut().find_map(|i| i.operations.remove(&operation)));
@@ -292,8 +301,8 @@ impl Invocations {
         }
     }
 
-    /// Those that wait for a promise while nothing from outside is under way for any invocation of the isolate, so
-    /// that no promise in it can settle any more.
+    /// Returns the invocations that wait for a promise while no operation is in progress for any
+    /// invocation of the isolate, so that none of its promises can settle any more.
     pub(super) fn stalled(&self) -> Vec<InvocationId> {
         if self.operations > 0 {
             return Vec::new();
@@ -302,12 +311,12 @@ impl Invocations {
         self.in_flight.iter().filter(|(_, invocation)| waits(invocation)).map(|(id, _)| *id).collect()
     }
 
-    /// Those that go on although their callers have all of the response.
+    /// Returns the invocations that continue although their callers have the whole response.
     pub(super) fn lingering(&self) -> Vec<InvocationId> {
         self.in_flight.iter().filter(|(_, invocation)| invocation.lingers()).map(|(id, _)| *id).collect()
     }
 
-    /// Those in flight, oldest first.
+    /// Returns the invocations in flight, oldest first.
     pub(super) fn ids(&self) -> Vec<InvocationId> {
         let mut ids: Vec<_> = self.in_flight.keys().copied().collect();
         ids.sort_unstable();

@@ -1,15 +1,15 @@
-//! One revision, loaded: a V8 isolate with its context, and the event loop that gives it turns.
+//! One loaded revision: a V8 isolate with its context, and the event loop that gives it turns.
 //!
 //! ```text
 //!  fetch() ── first turn, inline ──┐
 //!                                  ▼
 //!          ┌──────────────────► a turn ── begins operations (timers, bodies) ──┐
 //!          │                                                                   ▼
-//!   event loop, a local task ◄── an operation completed, or V8 posted a task ── operations under way
+//!   event loop, a local task ◄── an operation completed, or V8 posted a task ── pending operations
 //! ```
 //!
-//! The event loop is a task of the shard's `LocalSet`. It holds the isolate weakly: an isolate lives while the pool
-//! wants it, a request's future has it, or an invocation is in flight.
+//! The event loop is a task of the shard's `LocalSet`. It holds the isolate weakly: an isolate
+//! lives while the pool keeps it, a request's future holds it, or an invocation is in flight.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -40,29 +40,29 @@ use super::turn::{Exited, Stop};
 use super::turnstile::{Account, Pass};
 use super::{Engine, FetchRequest, FetchResponse, ScheduledEvent, modules, report, source_maps, wasm};
 
-/// One revision in a V8 isolate of its own. Belongs to the thread that started it, on which a
+/// One revision in its own V8 isolate. Belongs to the thread that started it, on which a
 /// [`tokio::task::LocalSet`] must be running.
 pub struct Isolate {
     pub(super) engine: Rc<Engine>,
     pub(super) vm: RefCell<Vm>,
     pub(super) state: Rc<State>,
     pub(super) account: Rc<Account>,
-    /// Of its turns, since somebody asked.
+    /// CPU time of its turns since the last [`Isolate::take_cpu`].
     pub(super) cpu: Cell<Duration>,
     pub(super) stretches: Stretches,
     digest: RevisionDigest,
-    /// Never entered again.
+    /// Set when the isolate must never be entered again.
     sealed: Cell<bool>,
-    /// A realm is being made ahead.
+    /// Set while a realm is being made ahead.
     renews: Cell<bool>,
 }
 
-/// What a turn works with, in the order in which it must be dropped: handles into the heap, the isolate, what the
-/// isolate calls back.
+/// The parts of V8 that a turn works with, in the order in which they must be dropped: handles into
+/// the heap, the isolate, then the objects that the isolate calls back.
 pub(super) struct Vm {
-    /// The first, and unless the Worker resets the only one.
+    /// The first realm, and the only one unless the Worker resets.
     pub(super) realm: Rc<Realm>,
-    /// One that nothing but the modules has used.
+    /// A realm in which only the modules have run, ready for the next invocation.
     pub(super) ready: Option<Rc<Realm>>,
     pub(super) isolate: Exited,
     pub(super) handle: v8::IsolateHandle,
@@ -73,7 +73,7 @@ pub(super) struct Vm {
 }
 
 impl Vm {
-    /// Disposes of the isolate. Handles that are left refer to nothing.
+    /// Disposes of the isolate. The remaining handles refer to nothing.
     fn end(&mut self) {
         self.tasks.close();
         self.isolate.end();
@@ -91,11 +91,11 @@ impl Isolate {
     /// Makes an isolate and evaluates the revision's modules in it.
     ///
     /// # Arguments
-    /// * `bytecode` - of the modules, if there is any.
+    /// * `bytecode` - code cache of the modules, if available.
     ///
     /// # Errors
-    /// `WorkerStartFailed` when the modules cannot be compiled, throw, or export no handler; the log says where and
-    /// why. A limit's code when they use too much.
+    /// `WorkerStartFailed` if the modules cannot be compiled, throw, or export no handler; the log
+    /// says where and why. A limit's code if they exceed that limit.
     pub async fn start(
         engine: &Rc<Engine>,
         digest: RevisionDigest,
@@ -112,21 +112,23 @@ impl Isolate {
     /// Waits until a request may have its first turn, and delivers it.
     ///
     /// # Errors
-    /// As [`Isolate::deliver`].
+    /// The errors of [`Isolate::deliver`].
     pub async fn fetch(self: &Rc<Self>, request: FetchRequest) -> Result<FetchResponse, Failure> {
         let pass = self.queue().await;
         self.deliver(pass, request).await
     }
 
-    /// Resolves when a request may have its first turn. By then the isolate may have been condemned.
+    /// Resolves when a request may have its first turn. The isolate may have been condemned
+    /// meanwhile.
     pub async fn queue(&self) -> Pass {
         self.engine.turnstile.enter(&self.account).await
     }
 
-    /// Delivers a request. The first turn runs when the future is first polled; dropping it cancels the invocation.
+    /// Delivers a request. The first turn runs when the future is first polled; dropping it cancels
+    /// the invocation.
     ///
     /// # Errors
-    /// When the Worker throws, never answers or goes over a limit.
+    /// Fails if the Worker throws, never answers or exceeds a limit.
     pub fn deliver(
         self: &Rc<Self>,
         pass: Pass,
@@ -135,11 +137,11 @@ impl Isolate {
         deliver(Rc::clone(self), pass, request)
     }
 
-    /// Delivers a time of a schedule, and resolves when the handler and what it has given to `waitUntil` have ended. As
-    /// [`Isolate::deliver`] otherwise.
+    /// Delivers a scheduled time, and resolves when the handler and everything passed to
+    /// `waitUntil` have ended. Otherwise it works like [`Isolate::deliver`].
     ///
     /// # Errors
-    /// When the Worker throws, never comes to an end or goes over a limit.
+    /// Fails if the Worker throws, never finishes or exceeds a limit.
     pub fn deliver_scheduled(
         self: &Rc<Self>,
         pass: Pass,
@@ -149,23 +151,26 @@ impl Isolate {
         async move { outcome.await.map(drop) }
     }
 
-    /// Invocations that have begun and not ended, those kept by `waitUntil` included.
+    /// Returns the number of invocations that have begun and not ended, including those kept by
+    /// `waitUntil`.
     pub fn in_flight(&self) -> usize {
         self.state.invocations.borrow().len()
     }
 
-    /// Why this isolate must get no new invocations, if it must not. It goes on with those it has.
+    /// Returns the reason why this isolate must get no new invocations, if there is one. Those it
+    /// has continue.
     pub fn condemned(&self) -> Option<FailureCode> {
         self.state.condemned()
     }
 
-    /// Whether another is to take its place when it can, because an invocation has gone over its CPU limit and yet ended
-    /// by itself: a heap that has grown slow is no failure, and no crash.
+    /// Returns whether this isolate should be replaced when possible, because an invocation
+    /// exceeded its CPU limit and yet ended by itself: a heap that has become slow is neither a
+    /// failure nor a crash.
     pub fn is_retired(&self) -> bool {
         self.state.retired.get()
     }
 
-    /// JavaScript heap and array buffers, bytes.
+    /// Returns the size of the JavaScript heap and the array buffers, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let mut vm = self.vm.borrow_mut();
         let heap = vm.isolate.is_there().then(|| vm.isolate.get_heap_statistics());
@@ -173,29 +178,30 @@ impl Isolate {
         heap + self.state.buffers.used()
     }
 
-    /// CPU time of its turns since this was called last.
+    /// Returns the CPU time of its turns since the previous call.
     pub fn take_cpu(&self) -> Duration {
         self.cpu.take()
     }
 
-    /// The revision that it runs.
+    /// Returns the digest of the revision that it runs.
     pub fn digest(&self) -> RevisionDigest {
         self.digest
     }
 
-    /// The CPU time that an invocation may take.
+    /// Returns the CPU time that an invocation may use.
     pub fn cpu_limit(&self) -> Duration {
         Duration::from_millis(self.state.revision.limits.cpu_ms.into())
     }
 
-    /// What its start found of bytecode. `None` when the Worker is too short, or too long, for bytecode to pay.
+    /// Returns the result of the bytecode lookup at the start, or `None` if the Worker is too short
+    /// or too long for bytecode to be worth while.
     pub fn bytecode_lookup(&self) -> Option<BytecodeLookup> {
         Bytecode::is_worth_while(&self.state.revision)
             .then(|| self.vm.borrow().realm.modules.borrow().bytecode_lookup())
     }
 
-    /// The bytecode of what the Worker has used of its modules by now. Takes some milliseconds for each megabyte.
-    /// `None` when the isolate's heap is full.
+    /// Returns the bytecode of the functions that the Worker has used so far. Takes some
+    /// milliseconds per megabyte. Returns `None` if the isolate's heap is full.
     pub fn bytecode(&self) -> Option<Bytecode> {
         self.look(|scope, realm| {
             let context = v8::Local::new(scope, &realm.context);
@@ -203,7 +209,7 @@ impl Isolate {
         })
     }
 
-    /// Resolves when nothing is in flight.
+    /// Resolves when no invocation is in flight.
     pub async fn idle(&self) {
         loop {
             let idle = self.state.is_idle.notified();
@@ -218,7 +224,7 @@ impl Isolate {
         self.state.revision.state == StatePolicy::Reset
     }
 
-    /// Evaluates the modules in a realm.
+    /// Evaluates the modules in `realm`.
     async fn evaluate(self: &Rc<Self>, realm: &Rc<Realm>) -> Result<(), Failure> {
         let cpu = Duration::from_millis(self.state.revision.limits.startup_ms.into());
         let invocation = Invocation::new(Event::Start, String::new(), cpu, report::LOG_BUDGET);
@@ -227,8 +233,8 @@ impl Isolate {
         invoke(self, pass, realm, invocation, evaluate).await.map(drop)
     }
 
-    /// The realm that an invocation is to have for itself, if the Worker resets, and the right to its first turn. The
-    /// next is made meanwhile.
+    /// Returns the realm for one invocation, if the Worker resets, and the right to its first turn.
+    /// Meanwhile starts making the next realm.
     pub(super) async fn realm_for_one(self: &Rc<Self>, mut pass: Pass) -> Result<(Option<Rc<Realm>>, Pass), Failure> {
         if !self.resets() {
             return Ok((None, pass));
@@ -237,7 +243,7 @@ impl Isolate {
         let realm = match ready {
             Some(realm) => realm,
             None => {
-                // To make one takes turns of its own, and time between them.
+                // Making a realm takes turns of its own, with time between them.
                 drop(pass);
                 let realm = self.new_realm().await?;
                 pass = self.queue().await;
@@ -258,7 +264,8 @@ impl Isolate {
         Ok(realm)
     }
 
-    /// Fails everything in flight and never enters V8 again: its heap is full, or nobody knows its state.
+    /// Fails everything in flight and never enters V8 again, because the heap is full or the
+    /// isolate's state is unknown.
     pub(super) fn seal(&self, code: FailureCode) {
         self.sealed.set(true);
         self.state.condemn(code);
@@ -266,19 +273,21 @@ impl Isolate {
         ids.into_iter().for_each(|id| self.state.fail(id, code));
     }
 
-    /// Ends everything that the isolate has begun: its revision may not run any more. Between turns.
+    /// Ends everything that the isolate has begun, because its revision may not run any more. Call
+    /// between turns.
     pub fn forbid(&self) {
         self.seal(FailureCode::WorkerQuarantined);
         self.state.rest();
     }
 
-    /// Ends what goes on although its caller has all of the response: WebSockets, `waitUntil`, timers. Whatever is still
-    /// owed to a caller goes on within its limits. Between turns.
+    /// Ends what continues although the caller has the whole response: WebSockets, `waitUntil`,
+    /// timers. Work that is still owed to a caller continues within its limits. Call between turns.
     pub fn end_what_lingers(&self) {
         self.state.end_what_lingers();
     }
 
-    /// Gives back a heap that has outgrown its limit, whoever still has something of the isolate. Between turns.
+    /// Frees a heap that has outgrown its limit, even if other references to the isolate remain.
+    /// Call between turns.
     pub(super) fn give_back(&self) {
         self.state.clear();
         self.vm.borrow_mut().end();
@@ -321,13 +330,13 @@ impl Isolate {
         isolate
     }
 
-    /// Whether V8's tasks get turns of their own. Where they would use more time than there is for that, they wait
-    /// for the next invocation's.
+    /// Returns whether V8's tasks get turns of their own. Once they have used up the CPU time
+    /// reserved for that, they wait for the next invocation's turn.
     fn heeds_tasks(&self) -> bool {
         !self.is_sealed() && !self.state.unattended_cpu().is_zero()
     }
 
-    /// Gives a completed operation its turn.
+    /// Runs the turn of a completed operation.
     fn complete(&self, pass: &Pass, id: InvocationId, settle: Settle) {
         if let Err(Stop::Threw(exception)) = self.turn(pass, Some(id), |scope, _| settle(scope)) {
             report::uncaught(&self.state, Some(id), "uncaught", &exception);
@@ -338,7 +347,7 @@ impl Isolate {
 impl Drop for Isolate {
     fn drop(&mut self) {
         self.state.clear();
-        // Ends the event loop.
+        // The event loop ends when it finds the isolate gone.
         self.state.has_begun.notify_one();
     }
 }
@@ -365,14 +374,15 @@ fn evaluate(scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id: InvocationId) -
     start.call(scope, undefined, &[id, evaluation, namespace]).map(drop)
 }
 
-/// The names of the bindings that are other Workers.
+/// Returns the names of the bindings to other Workers.
 fn services<'s>(scope: &mut v8::PinScope<'s, '_>, revision: &Revision) -> Option<v8::Local<'s, v8::Array>> {
     let names = revision.services.keys().map(|name| Some(v8::String::new(scope, name)?.into()));
     let names: Option<Vec<v8::Local<'_, v8::Value>>> = names.collect();
     Some(v8::Array::new_with_elements(scope, &names?))
 }
 
-/// Has a realm ready for the next invocation of a Worker that resets, once those that are ready to run have run.
+/// Makes a realm ahead for the next invocation of a Worker that resets, after the tasks that are
+/// ready now have run.
 async fn renew(isolate: Weak<Isolate>) {
     tokio::task::yield_now().await;
     let Some(isolate) = isolate.upgrade() else { return };
@@ -384,11 +394,12 @@ async fn renew(isolate: Weak<Isolate>) {
     isolate.renews.set(false);
 }
 
-/// The event loop of one isolate.
+/// Runs the event loop of one isolate.
 async fn run(isolate: Weak<Isolate>, has_begun: Rc<Notify>, foreground: Arc<Foreground>) {
     let mut operations = FuturesUnordered::new();
     loop {
-        // A flood of completed operations, however short their turns, is not to keep the thread from all others.
+        // A flood of completed operations, however short their turns, must not keep the thread from
+        // other tasks.
         tokio::task::coop::consume_budget().await;
         let (begun, heeds_tasks) = match isolate.upgrade() {
             Some(isolate) => (isolate.state.take_begun(), isolate.heeds_tasks()),
@@ -410,7 +421,7 @@ async fn run(isolate: Weak<Isolate>, has_begun: Rc<Notify>, foreground: Arc<Fore
             () = poll_fn(|cx| foreground.poll_urgent(cx)), if heeds_tasks => {
                 let Some(isolate) = isolate.upgrade() else { return };
                 let pass = isolate.queue().await;
-                // Nobody's: V8 does not say whose doing they are.
+                // Charged to no invocation: V8 does not say which one caused them.
                 let _ = isolate.turn(&pass, None, |_, _| Some(()));
             }
         }

@@ -1,16 +1,18 @@
-//! How much a Worker may log over time: a token bucket of bytes for each Worker of a shard. Pure.
+//! Limits how much a Worker may log over time: a token bucket of bytes for each Worker of a shard.
+//! Plain data.
 //!
 //! ```text
 //!  full, 1 MiB ──► lines take their lengths ──► empty: lines are dropped ──► half full again ──┐
-//!                        ▲                          └─ one line says so                         │
-//!                        └──────────────────────────────────────────────────────────────────────┘
-//!  meanwhile 256 KiB come in a second
+//!                        ▲                          └─ one line says so                        │
+//!                        └─────────────────────────────────────────────────────────────────────┘
+//!  meanwhile 256 KiB are added per second
 //! ```
 //!
-//! What one invocation may log is bounded as well, but there may be thousands of them in a second, and all Workers of a
-//! node share the one log. That a bucket must be half full before it gives again keeps the line which says that lines are
-//! dropped from becoming the flood itself. The bucket is the Worker's and not its isolate's: one whose isolates end again
-//! and again is no stranger each time.
+//! The output of one invocation is limited as well, but there may be thousands of invocations per
+//! second, and all Workers of a node share one log. An empty bucket stays shut until it is half
+//! full again, so that the line which says that lines are dropped does not itself become a flood.
+//! The bucket belongs to the Worker and not to its isolate, so that a Worker whose isolates keep
+//! ending does not start with a full one each time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,37 +22,37 @@ use rustc_hash::FxHashMap;
 use tenon_proto::id::WorkerId;
 use tokio::time::Instant;
 
-/// Bytes that a Worker may log at once: as much as a dozen invocations may, each of them.
+/// Bytes that a Worker may log at once: the full budgets of about a dozen invocations.
 const BURST: u64 = 1 << 20;
 
-/// Bytes a second in the long run: more than 500 lines of 200 characters.
+/// Bytes per second in the long run: more than 500 lines of 200 characters.
 const RATE: u64 = 256 << 10;
 
-/// Bytes of a line beside its text: time, level, names of Worker, revision and invocation.
+/// Bytes of a line besides its text: time, level, names of Worker, revision and invocation.
 const FIELDS: u64 = 256;
 
-/// Those of one shard's Workers. Belongs to its thread.
+/// The buckets of one shard's Workers. Belongs to its thread.
 #[derive(Default)]
 pub(super) struct LogRates(RefCell<FxHashMap<WorkerId, Rc<LogRate>>>);
 
 impl LogRates {
-    /// The Worker's, which all its isolates share.
+    /// Returns the Worker's bucket, which all its isolates share.
     pub(super) fn of(&self, worker: &WorkerId, now: Instant) -> Rc<LogRate> {
         let mut rates = self.0.borrow_mut();
-        // Who has no isolate and could log as much as a stranger is one.
+        // A Worker without an isolate whose bucket is full can be forgotten.
         rates.retain(|_, rate| Rc::strong_count(rate) > 1 || !rate.0.get().at(now).is_full());
         Rc::clone(rates.entry(worker.clone()).or_insert_with(|| Rc::new(LogRate::full(now))))
     }
 }
 
-/// One Worker's.
+/// The bucket of one Worker.
 pub(super) struct LogRate(Cell<Bucket>);
 
-/// What is to become of a line.
+/// The decision on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Written,
-    /// And it is the first of some: the log is to say so.
+    /// The line is the first to be dropped, and the log should say so.
     FirstDropped,
     Dropped,
 }
@@ -60,7 +62,7 @@ impl LogRate {
         Self(Cell::new(Bucket { bytes: BURST, as_of: now, shut: false }))
     }
 
-    /// Takes a line with so many bytes of text from the bucket.
+    /// Takes a line with `length` bytes of text from the bucket.
     pub(super) fn admit(&self, length: usize, now: Instant) -> Admission {
         let (bucket, admission) = self.0.get().at(now).take(length as u64 + FIELDS);
         self.0.set(bucket);
@@ -76,12 +78,12 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// The same one, later.
+    /// Returns the bucket at a later time.
     fn at(self, now: Instant) -> Self {
         let came = u128::from(RATE) * now.saturating_duration_since(self.as_of).as_nanos() / NANOS;
         let came = u64::try_from(came).unwrap_or(BURST).min(BURST);
         let bytes = BURST.min(self.bytes + came);
-        // Time that has not brought a whole byte is not lost.
+        // Time that has not yet added a whole byte is kept.
         let as_of = if bytes == BURST { now } else { self.as_of + Duration::from_secs(came) / RATE as u32 };
         Self { bytes, as_of, shut: self.shut && bytes < BURST / 2 }
     }

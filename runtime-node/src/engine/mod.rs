@@ -1,4 +1,5 @@
-//! Everything V8: revisions as isolates, requests as invocations, and the limits that hold both.
+//! Everything that touches V8: revisions as isolates, requests as invocations, and the limits on
+//! both.
 //!
 //! ```text
 //!                       Engine (one per shard thread)      Watchdog (one thread for all)
@@ -9,28 +10,36 @@
 //!                         event loop ◄── ops: timers, bodies, log, respond
 //! ```
 //!
-//! JavaScript runs in [`turn`] and nowhere else, on the one thread that owns its isolate. From the outside in:
+//! JavaScript runs in [`turn`] and nowhere else, on the one thread that owns its isolate. The
+//! submodules, from the outside in:
 //!
-//! - [`init`], [`Watchdog`], [`Engine`]: per process, per process, per shard.
-//! - [`isolate`]: one revision, loaded, and its event loop; [`realm`]: where its [`modules`] are evaluated; [`snapshot`]: what every isolate
-//!   begins from, [`bytecode`]: what need not be compiled again, and [`spare`]: an isolate that waits for a Worker.
-//! - [`fetch`]: one request's delivery; [`invocation`]: the book of those in flight; [`state`]: that and all else
-//!   that native functions can reach, and [`continuation`], whose the running code is; [`streams`] and [`pipe`]: bytes that come over time; [`response`] and
-//!   [`sending`]: what they answer with, and [`callers`], who may not wait for it.
-//! - [`turn`]: the one way in, and [`turnstile`], which has the heavy wait before it; [`watchdog`] and [`heap`]: the
-//!   limits on CPU time and memory; [`collection`]: what may be done to find garbage in it; [`stretches`]: for how long
-//!   an isolate has kept its thread.
-//! - [`fence`]: the functions that V8 calls, and what becomes of a panic in one.
-//! - [`sockets`]: WebSockets, which keep an invocation for as long as they are open.
+//! - [`init`], [`Watchdog`] (both per process) and [`Engine`] (per shard).
+//! - [`isolate`]: one loaded revision and its event loop; [`realm`]: the context in which its
+//!   [`modules`] are evaluated; [`snapshot`]: the heap that every isolate starts from;
+//!   [`bytecode`]: the code cache that saves compiling again; and [`spare`]: an isolate made ahead,
+//!   waiting for a Worker.
+//! - [`fetch`]: the delivery of one request; [`invocation`]: the table of invocations in flight;
+//!   [`state`]: that table and everything else that native functions can reach; [`continuation`]:
+//!   which invocation the running code belongs to; [`streams`] and [`pipe`]: bytes that arrive over
+//!   time; [`response`] and [`sending`]: responses and their bodies; and [`callers`]: clients that
+//!   disconnect before the response is complete.
+//! - [`turn`]: the one way in; [`turnstile`]: makes heavy isolates wait before it; [`watchdog`] and
+//!   [`heap`]: the limits on CPU time and memory; [`collection`]: the garbage collections that we
+//!   force; [`stretches`]: how long an isolate has kept its thread at a stretch.
+//! - [`fence`]: the functions that V8 calls, and the handling of a panic in one.
+//! - [`sockets`]: WebSockets, which keep an invocation alive for as long as they are open.
 //! - [`wasm`]: the same limits for WebAssembly.
-//! - [`offload`]: threads beside the shards' for what computes for long; [`background`]: V8's own, for optimising compilation.
-//! - [`clock`]: the time that it sees; [`ops`]: what JavaScript calls; [`exception`], [`rejections`], [`report`]: what the log gets of it,
-//!   [`source_maps`]: by its author's lines, and [`log_rate`]: how much; [`outbound`]: what it fetches, and [`services`], the
-//!   Workers that it calls.
+//! - [`offload`]: threads beside the shards' for long computations; [`background`]: V8's own
+//!   threads, for optimising compilation.
+//! - [`clock`]: the time that JavaScript sees; [`ops`]: the native functions that it calls;
+//!   [`exception`], [`rejections`] and [`report`]: what reaches the log; [`source_maps`]: positions
+//!   in the author's source; [`log_rate`]: how much may be logged; [`outbound`]: outgoing requests;
+//!   and [`services`]: calls to other Workers.
 //!
-//! Whatever a Worker does, the process goes on: an invocation that goes over a limit fails with that limit's code,
-//! and its isolate is condemned where what is left of it cannot be trusted. The exception is a native function that takes
-//! more memory than there is ([`Headroom`]) and heeds no termination: V8 ends the process for that.
+//! Whatever a Worker does, the process goes on: an invocation that exceeds a limit fails with that
+//! limit's code, and its isolate is condemned if its remaining state cannot be trusted. The
+//! exception is a native function that takes more memory than there is ([`Headroom`]) and ignores
+//! termination: V8 ends the process for that.
 
 mod background;
 mod bytecode;
@@ -104,7 +113,7 @@ pub use stretches::Pause;
 pub use turnstile::Pass;
 pub use watchdog::Watchdog;
 
-/// What a shard's isolates share. Belongs to the thread that made it.
+/// State shared by a shard's isolates. Belongs to the thread that made it.
 pub struct Engine {
     shard: ShardId,
     post: Arc<watchdog::Post>,
@@ -125,12 +134,13 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Call on the shard's own thread: its CPU clock is the one that turns are measured by.
+    /// Creates an engine without a supervisor page. Call it on the shard's own thread, whose CPU
+    /// clock measures the turns.
     pub fn new(watchdog: &Watchdog, shard: ShardId) -> Self {
         Self::supervised(watchdog, shard, None)
     }
 
-    /// The same, and says in the page whose code is running.
+    /// Creates an engine that also records in `page` which revision's code is running.
     pub fn supervised(watchdog: &Watchdog, shard: ShardId, page: Option<Arc<Page>>) -> Self {
         Self {
             shard,
@@ -152,90 +162,93 @@ impl Engine {
         }
     }
 
-    /// The same with buffers that somebody counts.
+    /// Replaces the buffer pool, for example by one with metrics.
     #[must_use]
     pub fn with_buffers(self, buffers: BufferPool) -> Self {
         Self { buffers, ..self }
     }
 
-    /// The same with a client that is configured.
+    /// Replaces the client for outgoing requests.
     #[must_use]
     pub fn with_egress(self, client: egress::Client) -> Self {
         Self { egress: Rc::new(client), ..self }
     }
 
-    /// The same with room for responses that Workers keep.
+    /// Replaces the cache of the responses that Workers store.
     #[must_use]
     pub fn with_responses(self, responses: Arc<ResponseCache>) -> Self {
         Self { responses, ..self }
     }
 
-    /// The same with somebody who carries calls of other Workers out.
+    /// Replaces the implementation that carries out calls to other Workers.
     #[must_use]
     pub fn with_services(self, services: Rc<dyn Services>) -> Self {
         Self { services, ..self }
     }
 
-    /// The same where there is less memory.
+    /// Sets how far heaps may outgrow their limit.
     #[must_use]
     pub fn with_headroom(self, headroom: Headroom) -> Self {
         Self { headroom, ..self }
     }
 
-    /// Resolves when an isolate has been condemned since this resolved last.
+    /// Resolves when an isolate has been condemned since this last resolved.
     pub async fn condemned(&self) {
         self.is_condemned.notified().await;
     }
 
-    /// Closes every WebSocket, now and to come: the node leaves.
+    /// Closes all current and future WebSockets, because the node is leaving.
     pub fn close_sockets(&self) {
         self.leaving.begin();
     }
 
-    /// The shard it was made for.
+    /// Returns the shard that this engine was made for.
     pub fn shard(&self) -> ShardId {
         self.shard
     }
 
-    /// Turns so far: a thread on which it stands still runs no JavaScript.
+    /// Returns the number of turns so far. While it does not change, the thread runs no JavaScript.
     pub fn turns(&self) -> u64 {
         self.turns.get()
     }
 
-    /// CPU time of these turns.
+    /// Returns the CPU time of all turns so far.
     pub fn turn_cpu(&self) -> Duration {
         self.turn_cpu.get()
     }
 
-    /// Whether the process has used up most of what it can only get back by beginning anew, which are the types of
-    /// WebAssembly that V8 remembers. All goes on for now. The process is to be drained and another to take its place;
-    /// until then modules with new types are refused, first to the namespaces that have brought the most.
+    /// Returns whether the process has used up most of a resource that only a restart gives back:
+    /// the WebAssembly types that V8 remembers. Everything works for now. The process should be
+    /// drained and replaced; until then, modules with new types are refused, first to the
+    /// namespaces that have added the most.
     pub fn exhausted(&self) -> bool {
         wasm::types::are_nearly_used_up()
     }
 
-    /// CPU time that V8's own threads have used for this process, beside its shards' turns. It reads files of `/proc`.
+    /// Returns the CPU time that V8's own threads have used for this process, in addition to the
+    /// turns. Reads files in `/proc`.
     pub fn background_cpu(&self) -> Duration {
         background::cpu()
     }
 
-    /// Isolates that are ready for a Worker.
+    /// Returns the number of isolates that are ready for a Worker.
     pub fn spares(&self) -> usize {
         self.spares.borrow().len()
     }
 
-    /// Whether a spare awaits a Worker with these limits.
+    /// Returns whether a spare isolate is ready for a Worker with these limits.
     pub fn has_spare(&self, limits: &Limits) -> bool {
         self.spares() > 0 && spare::Spare::suits(limits)
     }
 
-    /// Makes one more, which takes some milliseconds.
+    /// Makes one more spare isolate, which takes some milliseconds.
     pub fn make_spare(&self) {
         let spare = spare::Spare::make(Limits::default().memory_mib, self.headroom);
         self.spares.borrow_mut().push(spare);
     }
 
-    /// Ends one, if there is one, and lets go of what else is only there for the next start.
+    /// Drops one spare isolate, if there is one, and everything else that only speeds up the next
+    /// start.
     pub fn drop_spare(&self) {
         self.compiled.clear();
         let spare = self.spares.borrow_mut().pop();
@@ -243,31 +256,31 @@ impl Engine {
     }
 }
 
-/// A request to deliver.
+/// A request to deliver to a Worker.
 pub struct FetchRequest {
-    /// For the log.
+    /// Identifies the request in logs.
     pub request_id: String,
     pub method: String,
-    /// Absolute.
+    /// An absolute URL.
     pub url: String,
-    /// Names in lower case.
+    /// Header names are in lower case.
     pub headers: Vec<Header>,
     pub body: Body,
     pub origin: Origin,
 }
 
-/// A time of a schedule to deliver.
+/// One scheduled time to deliver to a Worker.
 pub struct ScheduledEvent {
-    /// For the log.
+    /// Identifies the event in logs.
     pub request_id: String,
-    /// As the Worker has it.
+    /// The expression as the Worker states it.
     pub cron: String,
-    /// In milliseconds since 1970.
+    /// The scheduled time, in milliseconds since the Unix epoch.
     pub time_ms: i64,
     pub origin: Origin,
 }
 
-/// What a Worker answered.
+/// The response of a Worker.
 #[derive(Debug)]
 pub struct FetchResponse {
     pub status: u16,

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  import x from "./a.json" with { type: "json" }
-//!     └─► find ─► Key: "a.json" as JSON ─► load ─┬─ code: compiled, from bytecode if there is some
+//!     └─► find ─► Key: "a.json" as JSON ─► load ─┬─ code: compiled, from bytecode if available
 //!                                                ├─ a value: a synthetic module (values)
-//!                                                └─ of Node.js: one too (builtin)
+//!                                                └─ of Node.js: a synthetic module (builtin)
 //! ```
 //!
-//! What a specifier means, and what importing a module gives, is decided in [`tenon_proto::module`]. `import()` takes the
-//! same way. Nothing outside of the revision can be imported.
+//! [`tenon_proto::module`] decides what a specifier means and what importing a module gives.
+//! `import()` takes the same path. Nothing outside the revision can be imported.
 
 pub(super) mod builtin;
 pub(super) mod values;
@@ -28,28 +28,29 @@ use super::realm::Realm;
 use super::state::State;
 use super::string::beginning;
 
-/// A longer specifier names no module, and is not looked at; no attribute is that long.
+/// The longest specifier, in UTF-16 units. A longer one names no module and is not looked at, and
+/// no attribute is that long.
 const LONGEST: usize = 4096;
 
-/// Of a module of fewer bytes every function is compiled at once.
+/// The size in bytes below which every function of a module is compiled at once.
 const SHORT: usize = 4 << 10;
 
-/// A module in one of the forms in which it can be had: each is a module of its own.
+/// A module in one of the forms in which it can be imported: each is a module of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     name: String,
     form: Form,
 }
 
-/// The modules of a realm that have been made.
+/// The modules that have been made in a realm.
 #[derive(Default)]
 pub(super) struct Modules {
-    /// What they need not be compiled from again.
+    /// Bytecode from which modules are made without compiling.
     bytecode: Option<Arc<Bytecode>>,
-    /// V8 did not want some of that.
+    /// Set when V8 rejected some of the bytecode.
     bytecode_was_rejected: bool,
     made: FxHashMap<Key, v8::Global<v8::Module>>,
-    /// V8's hash of a module is not unique.
+    /// Modules by V8's hash, which is not unique.
     keys: FxHashMap<NonZeroI32, Vec<(v8::Global<v8::Module>, Key)>>,
 }
 
@@ -58,7 +59,7 @@ impl Modules {
         Self { bytecode, ..Self::default() }
     }
 
-    /// None yet, with the same bytecode.
+    /// Returns an empty set with the same bytecode.
     pub(super) fn anew(&self) -> Self {
         Self::new(self.bytecode.clone())
     }
@@ -82,7 +83,8 @@ impl Modules {
     }
 }
 
-/// Compiles, links and evaluates the entrypoint. Returns the promise of its evaluation and its namespace.
+/// Compiles, links and evaluates the entrypoint. Returns the promise of its evaluation and its
+/// namespace.
 pub(super) fn evaluate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     state: &State,
@@ -101,7 +103,7 @@ fn run<'s>(
     Some((evaluation, module.get_module_namespace()))
 }
 
-/// Tells a module its URL, and whether it is the entrypoint, as `import.meta`.
+/// Sets `import.meta` of a module: its URL, and whether it is the entrypoint.
 pub(super) fn fill_meta(
     scope: &mut v8::PinScope<'_, '_>,
     module: v8::Local<'_, v8::Module>,
@@ -118,22 +120,22 @@ pub(super) fn fill_meta(
     }
 }
 
-/// What `import()` gives.
+/// Implements `import()`.
 ///
-/// It only asks for the module. To evaluate one from here would be to do it while another is being evaluated, which
-/// ends the process where the one is the other.
+/// It only requests the module. Evaluating it here would nest in the evaluation of another module,
+/// which ends the process if both are the same.
 pub(super) fn import_dynamically<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     referrer: v8::Local<'s, v8::Value>,
     specifier: v8::Local<'s, v8::String>,
     attributes: v8::Local<'s, v8::FixedArray>,
 ) -> Option<v8::Local<'s, v8::Promise>> {
-    // V8 ends the process where there is neither a promise nor an exception: an async function gives a promise, its
-    // own, or it could not be called, and that threw.
+    // V8 ends the process if there is neither a promise nor an exception. An async function returns
+    // its own promise; if it could not be called, that threw.
     let realm = realm(scope)?;
     let import = v8::Local::new(scope, &realm.hooks.import);
     let undefined = v8::undefined(scope).into();
-    // Keys and values by turns.
+    // Keys and values alternate.
     let attributes: Vec<v8::Local<'_, v8::Value>> =
         (0..attributes.length()).filter_map(|i| attributes.get(scope, i)?.try_into().ok()).collect();
     let attributes = match &attributes[..] {
@@ -143,12 +145,12 @@ pub(super) fn import_dynamically<'s>(
     import.call(scope, undefined, &[specifier.into(), referrer, attributes])?.try_into().ok()
 }
 
-/// Makes, links and evaluates the module that `referrer` means by `specifier`. Returns the promise of its evaluation and
-/// its namespace; throws if there is none, or it cannot be compiled or linked. Not to be called while another is being
-/// evaluated.
+/// Makes, links and evaluates the module that `referrer` means by `specifier`. Returns the promise
+/// of its evaluation and its namespace. Throws if there is no such module, or it cannot be compiled
+/// or linked. Must not be called while another module is being evaluated.
 ///
 /// # Arguments
-/// * `attributes` - keys and values by turns, in an array of our own; `undefined` for none.
+/// * `attributes` - an array of ours with alternating keys and values; `undefined` for none.
 pub(super) fn import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     specifier: v8::Local<'s, v8::String>,
@@ -167,7 +169,7 @@ pub(super) fn import<'s>(
     run(scope, &state, &key)
 }
 
-/// The module that an `import` of another names.
+/// Returns the module that an `import` statement of another module names.
 pub(super) fn resolve_import<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     specifier: v8::Local<'s, v8::String>,
@@ -176,7 +178,7 @@ pub(super) fn resolve_import<'s>(
 ) -> Option<v8::Local<'s, v8::Module>> {
     let state = State::of(scope);
     let referrer = Realm::of(scope)?.modules.borrow().key_of(referrer).map(|key| key.name.clone()).unwrap_or_default();
-    // Each has a key, a value, and its place in the source.
+    // Each attribute has a key, a value, and its position in the source.
     let texts: Vec<v8::Local<'_, v8::String>> = (0..attributes.length())
         .filter(|i| i % 3 != 2)
         .filter_map(|i| v8::Local::<v8::Value>::try_from(attributes.get(scope, i)?).ok()?.try_into().ok())
@@ -186,13 +188,13 @@ pub(super) fn resolve_import<'s>(
     load(scope, &state, &key)
 }
 
-/// Texts that stand in pairs.
+/// Groups texts into pairs.
 fn pairs(scope: &v8::PinScope<'_, '_>, texts: &[v8::Local<'_, v8::String>]) -> Vec<(String, String)> {
     let text = |text: &v8::Local<'_, v8::String>| beginning(scope, *text, LONGEST);
     texts.chunks_exact(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
 }
 
-/// The module that `referrer` means by `specifier`; throws if there is none.
+/// Returns the key of the module that `referrer` means by `specifier`; throws if there is none.
 fn find(
     scope: &mut v8::PinScope<'_, '_>,
     state: &State,
@@ -228,7 +230,7 @@ fn refuse(scope: &mut v8::PinScope<'_, '_>, name: &str, referrer: &str, refused:
     throw(scope, &format!("Cannot import module \"{name}\" from \"{referrer}\": {refused}"));
 }
 
-/// The module; throws if it cannot be compiled.
+/// Returns the module; throws if it cannot be compiled.
 fn load<'s>(scope: &mut v8::PinScope<'s, '_>, state: &State, key: &Key) -> Option<v8::Local<'s, v8::Module>> {
     let realm = realm(scope)?;
     if let Some(module) = realm.modules.borrow().made.get(key) {
@@ -267,7 +269,8 @@ fn compile<'s>(
             let cached = CachedData::new(cached);
             (Source::new_with_cached_data(source, Some(&origin), cached), CompileOptions::ConsumeCodeCache)
         }
-        // Of little code most is used, and what is not compiled ahead is parsed twice.
+        // Most of a small module is used, and functions that are not compiled ahead are parsed
+        // twice.
         None if code.len() < SHORT => (Source::new(source, Some(&origin)), CompileOptions::EagerCompile),
         None => (Source::new(source, Some(&origin)), CompileOptions::NoCompileOptions),
     };
@@ -276,20 +279,20 @@ fn compile<'s>(
     Some(module)
 }
 
-/// A module's text for V8. What is ASCII, as nearly all code is, stays where it is, once for all isolates of the node.
-/// `None` when it is too long for V8.
-#[allow(unsafe_code)] // Says of text that it is there for as long as V8 may look at it.
+/// Returns a module's text for V8. ASCII text, which nearly all code is, is not copied: all
+/// isolates of the node share it. Returns `None` if the text is too long for V8.
+#[allow(unsafe_code)] // Asserts that the text lives for as long as V8 may read it.
 fn text<'s>(scope: &mut v8::PinScope<'s, '_>, text: &[u8]) -> Option<v8::Local<'s, v8::String>> {
     if !text.is_ascii() {
         return v8::String::new_from_utf8(scope, text, v8::NewStringType::Normal);
     }
-    // SAFETY: the bytes are of a module of the isolate's revision; they never move or change, and the revision belongs to
-    // the isolate's state, which an `Isolate` drops after V8's part of it.
+    // SAFETY: the bytes are of a module of the isolate's revision; they never move or change, and
+    // the revision belongs to the isolate's state, which an `Isolate` drops after V8's part of it.
     let text: &'static [u8] = unsafe { std::slice::from_raw_parts(text.as_ptr(), text.len()) };
     v8::String::new_external_onebyte_static(scope, text)
 }
 
-/// The bytecode of what has been compiled, as far as V8 can tell it.
+/// Returns the bytecode of everything that has been compiled, as far as V8 provides it.
 pub(super) fn bytecode(scope: &mut v8::PinScope<'_, '_>, realm: &Realm) -> Bytecode {
     let modules = realm.modules.borrow();
     let code = modules.made.iter().filter(|(key, _)| key.form == Form::Code);
@@ -303,7 +306,7 @@ pub(super) fn bytecode(scope: &mut v8::PinScope<'_, '_>, realm: &Realm) -> Bytec
     bytecode
 }
 
-/// The realm whose code is running; throws if it has ended.
+/// Returns the realm whose code is running; throws if it has ended.
 pub(super) fn realm(scope: &mut v8::PinScope<'_, '_>) -> Option<Rc<Realm>> {
     let realm = Realm::of(scope);
     if realm.is_none() {

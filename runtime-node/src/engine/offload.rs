@@ -1,22 +1,24 @@
-//! Threads for what computes for long: a shard's own thread would keep its other Workers waiting.
+//! Threads for long computations, which would otherwise block a shard's thread and its other
+//! Workers.
 //!
 //! ```text
-//!   shard ── submit ─► parts │ Worker a: ▪▪▪   ─► thread 0: a part of the first of each Worker, in turn
+//!   shard ── submit ─► parts │ Worker a: ▪▪▪   ─► thread 0: a part for each Worker in turn
 //!                            │ Worker b: ▪
-//!                      whole │ Worker a: ▪▪    ─► threads 1…n: one of these, or if there is none the same
-//!   shard ◄── a future of what came of it, and of the CPU time that it took
+//!                      whole │ Worker a: ▪▪    ─► threads 1…n: one of these, or else a part
+//!   shard ◄── a future of the result and of its CPU time
 //! ```
 //!
-//! Workers take turns, however much each of them asks for. Work that can be done in parts gives way after each; work that
-//! cannot be never has all the threads. What nobody waits for any more is not begun, and thrown away in the middle where it
-//! has parts. The threads are made when they are first needed, and give way to those of shards where there are not enough
-//! processors.
+//! Workers take turns, however much work each submits. Work that is divisible into parts yields
+//! after each; work that is not never occupies all threads. Work whose result is no longer wanted
+//! is not begun, or is dropped between two parts. The threads are started on first use, and have
+//! lower priority than the shards' threads if there are not enough processors.
 //!
-//! What an invocation has computed here counts against its CPU limit: a [`Meter`] runs for all that it has under way.
+//! The CPU time used here counts against the invocation's CPU limit: one [`Meter`] covers all of
+//! its work in progress.
 //!
-//! Knows nothing of V8.
+//! This module does not depend on V8.
 
-#![allow(unsafe_code)] // Tells the operating system how urgent a thread is.
+#![allow(unsafe_code)] // Sets the scheduling priority of a thread.
 
 mod fair;
 
@@ -33,27 +35,27 @@ use tokio::sync::oneshot;
 use super::watchdog::CpuClock;
 use fair::Fair;
 
-/// How long a part may take while others wait.
+/// The CPU time that a part may take while others wait.
 const PART: Duration = Duration::from_millis(5);
 
-/// Below the shards' threads: about a third of a processor where one of these wants all of it.
+/// The niceness, below the shards' threads: about a third of a processor that a shard wants all of.
 const NICE: libc::c_int = 5;
 
-/// Where work waits.
+/// The queue in which work waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Work that gives way when its slice is over, or is done within some milliseconds.
+    /// Work that yields when its slice is over, or finishes within some milliseconds.
     Parts,
-    /// Work that goes on until it is done.
+    /// Work that runs until it is finished.
     Whole,
 }
 
-/// There is too much waiting already, of this Worker or of all.
+/// The error that too much work is waiting already, of this Worker or in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too much work is waiting; wait for some of it before you ask for more")]
 pub(super) struct Crowded;
 
-/// What an invocation may still compute, for all that it has under way.
+/// The CPU time that an invocation may still use, shared by all of its work in progress.
 pub(super) struct Meter(AtomicU64);
 
 impl Meter {
@@ -68,12 +70,12 @@ impl Meter {
     fn take(&self, cpu: Duration) {
         let cpu = cpu.as_nanos().try_into().unwrap_or(u64::MAX);
         let less = |left: u64| Some(left.saturating_sub(cpu));
-        // It never refuses.
+        // The closure always returns `Some`, so the update cannot fail.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
-/// The time that a piece of work has on a thread.
+/// The time that a piece of work may use a thread.
 pub(super) struct Slice<'a> {
     clock: CpuClock,
     began: Duration,
@@ -86,35 +88,37 @@ impl Slice<'_> {
         self.clock.now().saturating_sub(self.began)
     }
 
-    /// Whether it is somebody else's turn.
+    /// Returns whether the work must yield to others.
     pub(super) fn is_over(&self) -> bool {
         self.used() >= PART.min(self.left)
     }
 
-    /// Whether anybody still waits for what will come of it, and pays.
+    /// Returns whether the result is still wanted and CPU time is left to compute it.
     pub(super) fn is_worth_it(&self) -> bool {
         self.used() < self.left && (self.is_wanted)()
     }
 }
 
-/// What has come of a piece of work.
+/// The result of a piece of work.
 #[derive(Debug)]
 pub(super) struct Done<T> {
-    /// `None` when it was over what the invocation had left, or failed.
+    /// `None` if the work exceeded the invocation's CPU time, or failed.
     pub(super) value: Option<T>,
-    /// What it took.
+    /// The CPU time that the work used.
     pub(super) cpu: Duration,
 }
 
-/// Has `work` done on another thread, and returns a future of what comes of it. Whoever drops the future does without.
+/// Runs `work` on another thread and returns a future of its result. Dropping the future discards
+/// the result; work that has not begun is then removed.
 ///
 /// # Arguments
-/// * `who` - with whom the Worker's other work stands in line.
-/// * `work` - is called until it returns what has come of it: `None` means that there is more to do. In the lane of whole
-///   work `None` means that it gave up, as it should when it is not worth it any more.
+/// * `who` - the Worker whose queue the work joins.
+/// * `work` - called until it returns a result; `None` means that there is more to do. In the lane
+///   of whole work, `None` means that it gave up, which it should do once [`Slice::is_worth_it`] is
+///   false.
 ///
 /// # Errors
-/// When there is too much waiting.
+/// Fails if too much work is waiting.
 pub(super) fn submit<T: Send + 'static>(
     who: WorkerId,
     meter: Arc<Meter>,
@@ -128,7 +132,7 @@ pub(super) fn submit<T: Send + 'static>(
     Ok(waiting)
 }
 
-/// Somebody who waits for what comes of a piece of work: nothing when it panicked.
+/// A future of the result of a piece of work: `None` if the work panicked.
 struct Waiting<T> {
     answered: oneshot::Receiver<Done<T>>,
     who: WorkerId,
@@ -144,7 +148,8 @@ impl<T> Future for Waiting<T> {
 }
 
 impl<T> Drop for Waiting<T> {
-    /// What is not wanted any more and has not begun goes at once: it may hold much.
+    /// Removes work that is no longer wanted and has not begun immediately, because it may hold a
+    /// lot of memory.
     fn drop(&mut self) {
         if !self.answered.is_terminated() {
             self.answered.close();
@@ -153,9 +158,9 @@ impl<T> Drop for Waiting<T> {
     }
 }
 
-/// A piece of work, whatever comes of it.
+/// A piece of work of any result type.
 trait Job: Send {
-    /// Goes on for one slice. Whether it is done.
+    /// Runs one slice and returns whether the work is finished.
     fn go_on(&mut self, clock: CpuClock) -> bool;
     fn is_wanted(&self) -> bool;
 }
@@ -181,7 +186,7 @@ impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
             return false;
         }
         if let Some(answer) = self.answer.take() {
-            // Whoever does not want it any more has closed the channel.
+            // If the result is not wanted any more, the receiver has closed the channel.
             let _ = answer.send(Done { value, cpu: self.spent });
         }
         true
@@ -213,13 +218,13 @@ impl Queues {
         }
     }
 
-    /// The next piece of work for a thread that takes those of the lanes of `order`.
+    /// Removes the next piece of work, trying the lanes in `order`.
     fn next(&mut self, order: &[Lane]) -> Option<(WorkerId, Lane, Box<dyn Job>)> {
         order.iter().find_map(|lane| self.of(*lane).pop().map(|(who, job)| (who, *lane, job)))
     }
 }
 
-/// One for all shards of the process.
+/// Returns the pool, which all shards of the process share.
 fn pool() -> &'static Pool {
     static POOL: Pool =
         Pool { queues: Mutex::new(Queues { parts: Fair::new(), whole: Fair::new() }), has_work: Condvar::new() };
@@ -238,7 +243,7 @@ fn pool() -> &'static Pool {
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        // Nothing panics while it holds the lock, and the queues would be whole if it did.
+        // No code panics while it holds the lock, and the queues would be consistent if it did.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -250,7 +255,7 @@ impl Pool {
         put.map_err(|_job| Crowded)
     }
 
-    /// There is work, for those who do such.
+    /// Wakes threads that can take work of this lane.
     fn tell(&self, lane: Lane) {
         match lane {
             Lane::Parts => self.has_work.notify_one(),
@@ -260,12 +265,13 @@ impl Pool {
 
     fn remove_unwanted(&self, who: &WorkerId, lane: Lane) {
         let unwanted = self.lock().of(lane).remove(who, |job| !job.is_wanted());
-        // Without the lock.
+        // Dropped without the lock.
         drop(unwanted);
     }
 
     fn work(&self, lanes: &[Lane]) {
-        // SAFETY: takes numbers only; a thread may always become less urgent, and 0 is the calling thread.
+        // SAFETY: takes only numbers; a thread may always lower its priority, and 0 is the calling
+        // thread.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
         let clock = CpuClock::of_this_thread();
         let mut queues = self.lock();
@@ -299,7 +305,7 @@ mod tests {
         WorkerId::new("offload", name)
     }
 
-    /// Work of so many slices.
+    /// Returns work that takes `count` slices.
     fn slices(count: u32) -> impl FnMut(&Slice<'_>) -> Option<u32> + Send + 'static {
         let mut done = 0;
         move |slice| {
@@ -370,7 +376,7 @@ mod tests {
             (0..50).map(|_| submit(worker("fickle"), Meter::new(PLENTY), Lane::Parts, work()).unwrap()).collect();
         assert!(Arc::strong_count(&held) > 50);
         drop(waiting);
-        // Those that are being worked on go on to the end of their slice.
+        // Work in progress continues to the end of its slice.
         assert!(Arc::strong_count(&held) < 10);
     }
 

@@ -1,4 +1,4 @@
-//! Operations: what JavaScript has asked for and waits for, from when it begins until it is settled in a turn of its
+//! Operations: requests of JavaScript to native code that complete later, in a turn of their
 //! invocation.
 //!
 //! ```text
@@ -20,24 +20,27 @@ use super::heap::Charge;
 use super::invocation::{InvocationId, OperationId};
 use super::state::State;
 
-/// Operations that one invocation may have under way.
+/// The most operations that one invocation may have in progress.
 const OPERATIONS: usize = 10_000;
 
-/// What one costs outside of V8's heap, in bytes: its future and where that is polled from, its place among the timers
-/// and in the book of its invocation, and the handle to its callback. Measured at some 750 for a timer.
+/// The memory of an operation outside V8's heap, in bytes: its future and the task that polls it,
+/// its entries among the timers and in its invocation, and the handle to its callback. Measured at
+/// some 750 for a timer.
 const OPERATION: usize = 1024;
 
-/// What an operation does to JavaScript once it has completed, in a turn of its invocation. `None` when that threw.
+/// Delivers a completed operation to JavaScript, in a turn of its invocation. Returns `None` if
+/// that threw.
 pub(super) type Settle = Box<dyn FnOnce(&mut v8::PinScope<'_, '_>) -> Option<()>>;
 
-/// An operation that has completed: whose, which, and what to do now. `None` when it was aborted.
+/// A completed operation: its invocation, its id, and its delivery. `None` if it was aborted.
 pub(super) type Completed = Option<(InvocationId, OperationId, Settle)>;
 
 impl State {
-    /// Begins an operation of the invocation. `None` when that has ended or has too many, or there is no memory for it.
+    /// Begins an operation of the invocation. Returns `None` if that has ended or has too many
+    /// operations, or there is no memory for another.
     ///
     /// # Arguments
-    /// * `make` - gets what the operation is charged for its own memory, to hold for as long as it goes on.
+    /// * `make` - makes the operation, and holds the charge for its memory for as long as it runs.
     pub(super) fn operate(
         &self,
         scope: &mut v8::PinScope<'_, '_>,
@@ -50,7 +53,8 @@ impl State {
         self.operate_as(invocation, operation, work).then_some(operation)
     }
 
-    /// The same for an operation that goes on under its old name.
+    /// Begins an operation that continues under the id of a previous one. Returns whether its
+    /// invocation accepted it.
     pub(super) fn operate_as(
         &self,
         invocation: InvocationId,
@@ -68,13 +72,13 @@ impl State {
         true
     }
 
-    /// The operation has completed. Whether its invocation still wants it.
+    /// Records that an operation has completed, and returns whether its invocation still wants it.
     pub(super) fn complete(&self, id: InvocationId, operation: OperationId) -> bool {
         self.invocations.borrow_mut().complete(id, operation)
     }
 
-    /// Ends an invocation whose outcome has been taken, at `deadline`, or later if by then its response has gone on: when
-    /// that has stood still for as long as its wall limit.
+    /// Ends an invocation whose outcome has been taken, at `deadline`, or later if its response is
+    /// still progressing: once that has stood still for the length of its wall-clock limit.
     pub(super) fn end_at(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
         let state = Rc::downgrade(self);
         let work = async move {
@@ -102,7 +106,7 @@ impl State {
         self.has_begun.notify_one();
     }
 
-    /// The operations begun since the last call.
+    /// Takes the operations begun since the last call.
     pub(super) fn take_begun(&self) -> Vec<LocalBoxFuture<'static, Completed>> {
         std::mem::take(&mut self.begun.borrow_mut())
     }

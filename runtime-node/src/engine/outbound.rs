@@ -1,5 +1,5 @@
-//! What an isolate has to do with its shard's HTTP client: on whose behalf requests are made, what they cost the
-//! invocation that makes them, and how they are given up.
+//! The connection between an isolate and its shard's HTTP client: on whose behalf requests are
+//! made, how they are charged to the invocation that makes them, and how they are aborted.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -22,7 +22,7 @@ use super::state::State;
 use super::streams::{Broken, ByteStream};
 use crate::egress::{Account, Bytestream, Client, Ledger};
 
-/// One for each isolate.
+/// The outbound side of one isolate.
 pub(super) struct Outbound {
     pub(super) client: Rc<Client>,
     pub(super) services: Rc<dyn Services>,
@@ -42,19 +42,19 @@ impl Outbound {
         })
     }
 
-    /// Of the isolate that `scope` is in.
+    /// Returns the value of the isolate that `scope` is in.
     pub(super) fn of(scope: &v8::PinScope<'_, '_>) -> Rc<Self> {
         scope.get_slot::<Rc<Self>>().expect("every isolate gets one when it is made").clone()
     }
 
-    /// On behalf of an invocation.
+    /// Returns the account of requests on behalf of an invocation.
     pub(super) fn account(&self, state: &Rc<State>, invocation: InvocationId) -> Account {
         let ledger = Rc::new(Purse { state: Rc::downgrade(state), invocation });
         Account { worker: self.worker.clone(), egress: Rc::clone(&self.egress), ledger }
     }
 }
 
-/// What an invocation may spend. Requests outlive neither it nor its isolate.
+/// Charges requests to an invocation. Requests outlive neither it nor its isolate.
 struct Purse {
     state: Weak<State>,
     invocation: InvocationId,
@@ -71,14 +71,14 @@ impl Ledger for Purse {
     }
 }
 
-/// Requests that may be given up before their end, by numbers that JavaScript knows them by.
+/// Requests that can be aborted, by the numbers that JavaScript uses for them.
 #[derive(Clone, Default)]
 pub(super) struct Aborts(Rc<Handles>);
 
 #[derive(Default)]
 struct Handles {
     made: Cell<u32>,
-    /// Of a request until there is a response, and then of that one's body.
+    /// The handle of a request until there is a response, and then of the response's body.
     by_number: RefCell<FxHashMap<u32, AbortHandle>>,
 }
 
@@ -89,19 +89,19 @@ pub(super) struct Abortee {
 }
 
 impl Aborts {
-    /// A number that no other has.
+    /// Returns an unused number.
     pub(super) fn next(&self) -> u32 {
-        // Numbers come back after four billion, of which no request is left.
+        // Numbers repeat after four billion, when no request with the old number is left.
         self.0.made.set(self.0.made.get().wrapping_add(1).max(1));
         self.0.made.get()
     }
 
-    /// What is given up when that is asked for under this number.
+    /// Registers a number under which work can be aborted.
     pub(super) fn enter(&self, number: u32) -> Abortee {
         Abortee { handles: Rc::clone(&self.0), number }
     }
 
-    /// Whether neither a request nor the body of a response goes by this number.
+    /// Returns whether no request and no response body has this number.
     pub(super) fn is_over(&self, number: u32) -> bool {
         !self.0.by_number.borrow().contains_key(&number)
     }
@@ -115,7 +115,7 @@ impl Aborts {
 }
 
 impl Abortee {
-    /// Work that ends when it is given up. From now on this is what is.
+    /// Makes `work` abortable under this number, in place of earlier work.
     pub(super) fn follow<T>(&self, work: T) -> Abortable<T> {
         let (handle, registration) = AbortHandle::new_pair();
         self.handles.by_number.borrow_mut().insert(self.number, handle);
@@ -129,15 +129,15 @@ impl Drop for Abortee {
     }
 }
 
-/// A response's body as other streams of JavaScript's are, which breaks off when it is given up.
+/// Converts a response's body into a stream for JavaScript, which breaks off when it is aborted.
 ///
 /// # Arguments
-/// * `abortee` - of the request, if it may be.
+/// * `abortee` - the request's number, if it can be aborted.
 pub(super) fn received(body: Bytestream, abortee: Option<Abortee>) -> ByteStream {
     breakable(body.map(|piece| piece.map_err(|error| Broken::Lost(error.to_string().into()))).boxed_local(), abortee)
 }
 
-/// The same of a body that is one of those already.
+/// Makes a body break off when it is aborted.
 pub(super) fn breakable(body: ByteStream, abortee: Option<Abortee>) -> ByteStream {
     match abortee {
         None => body,

@@ -1,7 +1,7 @@
-//! A pipe from JavaScript to whoever sends: a response's connection, or a fetch's.
+//! A pipe from JavaScript to the sender of its bytes: a response's connection, or a fetch's.
 //!
 //! ```text
-//!  pipeWrite ─► [ up to ROOM bytes, and the piece that went over ] ─► poll_next
+//!  pipeWrite ─► [ up to ROOM bytes, and the piece that exceeded it ] ─► poll_next
 //!      ▲                      │
 //!      └── a promise of room ─┘
 //! ```
@@ -20,10 +20,11 @@ use futures::Stream;
 
 use super::streams::Broken;
 
-/// So many bytes lie ready before a writer has to wait: as many as one message to the router has.
+/// The bytes that may be buffered before a writer has to wait: as many as one message to the router
+/// carries.
 const ROOM: usize = 64 * 1024;
 
-/// Nobody reads any more.
+/// The reader has been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Nobody reads this body any more")]
 pub(super) struct Gone;
@@ -32,14 +33,14 @@ pub(super) struct Gone;
 struct Shared {
     pieces: VecDeque<Bytes>,
     bytes: usize,
-    /// How it ends, once those pieces have been read.
+    /// The end of the stream, after the buffered pieces.
     end: Option<Result<(), Broken>>,
     reader: Option<Waker>,
     writer: Option<Waker>,
     is_gone: bool,
 }
 
-/// Dropped before it is closed, it breaks the pipe.
+/// The write end. Dropping it without closing it breaks the pipe.
 pub(super) struct Writer(Rc<RefCell<Shared>>);
 
 pub(super) struct Reader(Rc<RefCell<Shared>>);
@@ -50,7 +51,7 @@ pub(super) fn pipe() -> (Writer, Reader) {
 }
 
 impl Writer {
-    /// Returns whether there is room for more now.
+    /// Appends a piece and returns whether there is room for more now.
     pub(super) fn write(&self, piece: Bytes) -> Result<bool, Gone> {
         let mut shared = self.0.borrow_mut();
         if shared.is_gone {
@@ -62,7 +63,7 @@ impl Writer {
         Ok(shared.bytes < ROOM)
     }
 
-    /// Resolves when there is.
+    /// Resolves when there is room for more.
     pub(super) fn room(&self) -> impl Future<Output = Result<(), Gone>> + 'static {
         let shared = Rc::clone(&self.0);
         poll_fn(move |cx| {
@@ -78,7 +79,7 @@ impl Writer {
         })
     }
 
-    /// That was all.
+    /// Ends the stream regularly.
     pub(super) fn close(self) {
         self.0.borrow_mut().end(Ok(()));
     }

@@ -1,14 +1,15 @@
-//! V8's process-wide part: initialisation, and the tasks that V8 posts for an isolate's own thread.
+//! The process-wide part of V8: its initialisation, and the tasks that it posts for an isolate's
+//! own thread.
 //!
 //! ```text
-//!  any thread of V8's pool ──post──► Foreground of that isolate ──wakes──► its event loop ──► a turn
+//!  any V8 pool thread ──post──► Foreground of the isolate ──wakes──► its event loop ──► a turn
 //! ```
 //!
-//! V8 posts such tasks from anywhere: pieces of garbage collection, compilations that have finished,
-//! `FinalizationRegistry` callbacks. They wait here until the isolate's next turn ends, and a task without a delay
-//! also asks for a turn. Delayed ones are V8's housekeeping and need none.
+//! V8 posts such tasks from any thread: parts of garbage collections, finished compilations,
+//! `FinalizationRegistry` callbacks. They wait here until the isolate's next turn ends; a task
+//! without a delay also requests a turn. Delayed tasks are V8's housekeeping and need none.
 
-#![allow(unsafe_code)] // Reads the address of an isolate, which is how V8 names it when it posts.
+#![allow(unsafe_code)] // Reads the address of an isolate, by which V8 names it when it posts a task.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -22,14 +23,15 @@ use super::wasm;
 
 /// Initialises V8 for the process. Idempotent.
 ///
-/// Call it on the main thread before any other thread is made: where the processor has memory protection keys, a
-/// thread that is older than V8's initialisation dies the first time it runs JavaScript.
+/// Call it on the main thread before any other thread is started: if the processor has memory
+/// protection keys, a thread that is older than V8's initialisation dies the first time it runs
+/// JavaScript.
 pub fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         v8::V8::set_flags_from_string(FLAGS);
         wasm::pages::watch();
-        // V8 itself would open and read a file for each isolate's hash seed.
+        // Without this, V8 would open and read a file for each isolate's hash seed.
         v8::V8::set_entropy_source(|bytes| getrandom::fill(bytes).is_ok());
         let before = background::threads();
         let platform = v8::new_custom_platform(background_threads(), false, false, Router).make_shared();
@@ -39,36 +41,39 @@ pub fn init() {
     });
 }
 
-/// Threads for optimising compilation. They compete with the shards, which have a core each, so they are few.
+/// Returns the number of threads for optimising compilation. They are few, because they compete
+/// with the shards, which have a core each.
 fn background_threads() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores / 4).clamp(1, 4) as u32
 }
 
-/// The queue of tasks of one isolate.
+/// The task queue of one isolate.
 pub(super) type Foreground = foreground::Foreground<v8::Task>;
 
-/// An isolate's own end of its queue. Drop it after the isolate.
+/// The isolate's own handle to its queue. Drop it after the isolate.
 pub(super) struct Tasks {
     queue: Arc<Foreground>,
     address: usize,
 }
 
 thread_local! {
-    /// Of the isolate that this thread is making.
+    /// The queue of the isolate that this thread is making.
     static NEWBORN: RefCell<Option<Arc<Foreground>>> = const { RefCell::new(None) };
 }
 
 static ADDRESSES: LazyLock<Addresses<v8::Task>> = LazyLock::new(Addresses::default);
 
 impl Tasks {
-    /// Makes an isolate, and the queue for what V8 posts for it from its constructor on.
+    /// Makes an isolate with `make`, and a queue for the tasks that V8 posts for it from its
+    /// constructor on.
     pub(super) fn attend(make: impl FnOnce() -> v8::OwnedIsolate) -> (v8::OwnedIsolate, Self) {
         let queue = Arc::<Foreground>::default();
         let newborn = Newborn::begin(&queue);
         let isolate = make();
         drop(newborn);
-        // SAFETY: `UnsafeRawIsolatePtr` is `repr(transparent)` over the isolate's address, which is only compared.
+        // SAFETY: `UnsafeRawIsolatePtr` is `repr(transparent)` over the isolate's address, which is
+        // only compared.
         let address: usize = unsafe { std::mem::transmute(isolate.as_raw_isolate_ptr()) };
         ADDRESSES.register(address, Arc::clone(&queue));
         (isolate, Self { queue, address })
@@ -78,22 +83,23 @@ impl Tasks {
         Arc::clone(&self.queue)
     }
 
-    /// Whether a turn is wanted for a task.
+    /// Returns whether a task needs a turn.
     pub(super) fn are_urgent(&self) -> bool {
         self.queue.is_urgent()
     }
 
-    /// What is due now. The caller runs it inside the isolate.
+    /// Removes and returns the tasks that are due now. The caller runs them inside the isolate.
     pub(super) fn take_due(&self) -> Vec<v8::Task> {
         self.queue.take_due()
     }
 
-    /// Drops what waits and takes nothing more. Call before the isolate is disposed of.
+    /// Drops the waiting tasks and refuses new ones. Call it before the isolate is disposed of.
     pub(super) fn close(&self) {
         self.queue.close();
     }
 
-    /// Call when the isolate has been disposed of: from now on the address may be another's.
+    /// Unregisters the queue. Call it when the isolate has been disposed of; from then on the
+    /// address may be reused.
     pub(super) fn leave(&self) {
         ADDRESSES.unregister(self.address, &self.queue);
     }
@@ -105,7 +111,7 @@ impl Drop for Tasks {
     }
 }
 
-/// This thread is making an isolate, until this is dropped.
+/// Marks this thread as making an isolate until it is dropped.
 struct Newborn;
 
 impl Newborn {
@@ -121,10 +127,10 @@ impl Drop for Newborn {
     }
 }
 
-/// The longest delay: what is due later than this is due then.
+/// The longest delay; longer ones are shortened to it.
 const LATEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Takes each task to its isolate's queue.
+/// Delivers each task to its isolate's queue.
 struct Router;
 
 impl Router {
@@ -153,6 +159,6 @@ impl v8::PlatformImpl for Router {
     }
 
     fn post_idle_task(&self, _isolate: *mut c_void, _task: v8::IdleTask) {
-        // The platform says that it has no idle tasks, so none are posted.
+        // The platform reports that it has no idle tasks, so V8 posts none.
     }
 }

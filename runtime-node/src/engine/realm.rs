@@ -1,8 +1,9 @@
-//! A realm (ECMAScript §9.3): a global object of an isolate, the built-in JavaScript around it, and a Worker's modules as
-//! they were evaluated there.
+//! A realm (ECMAScript §9.3): a global object of an isolate, the built-in JavaScript around it, and
+//! a Worker's modules as evaluated in it.
 //!
-//! A Worker that persists has one, for all of its invocations. One that resets has a new one for each, and the next is
-//! made ahead, so that what an invocation leaves behind in its own no other one sees.
+//! A Worker that persists has one realm for all of its invocations. A Worker that resets gets a new
+//! realm for each invocation, made ahead, so that no invocation sees what another one has left
+//! behind.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -15,9 +16,10 @@ use super::state::slot;
 
 /// An isolate's realms by their numbers, in a slot of the isolate.
 ///
-/// A realm's number is the security token of its context, which nothing else here uses. A slot of the context would do
-/// but for the weak handle by which `v8` ends it: when an isolate is dropped, what that handle points to is freed before
-/// V8's last collection, which uses it.
+/// A realm's number is the security token of its context, which nothing else here uses. A slot of
+/// the context would also work but for the weak handle by which the `v8` crate frees it: when an
+/// isolate is dropped, the target of that handle is freed before V8's last collection, which uses
+/// it.
 #[derive(Default)]
 struct Realms {
     made: u32,
@@ -30,8 +32,9 @@ pub(super) struct Realm {
     pub(super) modules: RefCell<Modules>,
 }
 
-/// The functions that native code calls: of `dispatch.js`, `lazy` of `later.js`, `json` and `stacks` of `modules.js`, `wasm` of
-/// `wasm.js`, `exception` of `domexception.js`, `rejection` of `errors.js`, and `builtin` of `node.js`.
+/// The JavaScript functions that native code calls: those of `dispatch.js`, `lazy` of `later.js`,
+/// `json` and `stacks` of `modules.js`, `wasm` of `wasm.js`, `exception` of `domexception.js`,
+/// `rejection` of `errors.js`, and `builtin` of `node.js`.
 pub(super) struct Hooks {
     pub(super) bind: v8::Global<v8::Function>,
     pub(super) start: v8::Global<v8::Function>,
@@ -48,8 +51,8 @@ pub(super) struct Hooks {
 }
 
 impl Realm {
-    /// Makes one, without modules. `None` when the heap is full: the guard has then asked for the end of what is running,
-    /// and that may be found out at any step.
+    /// Makes a realm without modules. Returns `None` if the heap is full: the guard has then
+    /// requested termination, which may take effect at any step.
     pub(super) fn make(scope: &mut v8::PinScope<'_, '_, ()>) -> Option<Rc<Self>> {
         let context = snapshot::context(scope)?;
         let scope = &mut v8::ContextScope::new(scope, context);
@@ -62,12 +65,13 @@ impl Realm {
         Some(realm)
     }
 
-    /// Gives it the bytecode that another realm of the isolate has.
+    /// Gives it the bytecode of another realm of the isolate.
     pub(super) fn furnish_as(&self, other: &Self) {
         *self.modules.borrow_mut() = other.modules.borrow().anew();
     }
 
-    /// The one whose code is running. `None` when nobody holds it any more: its invocation has ended.
+    /// Returns the realm whose code is running, or `None` if it has been dropped because its
+    /// invocation has ended.
     pub(super) fn of(scope: &v8::PinScope<'_, '_>) -> Option<Rc<Self>> {
         let number = scope.get_current_context().get_security_token(scope).uint32_value(scope)?;
         scope.get_slot::<Realms>()?.by_number.get(&number)?.upgrade()
@@ -75,7 +79,7 @@ impl Realm {
 }
 
 impl Realms {
-    /// Gives a realm its number.
+    /// Adds a realm and returns its number.
     fn add(&mut self, realm: &Rc<Realm>) -> u32 {
         self.by_number.retain(|_, realm| realm.strong_count() > 0);
         self.made = self.made.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! Promises that were rejected and have no handler.
+//! Rejected promises without a handler.
 //!
 //! ```text
 //!  rejected ─┬─ a handler within the turn ─► nothing
@@ -7,8 +7,8 @@
 //!                  a handler after that ─► `rejectionhandled`
 //! ```
 //!
-//! The events run a Worker's code, at the end of the turn and of its time; what that rejects in turn is seen to as well, a
-//! few times over.
+//! The events run a Worker's code at the end of the turn, on its CPU time. Rejections that this
+//! code causes are processed as well, for a few rounds.
 
 use super::exception::Exception;
 use super::invocation::InvocationId;
@@ -16,18 +16,18 @@ use super::modules;
 use super::report;
 use super::state::State;
 
-/// Rejections remembered per turn. A Worker may make a million of them in one.
+/// The most rejections remembered per turn, of each kind. A Worker may cause a million in one turn.
 const REJECTIONS: usize = 64;
 
-/// How often the end of a turn looks for what the events have brought. What comes then is logged.
+/// The number of rounds at the end of a turn that deliver events. Later rejections are only logged.
 const ROUNDS: usize = 4;
 
-/// What became of promises in the running turn.
+/// The rejections of the running turn.
 #[derive(Default)]
 pub(super) struct Rejections {
-    /// Rejected, and nobody handles them yet.
+    /// Promises that were rejected and have no handler yet.
     unhandled: Vec<Rejection>,
-    /// Rejected before, and now somebody does.
+    /// Promises that were rejected in an earlier turn and have a handler now.
     handled: Vec<Rejection>,
 }
 
@@ -43,7 +43,7 @@ impl Rejections {
     }
 }
 
-/// Notes what V8 says of a promise.
+/// Records V8's message about a promise.
 pub(super) fn note(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseRejectMessage<'_>) {
     let state = State::of(scope);
     let promise = message.get_promise();
@@ -76,7 +76,8 @@ pub(super) fn note(scope: &mut v8::PinScope<'_, '_>, message: &v8::PromiseReject
     }
 }
 
-/// Tells the Worker what has become of its promises, at the end of a turn, and the log what it does not take care of.
+/// Delivers the events of a turn's rejections to the Worker, at the end of the turn, and logs those
+/// that it does not handle.
 pub(super) fn report(scope: &mut v8::PinScope<'_, '_>, state: &State) {
     for round in 0..=ROUNDS {
         if state.rejections.borrow().are_none() {
@@ -101,7 +102,8 @@ pub(super) fn report(scope: &mut v8::PinScope<'_, '_>, state: &State) {
     }
 }
 
-/// Has the event of a rejection delivered, on behalf of the invocation whose it is. Whether its default was prevented.
+/// Delivers the event of a rejection on behalf of its invocation. Returns whether its default was
+/// prevented.
 fn tell(scope: &mut v8::PinScope<'_, '_>, rejection: &Rejection, is_handled: bool) -> bool {
     let Some(realm) = modules::realm(scope) else { return false };
     v8::tc_scope!(let scope, scope);

@@ -1,4 +1,5 @@
-//! What a Worker says, and what is said about it, as structured log lines of target `tenon::worker`.
+//! A Worker's log output, and messages about the Worker, as structured log lines of target
+//! `tenon::worker`.
 
 use tokio::time::Instant;
 use tracing::Level;
@@ -8,10 +9,11 @@ use super::invocation::InvocationId;
 use super::log_rate::Admission;
 use super::state::State;
 
-/// Bytes that one invocation may log, and as many that nobody's code may. After that comes one line that says so.
+/// Bytes that one invocation may log; code outside invocations may log as many. After that, one
+/// line says that the rest is left out.
 pub(super) const LOG_BUDGET: usize = 64 * 1024;
 
-/// How important a line is.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Severity {
     Debug,
@@ -21,7 +23,7 @@ pub(super) enum Severity {
 }
 
 impl Severity {
-    /// By the name of the method of `console`.
+    /// Returns the severity for a method of `console`.
     pub(super) fn of_method(name: &str) -> Self {
         match name {
             "debug" | "trace" => Self::Debug,
@@ -32,7 +34,8 @@ impl Severity {
     }
 }
 
-/// Logs a line for the Worker of `state`, on the budget of the invocation and at the Worker's rate.
+/// Logs a line for the Worker of `state`, subject to the invocation's log budget and the Worker's
+/// log rate.
 pub(super) fn log(state: &State, id: Option<InvocationId>, severity: Severity, text: &str) {
     let Some(allowed) = state.charge_log(id, text.len()) else { return };
     match state.log_rate.admit(allowed, Instant::now()) {
@@ -49,7 +52,7 @@ pub(super) fn log(state: &State, id: Option<InvocationId>, severity: Severity, t
     }
 }
 
-/// Logs an exception that nobody caught.
+/// Logs an uncaught exception.
 pub(super) fn uncaught(state: &State, id: Option<InvocationId>, what: &str, exception: &Exception) {
     log(state, id, Severity::Error, &format!("{what}: {exception}"));
 }

@@ -1,4 +1,4 @@
-//! A response's body, from its isolate to the socket.
+//! A response's body, on its way from the isolate to the network.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,20 +11,20 @@ use super::heap::Charge;
 use super::sending::Sending;
 use crate::buffers::Block;
 
-/// What a Worker answers.
+/// The body of a Worker's response.
 #[derive(Debug)]
 pub enum ResponseBody {
-    /// All of it.
+    /// The complete body.
     Full(Piece),
-    /// It comes as the Worker makes it, or as it has it from somebody else.
+    /// A body that the Worker writes over time, or passes on from elsewhere.
     Stream(Sending),
 }
 
 impl ResponseBody {
-    /// All of it in one.
+    /// Reads the whole body.
     ///
     /// # Errors
-    /// When it broke off.
+    /// Fails if the stream breaks off.
     pub async fn collect(self) -> Result<Bytes, Failure> {
         match self {
             Self::Full(mut piece) => Ok(piece.copy_to_bytes(piece.remaining())),
@@ -48,10 +48,10 @@ enum Memory {
         block: Block,
         _charge: Charge,
     },
-    /// What was too long for a block, or came when none was free.
+    /// Bytes that were too long for a block, or for which no block was free.
     Bytes {
         bytes: Bytes,
-        /// For what is sent with them.
+        /// The charge for what is sent with them.
         _charge: Option<Charge>,
     },
 }
@@ -73,23 +73,24 @@ impl Piece {
         Self(Memory::Block { block, _charge: charge })
     }
 
-    /// Bytes that are counted where they come from, and what goes with them, which is not.
+    /// Creates a piece of bytes that are counted where they come from. `charge` covers what is sent
+    /// with them.
     pub(super) fn with(bytes: Bytes, charge: Charge) -> Self {
         Self(Memory::Bytes { bytes, _charge: Some(charge) })
     }
 
-    /// Cuts off the first `len` bytes, or all when there are no more.
+    /// Splits off the first `len` bytes, or all if there are fewer.
     #[must_use]
     pub fn split_to(&mut self, len: usize) -> Self {
         if len >= self.remaining() {
             return std::mem::take(self);
         }
-        // Bytes are shared; of a block, which has one owner, so much is copied.
+        // Bytes are shared; a block has one owner, so the split part is copied.
         Self::from(self.copy_to_bytes(len))
     }
 
-    /// Room for `len` bytes before the body, for the caller to write, which thereby come before it. `None` when there
-    /// is no such room.
+    /// Extends the piece at the front by `len` bytes and returns them for the caller to fill, or
+    /// `None` if there is no room for them.
     pub fn prepend(&mut self, len: usize) -> Option<&mut [u8]> {
         match &mut self.0 {
             Memory::Block { block, .. } => block.prepend(len),

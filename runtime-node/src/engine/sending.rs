@@ -1,8 +1,9 @@
-//! A response's body that is on its way to the caller while its invocation goes on.
+//! A response's body that is being sent while its invocation continues.
 //!
-//! What comes from outside of the isolate keeps the invocation until all of it has been sent, within its wall limit, which
-//! begins anew with each piece. What its own JavaScript writes does not: that JavaScript does. When the caller goes away
-//! before the end, the Worker hears of it.
+//! A body from outside the isolate keeps the invocation alive until all of it has been sent, within
+//! its wall-clock limit, which restarts with each piece. A body that the isolate's own JavaScript
+//! writes does not, because that JavaScript keeps it. If the client disconnects before the end, the
+//! Worker is notified.
 
 use std::fmt;
 use std::pin::Pin;
@@ -19,21 +20,23 @@ use super::invocation::{InvocationId, OperationId};
 use super::state::State;
 use super::streams::{Broken, ByteStream};
 
-/// See the module's page.
+/// A response body in progress; see the [module documentation](self).
 pub struct Sending {
     stream: Abortable<ByteStream>,
     invocation: InvocationId,
-    /// That it comes from outside, if it does.
+    /// The operation that keeps the invocation, if the body comes from outside.
     operation: Option<OperationId>,
     state: Weak<State>,
     is_over: bool,
-    /// For what is sent before it.
+    /// The charge for the response's head, which is sent before the body.
     _head: Charge,
 }
 
 impl Sending {
+    /// Begins to send a body.
+    ///
     /// # Arguments
-    /// * `is_own` - JavaScript of the isolate writes it.
+    /// * `is_own` - whether JavaScript of the isolate writes the body.
     pub(super) fn new(
         state: &Rc<State>,
         invocation: InvocationId,
@@ -50,7 +53,7 @@ impl Sending {
         Self { stream, invocation, operation, state: Rc::downgrade(state), is_over: false, _head: head }
     }
 
-    /// A piece has been sent.
+    /// Records that a piece has been sent.
     fn move_on(&self) {
         if let Some(state) = self.state.upgrade()
             && let Some(invocation) = state.invocations.borrow_mut().get_mut(self.invocation)
@@ -83,7 +86,7 @@ impl Stream for Sending {
             }
             Some(Err(Broken::Failed(failure))) => Some(Err(Failure { phase: Phase::Response, ..failure })),
             Some(Err(Broken::Lost(_))) => Some(Err(broke_off())),
-            // Its invocation has ended.
+            // The invocation has ended.
             None if self.stream.is_aborted() => Some(Err(broke_off())),
             None => None,
         };
@@ -110,7 +113,7 @@ impl fmt::Debug for Sending {
 }
 
 impl State {
-    /// A response's body that comes from outside is on its way: it keeps the invocation until it has been sent.
+    /// Registers a body from outside, which keeps the invocation until it has been sent.
     fn begin_sending(&self, id: InvocationId, abort: AbortHandle) -> Option<OperationId> {
         let mut invocations = self.invocations.borrow_mut();
         let operation = invocations.next_operation();

@@ -1,8 +1,8 @@
-//! Calls of other Workers: what an invocation knows of its place among them, and what the engine asks of whoever carries
-//! a call out.
+//! Calls to other Workers: an invocation's place among them, and the interface to the code that
+//! carries a call out.
 //!
-//! A Worker names a binding; the binding names a Worker of the same namespace, and no code can name another. Whether that
-//! Worker is run by this very shard is not the engine's business.
+//! A Worker names a binding; the binding names a Worker of the same namespace, and no code can name
+//! another. Whether this shard runs that Worker is irrelevant to the engine.
 
 use futures::future::LocalBoxFuture;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
@@ -12,12 +12,12 @@ use tenon_proto::runtime::{Header, Service};
 use super::FetchRequest;
 use super::streams::ByteStream;
 
-/// How an invocation came to be, as far as it matters to the calls that it makes.
+/// The origin of an invocation, as far as it matters to the calls that it makes.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// How many calls of Workers by Workers led to it.
+    /// The number of calls between Workers that led to it.
     pub depth: u32,
-    /// What served the Workers that it may call when it began, as far as the router knew.
+    /// The revisions that served the callable Workers when it began, as far as the router knew.
     pub services: Vec<Service>,
 }
 
@@ -28,34 +28,34 @@ impl Origin {
     }
 }
 
-/// One Worker's call of another.
+/// A call from one Worker to another.
 pub struct Call {
     pub caller: WorkerId,
     pub callee: WorkerId,
-    /// What serves it, where that is known.
+    /// The revision that serves the callee, if known.
     pub digest: Option<RevisionDigest>,
-    /// Its origin is the call's.
+    /// The request, whose origin is the call's.
     pub request: FetchRequest,
 }
 
-/// What the other Worker answered.
+/// The response of the called Worker.
 pub struct Answered {
     pub status: u16,
     pub headers: Vec<Header>,
-    /// `None` where there is nothing in it.
+    /// `None` if the body is empty.
     pub body: Option<ByteStream>,
 }
 
-/// Carries calls out.
+/// Carries out calls to other Workers.
 pub trait Services {
-    /// Dropping the future, or the body of the answer, cancels the call.
+    /// Calls another Worker. Dropping the future, or the body of the answer, cancels the call.
     ///
     /// # Errors
-    /// As a client of the other Worker would be told.
+    /// Returns the failure that a client of the other Worker would get.
     fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>>;
 }
 
-/// Of an engine that was given none.
+/// The implementation of an engine that was given none.
 pub(super) struct NoServices;
 
 impl Services for NoServices {

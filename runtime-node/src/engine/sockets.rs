@@ -1,22 +1,24 @@
-//! WebSockets: those that a Worker answers a request with, those that it opens, and how long they keep its invocation.
+//! WebSockets: those that a Worker answers a request with, those that it opens, and how long they
+//! keep its invocation alive.
 //!
 //! ```text
-//!  a request that asks for one ─► socketServe ──┐
-//!  fetch, new WebSocket ─► egress ──────────────┼─► a number of an invocation ─► socketAccept ─► Pump ─► turns
-//!  a service binding ─► another Worker ─────────┘            │
-//!                                                            └─► socketSplice: past JavaScript, byte for byte
+//!  an upgrade request ─► socketServe ──────────┐
+//!  fetch, new WebSocket ─► egress ─────────────┼─► socket id ─► socketAccept ─► Pump ─► turns
+//!  a service binding ─► another Worker ────────┘       │
+//!                                                      └─► socketSplice: bypasses JavaScript
 //! ```
 //!
-//! JavaScript knows a socket by its number and the invocation that has it, as it knows streams; any code of the isolate may
-//! speak over it. Until it is accepted it is a [`Wire`] and nothing is read; then it is a [`Pump`], an operation of its
-//! invocation that it keeps like `waitUntil`. Each message that comes begins a turn with CPU time and a log of its own; the
-//! invocation's wall limit begins anew with whatever goes over the socket, so that it is the time for which one may be idle.
-//! An invocation that is ended takes its sockets with it, which say so with code 1011, or with 1012 where its Worker runs elsewhere
-//! from now on; a node that leaves says 1001.
+//! JavaScript refers to a socket, like a stream, by its number and the invocation that owns it; any
+//! code of the isolate may send over it. Until the socket is accepted it is a [`Wire`] and nothing
+//! is read. Then it is a [`Pump`], an operation of its invocation that keeps it alive like
+//! `waitUntil`. Each received message begins a turn with a CPU and log budget of its own. Traffic
+//! on the socket restarts the invocation's wall-clock limit, which therefore bounds how long a
+//! socket may be idle. When an invocation is ended, its sockets close with code 1011, or with 1012
+//! if its Worker now runs elsewhere; when the node leaves, they close with 1001.
 //!
-//! - [`line`]: what is said and not yet sent; [`pump`]: the protocol's states; [`vigil`]: whether the other side is there;
-//!   [`link`] and [`split`]: the bytes beneath.
-//! - [`attend`]: from the pump to JavaScript; [`splice`]: sockets that are handed on.
+//! - [`line`]: messages queued for sending; [`pump`]: the protocol's states; [`vigil`]: liveness of
+//!   the peer; [`link`] and [`split`]: the bytes beneath.
+//! - [`attend`]: events from the pump to JavaScript; [`splice`]: sockets that are passed on.
 
 pub(super) mod attend;
 pub(super) mod line;
@@ -42,7 +44,7 @@ use crate::handshake::Key;
 use line::Line;
 use link::Wire;
 
-/// Names a socket of one invocation.
+/// The number of a socket within its invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SocketId(u32);
 
@@ -56,7 +58,7 @@ impl SocketId {
     }
 }
 
-/// One that nobody has accepted.
+/// A socket that has not been accepted.
 pub(super) struct Raw {
     pub(super) wire: Wire,
     pub(super) role: Role,
@@ -64,12 +66,12 @@ pub(super) struct Raw {
 
 struct Held {
     line: Rc<Line>,
-    /// `None` once it is accepted.
+    /// `None` once the socket has been accepted.
     raw: Option<Raw>,
 }
 
 impl Drop for Held {
-    /// A client to whom nobody has listened is told that nobody will.
+    /// Sends a Close to a client whose socket was never accepted.
     fn drop(&mut self) {
         if let Some(Raw { wire, role: Role::Server }) = &mut self.raw {
             wire.say_close(self.line.farewell());
@@ -77,7 +79,7 @@ impl Drop for Held {
     }
 }
 
-/// Those of one invocation.
+/// The sockets of one invocation.
 #[derive(Default)]
 pub(super) struct Sockets {
     held: FxHashMap<SocketId, Held>,
@@ -85,7 +87,7 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Gives it a number.
+    /// Adds a socket and returns its number.
     pub(super) fn add(&mut self, wire: Wire, role: Role) -> SocketId {
         self.made += 1;
         let id = SocketId(self.made);
@@ -93,12 +95,12 @@ impl Sockets {
         id
     }
 
-    /// What is said over it goes here. `None` when it has ended.
+    /// Returns the queue of outgoing messages, or `None` if the socket has ended.
     pub(super) fn line(&self, id: SocketId) -> Option<&Rc<Line>> {
         self.held.get(&id).map(|held| &held.line)
     }
 
-    /// Takes it for whoever accepts it, once.
+    /// Takes the socket in order to accept it. Returns `None` if it has been accepted or has ended.
     pub(super) fn accept(&mut self, id: SocketId) -> Option<(Raw, Rc<Line>)> {
         let held = self.held.get_mut(&id)?;
         Some((held.raw.take()?, Rc::clone(&held.line)))
@@ -108,18 +110,20 @@ impl Sockets {
         self.held.is_empty()
     }
 
-    /// If their invocation is ended, the other sides are told to connect again (RFC 6455 §7.4.2: 1012, service restart).
+    /// Makes the sockets tell their peers to reconnect if their invocation is ended (RFC 6455
+    /// §7.4.2: 1012, service restart).
     pub(super) fn end_with_restart(&self) {
         self.held.values().for_each(|held| held.line.end_with(CloseCode::Restart));
     }
 
-    /// It has ended, or is handed on.
+    /// Removes a socket that has ended or is passed on. Returns its wire if it has not been
+    /// accepted.
     pub(super) fn remove(&mut self, id: SocketId) -> Option<Raw> {
         self.held.remove(&id)?.raw.take()
     }
 }
 
-/// What a request says that asks for a WebSocket.
+/// The fields of a request's WebSocket handshake.
 pub(super) struct Opening {
     key: Option<Key>,
     is_version: bool,
@@ -132,10 +136,10 @@ impl Opening {
         Self { key, is_version: named("sec-websocket-version").is_some_and(|header| &header.value[..] == b"13") }
     }
 
-    /// What shows the client that it was understood.
+    /// Returns the header that confirms the handshake to the client.
     ///
     /// # Errors
-    /// What the client is told where it has not asked as the standard wants it (RFC 6455 §4.2.1).
+    /// Returns the failure for the client if the handshake violates the standard (RFC 6455 §4.2.1).
     pub(super) fn accept(&self) -> Result<Header, Failure> {
         let refused = |code, why| Failure::new(code, Phase::Response, why);
         if !self.is_version {
@@ -149,7 +153,7 @@ impl Opening {
     }
 }
 
-/// Of an engine whose node goes on for now.
+/// A signal to all sockets of an engine that the node is leaving.
 #[derive(Clone)]
 pub(super) struct Leaving(Rc<watch::Sender<bool>>);
 
@@ -164,12 +168,12 @@ impl Leaving {
         self.0.send_replace(true);
     }
 
-    /// Resolves when it begins.
+    /// Resolves when the node begins to leave.
     pub(super) fn begun(&self) -> impl Future<Output = ()> + 'static {
         let mut leaving_rx = self.0.subscribe();
         async move {
             if leaving_rx.wait_for(|leaving| *leaving).await.is_err() {
-                // The engine has gone, and with it whoever could leave.
+                // The engine has been dropped, and the signal can no longer come.
                 std::future::pending().await
             }
         }
@@ -177,7 +181,7 @@ impl Leaving {
 }
 
 impl State {
-    /// Something has gone over a socket of the invocation.
+    /// Records traffic on a socket of the invocation.
     pub(super) fn moved(&self, id: InvocationId) {
         if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
             invocation.moved = Some(Instant::now());

@@ -1,15 +1,16 @@
-//! Where in its author's files a place of running code is.
+//! Maps positions in running code to positions in the author's files.
 //!
 //! ```text
-//!  worker.ts:3:14 ─► the source map beside the module, "worker.ts.map", decoded once ─► src/cart.ts:12:5
+//!  worker.ts:3:14 ─► the module's source map "worker.ts.map", decoded once ─► src/cart.ts:12:5
 //! ```
 //!
-//! A revision's code may have been made of something else, TypeScript or many files bundled into one, and then has a
-//! source map (ECMA-426) as a module beside it. Isolates of revisions without any never come here but to find that out.
+//! A revision's code may have been generated, from TypeScript or by bundling many files, and then
+//! has a source map (ECMA-426) as a module beside it. Isolates of other revisions only check that
+//! there is none.
 //!
-//! A map is a tenant's, and so it is decoded only where it is wanted, by a crate that refuses what is malformed; what all of
-//! an isolate's may have is bounded; and what they take in memory is counted against the isolate's. Where there is no
-//! room, places are shown as they are.
+//! A map comes from a tenant, so it is decoded only on demand, by a crate that refuses malformed
+//! maps; the total size of an isolate's maps is bounded; and their memory is counted against the
+//! isolate's. If there is no room, positions are shown unmapped.
 
 use oxc_sourcemap::{SourceMap, Token};
 use rustc_hash::FxHashMap;
@@ -20,16 +21,17 @@ use tenon_proto::revision::Revision;
 use super::heap::{BufferBudget, Charge};
 use super::state::{State, slot};
 
-/// What the maps that an isolate decodes may have together, in bytes: more than a revision's have together where it is
-/// made. A megabyte takes some milliseconds, once.
+/// The most source map bytes that an isolate decodes: more than a revision may have in total when
+/// it is made. Decoding a megabyte takes some milliseconds, once.
 const MOST: usize = 2 << 20;
 
-/// Whether any module of a revision has a source map.
+/// Returns whether any module of a revision has a source map.
 pub(super) fn are_in(revision: &Revision) -> bool {
     revision.modules.keys().any(|name| ModuleKind::of(name) == ModuleKind::SourceMap)
 }
 
-/// Where its author wrote what is at this place of a module. `None` when nobody knows, or it is there that it was written.
+/// Returns the author's position of a place in a module, or `None` if it is not known or not
+/// mapped.
 pub(super) fn place(scope: &mut v8::PinScope<'_, '_>, module: &str, line: u32, column: u32) -> Option<Place> {
     let state = State::of(scope);
     let text = state.revision.modules.get(&source_map_of(module))?;
@@ -37,30 +39,31 @@ pub(super) fn place(scope: &mut v8::PinScope<'_, '_>, module: &str, line: u32, c
     maps.of(module, text, &state.buffers)?.place(line, column)
 }
 
-/// A frame of a stack as V8 writes it, `f (worker.js:1:2)` or `async worker.js:1:2`, by its author's place. `None` when
-/// nobody knows that.
+/// Rewrites a stack frame as V8 formats it, `f (worker.js:1:2)` or `async worker.js:1:2`, to the
+/// author's position. Returns `None` if that is not known.
 pub(super) fn frame(scope: &mut v8::PinScope<'_, '_>, frame: &str) -> Option<String> {
     let (before, module, line, column, after) = parts(frame)?;
     let place = place(scope, module, line, column)?;
     Some(format!("{before}{place}{after}"))
 }
 
-/// A frame taken apart: what comes before its place, the module, the line, the column, what comes after.
+/// Splits a frame into the text before its position, the module, the line, the column, and the text
+/// after it.
 pub(super) fn parts(frame: &str) -> Option<(&str, &str, u32, u32, &str)> {
     let (rest, after) = frame.strip_suffix(')').map_or((frame, ""), |rest| (rest, ")"));
     let (rest, column) = rest.rsplit_once(':')?;
     let (rest, line) = rest.rsplit_once(':')?;
-    // No module has any of these in its name.
+    // Module names contain none of these characters.
     let start = rest.rfind([' ', '(', ',']).map_or(0, |at| at + 1);
     let (before, module) = rest.split_at(start);
     Some((before, module, line.parse().ok()?, column.parse().ok()?, after))
 }
 
-/// The decoded source maps of an isolate, in a slot of it.
+/// The decoded source maps of an isolate, in one of its slots.
 #[derive(Default)]
 struct SourceMaps {
     by_module: FxHashMap<String, Option<Decoded>>,
-    /// Bytes of those.
+    /// Total bytes of the maps that have been considered for decoding.
     decoded: usize,
 }
 
@@ -77,7 +80,7 @@ impl SourceMaps {
 
 pub(super) struct Decoded {
     files: Vec<String>,
-    /// In the order of the lines and columns that they are found by.
+    /// Sorted by generated line and column.
     tokens: Box<[Token]>,
     _charge: Charge,
 }
@@ -91,8 +94,10 @@ impl Decoded {
         Some(Self { files, tokens, _charge: buffers.charge_quietly(size)? })
     }
 
+    /// Returns the original position of a generated one.
+    ///
     /// # Arguments
-    /// * `line`, `column` - from one.
+    /// * `line`, `column` - generated position, counted from one.
     pub(super) fn place(&self, line: u32, column: u32) -> Option<Place> {
         let (line, column) = (line.checked_sub(1)?, column.checked_sub(1)?);
         let after = self.tokens.partition_point(|token| (token.get_dst_line(), token.get_dst_col()) <= (line, column));
@@ -101,7 +106,7 @@ impl Decoded {
         Some(Place { file, line: token.get_src_line().checked_add(1)?, column: token.get_src_col().checked_add(1)? })
     }
 
-    /// All lines and columns that it leads to, from zero.
+    /// Returns all original lines and columns, counted from zero.
     #[cfg(fuzzing)]
     pub(super) fn written(&self) -> impl Iterator<Item = (u32, u32)> {
         let known = self.tokens.iter().filter(|token| token.get_source_id().is_some());
@@ -162,7 +167,7 @@ mod tests {
         #[test]
         fn no_frame_is_too_odd(frame in "[a-z(): ,0-9.]{0,40}") {
             if let Some((before, module, line, column, after)) = parts(&frame) {
-                // But for zeros before the numbers.
+                // The texts are equal except for leading zeros of the numbers.
                 let digits = |text: &str| text.replace('0', "");
                 prop_assert_eq!(digits(&format!("{before}{module}:{line}:{column}{after}")), digits(&frame));
             }

@@ -1,8 +1,8 @@
-//! An isolate that is nobody's yet: made from the snapshot ahead of the Worker that it will run, because that takes
-//! most of a cold start's time.
+//! An isolate that does not belong to a Worker yet, made from the snapshot ahead of time, because
+//! that takes most of a cold start.
 //!
-//! A heap's limit is fixed when it is made. Spares have the default of Workers, and one that has set a limit of its
-//! own starts without.
+//! A heap's limit is fixed when the heap is made. Spares have the default limit of Workers; a
+//! Worker with a limit of its own starts without a spare.
 
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ use super::stretches::Pauses;
 use super::turn::Exited;
 use super::{code_range, fence, snapshot, wasm};
 
-/// A heap limit below this would not hold the built-in JavaScript and room to collect garbage in.
+/// The smallest heap limit, in bytes: a smaller heap would not hold the built-in JavaScript and
+/// leave room to collect garbage.
 const LEAST_HEAP: usize = 8 << 20;
 
-/// An isolate with its first realm, without code.
+/// An isolate with its first realm, but without a Worker's code.
 pub(super) struct Spare {
     pub(super) vm: Vm,
     pub(super) foreground: Arc<Foreground>,
@@ -27,14 +28,17 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    /// Whether a spare may run a Worker with these limits.
+    /// Returns whether a spare may run a Worker with these limits.
     pub(super) fn suits(limits: &Limits) -> bool {
         limits.memory_mib == Limits::default().memory_mib
     }
 
+    /// Makes an isolate.
+    ///
     /// # Arguments
-    /// * `memory_mib` - what its heap, and its array buffers, may take.
-    /// * `headroom` - what the heap may take beyond, while what has filled it comes to its end.
+    /// * `memory_mib` - limit of its heap, and separately of its array buffers, in MiB.
+    /// * `headroom` - how far the heap may outgrow the limit while the code that filled it is
+    ///   terminated.
     pub(super) fn make(memory_mib: u32, headroom: Headroom) -> Self {
         let memory = memory_mib as usize * (1 << 20);
         let buffers = BufferBudget::new(memory);

@@ -1,7 +1,8 @@
-//! What native code called by JavaScript can reach of its isolate: everything but V8 itself.
+//! The state of an isolate that native functions called by JavaScript can reach: everything but V8
+//! itself.
 //!
-//! It hangs off the isolate as a slot, so that an operation finds it from its scope. Every method keeps its
-//! borrows to itself: none is held while JavaScript can run.
+//! It is stored in a slot of the isolate, so that an operation finds it from its scope. No method
+//! keeps a borrow while JavaScript can run.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
@@ -25,8 +26,8 @@ use super::realm::Realm;
 use super::rejections::Rejections;
 use super::report::{self, Severity};
 
-/// What code may use that runs for no invocation, or for one that has ended, until the next one begins: callbacks of
-/// a `FinalizationRegistry`, promises that somebody else settles.
+/// The budget, until the next invocation begins, of code that runs for no invocation or for one
+/// that has ended: callbacks of a `FinalizationRegistry`, and promises settled by other code.
 struct Unattended {
     cpu: Duration,
     log: usize,
@@ -35,25 +36,26 @@ struct Unattended {
 pub(super) struct State {
     pub(super) revision: Rc<Revision>,
     pub(super) invocations: RefCell<Invocations>,
-    /// Of Workers that reset: the realm of each invocation.
+    /// The realm of each invocation, for Workers that reset.
     realms: RefCell<FxHashMap<InvocationId, Rc<Realm>>>,
-    /// What is to be called when the caller of an invocation goes away: functions of ours, which throw nothing.
+    /// Functions to call when an invocation's client disconnects. They are ours and throw nothing.
     pub(super) callers: RefCell<FxHashMap<InvocationId, Vec<v8::Global<v8::Function>>>>,
     pub(super) rejections: RefCell<Rejections>,
     pub(super) buffers: std::sync::Arc<BufferBudget>,
     pub(super) collections: Collections,
-    /// Operations that have begun and not reached the event loop yet.
+    /// Operations that have begun and that the event loop has not taken yet.
     pub(super) begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
     pub(super) has_begun: Rc<Notify>,
     unattended: RefCell<Unattended>,
     pub(super) log_rate: Rc<LogRate>,
     condemned: Cell<Option<FailureCode>>,
-    /// For its shard, which lets it go.
+    /// Notifies the shard, which then drops the isolate.
     is_condemned: Rc<Notify>,
-    /// An invocation has gone over its CPU limit, and ended by itself before it was stopped.
+    /// Set when an invocation has exceeded its CPU limit and ended by itself before it was stopped.
     pub(super) retired: Cell<bool>,
     isolate: OnceCell<Weak<Isolate>>,
-    /// The isolate itself while anything is in flight, so that what `waitUntil` keeps outlives the pool's interest.
+    /// The isolate itself while anything is in flight, so that `waitUntil` work continues after the
+    /// pool has dropped it.
     kept: RefCell<Option<Rc<Isolate>>>,
     pub(super) is_idle: Notify,
 }
@@ -86,7 +88,7 @@ impl State {
         })
     }
 
-    /// Of the isolate that `scope` is in.
+    /// Returns the state of the isolate that `scope` is in.
     pub(super) fn of(scope: &v8::PinScope<'_, '_>) -> Rc<Self> {
         scope.get_slot::<Rc<Self>>().expect("every isolate gets its state when it is made").clone()
     }
@@ -95,7 +97,7 @@ impl State {
         self.isolate.set(Rc::downgrade(isolate)).expect("a state belongs to one isolate");
     }
 
-    /// The invocation on whose behalf JavaScript is running, if it is still in flight.
+    /// Returns the invocation on whose behalf JavaScript is running, if it is still in flight.
     pub(super) fn current(&self, scope: &v8::PinScope<'_, '_>) -> Option<InvocationId> {
         let id = continuation::owner(scope)?;
         self.invocations.borrow().get(id).map(|_| id)
@@ -121,12 +123,12 @@ impl State {
         id
     }
 
-    /// The realm that belongs to this invocation alone.
+    /// Returns the realm that belongs to this invocation alone.
     pub(super) fn realm_of(&self, id: InvocationId) -> Option<Rc<Realm>> {
         self.realms.borrow().get(&id).cloned()
     }
 
-    /// Gives the invocation its outcome, unless it has one or is gone.
+    /// Sets the outcome of the invocation, unless it has one or has ended.
     pub(super) fn answer(&self, id: InvocationId, outcome: Outcome) {
         let waker = self.invocations.borrow_mut().answer(id, outcome);
         if let Some(Some(waker)) = waker {
@@ -134,7 +136,7 @@ impl State {
         }
     }
 
-    /// Takes what a turn used from what the invocation has left, or from what there is for nobody's turns.
+    /// Deducts a turn's CPU time from the invocation's budget, or from the unattended one.
     pub(super) fn charge(&self, who: Option<InvocationId>, cpu: Duration) {
         match who {
             None => {
@@ -152,13 +154,14 @@ impl State {
         }
     }
 
-    /// CPU time that turns for no invocation may still use.
+    /// Returns the CPU time that turns for no invocation may still use.
     pub(super) fn unattended_cpu(&self) -> Duration {
         self.unattended.borrow().cpu
     }
 
-    /// Takes a line of `length` bytes from what the invocation may still log, or from what there is for nobody's. How
-    /// much of the line that leaves; `None` when nothing was left.
+    /// Deducts a line of `length` bytes from the log budget of the invocation, or from the
+    /// unattended one. Returns how many bytes of the line may be logged, or `None` if the budget
+    /// was used up.
     pub(super) fn charge_log(&self, who: Option<InvocationId>, length: usize) -> Option<usize> {
         let mut invocations = self.invocations.borrow_mut();
         let mut unattended = self.unattended.borrow_mut();
@@ -167,15 +170,15 @@ impl State {
             None => &mut unattended.log,
         };
         let before = *left;
-        // An empty line costs something too.
+        // An empty line costs a byte.
         *left = before.saturating_sub(length.max(1));
         (before > 0).then_some(before.min(length))
     }
 
-    /// Counts a call by the invocation to somebody outside of it.
+    /// Counts an outgoing call of the invocation.
     ///
     /// # Errors
-    /// When it has made as many as it may, which is how many.
+    /// Returns the limit if the invocation has already made that many calls.
     pub(super) fn subrequest(&self, id: InvocationId) -> Result<(), u32> {
         let most = self.revision.limits.subrequests;
         let mut invocations = self.invocations.borrow_mut();
@@ -184,13 +187,15 @@ impl State {
         Ok(())
     }
 
-    /// Fails the invocation, unless it has an outcome. One that only `waitUntil` keeps is ended.
+    /// Fails the invocation, unless it has an outcome. Ends it if only `waitUntil` keeps it.
     pub(super) fn fail(&self, id: InvocationId, code: FailureCode) {
         self.fail_at(id, code, None);
     }
 
+    /// Fails the invocation like [`State::fail`], and says where.
+    ///
     /// # Arguments
-    /// * `place` - where the Worker's code has thrown, if it has.
+    /// * `place` - where the Worker's code threw, if it did.
     fn fail_at(&self, id: InvocationId, code: FailureCode, place: Option<Place>) {
         let (event, pending, detached) = match self.invocations.borrow().get(id) {
             Some(invocation) => (invocation.event, invocation.is_pending(), invocation.is_detached()),
@@ -207,11 +212,11 @@ impl State {
         }
     }
 
-    /// Fails the invocation for an exception that nobody caught, which goes to the log.
+    /// Fails the invocation because of an uncaught exception, which is logged.
     pub(super) fn threw(&self, id: InvocationId, exception: &Exception) {
         report::uncaught(self, Some(id), "uncaught", exception);
         let code = if self.buffers.is_exhausted() {
-            // Its successor begins with none.
+            // The successor isolate starts with nothing charged to its budget.
             self.condemn(FailureCode::MemoryLimitExceeded);
             FailureCode::MemoryLimitExceeded
         } else {
@@ -220,7 +225,7 @@ impl State {
         self.fail_at(id, code, exception.location.clone());
     }
 
-    /// A promise that kept the invocation has settled.
+    /// Records that a promise which kept the invocation has settled.
     pub(super) fn wait_over(&self, id: InvocationId) {
         self.invocations.borrow_mut().wait_over(id);
         self.sweep(id);
@@ -239,7 +244,8 @@ impl State {
         self.rest();
     }
 
-    /// Ends the invocations that go on although their callers have all of the response: the Worker runs elsewhere.
+    /// Ends the invocations that continue although their callers have the whole response, because
+    /// the Worker now runs elsewhere.
     pub(super) fn end_what_lingers(&self) {
         let lingering = self.invocations.borrow().lingering();
         for id in lingering {
@@ -255,13 +261,13 @@ impl State {
     }
 
     fn remove(&self, id: InvocationId) {
-        // Dropped after the borrow: a request's body may hold anything.
+        // Dropped after the borrow, because a request's body may hold anything.
         let ended = self.invocations.borrow_mut().end(id);
         drop(ended);
     }
 
-    /// Fails what can make no more progress, and lets go of the isolate when nothing is in flight. Call when a turn
-    /// or an invocation has ended.
+    /// Fails the invocations that can make no more progress, and releases the isolate when nothing
+    /// is in flight. Call it when a turn or an invocation has ended.
     pub(super) fn rest(&self) {
         let stalled = self.invocations.borrow().stalled();
         for id in stalled {
@@ -273,15 +279,15 @@ impl State {
         if invocations.len() == 0 {
             drop(invocations);
             self.is_idle.notify_waiters();
-            // It may be the last.
+            // This may be the last reference.
             let isolate = self.kept.borrow_mut().take();
             drop(isolate);
         }
     }
 
-    // The rest.
+    // Condemnation and cleanup.
 
-    /// The isolate must get no new invocations. The first reason stays.
+    /// Marks the isolate to get no new invocations. The first reason stays.
     pub(super) fn condemn(&self, code: FailureCode) {
         if self.condemned.get().is_none() {
             self.condemned.set(Some(code));
@@ -293,14 +299,14 @@ impl State {
         self.condemned.get()
     }
 
-    /// A native function has panicked: nothing of the isolate is entered again.
+    /// Seals the isolate after a panic in a native function: it is never entered again.
     pub(super) fn seal(&self) {
         if let Some(isolate) = self.isolate.get().and_then(Weak::upgrade) {
             isolate.seal(FailureCode::Internal);
         }
     }
 
-    /// Lets go of all that refers into V8's heap, which is about to go.
+    /// Drops everything that refers into V8's heap, which is about to be disposed of.
     pub(super) fn clear(&self) {
         drop(self.begun.take());
         drop(self.realms.take());
@@ -309,7 +315,7 @@ impl State {
     }
 }
 
-/// What of this type there is in a slot of the isolate; made when it is first asked for.
+/// Returns the value of type `T` in its slot of the isolate, creating it on first use.
 pub(super) fn slot<T: Default + 'static>(isolate: &mut v8::Isolate) -> &mut T {
     if isolate.get_slot::<T>().is_none() {
         isolate.set_slot(T::default());
@@ -317,13 +323,14 @@ pub(super) fn slot<T: Default + 'static>(isolate: &mut v8::Isolate) -> &mut T {
     isolate.get_slot_mut().expect("set above")
 }
 
-/// As the caller will see it.
+/// Returns the failure as the caller sees it.
 fn failure(code: FailureCode, event: Event) -> Failure {
     let phase = match event {
         Event::Start => Phase::Start,
         Event::Fetch | Event::Scheduled => Phase::Handler,
     };
-    // What goes wrong while a Worker starts is a failed start, except for the limits, which say more.
+    // An error while a Worker starts is a failed start, except for the limits, whose codes say
+    // more.
     let code = match (code, event) {
         (FailureCode::NoResponse | FailureCode::WorkerException, Event::Start) => FailureCode::WorkerStartFailed,
         (code, _) => code,

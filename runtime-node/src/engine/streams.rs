@@ -1,13 +1,14 @@
-//! Bytes that come over time, in native hands.
+//! Byte streams held by native code.
 //!
 //! ```text
-//!  a request's body ──┐                            ┌─► JavaScript: all of it, or piece by piece
-//!  what was fetched ──┼─► a number of an invocation ┼─► its response, past JavaScript
-//!  a pipe's read end ─┘                            └─► the body of a fetch, past JavaScript
+//!  a request's body ──┐                             ┌─► JavaScript: all of it, or piece by piece
+//!  what was fetched ──┼─► a number of an invocation ┼─► its response, bypassing JavaScript
+//!  a pipe's read end ─┘                             └─► the body of a fetch, bypassing JavaScript
 //! ```
 //!
-//! JavaScript knows them by numbers. Each has one consumer, who takes it from here; what nobody takes goes with its
-//! invocation. See [`pipe`](super::pipe) for those that JavaScript writes.
+//! JavaScript refers to streams by number. Each has one consumer, which takes it from here; a
+//! stream that is never taken is dropped with its invocation. See [`pipe`](super::pipe) for streams
+//! that JavaScript writes.
 
 use std::borrow::Cow;
 
@@ -20,29 +21,30 @@ use super::invocation::InvocationId;
 use super::pipe;
 use super::state::State;
 
-/// Pieces as they come. Nobody reads ahead of the consumer.
+/// A stream of pieces, read only when the consumer asks for them.
 pub type ByteStream = LocalBoxStream<'static, Result<Bytes, Broken>>;
 
-/// Why no more bytes come.
+/// The reason why a stream broke off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// The caller is to be told of it, whatever the Worker makes of it: its request is at fault.
+    /// The caller must be told of this failure, however the Worker handles it, because its request
+    /// is at fault.
     #[error("{}", .0.message)]
     Failed(Failure),
-    /// What was to send them is gone.
+    /// The source of the bytes is gone.
     #[error("{0}")]
     Lost(Cow<'static, str>),
 }
 
-/// A body, from whoever sends it.
+/// A body from any source.
 pub enum Body {
-    /// All of it.
+    /// The complete body.
     Full(Bytes),
-    /// To be read when somebody asks for it.
+    /// A body that is read on demand.
     Stream(ByteStream),
 }
 
-/// Names a stream of one invocation.
+/// The number of a stream within its invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StreamId(u32);
 
@@ -59,10 +61,10 @@ impl StreamId {
     }
 }
 
-/// What is there to be taken.
+/// A stream that can be taken.
 pub(super) enum Incoming {
     Body(Body),
-    /// What this Worker's JavaScript writes.
+    /// The read end of a pipe that this Worker's JavaScript writes.
     Pipe(pipe::Reader),
 }
 
@@ -75,10 +77,10 @@ impl From<Incoming> for Body {
     }
 }
 
-/// The streams of one invocation that nobody has taken yet, and the write ends of its pipes.
+/// The streams of one invocation that have not been taken, and the write ends of its pipes.
 #[derive(Default)]
 pub(super) struct Streams {
-    /// Apart: most invocations have no other.
+    /// Stored separately, because most invocations have no other stream.
     request: Option<Incoming>,
     others: FxHashMap<StreamId, Incoming>,
     writers: FxHashMap<StreamId, pipe::Writer>,
@@ -86,7 +88,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Those of an invocation whose request has this body.
+    /// Creates the streams of an invocation whose request has this body.
     pub(super) fn of_request(body: Body) -> Self {
         let is_empty = matches!(&body, Body::Full(bytes) if bytes.is_empty());
         Self { request: (!is_empty).then_some(Incoming::Body(body)), ..Self::default() }
@@ -96,14 +98,14 @@ impl Streams {
         self.request.is_some()
     }
 
-    /// Gives it a number.
+    /// Adds a body and returns its number.
     pub(super) fn add(&mut self, body: Body) -> StreamId {
         let id = self.next();
         self.others.insert(id, Incoming::Body(body));
         id
     }
 
-    /// Makes a pipe.
+    /// Creates a pipe and returns its number.
     pub(super) fn add_pipe(&mut self) -> StreamId {
         let id = self.next();
         let (writer, reader) = pipe::pipe();
@@ -121,7 +123,7 @@ impl Streams {
         if id == StreamId::REQUEST { self.request.take() } else { self.others.remove(&id) }
     }
 
-    /// The consumer has had a piece, and will be back.
+    /// Returns a stream after its consumer has read a piece and will read more.
     pub(super) fn put_back(&mut self, id: StreamId, rest: Incoming) {
         if id == StreamId::REQUEST {
             self.request = Some(rest);
@@ -134,14 +136,15 @@ impl Streams {
         self.writers.get(&id)
     }
 
-    /// Nothing more will be written.
+    /// Takes the write end of a pipe, to which nothing more will be written.
     pub(super) fn take_writer(&mut self, id: StreamId) -> Option<pipe::Writer> {
         self.writers.remove(&id)
     }
 }
 
 impl State {
-    /// Takes a stream for its consumer. `None` when somebody has it, or its invocation has ended.
+    /// Takes a stream for its consumer. Returns `None` if it has been taken or its invocation has
+    /// ended.
     pub(super) fn take_stream(&self, owner: InvocationId, number: StreamId) -> Option<Incoming> {
         self.invocations.borrow_mut().get_mut(owner)?.streams.take(number)
     }

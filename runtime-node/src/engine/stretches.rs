@@ -1,12 +1,14 @@
-//! For how long an isolate has kept its thread from all others, at the longest.
+//! The longest time for which an isolate has kept its thread.
 //!
-//! A shard compares this with what it lets a Worker take beside neighbours, and moves a Worker that takes more to a lane.
-//! Three kinds of work cannot be divided: what a start does before its first turn, a turn, and work outside of turns
-//! such as a collection that a shard asks for. A collection within a turn is part of that turn's time. It is measured
-//! by itself as well, between the two callbacks with which V8 surrounds it, so that an operator can tell a Worker that
+//! A shard compares this with the time that a Worker may take beside neighbours, and moves a Worker
+//! that takes more to a lane. Three kinds of work cannot be divided: a start's work before its
+//! first turn, a turn, and work outside turns such as a collection that a shard requests. A
+//! collection within a turn is part of that turn's time. It is also measured separately, between
+//! the two callbacks with which V8 surrounds it, so that an operator can tell a Worker that
 //! computes from one whose heap is slow to collect.
 //!
-//! A turn costs one comparison. A collection costs four reads of clocks, some 2 µs; the shortest takes 100.
+//! A turn costs one comparison. A collection costs four clock reads, some 2 µs; the shortest
+//! collection takes 100 µs.
 
 #![allow(unsafe_code)] // Callbacks from V8 with pointers to our own state.
 
@@ -22,14 +24,14 @@ use super::watchdog::CpuClock;
 pub(super) struct Stretches(Cell<Duration>);
 
 impl Stretches {
-    /// Work has kept the thread for so much CPU time.
+    /// Records that work has kept the thread for this much CPU time.
     pub(super) fn note(&self, cpu: Duration) {
         if cpu > self.0.get() {
             self.0.set(cpu);
         }
     }
 
-    /// Does work outside of turns, and notes how long that took.
+    /// Runs work outside turns, and records its CPU time.
     pub(super) fn measure<R>(&self, work: impl FnOnce() -> R) -> R {
         let clock = CpuClock::of_this_thread();
         let begun = clock.now();
@@ -39,10 +41,10 @@ impl Stretches {
     }
 }
 
-/// How long one collection of garbage took.
+/// The duration of one garbage collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pause {
-    /// Time that passed.
+    /// Wall-clock time.
     pub wall: Duration,
     /// CPU time of the isolate's thread.
     pub cpu: Duration,
@@ -51,13 +53,13 @@ pub struct Pause {
 /// The longest collection of an isolate. V8 holds a pointer to it.
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
-    /// When the collection that runs now began, by both clocks.
+    /// The start of the running collection, by both clocks.
     begun: Cell<Option<(Instant, Duration)>>,
     longest: Cell<Pause>,
 }
 
 impl Pauses {
-    /// Measures the collections of `isolate`, which must not outlive what is returned.
+    /// Measures the collections of `isolate`, which must not outlive the returned value.
     pub(super) fn install(isolate: &mut v8::Isolate) -> Box<Self> {
         let pauses = Box::<Self>::default();
         let data: *mut c_void = (&raw const *pauses).cast_mut().cast();
@@ -80,7 +82,8 @@ impl Pauses {
 }
 
 unsafe extern "C" fn begin(_: v8::UnsafeRawIsolatePtr, _: v8::GCType, _: v8::GCCallbackFlags, data: *mut c_void) {
-    // SAFETY: `data` is what `install` boxed, which outlives the isolate and is only ever shared, on one thread.
+    // SAFETY: `data` is the value that `install` boxed, which outlives the isolate and is only ever
+    // shared, on one thread.
     unsafe { &*data.cast::<Pauses>() }.begin();
 }
 
@@ -90,13 +93,15 @@ unsafe extern "C" fn end(_: v8::UnsafeRawIsolatePtr, _: v8::GCType, _: v8::GCCal
 }
 
 impl Isolate {
-    /// The longest uninterrupted stretch of CPU time for which this isolate has kept its thread since this was called
-    /// last: a turn of its start or of an invocation, what a start does before its first turn, or a collection.
+    /// Returns the longest uninterrupted stretch of CPU time for which this isolate has kept its
+    /// thread since the previous call: a turn of its start or of an invocation, a start's work
+    /// before its first turn, or a collection.
     pub fn longest_stretch(&self) -> Duration {
         self.stretches.0.take()
     }
 
-    /// The longest collection of garbage since this was called last, by CPU time. Zero when there was none.
+    /// Returns the longest garbage collection since the previous call, by CPU time; zero if there
+    /// was none.
     pub fn longest_collection(&self) -> Pause {
         self.vm.borrow().pauses.longest.take()
     }

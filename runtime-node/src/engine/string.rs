@@ -8,7 +8,8 @@ use super::ops::bytes as contents;
 use super::response::Piece;
 use crate::buffers::{Block, BufferPool};
 
-/// The first `limit` bytes of `string` as UTF-8, at most: the whole may be as large as the heap.
+/// Returns at most the first `limit` bytes of `string` as UTF-8: the whole may be as large as the
+/// heap.
 pub(super) fn beginning(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, limit: usize) -> String {
     let mut bytes = vec![0; limit.min(string.length().saturating_mul(3))];
     let written = string.write_utf8_v2(scope, &mut bytes, v8::WriteFlags::kReplaceInvalidUtf8, None);
@@ -16,18 +17,18 @@ pub(super) fn beginning(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// A string of one character per octet, as HTTP's header values are shown to JavaScript. `None` when it is too long
-/// for V8.
+/// Makes a string with one character per octet, which is how JavaScript sees HTTP header values.
+/// Returns `None` if it is too long for V8.
 pub(super) fn from_octets<'s>(scope: &v8::PinScope<'s, '_>, octets: &[u8]) -> Option<v8::Local<'s, v8::String>> {
     v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal)
 }
 
-/// The same, for one of few names.
+/// Makes such a string for one of a small set of names, which V8 internalizes.
 pub(super) fn from_name<'s>(scope: &v8::PinScope<'s, '_>, name: &str) -> Option<v8::Local<'s, v8::String>> {
     v8::String::new_from_one_byte(scope, name.as_bytes(), v8::NewStringType::Internalized)
 }
 
-/// A header list as JavaScript keeps it: name, value, name, value, …
+/// Makes a header list in the form that JavaScript keeps: name, value, name, value, …
 pub(super) fn from_headers<'s, 'h>(
     scope: &v8::PinScope<'s, '_>,
     headers: impl Iterator<Item = (&'h str, &'h [u8])>,
@@ -38,20 +39,21 @@ pub(super) fn from_headers<'s, 'h>(
     strings.collect()
 }
 
-/// The octets of such a string.
+/// Returns the octets of such a string.
 pub(super) fn to_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>) -> Bytes {
     let mut octets = vec![0; string.length()];
     string.write_one_byte_v2(scope, 0, &mut octets, v8::WriteFlags::empty());
     octets.into()
 }
 
-/// The bytes of a string (as UTF-8), an array buffer view, or neither, which has none; counted against the isolate's
-/// budget until they are dropped. `None` when they are too many.
+/// Copies the bytes of a string (as UTF-8) or of an array buffer view; other values are empty. The
+/// bytes are counted against the isolate's budget until they are dropped. Returns `None` if they
+/// exceed it.
 ///
-/// They are written once, into a block of the shard's, unless they are too long for one.
+/// They are written once, into one of the shard's blocks unless they are too long.
 ///
 /// # Arguments
-/// * `beside` - how many bytes to count with them, for what is sent before them.
+/// * `beside` - number of further bytes to count, for what is sent before them.
 pub(super) fn to_body(
     scope: &mut v8::PinScope<'_, '_>,
     value: v8::Local<'_, v8::Value>,
@@ -76,7 +78,8 @@ pub(super) fn to_body(
     }
 }
 
-/// The same for somebody who may keep them, and gets none of the shard's blocks.
+/// Copies bytes like [`to_body`], but never into one of the shard's blocks, for callers that may
+/// keep them.
 pub(super) fn to_bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Bytes> {
     if let Ok(string) = value.try_cast::<v8::String>() {
         long_string(scope, string, 0)
@@ -97,10 +100,10 @@ fn charged(scope: &mut v8::PinScope<'_, '_>, block: Block, beside: usize) -> Opt
     Some(Piece::in_block(block, charge))
 }
 
-/// All of the string, and how many bytes that is; `None` when it is too long.
+/// Writes the whole string to `room` and returns its length in bytes, or `None` if it is too long.
 fn write_utf8(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, room: &mut [u8]) -> Option<usize> {
     {
-        // Nothing can be allocated in V8's heap while this is there.
+        // V8's heap must not allocate while the view exists.
         let view = v8::ValueView::new(scope, string);
         if let v8::ValueViewData::OneByte(octets) = view.data()
             && octets.is_ascii()
@@ -109,14 +112,15 @@ fn write_utf8(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String
             return Some(octets.len());
         }
     }
-    // What converts fast wants memory of its own, which is gone again at once.
+    // The fast conversion needs a buffer of its own, which is freed immediately.
     let text = string.to_rust_string_lossy(scope);
     room.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
     Some(text.len())
 }
 
 fn long_string(scope: &mut v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, beside: usize) -> Option<Bytes> {
-    // First by what it has at least: to know more is to read it, and it may be as large as V8 lets one be.
+    // Checks the minimum size first: the exact size requires reading the string, which may have
+    // V8's maximum length.
     make_room(scope, string.length())?;
     let size = string.utf8_length(scope) + beside;
     let buffers = make_room(scope, size)?;
@@ -132,7 +136,7 @@ fn long_view(
     make_room(scope, length + beside)?.lend(length + beside, || contents::read(view, <[u8]>::to_vec))
 }
 
-/// A `Uint8Array` of bytes that are counted already. `None` when it threw.
+/// Makes a `Uint8Array` of bytes that are already counted. Returns `None` if that threw.
 pub(super) fn array_of<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     counted: Counted,

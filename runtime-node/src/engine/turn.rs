@@ -1,15 +1,16 @@
 //! The one way into an isolate.
 //!
 //! ```text
-//!  enter ─► clock stands ─► watchdog armed ─► work ─► microtasks ─► V8's tasks ─► watchdog disarmed ─► leave
-//!                                │                                                     │
-//!                         the invocation's remaining CPU time          what the turn used is taken from it
+//!  enter ─► stop clock ─► arm watchdog ─► work ─► microtasks ─► V8's tasks ─► disarm ─► leave
+//!                              │                                               │
+//!             the invocation's remaining CPU time        deduct the turn's CPU time from it
 //! ```
 //!
-//! [`Isolate::turn`] takes a closure and returns when JavaScript has nothing more to do: an isolate cannot be held
-//! across an await. Whatever a Worker does, a turn ends, and its end is one of three: the work came through, it
-//! threw, or it was stopped, and then the isolate is condemned: what a terminated turn leaves half done is nothing
-//! to serve the next request from. A panic stops it too, ours though the fault must be.
+//! [`Isolate::turn`] takes a closure and returns when JavaScript has nothing more to do, so an
+//! isolate cannot be held across an await. Whatever a Worker does, a turn ends in one of three
+//! ways: the work succeeded, it threw, or it was stopped. In the last case the isolate is
+//! condemned, because a terminated turn may leave state half updated, which must not serve the next
+//! request. A panic also stops the turn, although the fault must be ours.
 
 #![allow(unsafe_code)] // Enters and leaves isolates.
 
@@ -32,30 +33,33 @@ use super::turnstile::Pass;
 use super::wasm;
 use crate::page::Page;
 
-/// How often the end of a turn looks for tasks of V8 that its own tasks have posted.
+/// Maximum number of times that the end of a turn runs V8's tasks, including those that earlier
+/// tasks have posted.
 const TASK_ROUNDS: usize = 8;
 
-/// After a turn that took so long its isolate's heap is looked at, which takes some microseconds. To fill what makes a
-/// difference takes longer.
+/// The turn length from which the isolate's heap is inspected, which takes some microseconds.
+/// Filling a heap by a relevant amount takes longer than this.
 const LONG: Duration = Duration::from_millis(5);
 
-/// Why a turn's work did not come through.
+/// The reason why a turn's work did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It threw.
+    /// The work threw.
     Threw(Exception),
-    /// A limit stopped it. The invocation has been failed.
+    /// A limit stopped the turn. The invocation has been failed.
     Limit,
-    /// It did not begin: the invocation has ended, or the isolate is never entered again.
+    /// The turn did not begin, because the invocation has ended or the isolate must never be
+    /// entered again.
     NotBegun,
 }
 
 impl Isolate {
-    /// Runs `work` for the invocation `who`, and all that follows from it; for nobody, on what the isolate has for
-    /// that. `work` returns `None` when JavaScript threw.
+    /// Runs `work`, and everything that follows from it, for the invocation `who`; for `None`,
+    /// within the budget that the isolate has for unattended work. `work` returns `None` if
+    /// JavaScript threw.
     ///
     /// # Arguments
-    /// * `pass` - what the turn takes is charged to it.
+    /// * `pass` - the right to the turn, to which its CPU time is charged.
     pub(super) fn turn<R>(
         &self,
         pass: &Pass,
@@ -74,7 +78,7 @@ impl Isolate {
         };
         if budget.is_zero() {
             who.into_iter().for_each(|who| state.fail(who, FailureCode::CpuLimitExceeded));
-            // It may have been the last.
+            // This may have been the last invocation.
             state.rest();
             return Err(Stop::Limit);
         }
@@ -92,7 +96,7 @@ impl Isolate {
             scope.set_continuation_preserved_embedder_data(owner.into());
             let result = work(scope, &realm.hooks);
             let result = result.ok_or_else(|| thrown(scope));
-            // What was stopped has left behind what it wanted to do next, which nothing would stop any more.
+            // A stopped turn leaves microtasks behind that nothing would limit any more.
             if !self.engine.post.is_over() {
                 settle(scope, &vm.tasks);
             }
@@ -123,7 +127,7 @@ impl Isolate {
             self.give_back();
             true
         } else if result.is_err() || self.is_sealed() {
-            // Who knows what a panic has left half done.
+            // A panic may have left anything half updated.
             self.seal(FailureCode::Internal);
             true
         } else if spent.expired {
@@ -134,7 +138,7 @@ impl Isolate {
             false
         };
         state.rest();
-        // The work may have come through, or thrown, before the limit struck in a microtask.
+        // The work may have succeeded or thrown before the limit struck in a microtask.
         match result {
             Ok(result) if !limited => result.map_err(Stop::Threw),
             _ => Err(Stop::Limit),
@@ -143,7 +147,8 @@ impl Isolate {
 }
 
 impl Isolate {
-    /// Enters the isolate for what runs no JavaScript, and so needs no limit. `None` when it is never entered again.
+    /// Enters the isolate for work that runs no JavaScript and so needs no limit. Returns `None` if
+    /// the isolate must never be entered again.
     pub(super) fn look<R>(
         &self,
         look: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i, ()>, &Realm) -> Option<R>,
@@ -168,7 +173,7 @@ impl Isolate {
     }
 }
 
-/// Microtasks to exhaustion, then V8's own tasks and the microtasks that they bring.
+/// Runs microtasks to exhaustion, then V8's own tasks and the microtasks that they queue.
 fn settle(scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
     scope.perform_microtask_checkpoint();
     for _ in 0..TASK_ROUNDS {
@@ -182,7 +187,7 @@ fn settle(scope: &mut v8::PinScope<'_, '_>, tasks: &Tasks) {
     }
 }
 
-/// What `work` left in the try-catch around it.
+/// Returns the exception that `work` left in the enclosing try-catch.
 fn thrown(scope: &mut v8::PinnedRef<'_, v8::TryCatch<'_, '_, v8::HandleScope<'_>>>) -> Exception {
     match scope.exception() {
         Some(exception) if !scope.has_terminated() => {
@@ -193,10 +198,10 @@ fn thrown(scope: &mut v8::PinnedRef<'_, v8::TryCatch<'_, '_, v8::HandleScope<'_>
     }
 }
 
-/// An isolate that this thread is inside of. Leaves when dropped.
+/// An isolate that this thread has entered. Leaves it when dropped.
 struct Entered<'a> {
     vm: RefMut<'a, Vm>,
-    /// Where the supervisor reads whose code is running.
+    /// Where the supervisor reads which revision's code is running.
     page: Option<&'a Page>,
     _memories: wasm::pages::Entered,
 }
@@ -205,8 +210,8 @@ impl<'a> Entered<'a> {
     fn enter(isolate: &'a Isolate) -> Self {
         let (vm, page) = (isolate.vm.borrow_mut(), isolate.engine.page.as_deref());
         page.into_iter().for_each(|page| page.begin(&isolate.digest()));
-        // SAFETY: an isolate belongs to one thread, its `Rc` sees to that, and the exclusive borrow to there being
-        // one turn at a time; `drop` leaves it on every way out.
+        // SAFETY: an isolate belongs to one thread, which its `Rc` ensures, and the exclusive
+        // borrow ensures that there is one turn at a time; `drop` leaves the isolate on every path.
         unsafe { vm.isolate.enter() };
         let memories = vm.memories.enter();
         Self { vm, page, _memories: memories }
@@ -215,32 +220,33 @@ impl<'a> Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        // SAFETY: entered in `enter`; what is entered within a turn is left within it.
+        // SAFETY: entered in `enter`; anything entered within a turn is left within it.
         unsafe { self.vm.isolate.exit() };
         self.page.into_iter().for_each(Page::end);
     }
 }
 
-/// An isolate that no thread is inside of, which is how it spends the time between turns.
+/// An isolate that no thread has entered, which is its state between turns.
 pub(super) struct Exited(Option<v8::OwnedIsolate>);
 
 impl Exited {
     /// Leaves an isolate that has just been made.
     pub(super) fn new(isolate: v8::OwnedIsolate) -> Self {
-        // SAFETY: making it entered it, on this thread.
+        // SAFETY: making the isolate entered it, on this thread.
         unsafe { isolate.exit() };
         Self(Some(isolate))
     }
 
-    /// Whether it has not been disposed of.
+    /// Returns whether the isolate has not been disposed of.
     pub(super) fn is_there(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Disposes of it.
+    /// Disposes of the isolate.
     pub(super) fn end(&mut self) {
         if let Some(isolate) = self.0.take() {
-            // SAFETY: on the isolate's thread, with no turn running. An isolate is disposed of from inside, which leaves it.
+            // SAFETY: on the isolate's thread, with no turn running. An isolate is disposed of
+            // while entered, which also leaves it.
             unsafe { isolate.enter() };
             drop(isolate);
         }
@@ -318,7 +324,7 @@ mod tests {
             let isolate = Isolate::start(&engine, digest, Rc::new(revision()), None).await.unwrap();
             let ids = [(); 2].map(|()| isolate.state.begin(Invocation::new(Event::Fetch, String::new(), LIMIT, 0)));
             test(&isolate, ids).await;
-            // What is in flight keeps its isolate.
+            // Invocations in flight keep their isolate alive.
             ids.into_iter().for_each(|id| isolate.state.end(id));
         });
     }
@@ -378,7 +384,7 @@ mod tests {
     #[test]
     fn an_isolate_whose_heap_is_full_between_turns_is_kept_by_none_of_its_invocations() {
         with_isolate(async |isolate, ids| {
-            // Each has its outcome and goes on.
+            // Each has its outcome and continues.
             for id in ids {
                 isolate.state.invocations.borrow_mut().wait_until(id);
                 isolate.state.fail(id, FailureCode::NoResponse);

@@ -1,21 +1,22 @@
-//! Whose turn is next, so that no Worker's work holds up its neighbours for longer than one turn.
+//! The order of turns on a shard: one Worker's work delays its neighbours by at most one turn.
 //!
 //! ```text
-//!  light ──────────────────────────────────────────────────────────────► its turn, at once
-//!  heavy ──► the baton is free? ──► everybody else who is ready ───────► its turn ──► passes the baton on
+//!  light ──────────────────────────────────────────────────────────────► its turn, immediately
+//!  heavy ──► the baton is free? ──► all other ready tasks run ─────────► its turn ──► passes it on
 //!                 │ no                                                     ▲
 //!                 └──► waits: the earliest in virtual time goes first ─────┘
 //! ```
 //!
-//! A thread runs what becomes ready in that order, so a Worker with a hundred requests of 50 ms each would be five
-//! seconds ahead of whoever comes next, and one with a thousand of 1 ms one second. So an isolate has turns at once only
-//! until they come to [`LONG`] together. Then it is *heavy*: it needs the one baton of its shard, which goes round among
-//! the heavy by start-time fair queueing (Goyal, Vin and Cheng, 1996), and before a turn with the baton all others that
-//! are ready have theirs. To the light, nearly all, this is one comparison.
+//! A thread runs ready tasks in the order in which they became ready, so a Worker with a hundred
+//! requests of 50 ms each would delay the next request by five seconds, and one with a thousand of
+//! 1 ms by one second. Therefore an isolate gets its turns immediately only until they add up to
+//! [`LONG`]. Then it is *heavy*: it needs the shard's one baton, which the heavy isolates share by
+//! start-time fair queueing (Goyal, Vin and Cheng, 1996), and before a turn with the baton all
+//! other ready tasks run. For light isolates, which are nearly all, the check is one comparison.
 //!
-//! An isolate that has served nobody yet is taken for heavy, its start included. A Worker's place in the queue outlives its
-//! isolates for as long as it has had more than its share, so that one that is stopped at every request is no stranger
-//! each time.
+//! An isolate that has served no request yet counts as heavy, including while it starts. A Worker's
+//! place in the queue outlives its isolates while the Worker has used more than its share, so that
+//! a Worker whose isolate is stopped at every request does not start afresh each time.
 //!
 //! Belongs to one thread.
 
@@ -28,25 +29,27 @@ use rustc_hash::FxHashMap;
 use tenon_proto::id::WorkerId;
 use tokio::sync::oneshot;
 
-/// What an isolate's turns may take before others are let through: a hundred times what an ordinary turn takes.
+/// CPU time that an isolate's turns may take before others run: a hundred times an ordinary turn.
 const LONG: Duration = Duration::from_millis(1);
 
-/// How often the others that are ready are let through before a turn with the baton: what has come on a connection is
-/// read, then the requests that were in it have their turns and their answers are written, and then those that only now
-/// could go on have theirs.
+/// Number of times that other ready tasks run before a turn with the baton. The first round reads
+/// what has arrived on a connection, the second runs the requests and writes their answers, and the
+/// third runs tasks that only these unblocked.
 const ROUNDS: u32 = 3;
 
-/// Where a Worker's next turn begins in the virtual time of its shard, in which every turn takes its CPU time.
+/// The start of a Worker's next turn in the virtual time of its shard, in which every turn takes
+/// its CPU time.
 #[derive(Debug, Default)]
 struct Share(Cell<Duration>);
 
-/// What an isolate has had.
+/// The CPU time that an isolate has used.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     share: Rc<Share>,
-    /// CPU time of its latest turn, which the next is expected to take as well. `None` before the first.
+    /// CPU time of the latest turn, expected for the next one as well. `None` before the first
+    /// turn.
     latest: Cell<Option<Duration>>,
-    /// CPU time of its turns since others were last let through.
+    /// CPU time of its turns since other tasks were last let through.
     since: Cell<Duration>,
 }
 
@@ -55,33 +58,33 @@ impl Account {
         self.latest.get().is_none_or(|latest| self.since.get() + latest > LONG)
     }
 
-    /// What the next turn is expected to take.
+    /// Returns the CPU time that the next turn is expected to take.
     fn expected(&self) -> Duration {
         self.latest.get().unwrap_or(LONG)
     }
 }
 
-/// One shard's.
+/// The queue for the baton of one shard.
 #[derive(Default)]
 pub(super) struct Turnstile {
     baton_is_out: Cell<bool>,
-    /// By the beginnings of their turns, and among equals by who came first.
+    /// Waiting turns, ordered by their virtual start and then by arrival.
     waiting: RefCell<BTreeMap<(Duration, u64), oneshot::Sender<Baton>>>,
     arrivals: Cell<u64>,
-    /// Virtual time: the beginning of the latest turn with the baton.
+    /// Virtual time: the start of the latest turn with the baton.
     now: Cell<Duration>,
     shares: RefCell<FxHashMap<WorkerId, Rc<Share>>>,
 }
 
-/// The right to a turn, to be dropped when that has ended.
+/// The right to a turn. Drop it when the turn has ended.
 #[must_use = "dropping it lets the next one through"]
 pub struct Pass {
     account: Rc<Account>,
-    /// If the isolate is heavy.
+    /// Set if the isolate is heavy.
     heavy: Option<(Claim, Baton)>,
 }
 
-/// Time taken from a Worker's share for a turn to come: given back when it is dropped, but for what was used.
+/// CPU time taken from a Worker's share for a future turn. Dropping it gives the unused part back.
 struct Claim {
     account: Rc<Account>,
     begin: Duration,
@@ -89,20 +92,21 @@ struct Claim {
     used: Cell<Duration>,
 }
 
-/// What only one of the heavy has at a time. Goes to the next one when it is dropped.
+/// Held by one heavy isolate at a time. Passes to the next one when it is dropped.
 struct Baton(Option<Rc<Turnstile>>);
 
 impl Turnstile {
-    /// The account of an isolate that is made for `worker`.
+    /// Creates the account of a new isolate of `worker`.
     pub(super) fn account(&self, worker: &WorkerId) -> Rc<Account> {
         let mut shares = self.shares.borrow_mut();
-        // Who has no isolate and is not ahead of its time would begin as a stranger does.
+        // A Worker without an isolate whose share is not ahead of virtual time can be forgotten: it
+        // would start at the same point.
         shares.retain(|_, share| Rc::strong_count(share) > 1 || share.0.get() > self.now.get());
         let share = Rc::clone(shares.entry(worker.clone()).or_default());
         Rc::new(Account { share, ..Account::default() })
     }
 
-    /// Resolves when it is the isolate's turn: for a light one at once.
+    /// Resolves when the isolate may have a turn, which for a light isolate is immediately.
     pub(super) async fn enter(self: &Rc<Self>, account: &Rc<Account>) -> Pass {
         if !account.is_heavy() {
             return Pass { account: Rc::clone(account), heavy: None };
@@ -118,7 +122,7 @@ impl Turnstile {
             Baton(Some(Rc::clone(self)))
         };
         self.now.set(claim.begin.max(self.now.get()));
-        // Not for each of many short turns that have waited together.
+        // Short turns that have waited together yield once, not each.
         if account.is_heavy() {
             for _ in 0..ROUNDS {
                 tokio::task::yield_now().await;
@@ -130,10 +134,10 @@ impl Turnstile {
 }
 
 impl Pass {
-    /// A turn has taken so much.
+    /// Charges the CPU time of a turn.
     ///
     /// # Arguments
-    /// * `is_typical` - it says something of the turns to come: a start's does not.
+    /// * `is_typical` - whether the turn predicts later ones; a start does not.
     pub(super) fn charge(&self, cpu: Duration, is_typical: bool) {
         let Account { since, latest, .. } = &*self.account;
         since.set(since.get() + cpu);
@@ -149,7 +153,7 @@ impl Pass {
 impl Claim {
     fn of(account: &Rc<Account>, now: Duration) -> Self {
         let expected = account.expected();
-        // Who has been light for long does not get back what it saved.
+        // Time that an isolate left unused while light is not credited to it.
         let begin = account.share.0.get().max(now);
         account.share.0.set(begin + expected);
         Self { account: Rc::clone(account), begin, expected, used: Cell::default() }
@@ -171,7 +175,8 @@ impl Drop for Baton {
             let Some((_, baton_tx)) = next else { return turnstile.baton_is_out.set(false) };
             match baton_tx.send(Self(Some(Rc::clone(&turnstile)))) {
                 Ok(()) => return,
-                // Whoever waited has left. This baton must not go on by being dropped, as we go on already.
+                // The waiting task has been dropped. This loop already passes the baton on, so drop
+                // must not do it again.
                 Err(mut unclaimed) => drop(unclaimed.0.take()),
             }
         }
@@ -189,18 +194,19 @@ mod tests {
     const TURN: Duration = Duration::from_millis(50);
     const SHORT: Duration = Duration::from_micros(10);
 
-    /// Runs on a single thread, as a shard does.
+    /// Runs a test on a single thread, like a shard.
     fn run<T>(test: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         LocalSet::new().block_on(&runtime, test)
     }
 
-    /// Of an isolate whose turns take so much.
+    /// Returns the account of an isolate whose turns take this long.
     fn account(turn: Duration) -> Rc<Account> {
         Rc::new(Account { latest: Cell::new(Some(turn)), ..Account::default() })
     }
 
-    /// So many requests of an isolate, each one turn as long as its latest, and the order in which all had theirs.
+    /// Runs `count` requests per isolate, each one turn as long as its latest, and returns the
+    /// order of the turns.
     async fn backlogs(backlogs: &[(&'static str, Rc<Account>, usize)]) -> Vec<&'static str> {
         let (turnstile, order) = (Rc::new(Turnstile::default()), Rc::new(RefCell::new(Vec::new())));
         let requests = backlogs.iter().flat_map(|(name, account, count)| {
@@ -296,7 +302,8 @@ mod tests {
         });
     }
 
-    /// A connection's task that reads a request, the task that it makes for it, and the way back.
+    /// Simulates a connection's task that reads a request, the task that serves it, and the way
+    /// back.
     #[test]
     fn a_request_that_is_there_is_read_and_served_before_the_next_heavy_turn() {
         let order = run(async {

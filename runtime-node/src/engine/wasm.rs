@@ -1,21 +1,24 @@
 //! WebAssembly within an isolate's limits.
 //!
 //! ```text
-//!  bytes ──► Check: valid, bounded (in steps) ──► types, code: counted ──► V8 compiles, each function when it is called
-//!                                                                            │
-//!  instances ──► pages: every page of every memory is counted ◄──────────────┘
+//!  bytes ──► Check: valid, bounded (in steps) ──► types, code: counted ──► V8 compiles lazily
+//!                                                                          │
+//!  instances ──► pages: every page of every memory is counted ◄────────────┘
 //! ```
 //!
-//! V8 has WebAssembly, but neither its memory limit nor its termination covers all of it. What is missing is here:
+//! V8 implements WebAssembly, but neither its memory limit nor its termination covers all of it.
+//! These modules add what is missing:
 //!
-//! - [`check`]: what V8 would do for a module is bounded before it does any of it;
-//! - [`types`], [`code`] and [`spaces`]: what it keeps outside of its heap is charged, and kept away from where it ends the process;
-//! - [`compiled`]: what has been compiled of a revision's modules is there for its other isolates;
-//! - [`shares`]: what one namespace may have of what the process has only so much of;
-//! - [`pages`]: what programs have as their memory counts as array buffers do, and grows only as far as they may.
+//! - [`check`]: bounds the work that V8 does for a module before it does any of it;
+//! - [`types`], [`code`] and [`spaces`]: charge what V8 keeps outside its heap, and keep it below
+//!   the amounts at which V8 ends the process;
+//! - [`compiled`]: keeps compiled modules of a revision for its other isolates;
+//! - [`shares`]: divides resources that the process has only so much of between namespaces;
+//! - [`pages`]: counts the memories of programs like array buffers, and limits their growth.
 //!
-//! The rest is in flags (see `flags.rs`) and in `src/js/wasm.js`, which has the interfaces: V8 compiles on the thread of
-//! the isolate, in its turn, and nowhere else. Running code is terminated at loops and calls, like JavaScript.
+//! The rest is in flags (see `flags.rs`) and in `src/js/wasm.js`, which has the interfaces: V8
+//! compiles on the isolate's own thread, in its turn, and nowhere else. Running code is terminated
+//! at loops and calls, like JavaScript.
 
 pub(super) mod check;
 pub(super) mod code;
@@ -41,9 +44,9 @@ use super::state::{State, slot};
 
 /// The bytes of a module.
 pub(super) enum Text {
-    /// A Worker's, copied: it may go on writing to its own.
+    /// A copy of a Worker's bytes, because the Worker may go on writing to its own.
     Copied(Counted),
-    /// Of a module of the Worker's revision.
+    /// The bytes of a module of the Worker's revision.
     Revision(Bytes),
 }
 
@@ -62,22 +65,22 @@ impl AsRef<[u8]> for Text {
     }
 }
 
-/// Counts what V8 will keep of a module that is about to be compiled.
+/// Charges the memory that V8 will keep for a module that is about to be compiled.
 ///
 /// # Errors
-/// When its types are too many. `Ok(None)` when there is no memory for it.
+/// Fails if the module has too many types. Returns `Ok(None)` if there is no memory for it.
 pub(super) fn admit(scope: &mut v8::PinScope<'_, '_>, check: Check, facts: &Facts) -> Result<Option<Code>, Refused> {
     let namespace = namespace(scope);
     types::remember(&check.into_types(), slot::<types::Added>(scope), &namespace)?;
     Ok(make_room(scope, facts.memory()).and_then(|budget| Code::charge(facts, &budget, &namespace)))
 }
 
-/// Of the Worker whose isolate this is.
+/// Returns the namespace of the Worker that the isolate runs.
 fn namespace(scope: &v8::PinScope<'_, '_>) -> Arc<str> {
     State::of(scope).revision.worker.namespace().into()
 }
 
-/// The `WebAssembly.Module` of a module of the Worker's revision. `None` when that threw.
+/// Returns the `WebAssembly.Module` of a module of the Worker's revision, or `None` if that threw.
 pub(super) fn module<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     realm: &Realm,

@@ -1,19 +1,20 @@
-//! The thread that ends turns which use more CPU time than their invocation has left.
+//! The thread that terminates turns which use more CPU time than their invocation has left.
 //!
 //! ```text
-//!  shard 0 ── arm ─► Post ┐                      when the first may be over, while anything runs:
-//!  shard 1 ── arm ─► Post ┼──► watchdog thread   for each armed post
-//!  shard n ── arm ─► Post ┘                        its thread's CPU clock past the deadline? terminate, mark
+//!  shard 0 ── arm ─► Post ┐                   when the first may be over, while any turn runs:
+//!  shard 1 ── arm ─► Post ┼─► watchdog thread   for each armed post:
+//!  shard n ── arm ─► Post ┘                       CPU clock past the deadline? terminate, mark
 //! ```
 //!
-//! A shard arms its post when a turn begins and disarms it when the turn ends. Both, and the watchdog's look at
-//! it, happen under the post's lock, so a turn that has been disarmed cannot be terminated, and [`Watch::end`]
-//! tells for certain whether this one was. V8's own flag is not asked: it clears while frames unwind, and some of its
-//! functions take a termination for an exception and go on. So a turn that is over is terminated anew at each look.
+//! A shard arms its post when a turn begins and disarms it when the turn ends. Both, and the
+//! watchdog's inspection, happen under the post's lock, so a turn that has been disarmed cannot be
+//! terminated, and [`Watch::end`] tells with certainty whether this one was. V8's own flag is not
+//! used: it clears while frames unwind, and some of V8's functions mistake a termination for an
+//! exception and continue. So a turn that is over is terminated again at each inspection.
 //!
-//! CPU time runs no faster than time, so nobody has to be looked at before what it has left is over. Between two looks the
-//! watchdog rests; a turn that may be over before it would look again wakes it, and so does any turn when none has begun for
-//! a while.
+//! CPU time runs no faster than wall-clock time, so no turn has to be inspected before its
+//! remaining budget could have elapsed. Between two inspections the watchdog rests; it is woken by
+//! a turn that may be over before the next one, and by any turn if none has begun for a while.
 
 #![allow(unsafe_code)] // Reads the CPU clocks of threads, which the standard library does not offer.
 
@@ -25,14 +26,15 @@ use std::time::Duration;
 
 use crate::page::Page;
 
-/// How far a turn can overrun its limit: the shortest rest.
+/// The shortest rest, and so how far a turn can overrun its limit.
 const TICK: Duration = Duration::from_millis(1);
 
-/// The longest rest while turns come. Most turns may use more, so that few have to wake it, which costs them some
-/// microseconds; to look costs the machine a little more each time.
+/// The longest rest while turns come. Most turns may use more CPU time than this, so few have to
+/// wake the watchdog, which costs them some microseconds; each inspection costs the machine a
+/// little more than that.
 const NAP: Duration = Duration::from_millis(5);
 
-/// Naps without a new turn after which the watchdog sleeps until there is one.
+/// The number of naps without a new turn after which the watchdog sleeps until one begins.
 const IDLE_NAPS: u32 = 20;
 
 /// The process-wide watchdog. Its thread ends when every clone and every [`Post`] is gone.
@@ -41,16 +43,17 @@ pub struct Watchdog(Arc<Tower>);
 
 struct Tower {
     posts: Mutex<Vec<Weak<Post>>>,
-    /// For how long the watchdog does not look unless it is woken, in milliseconds.
+    /// How long the watchdog does not look unless it is woken, in milliseconds.
     rests: AtomicU64,
     thread: OnceLock<Thread>,
 }
 
 impl Watchdog {
-    /// Starts the thread. Call after [`super::init`].
+    /// Starts the thread. Call it after [`super::init`].
     ///
     /// # Panics
-    /// When the operating system has no thread to give, without which no limit would hold.
+    /// Panics if the operating system cannot start the thread, without which no limit would be
+    /// enforced.
     pub fn spawn() -> Self {
         let tower = Arc::new(Tower { posts: Mutex::default(), rests: AtomicU64::new(0), thread: OnceLock::new() });
         let weak = Arc::downgrade(&tower);
@@ -60,7 +63,8 @@ impl Watchdog {
         Self(tower)
     }
 
-    /// A post for the calling thread's turns. A turn that goes on although it was told to end is written to the page.
+    /// Creates a post for the calling thread's turns. A turn that continues after its termination
+    /// is recorded in the page.
     pub(super) fn post(&self, page: Option<Arc<Page>>) -> Arc<Post> {
         let clock = CpuClock::of_this_thread();
         let (armed, turns, tower) = (Mutex::default(), AtomicU64::new(0), Arc::clone(&self.0));
@@ -90,33 +94,34 @@ impl Drop for Tower {
     }
 }
 
-/// Where one shard's running turn is written down.
+/// The record of one shard's running turn.
 pub(super) struct Post {
     clock: CpuClock,
     page: Option<Arc<Page>>,
     armed: Mutex<Option<Armed>>,
-    /// Turns begun.
+    /// The number of turns begun.
     turns: AtomicU64,
     tower: Arc<Tower>,
 }
 
 struct Armed {
     begun: Duration,
-    /// By the shard thread's CPU clock.
+    /// The deadline, by the shard thread's CPU clock.
     deadline: Duration,
     isolate: v8::IsolateHandle,
     expired: bool,
-    /// Its heap is: another reason to end.
+    /// Set when its heap is full, which also ends the turn.
     exhausted: Arc<AtomicBool>,
-    /// When it was first told to end, by the same clock as the deadline.
+    /// The time of its first termination, by the same clock as the deadline.
     told: Option<Duration>,
 }
 
-/// What a turn has come to.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spent {
     pub(super) cpu: Duration,
-    /// The watchdog has terminated the turn. The caller must cancel the termination before the next one.
+    /// Set if the watchdog has terminated the turn. The caller must cancel the termination before
+    /// the next one.
     pub(super) expired: bool,
 }
 
@@ -140,16 +145,16 @@ impl Drop for Watch<'_> {
 }
 
 impl Post {
-    /// Begins a turn of `isolate` that may use `budget` of CPU time, and ends when its heap is `exhausted`. On the
-    /// thread that made the post.
+    /// Begins a turn of `isolate` that may use `budget` of CPU time and ends when its heap is
+    /// `exhausted`. Must be called on the thread that made the post.
     pub(super) fn arm(&self, isolate: v8::IsolateHandle, budget: Duration, exhausted: Arc<AtomicBool>) -> Watch<'_> {
         let begun = self.clock.now();
         let armed =
             Armed { begun, deadline: begun.saturating_add(budget), isolate, expired: false, exhausted, told: None };
         *lock(&self.armed) = Some(armed);
         self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // The watchdog says how long it will rest before it looks at the posts, under their locks: either it saw this
-        // turn there, or its store is visible here.
+        // The watchdog stores how long it will rest before it inspects the posts, under their
+        // locks: either it saw this turn there, or its store is visible here.
         if budget < Duration::from_millis(self.tower.rests.load(Ordering::Acquire)) {
             self.tower.wake();
         }
@@ -164,13 +169,14 @@ impl Post {
         Spent { cpu: self.clock.now().saturating_sub(armed.begun), expired: armed.expired }
     }
 
-    /// Whether the turn has used up its time, or what it did has filled the heap: whatever it still has to do must not
-    /// be begun.
+    /// Returns whether the turn has used up its time or filled the heap, in which case no further
+    /// work may begin.
     pub(super) fn is_over(&self) -> bool {
         lock(&self.armed).as_ref().is_some_and(Armed::is_over)
     }
 
-    /// Ends the turn if it is over its deadline. How much the one that is running has left.
+    /// Terminates the turn if it is past its deadline. Returns the CPU time that the running turn
+    /// has left.
     fn inspect(&self) -> Option<Duration> {
         let mut armed = lock(&self.armed);
         let armed = armed.as_mut()?;
@@ -210,15 +216,15 @@ fn keep_watch(tower: &Weak<Tower>) {
     }
 }
 
-/// What there was to see.
+/// The result of one inspection of all posts.
 struct Look {
-    /// Begun so far.
+    /// The number of turns begun so far.
     turns: u64,
-    /// What the one that has least left has, of those that are running.
+    /// The smallest remaining budget of the running turns.
     least: Option<Duration>,
 }
 
-/// Looks at every post.
+/// Inspects every post.
 fn look(tower: &Tower) -> Look {
     let posts: Vec<_> = lock(&tower.posts).iter().filter_map(Weak::upgrade).collect();
     let mut look = Look { turns: 0, least: None };
@@ -230,27 +236,28 @@ fn look(tower: &Tower) -> Look {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these locks, and the data would be whole if it did.
+    // No code panics while it holds one of these locks, and the data would be consistent if it did.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The CPU time one thread has used.
+/// The clock of the CPU time that one thread has used.
 #[derive(Clone, Copy)]
 pub(super) struct CpuClock(libc::clockid_t);
 
 impl CpuClock {
     pub(super) fn of_this_thread() -> Self {
         let mut id = 0;
-        // SAFETY: the thread is the calling one and so exists; `id` is a place for the answer.
+        // SAFETY: the thread is the calling one and so exists; `id` receives the result.
         let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id) };
-        // Without clocks of other threads, the watchdog measures wall-clock time: stricter, never laxer.
+        // Without clocks of other threads, the watchdog measures wall-clock time: stricter, never
+        // laxer.
         Self(if failed == 0 { id } else { libc::CLOCK_MONOTONIC })
     }
 
-    /// The clock of a thread that has ended stands still at zero.
+    /// Returns the CPU time used so far, or zero if the thread has ended.
     pub(super) fn now(self) -> Duration {
         let mut time = MaybeUninit::<libc::timespec>::zeroed();
-        // SAFETY: `time` is a place for the answer, and zeroes, a valid time, where the call fails.
+        // SAFETY: `time` receives the result, and stays zero, a valid time, if the call fails.
         let time = unsafe {
             libc::clock_gettime(self.0, time.as_mut_ptr());
             time.assume_init()

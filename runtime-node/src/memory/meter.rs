@@ -1,10 +1,12 @@
-//! How much memory there is and how much is used, as the kernel counts it.
+//! Reads how much memory there is and how much is used, as the kernel counts it.
 //!
-//! | what limits the process | budget | use |
+//! | limit of the process | budget | use |
 //! | --- | --- | --- |
-//! | `--memory-budget` | what it says | the process's resident memory |
-//! | a cgroup, of version 2 or 1 | the least limit from its own cgroup up | that cgroup's use, without the file pages that the kernel can drop |
-//! | nothing | the machine's memory | the process's resident memory |
+//! | `--memory-budget` | its value | the process's resident memory |
+//! | cgroup, v2 or v1 | the lowest from its cgroup up | the cgroup's, less droppable pages |
+//! | none | the machine's memory | the process's resident memory |
+//!
+//! Droppable pages are file pages on the kernel's inactive list.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -12,7 +14,7 @@ use std::{fs, io};
 use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
 
-/// Reads the use of memory.
+/// Reads memory use.
 #[derive(Debug)]
 pub struct Meter {
     budget: u64,
@@ -25,12 +27,12 @@ enum Source {
     Cgroup { directory: PathBuf, version: &'static Version },
 }
 
-/// What the files of a version of cgroups are called.
+/// File names of one version of cgroups.
 #[derive(Debug)]
 struct Version {
     limit: &'static str,
     used: &'static str,
-    /// Of `memory.stat`: file pages that nobody has used of late.
+    /// The field of `memory.stat` for file pages without recent use.
     droppable: &'static str,
 }
 
@@ -38,7 +40,7 @@ const V2: Version = Version { limit: "memory.max", used: "memory.current", dropp
 const V1: Version =
     Version { limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", droppable: "total_inactive_file" };
 
-/// The kernel's files are not as they are documented.
+/// A kernel file is missing or not in its documented format.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}; set --memory-budget", file.display())]
 pub struct MeterError {
@@ -47,12 +49,14 @@ pub struct MeterError {
 }
 
 impl Meter {
+    /// Finds out what limits the process.
+    ///
     /// # Arguments
-    /// * `budget` - bytes, if somebody has said.
-    /// * `root` - of the file system, so that tests can have one of their own.
+    /// * `budget` - the configured budget in bytes, if there is one.
+    /// * `root` - root of the file system; tests pass their own.
     ///
     /// # Errors
-    /// When not even the machine's memory can be told.
+    /// Fails if even the machine's memory cannot be read.
     pub fn new(budget: Option<u64>, root: &Path) -> Result<Self, MeterError> {
         if let Some(budget) = budget {
             return Ok(Self { budget, source: Source::Process });
@@ -62,7 +66,7 @@ impl Meter {
             let limit = number(&directory.join(version.limit)).ok()?;
             Some((limit, directory, version))
         });
-        // Version 1 says "without limit" by a number beyond all memory.
+        // Version 1 expresses "no limit" as a number beyond any memory.
         let least = limits.filter(|(limit, ..)| *limit < total).min_by_key(|(limit, ..)| *limit);
         Ok(match least {
             Some((budget, directory, version)) => Self { budget, source: Source::Cgroup { directory, version } },
@@ -70,15 +74,15 @@ impl Meter {
         })
     }
 
-    /// Bytes.
+    /// Returns the budget, in bytes.
     pub fn budget(&self) -> u64 {
         self.budget
     }
 
-    /// Bytes in use now.
+    /// Returns the bytes in use now.
     ///
     /// # Errors
-    /// When the kernel's files cannot be read.
+    /// Fails if the kernel's files cannot be read.
     pub fn used(&mut self) -> Result<u64, MeterError> {
         match &self.source {
             Source::Process => field(Path::new("/proc/self/status"), "VmRSS:").map(|kib| kib * 1024),
@@ -91,10 +95,11 @@ impl Meter {
     }
 }
 
-/// How much more private writable memory this process may map, in bytes, if there is a limit.
+/// Returns how many more bytes of private writable memory this process may map, or `None` if there
+/// is no limit.
 ///
 /// # Errors
-/// When the kernel's files cannot be read.
+/// Fails if the kernel's files cannot be read.
 pub(super) fn room() -> Result<Option<u64>, MeterError> {
     let Some(limit) = getrlimit(Resource::Data).current else { return Ok(None) };
     let file = Path::new("/proc/self/statm");
@@ -105,8 +110,8 @@ pub(super) fn room() -> Result<Option<u64>, MeterError> {
     Ok(Some(limit.saturating_sub(pages.saturating_mul(page_size() as u64))))
 }
 
-/// The cgroups that the process is in, from its own up to the root, where either version is mounted by custom.
-/// Inside a container its own is the root.
+/// Returns the cgroups of the process, from its own up to the root, at the customary mount points
+/// of either version. Inside a container its own is the root.
 fn cgroups(root: &Path) -> impl Iterator<Item = (PathBuf, &'static Version)> {
     let listed = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let own = |line: &str| {
@@ -129,7 +134,7 @@ fn machine(meminfo: &Path) -> Result<u64, MeterError> {
     field(meminfo, "MemTotal:").map(|kib| kib * 1024)
 }
 
-/// The number behind `name` at the beginning of a line.
+/// Returns the number after `name` at the beginning of a line.
 fn field(file: &Path, name: &str) -> Result<u64, MeterError> {
     let text = read(file)?;
     let value = text.lines().find_map(|line| {
@@ -153,7 +158,7 @@ fn read(file: &Path) -> Result<String, MeterError> {
 mod tests {
     use super::*;
 
-    /// A file system with these files.
+    /// Creates a file system with these files.
     fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, content) in [("proc/meminfo", "MemTotal:       16000000 kB\n")].iter().chain(files) {

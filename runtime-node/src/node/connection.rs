@@ -1,5 +1,5 @@
-//! One router thread's connection to a shard: HTTP/2, over TLS where there is any, and every stream and record of it served
-//! on the shard's own thread.
+//! A router thread's connection to a shard: HTTP/2, over TLS if configured. All its streams are
+//! served on the shard's own thread, TLS records included.
 
 use std::io;
 use std::pin::pin;
@@ -19,32 +19,37 @@ use tokio::task::spawn_local;
 use crate::server;
 use crate::shard::Shard;
 
-/// Streams of one connection at once, for a router thread sends all its requests for a shard over one. More than a
-/// shard admits: who is over that bound is told so and can go elsewhere, where a stream that waits to be opened cannot.
+/// Concurrent streams on one connection; a router thread sends all its requests to a shard over one
+/// connection. More than a shard admits: a request over the shard's bound is refused and can go
+/// elsewhere, whereas a stream that waits to be opened cannot.
 const STREAMS: u32 = 4096;
 
-/// WebSockets of a shard. They may all have come from one router thread, and are to leave half of its streams for requests.
+/// WebSockets of a shard. They may all come from one router thread, and must leave half of its
+/// streams for requests.
 pub(super) const TUNNELS: u32 = STREAMS / 2;
 
-/// How much of one request's body may wait until its Worker reads it, in bytes: a head with the largest inline body,
-/// and as much again on its way.
+/// Bytes of one request's body that may wait until its Worker reads them: a head with the largest
+/// inline body, and as much again in flight.
 const STREAM_WINDOW: u32 = 128 * 1024;
 
-/// The connection's own window is the sum of its streams': Workers that never read their bodies must not use up what
-/// is for the others.
+/// The connection's window is the sum of its streams': Workers that never read their bodies must
+/// not use up the others' window.
 const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 
-/// A router's machine that vanished is noticed by the kernel: after so long without a sign of life it probes, so often,
-/// and gives up after so many. Pings of HTTP/2 would be answered late by a thread that is busy, which is no death.
+/// The kernel detects a router's machine that has vanished: a connection is probed after
+/// `KEEP_ALIVE` of silence, every `KEEP_ALIVE_INTERVAL`, and dropped after `KEEP_ALIVE_RETRIES`
+/// unanswered probes. HTTP/2 pings would not do: a busy thread answers them late, and is not dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_RETRIES: u32 = 3;
 const VANISHED: Duration = Duration::from_secs(25);
 
-/// How long a node that leaves waits for whoever has not shaken hands: those who mean it take milliseconds.
+/// Time that a draining node leaves for unfinished TLS handshakes; a regular one takes
+/// milliseconds.
 const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
 
-/// Serves until the peer leaves or `leave_rx` turns true, and then what is in flight.
+/// Serves the connection until the peer closes it or `leave_rx` turns true, and then finishes what
+/// is in flight.
 pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>, mut leave_rx: watch::Receiver<bool>) {
     if let Err(error) = prepare(&stream) {
         tracing::debug!(%error, "a connection ended before it began");
@@ -57,7 +62,7 @@ pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>,
     let stream = tokio::select! {
         accepted = tls::accept(tls.as_ref(), stream) => match accepted {
             Ok(stream) => stream,
-            // Who may not come has been logged.
+            // The refused peer has been logged.
             Err(_) => return,
         },
         () = hurried => return,
@@ -67,8 +72,8 @@ pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>,
         .max_concurrent_streams(STREAMS)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .initial_stream_window_size(STREAM_WINDOW)
-        // Bounds against hostile clients. Ours are routers, which pass on the resets of a great many callers, and whose
-        // uploads are cut short whenever a Worker does not read them.
+        // Bounds against hostile clients. Our clients are routers, which forward the resets of very
+        // many clients, and whose uploads are cut short whenever a Worker does not read them.
         .max_pending_accept_reset_streams(STREAMS as usize)
         .max_local_error_reset_streams(None)
         .serve_connection(TokioIo::new(stream), service_fn(move |request| server::serve(Rc::clone(&shard), request)));
@@ -86,7 +91,7 @@ pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>,
     }
 }
 
-/// Small answers go at once, and a machine that is no longer there is noticed.
+/// Disables Nagle's algorithm, and enables TCP keep-alive.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -96,7 +101,7 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(VANISHED))
 }
 
-/// Runs HTTP/2 streams on the thread that owns their connection.
+/// An executor that runs HTTP/2 streams on the thread that owns their connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Local;
 

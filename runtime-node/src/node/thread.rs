@@ -1,11 +1,11 @@
-//! One shard's thread: it accepts connections, serves them, and at the end drains.
+//! A shard's thread: accepts connections, serves them, and drains at the end.
 //!
 //! ```text
-//!  accept, serve ──signal──► refuse what is new, GOAWAY ─► connections end ─► isolates idle ─► leave
-//!                            (still accepting: a router that has not heard is told, not turned away)
+//!  accept, serve ──signal──► refuse new requests, GOAWAY ─► connections end, isolates idle ─► end
+//!                            (still accepting: a router that has not heard yet gets an answer)
 //! ```
 //!
-//! WebSockets would go on for ever: they are closed when the grace period is over.
+//! WebSockets would go on forever: they are closed when the grace period is over.
 
 use std::net::{Shutdown, TcpListener};
 use std::pin::pin;
@@ -39,17 +39,17 @@ use crate::services::{Calls, Router};
 use crate::shard::{Bounds, Shard};
 use crate::source::Source;
 
-/// How long an accept that failed, as for want of file descriptors, is left alone.
+/// Pause after a failed accept, such as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long clients may take after the grace period to close what their Workers' node closes. What then is still open is
-/// cut off; the process has to be gone soon after.
+/// Time after the grace period for clients to complete the closing handshake of their WebSockets.
+/// Connections that are then still open are cut off; the process has to end soon after.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// How often the supervisor sees that the event loop turns.
+/// Interval of the event loop's heartbeat for the supervisor.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What the thread is made with.
+/// A shard's thread, before it runs.
 pub(super) struct ShardThread {
     pub(super) shard: ShardId,
     pub(super) listener: TcpListener,
@@ -65,12 +65,12 @@ pub(super) struct ShardThread {
     pub(super) egress: Settings,
     pub(super) responses: Arc<ResponseCache>,
     pub(super) config: Config,
-    /// Held until the thread has nothing more to do.
+    /// Held until the thread has finished.
     pub(super) drain: drain::Watch,
     pub(super) ready: Handle,
 }
 
-/// What a shard has that is a process of its own.
+/// Handles that only a shard in its own process has.
 pub(super) struct Supervised {
     pub(super) page: Arc<Page>,
     pub(super) supervisor: Supervisor,
@@ -149,7 +149,7 @@ impl ShardThread {
         let mut drained = pin!(async {
             loop {
                 tokio::select! {
-                    // First: whoever knocks while the last connection ends is let in.
+                    // Accept first: a connection that arrives while the last one ends is served.
                     biased;
                     stream = accept(&listener) => connections.serve(stream),
                     () = connections.one_ended() => {}
@@ -163,7 +163,8 @@ impl ShardThread {
                 tracing::warn!(shard = %id, "the grace period is over; what is still in flight ends now");
             }
         }
-        // A supervisor has the socket as well, and would let connections wait for a process that has ended.
+        // The supervisor holds the same socket, which would let connections wait for a process that
+        // has ended.
         if let Err(error) = SockRef::from(&listener).shutdown(Shutdown::Read) {
             tracing::debug!(%error, "cannot stop listening");
         }
@@ -171,7 +172,7 @@ impl ShardThread {
 }
 
 impl Supervised {
-    /// Tells the supervisor that the shard serves, and does its errands from now on.
+    /// Reports to the supervisor that the shard serves, and starts on its errands.
     fn serves(self, shard: &Rc<Shard>) {
         let Self { page, supervisor, errands_rx } = self;
         spawn_local(async move {
@@ -197,7 +198,7 @@ async fn accept(listener: &tokio::net::TcpListener) -> TcpStream {
     }
 }
 
-/// The connections of a shard, each a task.
+/// The connections of a shard, each served by its own task.
 struct Connections {
     shard: Rc<Shard>,
     tls: Option<Tls>,
@@ -215,7 +216,7 @@ impl Connections {
         self.tasks.spawn_local(connection::serve(stream, tls, shard, leave_rx));
     }
 
-    /// Tells every connection, now and to come, to finish what it has and end.
+    /// Tells every connection, present and future, to finish what is in flight and end.
     fn leave(&self) {
         self.leave_tx.send_replace(true);
     }
@@ -224,7 +225,7 @@ impl Connections {
         self.tasks.is_empty()
     }
 
-    /// Resolves when a connection has ended; never when there is none.
+    /// Waits until a connection has ended; pending forever if there is none.
     async fn one_ended(&mut self) {
         match self.tasks.join_next().await {
             Some(Ok(())) => {}

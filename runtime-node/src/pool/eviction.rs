@@ -1,21 +1,21 @@
-//! Why isolates are let go, as metrics tell it.
+//! Reasons for evictions, as metrics show them.
 
-/// Why the pool let go of an isolate.
+/// The reason for an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// Another one needed its slot.
+    /// Another revision needed its slot.
     Room,
-    /// It went over a limit and could not be trusted any more.
+    /// It went over a limit and could no longer be trusted.
     Condemned,
     /// It went over a limit that is not enforced at once.
     Retired,
-    /// A newer revision of its Worker has come, and nobody asks for this one.
+    /// A newer revision of its Worker started, and this one had no requests.
     Superseded,
-    /// Nobody has asked for it for a long time.
+    /// It had no request for a long time.
     Idle,
     /// The node's memory was short.
     Memory,
-    /// The revision runs elsewhere on the node from now on, or nowhere.
+    /// The revision runs elsewhere on the node from now on, or is refused.
     Moved,
 }
 
@@ -23,7 +23,7 @@ impl Eviction {
     pub const ALL: [Self; 7] =
         [Self::Room, Self::Condemned, Self::Retired, Self::Superseded, Self::Idle, Self::Memory, Self::Moved];
 
-    /// As metrics see it.
+    /// Returns the reason as a metric label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Room => "room",

@@ -38,7 +38,7 @@ impl Occupant for Fake {
 
 const CONDEMNED: Condition = Condition::Spent(Spent::Condemned(FailureCode::CpuLimitExceeded));
 
-/// A pool and the time it is told.
+/// A pool and the time that it is given.
 struct Shard {
     pool: Pool<Fake, ()>,
     now: Instant,
@@ -62,7 +62,7 @@ impl Shard {
         vacancy.starting(())
     }
 
-    /// Revision `n` of a Worker, started for a request.
+    /// Starts revision `n` of a Worker for a request.
     fn start(&mut self, n: u8, worker: &str) -> Fake {
         let launch = self.launch(n);
         let fake = Fake::of("shop", worker);
@@ -70,7 +70,7 @@ impl Shard {
         fake
     }
 
-    /// The same for a tenant that has others beside it.
+    /// Starts revision `n` for a tenant that is not alone.
     fn start_for(&mut self, tenant: &str, n: u8) -> Option<Fake> {
         let Lookup::Start(vacancy) = self.look_up_for(tenant, Share::Half, n) else { return None };
         let launch = vacancy.starting(());
@@ -219,7 +219,7 @@ fn what_a_tenant_has_beyond_its_share_makes_room_for_others_first() {
     shard.start_for("news", 1).unwrap();
     (2..=8).for_each(|n| drop(shard.start(n, "shop")));
     assert!(matches!(shard.look_up(9), Lookup::Start(_)));
-    // Older than any of them, but not too many.
+    // Older than any of the others, but its tenant is within its share.
     shard.start_for("mail", 9).unwrap();
     assert!(shard.is_warm(1) && !shard.is_warm(2));
 }
@@ -323,7 +323,7 @@ fn a_busy_older_revision_stays() {
     assert!(shard.is_warm(1));
 }
 
-/// Starts revision 1 and has its isolate condemned after so many requests.
+/// Starts revision 1 and has its isolate condemned after this many requests.
 fn live(shard: &mut Shard, requests: u32) {
     let fake = shard.start(1, "cart");
     for _ in 0..requests {

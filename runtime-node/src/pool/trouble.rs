@@ -1,15 +1,15 @@
-//! What is remembered of revisions whose code fails, and for how long each is left alone. Pure.
+//! Remembers revisions whose code fails, and decides how long each is left alone. Pure.
 //!
-//! Two kinds of failing, told apart because a start that succeeds ends only one of them:
+//! There are two kinds of failure, kept apart because a successful start ends only one of them:
 //!
-//! | | back-off | over |
+//! | | back-off | ends |
 //! | --- | --- | --- |
-//! | it does not start | doubled with each failure in a row | with the first start that succeeds |
-//! | it starts, and its isolates are condemned | from so many of late on, longer with each | as time goes by |
+//! | it does not start | doubles with each failure in a row | with the first successful start |
+//! | its isolates are condemned | begins after several, grows with each | as time passes |
 //!
-//! Only time makes a condemned isolate count for less: a revision that serves a hundred cheap requests and then breaks
-//! costs its neighbours as many starts as one that does nothing else. The time for which it rests does not count: it
-//! could not have broken anything.
+//! Only time makes a condemned isolate count for less: a revision that serves a hundred cheap
+//! requests and then breaks costs its neighbours as many starts as one that does nothing else. Time
+//! spent in back-off does not count: the revision could not have broken anything.
 
 use std::time::{Duration, Instant};
 
@@ -19,31 +19,31 @@ use tenon_proto::id::{RevisionDigest, WorkerId};
 
 use super::{Notice, Retry};
 
-/// How long a revision whose code failed is left alone at first, and at most. Doubled with each failure.
+/// First and longest back-off of a revision whose code failed; doubles with each failure.
 pub(super) const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
 pub(super) const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 
-/// How long a revision that could not be had is left alone: enough that a storm of requests for it asks the catalog
-/// ten times a second and not ten thousand.
+/// Back-off of a revision that could not be fetched: a storm of requests for it asks the catalog
+/// ten times a second, not ten thousand.
 pub(super) const MISSING_PAUSE: Duration = Duration::from_millis(100);
 
-/// A condemned isolate counts for half as much after so long.
+/// Time after which a condemned isolate counts for half as much.
 pub(super) const HALF_LIFE: Duration = Duration::from_secs(30);
 
-/// How much they may count together before the revision is left alone, at first for so long. One every four seconds
-/// comes to that.
+/// Total weight tolerated before the revision is left alone, and its first rest. One condemned
+/// isolate every four seconds adds up to this weight.
 pub(super) const TOLERATED: u32 = 10;
 pub(super) const FIRST_REST: Duration = Duration::from_millis(100);
 
-/// The most that they count together: from there on each rest is the longest, and when they stop the revision is well
-/// a minute later.
+/// Upper bound on the total weight: from here on each rest is the longest, and a revision that
+/// stops failing recovers a minute later.
 const MOST: f64 = 20.0;
 
-/// Below this the revision is well again, and below that there is nothing left to remember.
+/// Below `WELL` the revision has recovered; below `FORGOTTEN` nothing is left to remember.
 const WELL: f64 = TOLERATED as f64 / 2.0;
 const FORGOTTEN: f64 = 0.5;
 
-/// The revisions of a shard that have failed of late.
+/// Revisions of a shard that have failed recently.
 #[derive(Default)]
 pub(super) struct Trouble {
     failures: FxHashMap<RevisionDigest, FailedStart>,
@@ -53,19 +53,19 @@ pub(super) struct Trouble {
 
 struct FailedStart {
     failure: Failure,
-    /// How many times in a row its code has failed.
+    /// Consecutive failures of its code.
     failures: u32,
     pause: Duration,
     until: Instant,
 }
 
-/// Isolates of one revision that were condemned.
+/// Condemned isolates of one revision.
 struct Streak {
     times: u32,
-    /// What they count, as of then: in the future if the revision rests until then.
+    /// Their total weight at `as_of`, which lies in the future if the revision rests until then.
     weight: f64,
     as_of: Instant,
-    /// It has been told of.
+    /// Set once a `Failing` notice has been issued.
     told: bool,
 }
 
@@ -77,19 +77,19 @@ impl Streak {
 }
 
 impl Trouble {
-    /// Why the revision is left alone now, if it is.
+    /// Returns why the revision is refused now, or `None` if it is not.
     pub(super) fn refusal(&self, digest: &RevisionDigest, now: Instant) -> Option<Failure> {
         self.failures.get(digest).filter(|failed| now < failed.until).map(|failed| failed.failure.clone())
     }
 
-    /// It has started.
+    /// Records a successful start.
     pub(super) fn started(&mut self, digest: &RevisionDigest) {
         self.failures.remove(digest);
     }
 
-    /// It has not started. Returns how many times in a row its code has failed.
+    /// Records a failed start. Returns how many times in a row the revision's code has failed.
     pub(super) fn failed(&mut self, digest: RevisionDigest, failure: Failure, retry: Retry, now: Instant) -> u32 {
-        // Long forgotten failures must not pile up: tenants choose how many revisions fail.
+        // Old failures must not pile up: tenants choose how many revisions fail.
         self.failures.retain(|_, failed| now < failed.until + LONGEST_BACK_OFF);
         let last = self.failures.get(&digest);
         let before = last.map_or(0, |last| last.failures);
@@ -104,14 +104,14 @@ impl Trouble {
         failures
     }
 
-    /// An isolate of the revision was condemned. When that goes on happening the revision is left alone for a while,
+    /// Records a condemned isolate. A revision whose isolates keep being condemned is left alone,
     /// longer each time: a start costs its neighbours more than a refusal.
     pub(super) fn struck(&mut self, worker: WorkerId, digest: RevisionDigest, why: FailureCode, now: Instant) {
         self.review(now);
         let streak = self.streaks.entry(digest).or_insert(Streak { times: 0, weight: 0.0, as_of: now, told: false });
         streak.times = streak.times.saturating_add(1);
         (streak.weight, streak.as_of) = ((streak.weight(now) + 1.0).min(MOST), now);
-        // Rounded: those of a few milliseconds ago count for a little less than one.
+        // Rounded, because a strike of a few milliseconds ago counts for a little less than one.
         let Some(over) = (streak.weight.round() as u32).checked_sub(TOLERATED + 1) else { return };
         let pause = (FIRST_REST * 2_u32.pow(over)).min(LONGEST_BACK_OFF);
         (streak.as_of, streak.told) = (now + pause, true);
@@ -122,12 +122,12 @@ impl Trouble {
         self.notices.push(Notice::Failing { worker, digest, why, times });
     }
 
-    /// Whether it has been told of the revision that its isolates are condemned, and not yet that they are well.
+    /// Returns whether the revision was reported as failing and has not been reported as recovered.
     pub(super) fn is_on_trial(&self, digest: &RevisionDigest) -> bool {
         self.streaks.get(digest).is_some_and(|streak| streak.told)
     }
 
-    /// Notices who is well again.
+    /// Notices which revisions have recovered.
     pub(super) fn review(&mut self, now: Instant) {
         self.streaks.retain(|digest, streak| {
             let weight = streak.weight(now);
@@ -160,7 +160,8 @@ mod tests {
         Failure::new(FailureCode::WorkerStartFailed, Phase::Start, "")
     }
 
-    /// Has the revision break every `gap` in which it may run, so many times. Returns how long it rested after each.
+    /// Breaks the revision every `gap` of the time in which it may run, this many times. Returns
+    /// how long it rested after each.
     fn rests(trouble: &mut Trouble, gap: Duration, times: usize, now: &mut Instant) -> Vec<Duration> {
         let breaks = (0..times).map(|_| {
             *now += gap;
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_oftener_a_revision_breaks_the_longer_it_rests() {
-        // A break every so often, and the rest that comes of it in the end.
+        // The interval between breaks, and the rest that it leads to.
         let table = [(0, 30_000), (1_000, 30_000), (3_000, 1_600), (4_000, 100), (5_000, 0), (60_000, 0)];
         for (gap, rest) in table {
             let (mut trouble, mut now) = (Trouble::default(), Instant::now());
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn requests_served_in_between_do_not_help_and_time_does() {
         let (mut trouble, mut now) = (Trouble::default(), Instant::now());
-        // A hundred requests in a second, of which the last breaks it.
+        // A hundred requests in a second, the last of which breaks the isolate.
         assert!(rests(&mut trouble, Duration::from_secs(1), 20, &mut now)[19] > Duration::ZERO);
         assert!(trouble.is_on_trial(&DIGEST));
         trouble.take_notices();

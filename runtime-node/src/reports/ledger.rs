@@ -1,14 +1,16 @@
-//! What there is to tell of which revision, and when. Pure: the time is an argument, and nothing is sent from here.
+//! Decides what to report about each revision, and when. Pure: the time is an argument, and nothing
+//! is sent from here.
 //!
 //! ```text
 //!            second failure in a row           every shard has recovered
 //!  (nothing) ──────────────────────► CrashLoop ────────────────────────► Recovered
-//!      ▲                              │  ▲  └── told: told again after RENEWAL  │
-//!      └── nobody asks for it any more┘  └──────────── fails again ─────────────┤
-//!      └────────────────────────────────────────────────────────────────── told ┘
+//!      ▲                              │  ▲  └── reported again after RENEWAL    │
+//!      └── no failure for SILENCE ────┘  └──────────── fails again ─────────────┤
+//!      └────────────────────────────────────────────────────────────── reported ┘
 //! ```
 //!
-//! One entry for each revision, whatever is said of it how often: the latest state is told, nothing before it.
+//! There is one entry for each revision, however many words arrive: only the latest state is
+//! reported.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -18,27 +20,29 @@ use tenon_proto::catalog::{self, CrashLoop, Recovered, WorkerReport, worker_repo
 use tenon_proto::failure::{FailureCode, Place};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 
-/// One failure may be anything; the second in a row is a loop.
+/// Consecutive failures that are a loop; a single failure may have any cause.
 const LOOP: u32 = 2;
 
-/// How often a crash loop that goes on is told again. The operator forgets one that is not renewed for five minutes.
+/// Interval at which a persisting crash loop is reported again. The operator forgets one that is
+/// not renewed for five minutes.
 pub(super) const RENEWAL: Duration = Duration::from_secs(60);
 
-/// A revision that has not been tried for so long is one that nobody asks for: the pool tries at least each half
-/// minute what somebody does.
+/// Time without a failure after which a revision is taken to have no requests: the pool tries a
+/// requested revision at least every half minute.
 pub(super) const SILENCE: Duration = Duration::from_secs(120);
 
-/// Revisions that are kept account of. Those beyond are as much in back-off, and are told of when others have left.
+/// Upper bound on revisions in the ledger. The others are in back-off all the same, and are
+/// reported when there is room.
 pub(super) const REVISIONS: usize = 4096;
 
-/// What the operator takes in one message.
+/// Reports in one message.
 pub(super) const BATCH: usize = 100;
 
-/// Every revision that fails again and again, or has recovered and nobody knows.
+/// Every revision that fails again and again, or has recovered and not been reported as such.
 #[derive(Default)]
 pub(super) struct Ledger {
     entries: FxHashMap<RevisionDigest, Entry>,
-    /// To be told once each, the first to come first.
+    /// Quarantines, each to be reported once, in order of arrival.
     quarantines: VecDeque<(Instant, WorkerReport)>,
 }
 
@@ -48,19 +52,19 @@ struct Entry {
     failures: u32,
     place: Option<Place>,
     since: Instant,
-    /// The shards that it fails on, and when it did so last. Empty: it has recovered.
+    /// Shards on which it fails, with the time of the last failure. Empty once it has recovered.
     shards: FxHashMap<ShardId, Instant>,
     changed: Instant,
-    /// When it is to be told.
+    /// Time at which it is to be reported.
     due: Instant,
-    /// The operator may know of it.
+    /// Set once the operator may know of it.
     told: bool,
 }
 
-/// What there is to tell now, of which revisions.
+/// The reports that are due now, and the revisions that they concern.
 pub(super) struct Batch {
     pub(super) workers: Vec<WorkerReport>,
-    /// Each as it was when the batch was made: in a crash loop or not.
+    /// Each revision's state when the batch was made: in a crash loop or not.
     revisions: Vec<(RevisionDigest, bool)>,
     quarantines: usize,
 }
@@ -70,7 +74,7 @@ pub(super) struct Failing {
     pub(super) worker: WorkerId,
     pub(super) digest: RevisionDigest,
     pub(super) code: FailureCode,
-    /// In a row, this one included.
+    /// Consecutive failures, including this one.
     pub(super) failures: u32,
     pub(super) place: Option<Place>,
 }
@@ -110,7 +114,7 @@ impl Ledger {
         }
     }
 
-    /// The shard's process has ended, and the revisions that failed there begin anew.
+    /// Records that a shard's process has ended: the revisions that failed there start over.
     pub(super) fn gone(&mut self, shard: ShardId, now: Instant) {
         let failing = self.entries.iter().filter(|(_, entry)| entry.shards.contains_key(&shard));
         for digest in failing.map(|(digest, _)| *digest).collect::<Vec<_>>() {
@@ -118,26 +122,27 @@ impl Ledger {
         }
     }
 
-    /// A revision has ended a process.
+    /// Records that a revision has ended a process.
     pub(super) fn quarantined(&mut self, report: WorkerReport, now: Instant) {
         if self.quarantines.len() < REVISIONS {
             self.quarantines.push_back((now, report));
         }
     }
 
-    /// How many revisions are in a crash loop.
+    /// Returns how many revisions are in a crash loop.
     pub(super) fn loops(&self) -> usize {
         self.entries.values().filter(|entry| entry.is_looping()).count()
     }
 
-    /// When there is something to tell next.
+    /// Returns when the next report is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let quarantine = self.quarantines.front().map(|(due, _)| *due);
         self.entries.values().map(|entry| entry.due).chain(quarantine).min()
     }
 
-    /// What is due, the longest due first, as much as one message may hold. It stays due until it has been
-    /// [`delivered`](Self::delivered). What nobody asks for any more is forgotten.
+    /// Returns the reports that are due, the longest due first, as many as one message may hold.
+    /// They stay due until [`delivered`](Self::delivered). Forgets revisions without recent
+    /// failures.
     pub(super) fn due(&mut self, now: Instant) -> Batch {
         let recent = |at: &Instant| now.saturating_duration_since(*at) < SILENCE;
         self.entries.retain(|_, entry| {
@@ -161,12 +166,12 @@ impl Ledger {
         Batch { workers, revisions, quarantines }
     }
 
-    /// The operator knows what is in the batch.
+    /// Marks the batch as delivered to the operator.
     pub(super) fn delivered(&mut self, batch: &Batch, now: Instant) {
         self.quarantines.drain(..batch.quarantines);
         for (digest, looped) in &batch.revisions {
             match self.entries.get_mut(digest) {
-                // It has changed since, and is due.
+                // Its state has changed in the meantime, so it stays due.
                 Some(entry) if entry.is_looping() != *looped => {}
                 Some(entry) if *looped => entry.due = now + RENEWAL,
                 _ => drop(self.entries.remove(digest)),
@@ -175,7 +180,7 @@ impl Ledger {
     }
 }
 
-/// The report of a quarantine with what is left of it. `None` when it is over.
+/// Returns the quarantine's report with the time that is left of it, or `None` if it is over.
 fn lasts(report: &WorkerReport, since: Instant, now: Instant) -> Option<WorkerReport> {
     let mut report = report.clone();
     if let Some(State::Quarantined(quarantined)) = &mut report.state {

@@ -1,4 +1,4 @@
-//! The messages of a request's stream: one head, then the body's pieces.
+//! The messages of a request's stream: one head, then the pieces of the body.
 
 use bytes::Bytes;
 use futures::stream;
@@ -16,7 +16,7 @@ pub(super) struct Messages {
     decoder: Decoder,
 }
 
-/// Why there is no next message.
+/// The reason for which the next message cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum Unread {
     #[error(transparent)]
@@ -30,7 +30,7 @@ impl Messages {
         Self { incoming, decoder: Decoder::default() }
     }
 
-    /// The first message, and the digest in it.
+    /// Reads the first message, and the digest in it.
     pub(super) async fn head(&mut self) -> Result<(InvokeHead, RevisionDigest), Failure> {
         let refused = |why: String| Failure::new(FailureCode::BadRequest, Phase::Admission, why);
         let Some(invoke_request::Part::Head(head)) = self.next().await.map_err(|broken| refused(broken.to_string()))?
@@ -41,8 +41,8 @@ impl Messages {
         Ok((head, digest))
     }
 
-    /// The request's body: what came with the head, then what follows. It is read no faster than the Worker asks, so
-    /// that HTTP/2's flow control is the only buffer.
+    /// Returns the request's body: the part inlined in the head, then the pieces that follow. It is
+    /// read no faster than the Worker asks, so that HTTP/2's flow control is the only buffer.
     pub(super) fn body(self, first: Bytes, limit: u64) -> Body {
         let seen = first.len() as u64;
         let first = stream::iter((!first.is_empty()).then_some(Ok(first)));
@@ -67,11 +67,11 @@ impl Messages {
         Body::Stream(Box::pin(stream::StreamExt::chain(first, rest)))
     }
 
-    /// The next message, or `None` at the end of the stream.
+    /// Returns the next message, or `None` at the end of the stream.
     async fn next(&mut self) -> Result<Option<invoke_request::Part>, Unread> {
         loop {
             if let Some(message) = self.decoder.next::<InvokeRequest>()? {
-                // A part of a newer router that this version does not know is passed over.
+                // A part that a newer router sends and this version does not know is skipped.
                 match message.part {
                     Some(part) => return Ok(Some(part)),
                     None => continue,

@@ -1,5 +1,5 @@
-//! The body of an answer: messages, then trailers. Those of a response that breaks off tell why; a failure from the start
-//! has no messages.
+//! The body of a reply: messages, then trailers. The trailers of a response that breaks off say
+//! why; a failure at the start has no messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -23,19 +23,19 @@ const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const OK: HeaderValue = HeaderValue::from_static("0");
 
-/// A message as it is sent: what comes before the body, unless there was room for that where the body lies, and the
-/// body.
+/// A message as it is sent: the prologue, unless the block had space for it in front of the body,
+/// and the body.
 type Message = Chain<Bytes, Piece>;
 
 #[derive(Default)]
 pub struct Reply {
     first: Option<Message>,
-    /// What of the response's body is not in a message yet.
+    /// Bytes of the response's body that are not in a message yet.
     rest: Piece,
-    /// What of it is still to come from the Worker.
+    /// The part of the body that the Worker has yet to produce.
     stream: Option<Sending>,
     trailers: Option<Trailers>,
-    /// Until all of it has been sent, or nobody wants it any more.
+    /// Held until the reply has been sent or dropped.
     _permits: Option<Permits>,
 }
 
@@ -64,7 +64,7 @@ impl Reply {
     }
 }
 
-/// How an answer whose head has been sent comes out.
+/// The outcome of a reply whose head has been sent.
 enum Trailers {
     Success,
     Failure(Failure),
@@ -76,7 +76,7 @@ impl From<Trailers> for HeaderMap {
             Trailers::Success => Self::from_iter([(GRPC_STATUS, OK)]),
             Trailers::Failure(failure) => {
                 let mut headers = Self::new();
-                // It cannot be written where its message is too large for a header, which none of ours is.
+                // Fails only if the message is too large for a header, which none of ours is.
                 if tonic::Status::from(&failure).add_header(&mut headers).is_err() {
                     headers.insert(GRPC_STATUS, HeaderValue::from_static("2"));
                 }

@@ -1,12 +1,13 @@
-//! What comes before a response's body in its message, so that the body is sent from where it lies.
+//! Encodes the part of a message before a response's body, so that the body is sent from where it
+//! lies.
 //!
 //! ```text
-//!  gRPC: flags, length │ part: key, length │ status, headers, more_body │ body: key, length │ the body
+//!  gRPC: flags, length │ part: key, length │ status, headers, more_body │ body: key, length │ body
 //!  └────────────────────────────────── prologue ──────────────────────────────────────────┘
 //! ```
 //!
-//! The generated types would have the body copied into the message. What is written here is the same
-//! `InvokeResponse`, with the body as its last field; a test reads it back with the generated types.
+//! The generated types would copy the body into the message. The bytes written here are the same
+//! `InvokeResponse`, with the body as its last field; a test decodes them with the generated types.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
@@ -14,41 +15,41 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use tenon_proto::frame::HEADER_LEN;
 use tenon_proto::runtime::ResponseHead;
 
-/// `InvokeResponse.head` and `InvokeResponse.body`.
+/// Field numbers of `InvokeResponse.head` and `InvokeResponse.body`.
 const PART_HEAD: u32 = 1;
 const PART_BODY: u32 = 2;
 
-/// `ResponseHead.body`.
+/// Field number of `ResponseHead.body`.
 const BODY: u32 = 3;
 
-/// All of a message but the body at its end.
+/// All of a message except the body at its end.
 pub(super) struct Prologue<'a> {
-    /// Without the body. `None` in the messages after the first.
+    /// The head without its body. `None` in the messages after the first.
     head: Option<&'a ResponseHead>,
-    /// Bytes that this takes of the message.
+    /// Encoded length of the head, in bytes.
     head_len: usize,
-    /// Bytes of the body that follow.
+    /// Length of the body that follows, in bytes.
     body_len: usize,
 }
 
 impl<'a> Prologue<'a> {
-    /// Before the first bytes of a body.
+    /// Creates the prologue of the first message.
     pub(super) fn of_head(head: &'a ResponseHead, body_len: usize) -> Self {
         debug_assert!(head.body.is_empty(), "the body follows");
         Self { head: Some(head), head_len: head.encoded_len(), body_len }
     }
 
-    /// Before those that follow.
+    /// Creates the prologue of a later message.
     pub(super) fn of_piece(body_len: usize) -> Self {
         Self { head: None, head_len: 0, body_len }
     }
 
-    /// In bytes.
+    /// Returns its length, in bytes.
     pub(super) fn len(&self) -> usize {
         HEADER_LEN + key_len(self.part_len()) + self.part_len() - self.body_len
     }
 
-    /// Writes as many bytes as [`Self::len`] says.
+    /// Writes [`Self::len`] bytes.
     pub(super) fn write(&self, mut to: impl BufMut) {
         let part_len = self.part_len();
         to.put_u8(0);
@@ -63,14 +64,14 @@ impl<'a> Prologue<'a> {
         }
     }
 
-    /// The same in memory of its own.
+    /// Encodes the prologue into its own buffer.
     pub(super) fn to_bytes(&self) -> Bytes {
         let mut bytes = BytesMut::with_capacity(self.len());
         self.write(&mut bytes);
         bytes.freeze()
     }
 
-    /// What is in the part: the body, and all that precedes it there.
+    /// Returns the length of the part: the body and all that precedes it in the part.
     fn part_len(&self) -> usize {
         let key_len = if self.head.is_some() && self.body_len > 0 { key_len(self.body_len) } else { 0 };
         self.head_len + key_len + self.body_len
@@ -82,7 +83,8 @@ fn put_key(field: u32, len: usize, to: &mut impl BufMut) {
     encode_varint(len as u64, to);
 }
 
-/// Of a field with a number under 16, and with so many bytes.
+/// Returns the length of the key and length prefix of a field of `len` bytes whose number is below
+/// 16.
 fn key_len(len: usize) -> usize {
     1 + encoded_len_varint(len as u64)
 }

@@ -1,11 +1,12 @@
-//! A shard's connection to the routers' inner door: opened when it is first used, and again after it was lost.
+//! A shard's connection to the routers' inner door: opened on first use, and again after it was
+//! lost.
 //!
 //! ```text
-//!  Call ─► InvokeRequest: head, body in pieces ─► router ─► InvokeResponse: head, body in pieces, trailers ─► Answered
+//!  Call ─► InvokeRequest: head, body ─► router ─► InvokeResponse: head, body, trailers ─► Answered
 //! ```
 //!
-//! The router does what can be done again elsewhere. Here a call is made again only when the connection was found closed
-//! before anything of it went out.
+//! The router retries elsewhere whatever can be retried. Here a call is repeated only if the
+//! connection was found closed before any of it was sent.
 
 use std::cell::RefCell;
 use std::error::Error as _;
@@ -38,21 +39,22 @@ use super::head;
 use crate::engine::{Answered, Body, Broken, Call, FetchRequest};
 use crate::node::Local;
 
-/// A router in the same cluster answers within a millisecond; a lost SYN is sent again after one second.
+/// Time limit for connecting. A router in the same cluster answers within a millisecond; a lost SYN
+/// is sent again after one second.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(2500);
 
-/// How much of one answer may wait for its Worker, in bytes. The connection's own window is out of the way, lest those
-/// that read slowly use it up.
+/// Bytes of one response that may wait for its Worker. The connection's own window is as large as
+/// possible, so that slow readers do not use it up.
 const STREAM_WINDOW: u32 = 128 * 1024;
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// A router that does not even answer pings has gone.
+/// A router that does not answer a ping is gone.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Sender = SendRequest<Upload>;
 
-/// Where the routers' inner door is: `http://HOST:PORT`, or `https://` with TLS.
+/// The URL of the routers' inner door: `http://HOST:PORT`, or `https://` with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterUrl(pub Uri);
 
@@ -67,13 +69,13 @@ impl FromStr for RouterUrl {
     }
 }
 
-/// Belongs to one thread.
+/// A client of the routers. Belongs to one thread.
 pub struct Router {
-    /// Of [`INVOKE_PATH`] there.
+    /// The URL of [`INVOKE_PATH`] there.
     uri: Uri,
     tls: Option<Tls>,
     open: RefCell<Option<Sender>>,
-    /// Whoever needs a new connection waits for the one that is being opened.
+    /// Held while a new connection is opened; other calls wait for it.
     connecting: Mutex<()>,
 }
 
@@ -83,8 +85,10 @@ pub struct Router {
 pub struct InvalidRouter(String);
 
 impl Router {
+    /// Creates a client, which connects on first use.
+    ///
     /// # Arguments
-    /// * `tls` - where the URL says so.
+    /// * `tls` - used if the URL is `https`.
     pub fn at(url: RouterUrl, tls: Option<Tls>) -> Self {
         let mut parts = url.0.into_parts();
         parts.path_and_query = Some(PathAndQuery::from_static(INVOKE_PATH));
@@ -101,7 +105,7 @@ impl Router {
         request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
         let sent = match self.sender().await?.try_send_request(request).await {
             Ok(response) => Ok(response),
-            // It was closed while we came by, as by a router that leaves.
+            // The connection was closed in the meantime, as by a router that drains.
             Err(mut error) => match error.take_message() {
                 Some(request) => self.sender().await?.send_request(request).await,
                 None => Err(error.into_error()),
@@ -162,7 +166,7 @@ impl Router {
     }
 }
 
-/// A call as it is sent: the head with what is small, and then the rest as it comes.
+/// A call as it is sent: the head with the first bytes of the body, then the rest as it arrives.
 struct Upload {
     head: Option<Bytes>,
     rest: Option<crate::engine::ByteStream>,
@@ -220,7 +224,7 @@ async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
     if response.status() != StatusCode::OK {
         return Err(nonsense(&format!("HTTP status {}", response.status())));
     }
-    // A failure without any message comes as headers alone.
+    // A failure without any message is a Trailers-Only response.
     if let Some(failure) = failure(response.headers()) {
         return Err(failure);
     }
@@ -232,7 +236,7 @@ async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
     let ResponseHead { status, headers, body: first, more_body } = head;
     let status = u16::try_from(status).map_err(|_| nonsense("the head has no status"))?;
     if !more_body {
-        // All that is left is the end, which says that all went well.
+        // Only trailers are left; they say that the call succeeded.
         std::future::poll_fn(|cx| download.poll_part(cx)).await?;
         let body = (!first.is_empty()).then(|| futures::stream::iter([Ok(first)]).boxed_local());
         return Ok(Answered { status, headers, body });
@@ -241,14 +245,14 @@ async fn answered(response: Response<Incoming>) -> Result<Answered, Failure> {
     Ok(Answered { status, headers, body: Some(first.chain(download).boxed_local()) })
 }
 
-/// What a router sends.
+/// A router's response.
 struct Download {
     decoder: Decoder,
     incoming: Incoming,
 }
 
 impl Download {
-    /// `None` at an end that says that all went well.
+    /// Returns the next part, or `None` at the end of a successful response.
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<invoke_response::Part>, Failure>> {
         loop {
             let message = self.decoder.next::<InvokeResponse>().map_err(|error| nonsense(&error.to_string()))?;
@@ -285,13 +289,14 @@ impl Stream for Download {
     }
 }
 
-/// What a status in headers or trailers says, unless it says that all is well, or there is none.
+/// Returns the failure that a status in headers or trailers expresses, or `None` without one.
 fn failure(headers: &HeaderMap) -> Option<Failure> {
     let status = Status::from_header_map(headers)?;
     (status.code() != Code::Ok).then(|| Failure::from(&status))
 }
 
-/// The connection or the stream broke: by our own body, or because the router has gone.
+/// Explains why the connection or the stream broke: because of our own body, or because the router
+/// has gone.
 fn lost(error: &hyper::Error) -> Failure {
     let own = std::iter::successors(error.source(), |error| (*error).source());
     let own = own.filter_map(|error| error.downcast_ref::<Broken>()).next();

@@ -1,4 +1,4 @@
-//! What a request has that was let in: an isolate and the permits for it.
+//! An admitted request: its isolate and the permits that it holds.
 
 use std::rc::Rc;
 
@@ -14,19 +14,19 @@ use crate::engine::Isolate;
 use crate::engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
 use crate::tenants::{Place, Tenant};
 
-/// What somebody wants of a shard.
+/// A request's identity, as admission needs it.
 pub(super) struct Ask {
     pub(super) tenant: Rc<Tenant>,
-    /// "namespace/name"
+    /// Worker id, `namespace/name`.
     pub(super) worker: Box<str>,
     pub(super) digest: RevisionDigest,
-    /// It cannot be sent elsewhere on this node any more.
+    /// Set if the request can no longer be sent elsewhere on this node.
     pub(super) stay: bool,
-    /// Who has less time left goes first.
+    /// The caller's deadline; earlier deadlines are served first.
     pub(super) deadline: tokio::time::Instant,
 }
 
-/// Admission to a Worker's isolate. The permits are held for as long as the response takes.
+/// Admission to a Worker's isolate. The permits are held until the response has been sent.
 pub struct Admitted {
     pub(super) shard: Rc<Shard>,
     pub(super) ask: Ask,
@@ -35,13 +35,13 @@ pub struct Admitted {
     pub(super) tunnel: Option<Place>,
 }
 
-/// What is held until a response has been sent.
+/// Permits held until a response has been sent.
 pub enum Permits {
     Request {
         _in_flight: InFlight,
     },
-    /// Of a client's WebSocket. It may be open for days, and idle nearly all of the time: if it held what a request holds,
-    /// a few of them would leave no room for requests.
+    /// A client's WebSocket. It may be open for days and idle nearly all the time: if it held the
+    /// permits of a request, a few WebSockets would leave no room for requests.
     Tunnel {
         _of_worker: Option<Permit>,
         _place: Place,
@@ -49,7 +49,7 @@ pub enum Permits {
     },
 }
 
-/// The Worker's permit, its tenant's and the shard's.
+/// The permits of the Worker, its tenant and the shard.
 pub struct InFlight {
     pub(super) worker: Permit,
     pub(super) _tenant: Permit,
@@ -57,7 +57,7 @@ pub struct InFlight {
     pub(super) _counted: Counted,
 }
 
-/// A place in a gauge.
+/// Counts one in a gauge until it is dropped.
 pub struct Counted(prometheus::IntGauge);
 
 impl Counted {
@@ -74,26 +74,28 @@ impl Drop for Counted {
 }
 
 impl Admitted {
-    /// The largest request body that the Worker takes, in bytes.
+    /// Returns the largest request body that the Worker accepts, in bytes.
     pub fn request_body_bytes(&self) -> u64 {
         self.resident.request_body_bytes
     }
 
-    /// The same with a place for the tunnel that the request becomes if its Worker agrees.
+    /// Reserves a place for the tunnel that the request becomes if its Worker accepts the
+    /// WebSocket.
     ///
     /// # Errors
-    /// When there are as many as there may be. Nothing of the request has run.
+    /// Fails if the tenant or the shard has as many tunnels as it may. Nothing of the request has
+    /// run.
     pub fn with_tunnel(self) -> Result<Self, Failure> {
         let place = self.shard.tenants.borrow().tunnel(&self.ask.tenant);
         let place = place.map_err(|refusal| self.shard.shed(refusal))?;
         Ok(Self { tunnel: Some(place), ..self })
     }
 
-    /// Delivers the request; dropping the future cancels the invocation. The permits come back with the response, to
-    /// be held until it has been sent.
+    /// Delivers the request; dropping the future cancels the invocation. The permits are returned
+    /// with the response and must be held until it has been sent.
     ///
     /// # Errors
-    /// As [`Isolate::deliver`].
+    /// Fails as [`Isolate::deliver`] does.
     pub async fn fetch(mut self, request: FetchRequest) -> Result<(FetchResponse, Permits), Failure> {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver(pass, request).await;
@@ -110,10 +112,10 @@ impl Admitted {
         Ok((response, permits))
     }
 
-    /// Delivers a time of a schedule. The rest as for a request.
+    /// Delivers a scheduled event, otherwise like [`fetch`](Self::fetch).
     ///
     /// # Errors
-    /// As [`Isolate::deliver_scheduled`].
+    /// Fails as [`Isolate::deliver_scheduled`] does.
     pub async fn scheduled(mut self, event: ScheduledEvent) -> Result<Permits, Failure> {
         let pass = self.pass().await?;
         let outcome = self.resident.isolate.deliver_scheduled(pass, event).await;
@@ -122,10 +124,11 @@ impl Admitted {
         Ok(Permits::Request { _in_flight: self.permits })
     }
 
-    /// The right to a first turn in an isolate that takes it.
+    /// Waits for the right to a first turn, in an isolate that still accepts invocations.
     async fn pass(&mut self) -> Result<Pass, Failure> {
         let mut pass = self.resident.isolate.queue().await;
-        // What a limit has stopped meanwhile serves nobody who has not begun.
+        // An isolate that a limit has stopped in the meantime serves no invocation that has not
+        // begun.
         while self.resident.spent().is_some() {
             drop(pass);
             (self.resident, self.permits.worker) = self.shard.resident(&self.ask).await?;

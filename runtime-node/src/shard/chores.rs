@@ -1,5 +1,5 @@
-//! What a shard does for itself, on tasks of its own that live as long as it. What is to be done is decided by
-//! [`crate::upkeep`], [`crate::spares`] and [`crate::pool`].
+//! A shard's background tasks, which live as long as the shard. [`crate::upkeep`],
+//! [`crate::spares`] and [`crate::pool`] decide what is to be done.
 
 use std::pin::pin;
 use std::rc::{Rc, Weak};
@@ -16,23 +16,26 @@ use crate::pool::{Eviction, Notice};
 use crate::seat::{Errand, Supervisor};
 use crate::upkeep::{self, Relief, Stock, Upkeep};
 
-/// How long no turn has begun when a thread counts as idle, and how often that is waited for: a thread that is never
-/// idle would otherwise make its isolates when requests wait for them.
+/// A thread on which no turn began for `LULL` counts as idle. After `LULLS` tries the task runs
+/// anyway: on a thread that is never idle, isolates would otherwise be made only when requests wait
+/// for them.
 const LULL: Duration = Duration::from_millis(2);
 const LULLS: u32 = 20;
 
-/// How often what isolates use is looked at, and of how many at once: some microseconds each.
+/// Interval at which isolates' usage is read, and isolates read at once; each takes a few
+/// microseconds.
 const ACCOUNT: Duration = Duration::from_secs(1);
 const ACCOUNTS: usize = 50;
 
-/// The place in the queue of a start that no request waits for yet.
+/// Deadline of a prestart in the admission queue; no request waits for it yet.
 const PRESTART: Duration = Duration::from_secs(10);
 
-/// How often the demand for spare isolates is looked at when nothing happens.
+/// Interval at which the demand for spare isolates is reviewed when nothing happens.
 const SPARES_REVIEW: Duration = Duration::from_secs(1);
 
 impl Shard {
-    /// Lets isolates go that are spent, or idle for too long, and while memory is short others as well, one after another.
+    /// Evicts isolates that are spent or idle for too long and, while memory is short, others as
+    /// well, one after another.
     pub async fn tend(self: Rc<Self>, mut pressure_rx: watch::Receiver<Pressure>, idle: Duration) {
         let mut upkeep = Upkeep::default();
         loop {
@@ -52,9 +55,10 @@ impl Shard {
                 self.pool.borrow_mut().sweep(idle, Instant::now());
                 self.settle();
                 tokio::select! {
-                    // What a limit has stopped is let go at once: it may hold much.
+                    // An isolate that a limit has stopped is evicted at once: it may hold much
+                    // memory.
                     () = self.engine.condemned() => {}
-                    // An error says that the node has ended, as this task will in a moment.
+                    // An error means that the node has ended; this task is about to end too.
                     changed = pressure_rx.changed() => match changed {
                         Ok(()) => break,
                         Err(_) => return,
@@ -65,7 +69,8 @@ impl Shard {
         }
     }
 
-    /// Has the largest idle isolate give back what it has no use for, unless it has done so since it was used last.
+    /// Collects the garbage of the largest idle isolate, unless that has happened since its last
+    /// use. Returns whether a collection ran.
     fn collect_largest(&self) -> bool {
         let largest = self.pool.borrow_mut().largest_idle(|resident| resident.isolate.memory_bytes());
         let freed = largest.and_then(|resident| resident.isolate.collect());
@@ -76,10 +81,10 @@ impl Shard {
         freed.is_some()
     }
 
-    /// Has as many spare isolates as the demand asks for, and none while memory is short.
+    /// Keeps as many spare isolates as demand calls for, and none while memory is short.
     ///
     /// # Arguments
-    /// * `most` - how many there may be.
+    /// * `most` - upper bound on spare isolates.
     pub async fn keep_spares(self: Rc<Self>, most: usize) {
         loop {
             let wanted = self.demand.borrow().wanted(Instant::now(), most);
@@ -91,14 +96,15 @@ impl Shard {
                 Stock::Drop => self.engine.drop_spare(),
                 Stock::Keep => {
                     self.settle();
-                    // Demand wanes by itself.
+                    // Demand decays with time, so it is reviewed even if nothing happens.
                     let _ = tokio::time::timeout(SPARES_REVIEW, self.spares_are_due.notified()).await;
                 }
             }
         }
     }
 
-    /// Keeps the bytecode of what had to be compiled, once it has been used, for starts to come.
+    /// Stores the bytecode of modules that had to be compiled, after their first use, for later
+    /// starts.
     pub async fn keep_bytecode(self: Rc<Self>) {
         loop {
             self.bytecode_is_due.notified().await;
@@ -114,7 +120,8 @@ impl Shard {
         }
     }
 
-    /// Has metrics tell what isolates use. Each is looked at in its turn, so that many of them are no more work at once.
+    /// Updates the metrics of isolates' usage. A bounded number is read at a time, so that many
+    /// isolates do not mean more work at once.
     pub async fn keep_account(self: Rc<Self>) {
         let mut looked_at = 0;
         let mut worn = false;
@@ -131,7 +138,7 @@ impl Shard {
             next.for_each(|isolate| {
                 self.account(&isolate);
                 self.weigh_what_goes_on(&isolate);
-                // What a limit has stopped is not asked any more.
+                // The memory of an isolate that a limit has stopped is no longer read.
                 if isolate.condemned().is_none() {
                     self.metrics.workers.weighs(&isolate.digest(), isolate.memory_bytes());
                 }
@@ -142,7 +149,7 @@ impl Shard {
         }
     }
 
-    /// Does what the supervisor wants, for as long as it wants something.
+    /// Carries out the supervisor's errands until its channel closes.
     pub(crate) async fn run_errands(
         self: Rc<Self>,
         supervisor: Supervisor,
@@ -155,7 +162,8 @@ impl Shard {
                     let (shard, supervisor) = (Rc::clone(&self), supervisor.clone());
                     spawn_local(async move {
                         let deadline = tokio::time::Instant::now() + PRESTART;
-                        // A revision that cannot start here is started by its next request, which hears why.
+                        // If the revision cannot start here, its next request starts it and gets
+                        // the reason.
                         drop(shard.admit(worker.as_str(), digest, deadline, false).await);
                         supervisor.is_warm(&digest);
                     });
@@ -164,10 +172,10 @@ impl Shard {
         }
     }
 
-    /// Lets a revision go that runs elsewhere from now on, or nowhere.
+    /// Evicts a revision that from now on runs elsewhere or is refused.
     ///
     /// # Arguments
-    /// * `condemn` - what it has begun fails as well.
+    /// * `condemn` - fail the invocations that are in flight as well.
     fn release(&self, digest: RevisionDigest, condemn: bool) {
         let is_starting = {
             let mut pool = self.pool.borrow_mut();
@@ -189,7 +197,7 @@ impl Shard {
         self.metrics.workers.used(&isolate.digest(), isolate.take_cpu());
     }
 
-    /// Resolves when the thread has a moment to spare, or never had one for long.
+    /// Waits until the thread is idle, or gives up after `LULLS` tries.
     async fn lull(&self) {
         for _ in 0..LULLS {
             let turns = self.engine.turns();
@@ -200,7 +208,7 @@ impl Shard {
         }
     }
 
-    /// Resolves when no isolate has anything in flight, what `waitUntil` keeps included.
+    /// Waits until no isolate has anything in flight, including `waitUntil` promises.
     pub async fn idle(&self) {
         loop {
             let busy = self.living.borrow().iter().filter_map(Weak::upgrade).find(|isolate| isolate.in_flight() > 0);
@@ -211,9 +219,11 @@ impl Shard {
         }
     }
 
-    /// Ends what the pool has let go of and tells the metrics how it stands now. Call when it has changed.
+    /// Drops what the pool has evicted, sends its notices and updates the gauges. Call after each
+    /// change of the pool.
     pub(super) fn settle(&self) {
-        // Isolates end outside of the borrow: that takes a while, and what they held may look at the pool.
+        // Isolates end outside of the borrow: that takes time, and objects that they drop may
+        // borrow the pool.
         let evicted = self.pool.borrow_mut().take_evicted();
         for (why, resident) in evicted {
             self.metrics.evicted(why);

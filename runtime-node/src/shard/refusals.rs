@@ -1,16 +1,18 @@
-//! The revisions of which a shard knows that its supervisor refuses them, and until when. Pure.
+//! Remembers which revisions the supervisor refuses, and until when. Pure.
 //!
-//! The supervisor serves every process of a node: requests for a revision in quarantine, however many there are, ask it once.
+//! The supervisor serves every process of a node. Thanks to this memory, any number of requests for
+//! a quarantined revision ask it only once.
 
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use tenon_proto::id::RevisionDigest;
 
-/// Revisions that are remembered. More are in quarantine only where something is very wrong; then some are asked for again.
+/// Upper bound on remembered revisions. More are quarantined only if something is very wrong; some
+/// are then asked for again.
 const MOST: usize = 1024;
 
-/// See the module's page.
+/// Refused revisions and the time at which each refusal ends.
 #[derive(Default)]
 pub(super) struct Refusals(FxHashMap<RevisionDigest, Instant>);
 
@@ -27,7 +29,7 @@ impl Refusals {
         self.0.insert(digest, until);
     }
 
-    /// Whether the revision is refused still.
+    /// Returns whether the revision is still refused.
     pub(super) fn has(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         match self.0.get(digest) {
             Some(until) if *until > now => true,

@@ -1,4 +1,4 @@
-//! Who is in a shard's pool: warm isolates, and starts that many wait for.
+//! The occupants of a shard's pool: warm isolates, and starts that requests wait for.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -17,12 +17,12 @@ pub(super) struct Resident {
     pub(super) worker: WorkerId,
     pub(super) isolate: Rc<Isolate>,
     pub(super) gate: Gate,
-    /// Counts the WebSockets that clients have of it; their tenant's share is their bound.
+    /// Counts clients' WebSockets. It has no limit of its own; the tenant's share bounds them.
     pub(super) tunnels: Gate,
-    /// How many invocations may be in flight.
+    /// Invocations that may be in flight.
     pub(super) concurrency: u32,
     pub(super) request_body_bytes: u64,
-    /// What its requests have cost, as the supervisor is to hear of it.
+    /// The cost of its requests, for the supervisor.
     pub(super) weight: Rc<Weight>,
 }
 
@@ -41,14 +41,15 @@ impl Occupant for Resident {
 }
 
 impl Resident {
-    /// Why it gets no more invocations, if it does not.
+    /// Returns why the isolate gets no more invocations, or `None` if it does.
     pub(super) fn spent(&self) -> Option<Spent> {
         let condemned = self.isolate.condemned().map(Spent::Condemned);
         condemned.or_else(|| self.isolate.is_retired().then_some(Spent::Retired))
     }
 
-    /// Whether what goes on after its response takes all of its room: otherwise `waitUntil` would be a way around the
-    /// limit. It is not waited for, as it may take as long as it likes. A WebSocket goes on and does not count.
+    /// Returns whether work that outlives its response fills the Worker's concurrency: otherwise
+    /// `waitUntil` would be a way around the limit. Requests do not queue for such work, which may
+    /// take any time. Open WebSockets do not count.
     pub(super) fn is_taken_up(&self) -> bool {
         let counted = self.gate.in_flight() + self.tunnels.in_flight();
         let lingering = self.isolate.in_flight().saturating_sub(counted as usize);
@@ -56,7 +57,8 @@ impl Resident {
     }
 }
 
-/// A start that many may wait for: at the gate of the isolate to come, where nobody is let in before it is there.
+/// A start that requests wait for. They queue at the gate of the isolate to come, which admits none
+/// of them before the isolate is there.
 #[derive(Clone)]
 pub(super) struct Start {
     pub(super) gate: Gate,
@@ -64,22 +66,25 @@ pub(super) struct Start {
 }
 
 impl Start {
+    /// Creates a start whose gate is closed to all until it succeeds.
+    ///
     /// # Arguments
-    /// * `room` - how many may wait for it.
+    /// * `room` - requests that may wait for it.
     pub(super) fn new(room: usize) -> Self {
-        // For whoever it is made for there is room in any case.
+        // The request that causes the start always has room to wait.
         Self { gate: Gate::new(0, room.max(1)), outcome: Rc::default() }
     }
 
-    /// How it has ended, if it has.
+    /// Returns the start's outcome once it has ended.
     pub(super) fn outcome(&self) -> Option<Result<Resident, Failure>> {
         self.outcome.get().cloned()
     }
 
-    /// It has ended well: as many as may be in flight are let in, the earliest deadline first.
+    /// Ends the start successfully: admits requests up to the concurrency limit, earliest deadline
+    /// first.
     ///
     /// # Arguments
-    /// * `room` - how many may wait from now on.
+    /// * `room` - requests that may wait from now on.
     pub(super) fn succeed(self, resident: Resident, room: usize) {
         let concurrency = resident.concurrency;
         let first = self.outcome.set(Ok(resident));
@@ -87,7 +92,7 @@ impl Start {
         self.gate.resize(concurrency, room);
     }
 
-    /// It has ended badly: everybody hears of it.
+    /// Ends the start with a failure, which every waiting request gets.
     pub(super) fn fail(self, failure: Failure) {
         let first = self.outcome.set(Err(failure));
         assert!(first.is_ok(), "a start ends once");

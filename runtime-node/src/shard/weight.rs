@@ -1,12 +1,14 @@
-//! Which revisions are too heavy for a shard: those with a turn or a collection that its neighbours would feel, and those whose
-//! limit allows one that would make requests leave the shard.
+//! Detects revisions that are too heavy for a shard: those with a turn or a collection that delays
+//! their neighbours, and those whose CPU limit allows a turn so long that requests would leave the
+//! shard.
 //!
 //! ```text
 //!  each request ─► longest stretch ─┬─ over 5 ms ─► heavy ──┐
 //!                                   └─ in a lane: one more ─┴─ light, 8 at a time ─► supervisor
 //! ```
 //!
-//! The supervisor decides what follows; see its `placement`. Where a shard is no process of its own, nothing does.
+//! The supervisor decides what follows; see its `placement`. A shard that is not a process of its
+//! own has no supervisor, and nothing follows.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,33 +18,34 @@ use super::Shard;
 use super::resident::Resident;
 use crate::engine::{BytecodeLookup, Isolate};
 
-/// CPU time in one stretch that a neighbour need not wait for.
+/// CPU time in one stretch that neighbours do not notice.
 const LIGHT: Duration = Duration::from_millis(5);
 
-/// CPU time in one stretch of a start that had to compile, and of which bytecode will spare the next one most. What
-/// evaluation takes, bytecode spares nobody.
+/// CPU time allowed in one stretch of a start that had to compile, most of which bytecode saves the
+/// next start. Bytecode does not save evaluation time.
 const COMPILED: Duration = Duration::from_millis(50);
 
-/// CPU time that a revision may take by its limit and still run on a shard. However lightly it answers, one turn may take all
-/// of it; a router looks for another shard before twice as long.
+/// Largest CPU limit of a revision that may run on a shard. A single turn may use all of it,
+/// however light the others are, and routers try another shard before twice this time.
 const BORNE: Duration = Duration::from_secs(1);
 
-/// Light requests that the supervisor hears of at once.
+/// Light requests reported to the supervisor at once.
 const BATCH: u32 = 8;
 
-/// How often a heavy revision is told of. In a lane it may be heavy with each request.
+/// Minimum time between two reports that a revision is heavy. In a lane every request may be heavy.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What an isolate's requests have cost since the supervisor was told.
+/// The cost of an isolate's requests since the last report to the supervisor.
 #[derive(Default)]
 pub(super) struct Weight {
-    /// It would start as slowly on a shard, or may hold it.
+    /// The revision does not move to a shard: it would start as slowly there, or its limit would
+    /// let it hold the shard.
     stays: bool,
     light: Cell<u32>,
     heavy_told: Cell<Option<Instant>>,
 }
 
-/// What the supervisor is to hear.
+/// A report to the supervisor.
 #[derive(Debug, PartialEq, Eq)]
 enum Tell {
     Heavy,
@@ -50,17 +53,21 @@ enum Tell {
 }
 
 impl Weight {
+    /// Judges a start.
+    ///
     /// # Arguments
-    /// * `start` - the longest stretch of the start; `lookup`, whether that had bytecode. One that had none makes some for
-    ///   the next, which is faster.
-    /// * `limit` - the CPU time that an invocation may take.
+    /// * `start` - CPU time of the longest stretch of the start.
+    /// * `lookup` - whether the start found bytecode. A start without bytecode makes some for the
+    ///   next one, which is faster.
+    /// * `limit` - CPU time that an invocation may take.
     pub(super) fn new(start: Duration, lookup: Option<BytecodeLookup>, limit: Duration) -> Self {
         let compiled = matches!(lookup, Some(BytecodeLookup::Miss | BytecodeLookup::Rejected));
         let is_slow = start > if compiled { COMPILED } else { LIGHT };
         Self { stays: is_slow || limit > BORNE, ..Self::default() }
     }
 
-    /// A request has been answered, and its longest stretch took this long.
+    /// Adds an answered request by the CPU time of its longest stretch. Returns the report that is
+    /// due, if one is.
     fn add(&self, stretch: Duration, now: Instant) -> Option<Tell> {
         if stretch > LIGHT {
             self.light.set(0);
@@ -80,8 +87,8 @@ impl Weight {
 }
 
 impl Shard {
-    /// What a start has cost. On a shard one that was long sends the revision back to the lanes, unless the next one will
-    /// have bytecode.
+    /// Judges the cost of a start. On a shard, a long start sends the revision back to the lanes,
+    /// unless the next start will have bytecode.
     pub(super) fn weigh_start(&self, isolate: &Isolate) -> Weight {
         let weight = Weight::new(isolate.longest_stretch(), isolate.bytecode_lookup(), isolate.cpu_limit());
         if let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane())
@@ -92,9 +99,10 @@ impl Shard {
         weight
     }
 
-    /// Has the supervisor hear of turns that belong to no answer: messages of WebSockets, timers, `waitUntil`. What has begun
-    /// goes on, but new requests find the revision in a lane. An isolate that was let go and is heavy again loses what
-    /// goes on after its answers: its neighbours would wait for that for as long as it likes.
+    /// Reports turns that belong to no response: WebSocket messages, timers, `waitUntil`. Work that
+    /// has begun goes on, but new requests find the revision in a lane. If an evicted isolate is
+    /// heavy again, its work that outlives responses is ended: its neighbours would otherwise
+    /// suffer for as long as it likes.
     pub(super) fn weigh_what_goes_on(&self, isolate: &Rc<Isolate>) {
         let Some(supervisor) = self.supervisor.as_ref().filter(|supervisor| !supervisor.is_lane()) else { return };
         if isolate.longest_stretch() <= LIGHT {
@@ -108,7 +116,7 @@ impl Shard {
         }
     }
 
-    /// Has the supervisor hear what a request cost that has been answered. One that went over a limit has cost as much.
+    /// Reports the cost of an answered request. A request that went over a limit counts as well.
     pub(super) fn weigh(&self, resident: &Resident) {
         let Some(supervisor) = &self.supervisor else { return };
         let (isolate, digest) = (&resident.isolate, resident.isolate.digest());
@@ -151,7 +159,7 @@ mod tests {
         assert!(with_limit(BORNE) && !with_limit(BORNE + Duration::from_millis(1)));
     }
 
-    /// Whether light requests move it to a shard.
+    /// Returns whether light requests move the revision to a shard.
     fn moves(weight: Weight) -> bool {
         (0..BATCH).any(|_| weight.add(LIGHT, Instant::now()).is_some())
     }

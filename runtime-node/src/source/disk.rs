@@ -1,7 +1,9 @@
-//! Bytecode that outlives the process: a file for each revision, in a directory that is this process's alone.
+//! Bytecode that outlives the process: a file for each revision, in a directory for this process
+//! alone.
 //!
-//! What it holds is executed, so nobody else may write there; a file that is damaged, or of another V8, is refused where it
-//! would be run, and written anew after the start. A failing disk costs nothing but time: starts then compile.
+//! The bytecode is executed, so no other process may write there. A file that is damaged or from
+//! another V8 version is rejected when it is loaded, and written anew after the start. A failing
+//! disk costs only time: starts then compile.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,20 +17,20 @@ use tokio::task::spawn_blocking;
 
 use crate::cache::Cache;
 
-/// Bytes of files.
+/// Capacity, in bytes.
 const CAPACITY: usize = 1 << 30;
 
-/// The files that there are.
+/// An index of the files in the directory.
 pub(super) struct Disk {
     directory: PathBuf,
     files: Cache<()>,
 }
 
 impl Disk {
-    /// Makes the directory if need be and looks at what is in it.
+    /// Creates the directory if necessary, and indexes its files.
     ///
     /// # Errors
-    /// When it cannot be made or read.
+    /// Fails if the directory cannot be created or read.
     pub(super) fn open(directory: PathBuf) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         let mut found: Vec<(SystemTime, RevisionDigest, usize)> = Vec::new();
@@ -36,7 +38,7 @@ impl Disk {
             let entry = entry?;
             let digest = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let (Some(digest), Ok(metadata)) = (digest, entry.metadata()) else {
-                // What a process left half written.
+                // A partial file that a process left behind.
                 drop(fs::remove_file(entry.path()));
                 continue;
             };
@@ -50,7 +52,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// The bytecode of a revision, if there is a file of it.
+    /// Reads the bytecode of a revision, or returns `None` if it has no file.
     pub(super) fn read(&mut self, digest: RevisionDigest) -> Option<impl Future<Output = Option<Bytes>> + use<>> {
         self.files.get(&digest)?;
         let path = self.path(digest);
@@ -65,7 +67,7 @@ impl Disk {
         Some(async { read.await.ok().flatten() })
     }
 
-    /// Writes the bytecode of a revision, some time soon.
+    /// Writes the bytecode of a revision in the background.
     pub(super) fn write(&mut self, digest: RevisionDigest, bytecode: Bytes) {
         self.enter(digest, bytecode.len());
         let path = self.path(digest);
@@ -87,7 +89,7 @@ impl Disk {
     }
 }
 
-/// Under another name first: a file is whole or not there.
+/// Writes to a temporary name first: a file is complete or absent.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = path.with_extension("partial");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;

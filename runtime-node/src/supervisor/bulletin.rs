@@ -1,4 +1,4 @@
-//! What the operator tells of all nodes: the revisions that none of them may run now.
+//! Follows the operator's list of revisions that no node may run now.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,11 +13,12 @@ use super::{Shared, lock};
 use crate::config::Config;
 use crate::source;
 
-/// Between two tries at an operator that is away; doubled each time.
+/// First and longest pause between attempts to reach the operator; doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Follows the operator's list for ever. Without it a node refuses what it has learned by itself.
+/// Follows the operator's list forever. Without it a node refuses only the revisions that it has
+/// judged itself.
 pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
     let mut client = CatalogClient::new(source::connect(config.catalog, config.tls));
     let mut pause = FIRST_PAUSE;
@@ -37,7 +38,7 @@ pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
             }
             Err(status) => status,
         };
-        // An operator of an older version has no such list.
+        // An older operator does not serve this list.
         if status.code() == Code::Unimplemented {
             pause = LONGEST_PAUSE;
         }

@@ -1,8 +1,8 @@
-//! One page of metrics for a node, from those of its processes. Pure.
+//! Merges the metrics of a node's processes into one page. Pure.
 //!
-//! Each process writes Prometheus' text format. A family that several of them have comes once in the merged page, with the
-//! samples of all; a sample of a shard that does not say so already gets the label `shard`, so that no two are the same and a
-//! process that starts again resets its own counters only.
+//! Each process writes Prometheus' text format. A family that several of them have appears once in
+//! the merged page, with the samples of all. A sample of a shard without a label `shard` gets one,
+//! so that no two samples collide and a process that restarts resets only its own counters.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,6 +16,8 @@ struct Family<'a> {
     samples: String,
 }
 
+/// Merges metrics pages.
+///
 /// # Arguments
 /// * `own` - the supervisor's page.
 /// * `shards` - the page of each shard and lane.
@@ -58,11 +60,11 @@ fn add<'a>(families: &mut BTreeMap<&'a str, Family<'a>>, page: &'a str, shard: O
     }
 }
 
-/// A sample with the label `shard`, if it has none yet.
+/// Writes a sample with the label `shard`, added if it has none.
 fn label(samples: &mut String, line: &str, shard: ShardId) {
     let end = line.find(['{', ' ']).unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
-    // Within a value each quotation mark follows a backslash.
+    // Within a label's value each quotation mark follows a backslash.
     let has_one = rest.starts_with("{shard=\"") || rest.contains(",shard=\"");
     // Writing to a string does not fail.
     _ = match rest.strip_prefix('{') {

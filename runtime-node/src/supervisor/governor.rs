@@ -1,12 +1,13 @@
-//! Says again and again how much memory each process of a node may have.
+//! Sets the memory limit of each process of a node, again and again.
 //!
 //! ```text
-//!  look at all ─► allot ─► lower what falls ─► look at that again: had it taken more meanwhile? ─► raise the rest by less
+//!  check all ─► allot ─► lower what falls ─► check again: had it grown? ─► raise the rest by less
 //! ```
 //!
-//! A limit that falls binds at once. What another process gains by that it is given afterwards, less what the first has taken
-//! between the look and the limit: so the limits never come to more than there is, however long this task waits for a CPU.
-//! A process is looked at as soon as it begins, before it can run any code.
+//! A limit that falls binds at once. The other processes are given the difference afterwards, less
+//! what the first has taken between the check and the limit: so the limits never exceed what there
+//! is, however long this task waits for a CPU. A process is checked as soon as it begins, before it
+//! can run any code.
 
 use std::sync::Arc;
 
@@ -20,17 +21,17 @@ use super::process::Process;
 use super::{LOOK, Shared, lock};
 use crate::memory::Meter;
 
-/// A process, and what is found for it.
+/// A process and its new limit.
 struct Case {
     id: ShardId,
     pid: Pid,
     used: Use,
-    /// Its limit.
+    /// Its current limit, in bytes.
     before: u64,
     after: u64,
 }
 
-/// Runs for ever.
+/// Runs forever.
 pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: IntGauge) {
     let mut looks = tokio::time::interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -50,7 +51,7 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
             }
             shared.metrics.weighs(case.id, case.used.resident, case.after);
             let mut state = lock(&shared.seat(case.id).state);
-            // Another process may have begun.
+            // Another process may have begun in the meantime.
             if state.pid == Some(case.pid) {
                 (state.limit, state.room) = (case.after, case.after.saturating_sub(case.used.data));
             }
@@ -58,7 +59,7 @@ pub(super) async fn govern(shared: Arc<Shared>, mut meter: Meter, used_gauge: In
     }
 }
 
-/// Looks at every process, and finds what each may have.
+/// Reads the use of every process, and computes each one's new limit.
 fn look(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Case> {
     let running = shared.seats.iter().filter_map(|seat| {
         let (pid, before) = {
@@ -85,7 +86,7 @@ fn look(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Case> 
     cases
 }
 
-/// Lowers a limit. How much more than that the process has taken since it was looked at.
+/// Lowers a limit. Returns the bytes above it that the process has taken since the check.
 fn lower(case: &Case) -> u64 {
     Process::limit_data(case.pid, case.after);
     Use::of(case.pid).map_or(0, |used| used.data.saturating_sub(case.after))

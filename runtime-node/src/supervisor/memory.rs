@@ -1,50 +1,56 @@
-//! How much memory each process of a node may still take. Pure, but for reading what they use.
+//! Decides how much memory each process of a node may still take. Pure, except for reading how much
+//! they use.
 //!
 //! ```text
-//!  budget ── reserve ── what is used ──► free ─┬─ up to its guarantee ──► each process that is below it
-//!                                              ├─ but for a tenth of all, an equal part ──► each lane
-//!                                              └─ the rest, in equal parts ──► each shard
+//!  budget ── reserve ── used ──► free ─┬─ up to its guarantee ──► each process that is below it
+//!                                      ├─ but for a tenth of all, an equal part ──► each lane
+//!                                      └─ the rest, in equal parts ──► each shard
 //! ```
 //!
-//! What a process has mapped and not touched counts as used: it may touch all of it between two looks, and no limit would keep
-//! it from that. The parts never come to more than what is free, so the container's limit is not reached however fast one process
-//! allocates: its own resource limit (`RLIMIT_DATA`, private writable memory) is reached first, an allocation fails, and V8
-//! ends that process. The kernel would pick a victim among all of them, or take the whole container.
+//! Memory that a process has mapped and not touched counts as used: the process may touch all of it
+//! between two checks, and no limit would prevent that. The allotments never exceed what is free,
+//! so the container's limit is not reached however fast one process allocates: its own resource
+//! limit (`RLIMIT_DATA`, private writable memory) is reached first, an allocation fails, and V8
+//! ends that process. Otherwise the kernel would pick a victim among all of them, or end the whole
+//! container.
 
 use std::fs;
 
 use rustix::process::Pid;
 
-/// Kept free for the supervisor and for what the kernel charges besides: one part in so many.
+/// Divisor of the budget for the reserve: memory for the supervisor and for what the kernel charges
+/// besides.
 const RESERVE: u64 = 20;
 
-/// What lanes leave to shards of what is free, of the budget: one part in so many. A hostile Worker fills a lane first.
+/// Divisor of the budget for the part of free memory that lanes leave to shards. A hostile Worker
+/// fills a lane first.
 const FOR_SHARDS: u64 = 10;
 
-/// What a process that has run nothing has mapped and not touched, in bytes: mostly its threads' stacks, which no Worker can
-/// fill. Measured: 17 MiB.
+/// Memory that an idle process has mapped and not touched, in bytes: mostly thread stacks, which no
+/// Worker can fill. Measured: 17 MiB.
 const AT_REST: u64 = 20 << 20;
 
-/// What a process may have whatever there is, in bytes: as much as it takes to start. All processes' together, less what they
-/// have at rest, are within the reserve.
+/// Memory that a process may have in any case, in bytes: enough to start. Summed over all
+/// processes, less what they have at rest, it fits in the reserve.
 pub(super) const LEAST: u64 = 32 << 20;
 
-/// A process that may grow by less, in bytes, may end in the turn of a Worker that keeps its own limit.
+/// Room to grow, in bytes, below which a process may end in the turn of a Worker that keeps to its
+/// own limit.
 pub(super) const CRAMPED: u64 = 64 << 20;
 
-/// What a process uses.
+/// The memory use of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {
-    /// Bytes in memory.
+    /// Resident bytes.
     pub(super) resident: u64,
-    /// Bytes of private writable mappings, touched or not: what the resource limit counts.
+    /// Bytes of private writable mappings, touched or not, which the resource limit counts.
     pub(super) data: u64,
-    /// Of these, what has not been touched, beyond what a process has at rest.
+    /// Bytes of `data` that have not been touched, beyond those that an idle process has.
     pub(super) untouched: u64,
 }
 
 impl Use {
-    /// `None` when the process has ended.
+    /// Reads the use of a process. Returns `None` if it has ended.
     pub(super) fn of(pid: Pid) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
         let field = |name: &str| {
@@ -56,22 +62,24 @@ impl Use {
         Some(Self { resident, data, untouched })
     }
 
-    /// What may be in memory at the next look even if the process gets nothing more.
+    /// Returns the bytes that may be resident at the next check even if the process gets nothing
+    /// more.
     pub(super) fn claim(&self) -> u64 {
         self.resident.saturating_add(self.untouched)
     }
 }
 
-/// How many bytes each process may grow by.
+/// Returns how many bytes each process may grow by.
 ///
 /// # Arguments
-/// * `budget` - of the container, in bytes; `used` - of it, by whatever.
-/// * `claims` - what each process uses, and whether it is a lane.
+/// * `budget` - the container's memory, in bytes.
+/// * `used` - memory in use in the container, in bytes.
+/// * `claims` - the memory claimed by each process, in bytes, and whether it is a lane.
 pub(super) fn allot(budget: u64, used: u64, claims: &[(u64, bool)]) -> Vec<u64> {
     let processes = (claims.len() as u64).max(1);
     let lanes = claims.iter().filter(|(_, is_lane)| *is_lane).count() as u64;
     let free = budget.saturating_sub(budget / RESERVE).saturating_sub(used);
-    // Half of an equal share: a process that uses less gets up to there before any other grows.
+    // Half of an equal share: a process below it grows up to it before any other grows.
     let guarantee = budget / processes / 2;
     let owed = |claim: u64| guarantee.saturating_sub(claim);
     let sum: u64 = claims.iter().map(|(claim, _)| owed(*claim)).sum();
@@ -83,13 +91,14 @@ pub(super) fn allot(budget: u64, used: u64, claims: &[(u64, bool)]) -> Vec<u64> 
     claims.iter().map(part).collect()
 }
 
-/// By how many bytes the limits of processes may rise, if so many bytes of what they were to rise by are gone.
+/// Returns by how many bytes each limit may rise, if `gone` bytes of the intended rises are no
+/// longer free.
 pub(super) fn spare(rises: &[u64], gone: u64) -> Vec<u64> {
     let sum = rises.iter().fold(0, |sum: u64, rise| sum.saturating_add(*rise));
     rises.iter().map(|rise| scale(*rise, sum.saturating_sub(gone), sum)).collect()
 }
 
-/// `part` of `whole`, as a part of `of`.
+/// Scales `part` by `of / whole`.
 fn scale(part: u64, of: u64, whole: u64) -> u64 {
     u64::try_from(u128::from(part) * u128::from(of) / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }
@@ -104,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_process_that_took_all_leaves_the_others_their_guarantee() {
-        // The hog cannot grow any more; the others share what is left.
+        // The hog cannot grow any more; the others share the rest.
         let parts = allot(1024 * MIB, 800 * MIB, &[(700 * MIB, true), (40 * MIB, true), (40 * MIB, false)]);
         assert!(parts[0] < 2 * MIB && parts[1] > 80 * MIB && parts[1] <= parts[2], "{parts:?}");
     }
@@ -138,7 +147,7 @@ mod tests {
     #[test]
     fn what_this_process_maps_and_does_not_touch_counts_as_used() {
         let untouched = || Use::of(rustix::process::getpid()).unwrap().untouched;
-        // Beyond what a process has at rest, whatever other tests have.
+        // Memory beyond that of an idle process, whatever other tests have allocated.
         let spacious = vec![0_u8; 1 << 30];
         assert!(untouched() >= 512 * MIB, "{} of {}", untouched(), spacious.len());
     }

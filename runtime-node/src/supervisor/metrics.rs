@@ -1,4 +1,4 @@
-//! What a supervisor counts.
+//! Metrics of a supervisor.
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 use tenon_proto::id::ShardId;
@@ -6,7 +6,7 @@ use tenon_proto::id::ShardId;
 use super::process::Cause;
 use crate::metrics::register;
 
-/// The families of a node's supervisor.
+/// The metric families of a node's supervisor.
 #[derive(Clone)]
 pub(super) struct Metrics {
     exits: IntCounterVec,
@@ -20,8 +20,10 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
+    /// Registers the families.
+    ///
     /// # Errors
-    /// When the registry has them already.
+    /// Fails if the registry has them already.
     pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let counter =
             |name, help, labels: &[&str]| register(registry, IntCounterVec::new(Opts::new(name, help), labels));
@@ -69,7 +71,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// A process of this name is kept from now on.
+    /// Creates the series of a process that is run from now on.
     pub(super) fn keeps(&self, id: ShardId) {
         for cause in Cause::ALL {
             self.exits.with_label_values(&[&process(id), cause.as_str()]);
@@ -85,7 +87,7 @@ impl Metrics {
         self.exits.with_label_values(&[&process(id), cause.as_str()]).inc();
     }
 
-    /// So many revisions run in lanes, and so many on shards.
+    /// Sets how many revisions run in lanes and on shards.
     pub(super) fn placed(&self, (in_lanes, on_shards): (usize, usize)) {
         self.placements.with_label_values(&["lane"]).set(in_lanes as i64);
         self.placements.with_label_values(&["shard"]).set(on_shards as i64);
@@ -95,8 +97,7 @@ impl Metrics {
         self.quarantines.with_label_values(&[cause.as_str()]).inc();
     }
 
-    /// # Arguments
-    /// * `used` and `limit` - bytes.
+    /// Sets a process's memory use and its limit, in bytes.
     pub(super) fn weighs(&self, id: ShardId, used: u64, limit: u64) {
         let bytes = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
         self.memory.with_label_values(&[&process(id)]).set(bytes(used));
@@ -104,7 +105,7 @@ impl Metrics {
     }
 }
 
-/// What a process is called in metrics and logs.
+/// Returns the name of a process in metrics and logs.
 pub(super) fn process(id: ShardId) -> String {
     if id.is_lane() { id.to_string() } else { format!("shard-{id}") }
 }

@@ -1,4 +1,4 @@
-//! Where a revision may start, as the supervisor decides it: on its shard, in a lane, or nowhere. Pure.
+//! Decides where a revision may start: on its shard, in a lane, or nowhere. Pure.
 //!
 //! ```text
 //!              8 light requests               warm there
@@ -10,8 +10,9 @@
 //!  any of them ── its code ended a process ──► quarantined: refused for 10 s, 20 s, …
 //! ```
 //!
-//! A neighbour on a shard therefore waits for no first start and for one heavy turn at most. Each fall from a shard back to
-//! the lanes doubles, for the whole namespace, how long and how many light requests the next promotion takes.
+//! A neighbour on a shard therefore waits for no first start and for at most one heavy turn. Each
+//! fall from a shard back to the lanes doubles, for the whole namespace, how long the hold lasts
+//! and how many light requests the next promotion takes.
 
 use std::time::{Duration, Instant};
 
@@ -24,17 +25,18 @@ use crate::cache::Cache;
 /// Light requests after which a revision moves to its shard.
 const PROMOTION: u32 = 8;
 
-/// How long a heavy revision stays in the lanes before its light requests count again.
+/// First and longest time for which a heavy revision stays in the lanes before its light requests
+/// count again.
 const HOLD: Duration = Duration::from_secs(30);
 const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 
-/// A namespace whose Workers stayed where they were for so long starts over.
+/// Time without a fall after which a namespace's falls are forgotten.
 const FORGIVEN: Duration = Duration::from_secs(3600);
 
-/// Revisions whose standing is kept: bytes, of which the cache counts a KiB for each.
+/// Capacity of the cache of standings, in bytes; the cache counts a KiB for each.
 const STANDINGS: usize = 64 << 20;
 
-/// Namespaces whose falls are kept.
+/// Namespaces whose falls are remembered.
 const MOST: usize = 4096;
 
 /// Decides where revisions start.
@@ -54,11 +56,11 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Light requests so far.
+    /// Has answered `light` light requests so far.
     Unknown {
         light: u32,
     },
-    /// Starts on its shard, while lanes go on with it.
+    /// Starting on its shard, while lanes still run it.
     Promoting,
     Known,
     Heavy {
@@ -66,30 +68,30 @@ enum Standing {
     },
 }
 
-/// How often a namespace's Workers fell back from shards to lanes.
+/// Falls of a namespace's Workers from shards to lanes.
 struct Falls {
     times: u32,
     last: Instant,
 }
 
-/// What the supervisor answers a shard that wants to start a revision.
+/// The answer to a shard or lane that wants to start a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Here,
-    /// In a lane if a shard asks, on its shard if a lane does.
+    /// Start in a lane if a shard asks, on the shard if a lane asks.
     Elsewhere,
-    /// Nowhere, for so long.
+    /// Refused for this long.
     Quarantined(Duration),
 }
 
-/// A revision is to start on its shard.
+/// A revision that is to start on its shard.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Promotion {
     pub(super) worker: WorkerId,
     pub(super) home: ShardId,
 }
 
-/// What follows for the revision of a Worker whose code ran when its process ended.
+/// The ruling on a revision whose code was running when its process ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sentence {
     pub(super) worker: WorkerId,
@@ -97,8 +99,10 @@ pub(super) struct Sentence {
 }
 
 impl Placement {
+    /// Creates an empty placement.
+    ///
     /// # Arguments
-    /// * `has_lanes` - without lanes every revision runs on its shard.
+    /// * `has_lanes` - whether the node has lanes; without lanes every revision runs on its shard.
     pub(super) fn new(has_lanes: bool) -> Self {
         Self {
             has_lanes,
@@ -108,15 +112,15 @@ impl Placement {
         }
     }
 
-    /// Whether the revision has been asked for before, as far as is remembered.
+    /// Returns whether the revision has been asked for before, as far as is remembered.
     pub(super) fn knows(&mut self, digest: &RevisionDigest) -> bool {
         self.standings.get(digest).is_some()
     }
 
-    /// Whether the shard or lane `seat` may start a revision.
+    /// Decides whether the shard or lane `seat` may start a revision.
     ///
     /// # Arguments
-    /// * `stay` - the request cannot be sent elsewhere any more.
+    /// * `stay` - set if the request can no longer be sent elsewhere.
     pub(super) fn place(
         &mut self,
         seat: ShardId,
@@ -145,7 +149,8 @@ impl Placement {
         if runs_here { Verdict::Here } else { Verdict::Elsewhere }
     }
 
-    /// A lane has answered so many requests of the revision lightly.
+    /// Counts light requests that a lane has answered. Returns the promotion that they earn, if
+    /// they do.
     pub(super) fn light(&mut self, digest: &RevisionDigest, requests: u32, now: Instant) -> Option<Promotion> {
         let entry = self.standings.get_mut(digest)?;
         let wanted = PROMOTION << falls(&mut self.falls, entry.worker.namespace(), now).min(7);
@@ -154,7 +159,8 @@ impl Placement {
             Standing::Heavy { until } if until <= now => requests,
             Standing::Heavy { .. } | Standing::Promoting | Standing::Known => return None,
         };
-        // Which shard it is to be is not known before that one has asked: routers send first requests to a lane at once.
+        // The home shard is unknown until it has asked: routers send first requests to a lane
+        // directly.
         match entry.home {
             Some(home) if light >= wanted => {
                 entry.standing = Standing::Promoting;
@@ -167,7 +173,8 @@ impl Placement {
         }
     }
 
-    /// A revision that was promoted has started on its shard, or could not: lanes are to let it go.
+    /// Ends a promotion, whose start on the shard succeeded or failed: lanes are to evict the
+    /// revision.
     pub(super) fn warm(&mut self, digest: &RevisionDigest) {
         if let Some(entry) = self.standings.get_mut(digest)
             && entry.standing == Standing::Promoting
@@ -176,8 +183,8 @@ impl Placement {
         }
     }
 
-    /// The process of a shard has ended. Returns the revisions that were to start there, which are now its own: they start
-    /// with their next requests.
+    /// Handles the end of a shard's process. Returns the revisions that were to be prestarted
+    /// there: they now belong to the shard and start with their next request.
     pub(super) fn home_ended(&mut self, home: ShardId) -> Vec<RevisionDigest> {
         let promoting = self
             .standings
@@ -190,7 +197,7 @@ impl Placement {
         ended.collect()
     }
 
-    /// A turn or a collection of the revision took long. Whether its shard is to let it go.
+    /// Records a long turn or collection of the revision. Returns whether its shard is to evict it.
     pub(super) fn heavy(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         if !self.has_lanes {
             return false;
@@ -209,8 +216,9 @@ impl Placement {
         fell
     }
 
-    /// The revision's code was running when its process ended, or had to be ended. `None` for a revision that
-    /// no shard has asked for. The rest as [`Quarantines::ended_a_process`].
+    /// Judges a revision whose code was running when its process ended or was killed, as
+    /// [`Quarantines::ended_a_process`] does. Returns `None` for a revision that no shard has asked
+    /// for.
     pub(super) fn ended_a_process(
         &mut self,
         digest: &RevisionDigest,
@@ -218,13 +226,13 @@ impl Placement {
         now: Instant,
     ) -> Option<Sentence> {
         let entry = self.standings.get_mut(digest)?;
-        // Whatever it has shown before, it begins anew.
+        // Its standing starts over, whatever it was.
         entry.standing = Standing::Unknown { light: 0 };
         let worker = entry.worker.clone();
         Some(Sentence { worker, ruling: self.quarantines.ended_a_process(digest, was_cramped, now) })
     }
 
-    /// How many revisions run in lanes, and how many on their shards, of those that are remembered.
+    /// Returns how many of the remembered revisions run in lanes, and how many on their shards.
     pub(super) fn counts(&self) -> (usize, usize) {
         let on_shards = self.standings.values().filter(|entry| entry.standing == Standing::Known || !self.has_lanes);
         let on_shards = on_shards.count();
@@ -232,7 +240,7 @@ impl Placement {
     }
 }
 
-/// How often the namespace's Workers fell of late.
+/// Returns how often the namespace's Workers fell recently.
 fn falls(falls: &mut FxHashMap<Box<str>, Falls>, namespace: &str, now: Instant) -> u32 {
     match falls.get(namespace) {
         Some(Falls { times, last }) if now.saturating_duration_since(*last) < FORGIVEN => *times,
@@ -256,7 +264,7 @@ mod tests {
         WorkerId::new("shop", "cart")
     }
 
-    /// What shard and lane are told.
+    /// The verdicts that shard and lane get.
     fn places(placement: &mut Placement, now: Instant) -> [Verdict; 2] {
         [SHARD, LANE].map(|seat| placement.place(seat, &worker(), &DIGEST, false, now))
     }

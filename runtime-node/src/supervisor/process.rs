@@ -1,7 +1,8 @@
-//! One process of a node: a shard or a lane, from its start to its end.
+//! One process of a node, a shard or a lane, from its start to its end.
 //!
-//! The process gets three file descriptors: its end of the control connection, the page, and its listener. The listener
-//! stays open here, so that while a shard starts again its callers' connections wait instead of being refused.
+//! The process gets three file descriptors: its end of the control connection, the page, and its
+//! listener. The listener stays open in the supervisor, so that while a shard restarts, connections
+//! to it wait instead of being refused.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,23 +22,23 @@ use tokio::process::{Child, Command};
 use crate::page::Page;
 use crate::seat;
 
-/// The program of every process of a node, and how it is called.
+/// The program of every process of a node, and its arguments.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub path: PathBuf,
-    /// As lists of processes show it.
+    /// The name in process lists.
     pub name: OsString,
-    /// What the supervisor was told: each process reads the same.
+    /// The supervisor's own arguments, which every process parses again.
     pub arguments: Vec<OsString>,
 }
 
 impl Program {
-    /// The program that is running, called as it was.
+    /// Returns the program of this process, with its arguments.
     ///
     /// # Errors
-    /// When the system cannot tell where its file is.
+    /// Fails if the system cannot tell where its file is.
     pub fn of_this_process() -> io::Result<Self> {
-        // The file that runs, not one that an upgrade has put in its place.
+        // The file that is running, not one that an upgrade has put in its place.
         let path = PathBuf::from("/proc/self/exe");
         path.metadata()?;
         let mut arguments = std::env::args_os();
@@ -46,30 +47,30 @@ impl Program {
     }
 }
 
-/// A process that runs.
+/// A running process.
 pub(super) struct Process {
     pub(super) child: Child,
     pub(super) pid: Pid,
     pub(super) page: Arc<Page>,
 }
 
-/// Why a process ended.
+/// The cause of a process's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// By a signal that says that the process could not go on, such as SIGABRT.
+    /// Ended by a signal that means it could not go on, such as SIGABRT.
     Crashed,
-    /// It was ended here: a turn did not end, or its event loop stood still.
+    /// Killed by the supervisor: a turn did not end, or the event loop stood still.
     Hung,
-    /// By a signal from outside.
+    /// Ended by a signal from outside.
     Killed,
-    /// By itself, although nothing had told it to.
+    /// Exited by itself, without an order to.
     Exited,
 }
 
 impl Cause {
     pub(super) const ALL: [Self; 4] = [Self::Crashed, Self::Hung, Self::Killed, Self::Exited];
 
-    /// As metrics see it.
+    /// Returns the cause as a metric label.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Crashed => "crashed",
@@ -88,17 +89,18 @@ impl Cause {
         }
     }
 
-    /// Whether the code that was running then is to blame: not for what came from outside.
+    /// Returns the revision to blame: the one that was running, unless the cause came from outside.
     pub(super) fn blames(self, running: Option<RevisionDigest>) -> Option<RevisionDigest> {
         running.filter(|_| matches!(self, Self::Crashed | Self::Hung))
     }
 }
 
 impl Process {
-    /// Starts the process of a shard or lane. Returns it with this end of the control connection.
+    /// Starts the process of a shard or lane. Returns it with the supervisor's end of the control
+    /// connection.
     ///
     /// # Errors
-    /// When the system has no process, memory or file descriptor to give.
+    /// Fails if the system has no more processes, memory or file descriptors.
     pub(super) fn start(program: &Program, id: ShardId, listener: &TcpListener) -> io::Result<(Self, UnixStream)> {
         let (ours, theirs) = UnixStream::pair()?;
         let (page, file) = Page::create()?;
@@ -112,16 +114,16 @@ impl Process {
         command.arg0(&program.name).args(&program.arguments).arg(format!("--seat={id}")).stdin(Stdio::null());
         command.fd_mappings(mappings).map_err(io::Error::other)?;
         let mut command = Command::from(command);
-        // A group of its own: an interrupt of a terminal is for the supervisor.
+        // A process group of its own: a terminal's interrupt is for the supervisor.
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         let pid = pid.ok_or_else(|| io::Error::other("a process that was just started has no number"))?;
         Ok((Self { child, pid, page: Arc::new(page) }, ours))
     }
 
-    /// Lets the process have so many bytes of private writable memory.
+    /// Limits the process's private writable memory, in bytes.
     pub(super) fn limit_data(pid: Pid, bytes: u64) {
-        // The hard limit stays, as an ordinary process may not raise it again: it is the one that is inherited from here.
+        // The hard limit stays as inherited: an unprivileged process could not raise it again.
         let Rlimit { maximum, .. } = getrlimit(Resource::Data);
         let limit = Rlimit { current: Some(maximum.map_or(bytes, |most| bytes.min(most))), maximum };
         if let Err(error) = prlimit(Some(pid), Resource::Data, limit) {

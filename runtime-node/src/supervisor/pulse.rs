@@ -1,4 +1,4 @@
-//! Whether a process gets on, from what its page says at each look. Pure.
+//! Detects a process that is stuck, from what its page says at each check. Pure.
 //!
 //! ```text
 //!  turn ── told to end ──┬─ 1 s of CPU time later ──────────────────────────────────┬─► stuck
@@ -6,9 +6,10 @@
 //!  event loop stands still, with no code running, for 30 s ─────────────────────────┘
 //! ```
 //!
-//! V8 ends a turn within microseconds of being told, unless a built-in function does not look. CPU time tells the two apart
-//! where a processor is shared; but a lane that shards leave a twentieth of theirs would take 20 s for the first second of it,
-//! and hold the requests of all its Workers meanwhile.
+//! V8 ends a turn within microseconds of being told, unless the turn is in a built-in function that
+//! does not check. CPU time tells these cases apart where a processor is shared; but a lane to
+//! which shards leave a twentieth of a core would need 20 s for its first second of CPU time, and
+//! delay the requests of all its Workers meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -17,19 +18,20 @@ use crate::page::Look;
 /// CPU time that a turn may take after it was told to end.
 const OVERRUN: Duration = Duration::from_secs(1);
 
-/// A turn that was told to end may go on for so long by the clock, once it has taken `LINGER_CPU` of CPU time.
+/// Wall-clock time that a turn may go on after it was told to end, once it has taken `LINGER_CPU`
+/// of CPU time.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_CPU: Duration = Duration::from_millis(100);
 
-/// An event loop that stands still for so long, with no code running, does not come back.
+/// An event loop that stands still for this long, with no code running, does not recover.
 const STILL: Duration = Duration::from_secs(30);
 
 pub(super) struct Pulse {
     beats: u64,
     changed: Instant,
-    /// When the running turn was first seen to go on although it had been told to end.
+    /// Time at which the running turn was first seen to go on after it had been told to end.
     overruns_since: Option<Instant>,
-    /// For how long it had at the last look.
+    /// CPU time of the overrun at the last check.
     overrun: Duration,
 }
 
@@ -38,13 +40,13 @@ impl Pulse {
         Self { beats: 0, changed: now, overruns_since: None, overrun: Duration::ZERO }
     }
 
-    /// Whether the process is to be ended, by what its page says now.
+    /// Returns whether the process is to be killed, by what its page says now.
     pub(super) fn is_stuck(&mut self, look: &Look, now: Instant) -> bool {
-        // A turn may take as long as its Worker's limit says; the watchdog tells it to end.
+        // A turn may take as long as its Worker's limit allows; the watchdog tells it to end.
         if look.beats != self.beats || look.running.is_some() {
             (self.beats, self.changed) = (look.beats, now);
         }
-        // One that has grown smaller is another turn's.
+        // An overrun that has shrunk belongs to another turn.
         let since = self.overruns_since.filter(|_| look.overrun >= self.overrun);
         self.overruns_since = (!look.overrun.is_zero()).then(|| since.unwrap_or(now));
         self.overrun = look.overrun;
@@ -63,7 +65,8 @@ mod tests {
 
     const LOOK: Duration = Duration::from_millis(100);
 
-    /// For how long by the clock a turn goes on that gets this part of a CPU, in percent, once it was told to end.
+    /// Returns for how long by the clock a turn goes on after it was told to end, if it gets this
+    /// percentage of a CPU.
     fn goes_on(percent: u32) -> Option<Duration> {
         let began = Instant::now();
         let mut pulse = Pulse::new(began);

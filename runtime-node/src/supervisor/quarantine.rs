@@ -1,4 +1,5 @@
-//! Which revisions a node refuses because their code ended a process, and for how long. Pure.
+//! Decides which revisions a node refuses because their code ended a process, and for how long.
+//! Pure.
 //!
 //! ```text
 //!  ended a process ─► refused for 10 s ─► on probation for four times that ─► forgotten
@@ -6,38 +7,40 @@
 //!          └──── again: for twice as long ──────────┘
 //! ```
 //!
-//! A process that may hardly grow any more ends in the turn of whatever revision asks for memory next, which need not be the
-//! one that took it. So the first such end within a minute is forgiven, if that turn began after the memory was gone.
+//! A process that can hardly grow any more ends in the turn of whichever revision allocates next,
+//! which need not be the one that used the memory up. The first such end within a minute is
+//! therefore forgiven, if that turn began after the memory was gone.
 
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use tenon_proto::id::RevisionDigest;
 
-/// How long a revision that ended a process is refused; doubled each time.
+/// First and longest quarantine; doubles each time.
 const QUARANTINE: Duration = Duration::from_secs(10);
 const LONGEST_QUARANTINE: Duration = Duration::from_secs(3600);
 
-/// How much longer than it lasted a quarantine is remembered, so that the next one is longer.
+/// Time for which a quarantine is remembered, in multiples of its length, so that the next one is
+/// longer.
 const PROBATION: u32 = 4;
 
-/// For how long an end that was forgiven is remembered.
+/// Time for which a forgiven end is remembered.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Revisions that are remembered, of either kind.
 const MOST: usize = 4096;
 
-/// The revisions that are refused, or were until a while ago.
+/// Revisions that are refused, or were until recently.
 #[derive(Default)]
 pub(super) struct Quarantines {
     terms: FxHashMap<RevisionDigest, Term>,
     forgiven: FxHashMap<RevisionDigest, Instant>,
 }
 
-/// What follows for a revision whose code ran when its process ended.
+/// The ruling on a revision whose code was running when its process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ruling {
-    /// Nothing, this time.
+    /// Not refused this time.
     Forgiven,
     Refused(Term),
 }
@@ -47,11 +50,11 @@ pub(super) enum Ruling {
 pub(super) struct Term {
     until: Instant,
     pub(super) lasts: Duration,
-    /// How often the revision has been refused, this time included.
+    /// Times that the revision has been refused, including this one.
     pub(super) times: u32,
 }
 
-/// A quarantine that the operator tells of.
+/// A quarantine announced by the operator.
 pub(super) struct Told {
     pub(super) digest: RevisionDigest,
     pub(super) remaining: Duration,
@@ -59,10 +62,11 @@ pub(super) struct Told {
 }
 
 impl Quarantines {
-    /// The revision's code was running when its process ended, or had to be ended.
+    /// Judges a revision whose code was running when its process ended or was killed.
     ///
     /// # Arguments
-    /// * `was_cramped` - the process ended for want of something, and could hardly have had more memory when the turn began.
+    /// * `was_cramped` - whether the process crashed with hardly any room to grow when the turn
+    ///   began.
     pub(super) fn ended_a_process(&mut self, digest: &RevisionDigest, was_cramped: bool, now: Instant) -> Ruling {
         self.forget(now);
         if was_cramped && self.forgives(digest, now) {
@@ -75,7 +79,8 @@ impl Quarantines {
         Ruling::Refused(term)
     }
 
-    /// Whether it is the first end by that revision for long. Where too many have been forgiven, no more are.
+    /// Returns whether the revision is forgiven: neither a quarantine nor another forgiven end of
+    /// it is remembered, and not too many others are.
     fn forgives(&mut self, digest: &RevisionDigest, now: Instant) -> bool {
         self.forgiven.retain(|_, forgiven| now.saturating_duration_since(*forgiven) < MINUTE);
         let is_first = !self.terms.contains_key(digest) && !self.forgiven.contains_key(digest);
@@ -86,7 +91,8 @@ impl Quarantines {
         forgives
     }
 
-    /// Takes over what the operator has heard from all nodes. Returns the revisions that are refused from now on.
+    /// Merges the quarantines that the operator knows of all nodes. Returns the revisions that are
+    /// newly refused.
     pub(super) fn told(&mut self, quarantines: Vec<Told>, now: Instant) -> Vec<RevisionDigest> {
         self.forget(now);
         let mut fresh = Vec::new();
@@ -102,13 +108,13 @@ impl Quarantines {
         fresh
     }
 
-    /// How long the revision will be refused. `None` when it is not.
+    /// Returns how much longer the revision is refused, or `None` if it is not.
     pub(super) fn remaining(&self, digest: &RevisionDigest, now: Instant) -> Option<Duration> {
         let remaining = self.terms.get(digest)?.until.saturating_duration_since(now);
         (!remaining.is_zero()).then_some(remaining)
     }
 
-    /// How many revisions are refused now.
+    /// Returns how many revisions are refused now.
     pub(super) fn count(&self, now: Instant) -> usize {
         self.terms.values().filter(|term| term.until > now).count()
     }

@@ -1,4 +1,4 @@
-//! What the supervisor answers one of its processes, over the control connection.
+//! Serves one child process over its control connection.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,16 +28,16 @@ use super::lock;
 use super::placement::Verdict;
 use crate::source::{Source, Sourced};
 
-/// The largest piece of a message, in bytes: bytecode of a revision may be many times that.
+/// The largest piece of a message, in bytes: a revision's bytecode may be many times larger.
 const PIECE: usize = 1 << 20;
 
-/// Of one revision, in bytes: a shard makes none for modules of more than 8 MiB.
+/// Largest bytecode of one revision, in bytes: a shard makes none for modules of more than 8 MiB.
 const MOST_BYTECODE: usize = 64 << 20;
 
 /// Serves one process until its connection ends.
 ///
 /// # Arguments
-/// * `alive` - whether the process is: afterwards nothing that it said is heard.
+/// * `alive` - whether the process is alive; once it is not, its notices are ignored.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     id: ShardId,
@@ -53,15 +53,15 @@ pub(super) async fn serve(
     }
 }
 
-/// What the process is ordered.
+/// The orders for a process.
 pub(super) type Orders = mpsc::UnboundedReceiver<Order>;
 
 struct Service {
     shared: Arc<Shared>,
     id: ShardId,
-    /// Until the process has ended.
+    /// False once the process has ended.
     alive: Arc<AtomicBool>,
-    /// Until the process attends.
+    /// Taken when the process begins to attend.
     orders: Mutex<Option<Orders>>,
 }
 
@@ -79,9 +79,9 @@ impl supervisor_server::Supervisor for Service {
         let (shared, id, mut notices) = (Arc::clone(&self.shared), self.id, request.into_inner());
         let alive = Arc::clone(&self.alive);
         tokio::spawn(async move {
-            // An error says that the process has ended, of which others hear as well.
+            // An error means that the process has ended; the keeper notices that too.
             while let Ok(Some(notice)) = notices.message().await {
-                // What a process said before it ended is not its successor's.
+                // A late notice of an ended process must not be taken for its successor's.
                 if !alive.load(Ordering::Relaxed) {
                     return;
                 }
@@ -102,7 +102,8 @@ impl supervisor_server::Supervisor for Service {
             (placement.knows(&digest), placement.place(self.id, &worker, &digest, stay, Instant::now()))
         };
         if !is_known && verdict == Verdict::Elsewhere {
-            // While its first request is on the way from the shard to a lane.
+            // Fetches the code while the revision's first request is on its way from the shard to a
+            // lane.
             self.shared.source.prefetch(digest);
         }
         let (verdict, remaining) = match verdict {
@@ -149,7 +150,7 @@ impl supervisor_server::Supervisor for Service {
     }
 }
 
-/// A revision and its bytecode, in parts.
+/// Streams a revision and its bytecode, in parts.
 fn code(source: Source, digest: RevisionDigest) -> impl Stream<Item = Result<GetRevisionResponse, Status>> + Send {
     let fetched = async move { source.fetch(digest).await.map_err(|failure| Status::from(&failure)) };
     let parts = fetched.map_ok(move |Sourced { revision, bytecode }| {
@@ -164,7 +165,8 @@ fn code(source: Source, digest: RevisionDigest) -> impl Stream<Item = Result<Get
     parts.try_flatten_stream()
 }
 
-/// A process has noticed something. What makes no sense is left out: the process may run hostile code's bugs.
+/// Handles a notice. Malformed ones are ignored: the process may have been subverted by hostile
+/// code.
 fn hear(shared: &Shared, id: ShardId, notice: Notice) {
     let digest = |bytes: &[u8]| RevisionDigest::try_from(bytes).ok();
     match notice.notice {

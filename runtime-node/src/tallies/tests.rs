@@ -28,13 +28,13 @@ fn digest(n: usize) -> RevisionDigest {
     RevisionDigest::new(bytes)
 }
 
-/// What a scrape has, of the metrics with this in their name or labels.
+/// Returns the scraped samples with this in their name or labels.
 fn told(book: &Book, part: &str) -> Vec<String> {
     let text = prometheus::TextEncoder::new().encode_to_string(&told_families(book)).unwrap();
     text.lines().filter(|line| !line.starts_with('#') && line.contains(part)).map(str::to_owned).collect()
 }
 
-/// Those without any metric are left out, as a registry does.
+/// Leaves out families without any metric, as a registry does.
 fn told_families(book: &Book) -> Vec<MetricFamily> {
     book.collect().into_iter().filter(|family| !family.get_metric().is_empty()).collect()
 }
@@ -113,7 +113,7 @@ fn there_are_no_more_than_there_may_be() {
     assert_eq!(workers().len(), MOST);
     assert!(!workers().iter().any(|line| line.contains(&format!(r#"worker="w{MOST}""#))));
 
-    // Who is gone makes room.
+    // A revision without an isolate makes room.
     shard.review(|of| *of != digest(7), now);
     shard.open(digest(MOST), &revision("late"));
     assert_eq!(workers().len(), MOST);

@@ -1,4 +1,5 @@
-//! A request that becomes a WebSocket: over a connection of its own, in HTTP/1.1, which is how every server knows them.
+//! WebSocket handshakes. Each uses a connection of its own and HTTP/1.1, which every server
+//! supports.
 
 use std::any::Any;
 use std::io;
@@ -19,14 +20,14 @@ use super::super::{EgressError, error};
 use super::{Account, Client, Held, Hop, complete};
 use crate::handshake::{self, Key};
 
-/// What a server says that is asked for a WebSocket.
+/// An origin's answer to a WebSocket handshake.
 pub struct Opened {
     pub response: Response,
-    /// `None` where it is an answer like any other.
+    /// The connection; `None` if the origin answered with an ordinary response.
     pub tunnel: Option<Tunnel>,
 }
 
-/// The bytes of a connection that is no longer HTTP's.
+/// The byte stream of a connection that has left HTTP.
 pub struct Tunnel {
     io: TokioIo<Upgraded>,
     sent: IntCounter,
@@ -37,10 +38,11 @@ pub struct Tunnel {
 }
 
 impl Client {
-    /// Asks an origin for a WebSocket. A redirect is an answer like any other, and not followed.
+    /// Opens a WebSocket to an origin. A redirect is an ordinary response, and is not followed.
     ///
     /// # Errors
-    /// When it may not be asked, there is no response, or it agrees to what it was not asked for.
+    /// Fails if the request is not allowed, if there is no response, or if the origin agrees to
+    /// something that was not offered.
     pub async fn upgrade(&self, account: &Account, request: Request) -> Result<Opened, EgressError> {
         let opened = self.open_tunnel(account, request).await;
         self.metrics.ended(opened.as_ref().err().map(EgressError::stage));

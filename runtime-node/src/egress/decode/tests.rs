@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt as _;
 
 use super::*;
 
-/// So many bytes at most, and how many there have been.
+/// A ledger with a limit in bytes that records how many were held.
 #[derive(Default)]
 struct Room {
     limit: usize,
@@ -44,7 +44,7 @@ async fn encode(coding: &str, plain: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// As it comes from the network, in pieces of so many bytes.
+/// Returns the bytes as if from the network, in pieces of the given size.
 fn body(bytes: Vec<u8>, piece: usize) -> Bytestream {
     let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces).boxed_local()
@@ -170,7 +170,8 @@ fn codings_are_known_by_their_names_or_left_to_the_worker() {
 async fn a_window_is_told_by_a_streams_first_bytes() {
     assert_eq!(brotli_window(&encode("br", &[0; 10]).await), 22);
     assert_eq!([0x00, 0x01, 0x21, 0x0f, 0x7f].map(|byte| brotli_window(&[byte])), [16, 17, 10, 24, 24]);
-    // A window of 2^20 bytes, one of 2^27, a single segment of 300 bytes, and what is no frame.
+    // A window of 2^20 bytes, one of 2^27, a single segment of 300 bytes, and a sequence that is
+    // not a frame.
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 10 << 3, 0]), 20);
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 17 << 3, 0]), ZSTD_WINDOW);
     assert_eq!(zstd_window(&[0x28, 0xb5, 0x2f, 0xfd, 0x60, 44, 0, 0]), ZSTD_SMALLEST);

@@ -114,7 +114,7 @@ fn the_ports_of_other_protocols_are_bad() {
     }
 }
 
-/// Any address, special ones more often than they are.
+/// Generates any address, special ones more often than they occur.
 fn addresses() -> impl Strategy<Value = IpAddr> {
     let inside =
         prop::sample::select(vec!["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "100.64.0.0/10"]);
@@ -128,7 +128,7 @@ fn addresses() -> impl Strategy<Value = IpAddr> {
 }
 
 proptest! {
-    /// The standard library's own opinion, where it has one.
+    /// Compares with the standard library's classification, where it has one.
     #[test]
     fn nothing_local_is_ever_allowed(address in addresses()) {
         if Policy::default().judge(address).is_ok() {

@@ -1,4 +1,4 @@
-//! Bodies, both ways: as they come, as far as they are wanted, and what becomes of those that break off.
+//! Bodies in both directions: streamed on demand, and broken off.
 
 use async_compression::tokio::bufread::GzipEncoder;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use super::origin::{Authority, Origin, bytes, read_head, streamed, text};
 use super::*;
 use crate::egress::error::Stage;
 
-/// Pieces without end, of which those that were asked for are counted.
+/// Returns an endless stream that counts the bytes asked for.
 fn endless(made: Rc<Cell<usize>>) -> impl futures::Stream<Item = Bytes> {
     stream::repeat_with(move || {
         made.set(made.get() + 16 * 1024);
@@ -55,13 +55,13 @@ async fn nothing_is_read_far_ahead_of_who_reads() {
             let mut body = fetch(&client, get(url)).await.unwrap().body.unwrap();
             let first = body.next().await.unwrap().unwrap();
             assert!(!first.is_empty());
-            // Whatever is written without anybody reading it is written by then.
+            // Wait until no more is sent without being read.
             let mut before = 0;
             while made.get() != before {
                 before = made.get();
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
-            // Our window, and what the system has in its buffers for a local connection of HTTP/1.
+            // Our window, plus the kernel's socket buffers for a local HTTP/1 connection.
             let most = if is_http2 { 1 << 20 } else { 16 << 20 };
             assert!(before < most, "{before} bytes were sent ahead");
             drop(body);
@@ -217,7 +217,7 @@ async fn an_answer_may_come_before_the_request_has_been_sent() {
                 let _ = stream
                     .write_all(b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\nconnection: close\r\n\r\nno!")
                     .await;
-                // What comes is taken, so that the answer is not lost to a reset.
+                // Read the rest, so that the response is not lost to a TCP reset.
                 let mut rest = Vec::new();
                 let _ = stream.read_to_end(&mut rest).await;
             }

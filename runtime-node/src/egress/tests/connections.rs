@@ -1,4 +1,4 @@
-//! Which connections there are, and whose.
+//! Which connections are opened, and which tenant they belong to.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::origin::{Authority, Origin, read_head, text};
 use super::*;
 use crate::egress::error::Stage;
 
-/// A client that trusts an authority.
+/// Returns a client that trusts an authority.
 fn trusting(authority: &Authority) -> Client {
     let known = hosts("127.0.0.1 origin.test other.test");
     Client::new(&Settings::isolated(settings().policy, vec![authority.root.clone()], known), EgressMetrics::default())
@@ -26,7 +26,7 @@ async fn one_connection_serves_one_request_after_another() {
         let client = client();
         for _ in 0..5 {
             fetch_text(&client, get(origin.url("/"))).await;
-            // Its task has to see that the exchange is over.
+            // The connection's task must notice that the exchange is over.
             tokio::task::yield_now().await;
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -66,7 +66,7 @@ async fn http2_is_agreed_on_and_serves_many_requests_on_one_connection() {
         })
         .await;
         let client = trusting(&authority);
-        // At once, while nobody knows yet what the origin speaks.
+        // All at once, before the origin's protocol is known.
         let answers = join_all((0..20).map(|_| fetch_text(&client, get(secure("origin.test", &origin))))).await;
         let uri = secure("origin.test", &origin);
         assert!(answers.iter().all(|answer| *answer == format!("HTTP/2.0 {uri} None")), "{answers:?}");
@@ -101,7 +101,7 @@ async fn a_certificate_must_be_trusted_and_for_the_host() {
         assert_eq!(error.stage(), Stage::Tls, "{error}");
         let error = failure(&trusting(&authority), get(secure("other.test", &origin))).await;
         assert_eq!(error.stage(), Stage::Tls, "{error}");
-        // Nor is what speaks no TLS spoken with as if it did.
+        // A server that does not speak TLS is not sent plaintext either.
         let plain = Origin::plain(|_| text("")).await;
         assert_eq!(failure(&trusting(&authority), get(secure("origin.test", &plain))).await.stage(), Stage::Tls);
     })
@@ -111,7 +111,7 @@ async fn a_certificate_must_be_trusted_and_for_the_host() {
 #[tokio::test]
 async fn a_request_that_finds_its_connection_closed_is_sent_over_another() {
     on_a_shard(async {
-        // Each connection answers once as if it stayed, and closes when it is used again.
+        // Each connection answers once as if it stayed open, and closes when it is used again.
         let origin = Origin::by_hand(|mut stream| async move {
             if read_head(&mut stream).await {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
@@ -125,7 +125,7 @@ async fn a_request_that_finds_its_connection_closed_is_sent_over_another() {
             assert_eq!(origin.connections.get(), connections);
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        // What might have been done is not done again.
+        // A request that may have been processed is not sent again.
         let error = failure(&client, post(origin.url("/"), Outgoing::Full("x".into()))).await;
         assert_eq!(error.stage(), Stage::Exchange, "{error}");
         assert_eq!(origin.connections.get(), 3);
@@ -144,7 +144,7 @@ async fn a_worker_waits_for_so_many_answers_at_once() {
             Box::pin(async move {
                 now.set(now.get() + 1);
                 highest.set(highest.get().max(now.get()));
-                // Until as many are here as may be, and one that came too soon would be.
+                // Wait until the limit is reached, long enough for one request too many to arrive.
                 while highest.get() < 64 {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
@@ -174,7 +174,7 @@ async fn responses_that_are_left_open_are_bounded() {
         }
         let error = failure(&client, get(origin.url("/"))).await;
         assert!(error.to_string().contains("body.cancel()"), "{error}");
-        // Another tenant has its own.
+        // Another tenant has its own limit.
         client.fetch(&account("other"), get(origin.url("/"))).await.unwrap();
         open.clear();
         fetch(&client, get(origin.url("/"))).await.unwrap();

@@ -1,4 +1,4 @@
-//! Names, with a name server that changes its mind.
+//! Resolution, with a name server that changes its answers.
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;
@@ -11,7 +11,8 @@ use super::origin::{Origin, text};
 use super::*;
 use crate::egress::error::Stage;
 
-/// Answers questions for addresses of IPv4 by a function of how many there were before; of IPv6 there are none.
+/// Starts a name server that answers queries for IPv4 addresses by a function of the number of
+/// earlier queries; it has no IPv6 addresses.
 async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16, Rc<Cell<usize>>) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -24,12 +25,12 @@ async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16
             let end = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
             let wants_v4 = question[end - 3] == 1;
             let addresses = if wants_v4 { answers(count.replace(count.get() + 1)) } else { Vec::new() };
-            // The question's number, that this is an answer, and how many parts of each kind there are.
+            // The query's id, the flags of a response, and the number of records in each section.
             let mut answer = question[..2].to_vec();
             answer.extend([0x81, 0x80, 0, 1, 0, addresses.len() as u8, 0, 0, 0, 0]);
             answer.extend(&question[12..end]);
             for address in addresses {
-                // The question's name, A, IN, for no time at all, four bytes.
+                // The query's name, A, IN, a TTL of zero, four bytes.
                 answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
                 answer.extend(address.octets());
             }
@@ -72,14 +73,14 @@ async fn a_name_is_asked_for_and_its_answer_is_kept() {
 async fn a_name_that_moves_inside_gains_nothing() {
     on_a_shard(async {
         let origin = Origin::plain(|_| text("found")).await;
-        // First where it may be reached, then inside.
+        // First an address that may be reached, then one inside the network.
         let (port, _) = name_server(|n| vec![Ipv4Addr::new(127, 0, 0, if n == 0 { 1 } else { 9 })]).await;
         let client = client_of(port, local(1));
         let url = |name| Url::parse(&format!("http://{name}.test:{}/", origin.port)).unwrap();
         assert_eq!(fetch_text(&client, get(url("a"))).await, "found");
         let error = failure(&client, get(url("b"))).await;
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
-        // What was judged then is not what counts now: the answer has run out, and no connection is left.
+        // The earlier decision does not count: the answer has expired, and no connection is left.
         tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
         let error = client.fetch(&account("other"), get(url("a"))).await.err().unwrap();
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! Origins for the tests: HTTP servers of this process, on ports of the system's choice.
+//! Origins for the tests: HTTP servers in this process, on ports chosen by the system.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -28,10 +28,10 @@ pub(super) type Answer = http::Response<StreamBody<Pieces>>;
 /// A request with its body.
 pub(super) type Asked = http::Request<Bytes>;
 
-/// One that answers by a function.
+/// An origin that answers by a function.
 pub(super) struct Origin {
     pub(super) port: u16,
-    /// Connections so far, and those there are.
+    /// The connections so far, and those that are open.
     pub(super) connections: Rc<Cell<usize>>,
     pub(super) open: Rc<Cell<usize>>,
     pub(super) asked: Rc<RefCell<Vec<Asked>>>,
@@ -47,7 +47,7 @@ impl Origin {
     }
 
     /// # Arguments
-    /// * `tls` - what it speaks TLS with, if it does.
+    /// * `tls` - the server's TLS configuration; plain HTTP without one.
     pub(super) async fn serve(
         tls: Option<Arc<ServerConfig>>,
         answer: impl Fn(Asked) -> LocalBoxFuture<'static, Answer> + 'static,
@@ -71,7 +71,7 @@ impl Origin {
         Self { asked, ..listen(speak).await }
     }
 
-    /// One that writes bytes at whoever connects, once it has read the head of a request, and closes.
+    /// Starts an origin that reads the head of a request, writes the bytes and closes.
     pub(super) async fn raw(bytes: &'static [u8]) -> Self {
         Self::by_hand(move |mut stream| async move {
             if read_head(&mut stream).await {
@@ -81,13 +81,13 @@ impl Origin {
         .await
     }
 
-    /// One that does with a connection what it is told.
+    /// Starts an origin that hands each connection to a function.
     pub(super) async fn by_hand<F: Future<Output = ()> + 'static>(speak: impl Fn(TcpStream) -> F + 'static) -> Self {
         listen(speak).await
     }
 }
 
-/// Reads up to an empty line. Whether there was one.
+/// Reads up to an empty line. Returns whether there was one.
 pub(super) async fn read_head(stream: &mut TcpStream) -> bool {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -183,7 +183,7 @@ pub(super) fn redirect(status: u16, location: &str) -> Answer {
     answer
 }
 
-/// An authority whose certificates are trusted, and one for `origin.test` and 127.0.0.1 that it has signed.
+/// A trusted authority, and a certificate for `origin.test` and 127.0.0.1 that it has signed.
 pub(super) struct Authority {
     pub(super) root: CertificateDer<'static>,
     chain: Vec<CertificateDer<'static>>,
@@ -206,7 +206,7 @@ impl Authority {
     }
 
     /// # Arguments
-    /// * `protocols` - that a server offers.
+    /// * `protocols` - those that the server offers by ALPN.
     pub(super) fn server(&self, protocols: &[&str]) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)

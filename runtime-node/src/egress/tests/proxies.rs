@@ -1,4 +1,5 @@
-//! Through a proxy: what it is told, what it is not, and what is said when it does not lead anywhere.
+//! Requests through a proxy: what it is told and not told, and the errors if it does not open a
+//! tunnel.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -13,14 +14,14 @@ use super::*;
 use crate::egress::error::Stage;
 use crate::egress::{Proxy, Resolver};
 
-/// Leads wherever it is told, by names of its own too.
+/// A proxy that connects every tunnel to 127.0.0.1, whatever host the target names.
 struct Tunnels {
     origin: Origin,
-    /// Heads of the requests that it was sent.
+    /// The heads of the requests received.
     heads: Rc<RefCell<Vec<String>>>,
 }
 
-/// Where nothing leads: the proxy says so.
+/// A target that the proxy refuses.
 const NOWHERE: &str = "127.0.0.9";
 
 impl Tunnels {
@@ -52,7 +53,7 @@ impl Tunnels {
         format!("http://{userinfo}127.0.0.1:{}", self.origin.port).parse().unwrap()
     }
 
-    /// The first lines of what it was sent.
+    /// Returns the first lines of the requests received.
     fn asked(&self) -> Vec<String> {
         self.heads.borrow().iter().map(|head| head.lines().next().unwrap().to_owned()).collect()
     }
@@ -85,7 +86,7 @@ fn trusting(authority: &Authority) -> Settings {
     Settings::isolated(settings().policy, vec![authority.root.clone()], hosts("127.0.0.1 origin.test"))
 }
 
-/// Of a node that reaches no private address, where a name leads to one.
+/// Returns the settings of a node that reaches no private address, although a name resolves to one.
 fn closed() -> Settings {
     Settings::isolated(Policy::default(), Vec::new(), hosts("127.0.0.1 inside.test"))
 }
@@ -103,7 +104,7 @@ async fn both_schemes_go_through_a_tunnel_to_an_address_and_origins_see_their_na
             Box::pin(async move { text(asked.uri().host().unwrap()) })
         })
         .await;
-        // Its certificate is for that name, and is checked.
+        // The certificate is for that name, and is verified.
         let url = Url::parse(&format!("https://origin.test:{}/", secure.port)).unwrap();
         assert_eq!(fetch_text(&client, get(url)).await, "origin.test");
         let connect = |port| format!("CONNECT 127.0.0.1:{port} HTTP/1.1");
@@ -128,7 +129,7 @@ async fn tls_with_the_proxy_goes_around_tls_with_the_origin() {
         .await;
         let target = Url::parse(&format!("https://origin.test:{}/", origin.port)).unwrap();
         assert_eq!(fetch_text(&client, get(target.clone())).await, large);
-        // A proxy that anybody might be is told nothing.
+        // A proxy with an unverified identity is told nothing.
         let error = failure(&by(settings(), url), get(target)).await;
         assert_eq!(error.stage(), Stage::Proxy);
         assert!(error.to_string().contains("no secure connection to it"), "{error}");
@@ -181,7 +182,7 @@ async fn a_proxy_that_resolves_is_told_the_name() {
         }
         let expected = format!("CONNECT unknown.test:{} HTTP/1.1", origin.port);
         assert_eq!(proxy.asked(), [expected.clone(), expected]);
-        // By itself the node does not ask a proxy for what it does not know.
+        // By default the node does not leave unknown names to the proxy.
         let error = failure(&by(closed(), proxy.url("")), get(url("unknown.test"))).await;
         assert_eq!(error.stage(), Stage::Resolve, "{error}");
     })
@@ -289,7 +290,7 @@ async fn a_silent_proxy_is_given_up() {
         let client = by(settings, format!("http://127.0.0.1:{port}").parse().unwrap());
         let error = failure(&client, get(Url::parse("http://origin.test/").unwrap())).await;
         assert!(error.to_string().contains("longer than 1s"), "{error}");
-        // Its connection is closed with it.
+        // The connection to the proxy is closed with the request.
         assert!(taken.await.unwrap().starts_with("CONNECT "));
     })
     .await;

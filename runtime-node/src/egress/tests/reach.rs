@@ -1,10 +1,11 @@
-//! Where requests may go.
+//! Which addresses requests may reach.
 
 use super::origin::{Origin, text};
 use super::*;
 use crate::egress::error::Stage;
 
-/// Of a node that allows nothing special, where some names lead inside.
+/// Returns a client of a node with the default policy, where some names resolve to internal
+/// addresses.
 fn closed() -> Client {
     let known = hosts(
         "127.0.0.1 inside.test\n::1 inside.test\n10.96.0.1 cluster.test\n169.254.169.254 metadata.test\nfd00:ec2::254 metadata.test",
@@ -108,7 +109,7 @@ async fn a_workers_own_list_only_narrows() {
             let error = client.fetch(&only(pattern), get(url(host))).await.err().unwrap();
             assert!(error.to_string().contains("spec.egress.allow"), "{error}");
         }
-        // It opens nothing.
+        // The Worker's list does not open addresses that the node refuses.
         let error = closed().fetch(&only("inside.test"), get(url("inside.test"))).await.err().unwrap();
         assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
     })

@@ -1,4 +1,4 @@
-//! Redirects, each of which goes the whole way again.
+//! Redirects, each of which takes the whole path again.
 
 use super::origin::{Origin, redirect, text};
 use super::*;
@@ -102,7 +102,7 @@ async fn a_redirect_leads_nowhere_that_a_request_does_not() {
             let origin = Origin::plain(move |_| redirect(302, target)).await;
             assert_eq!(failure(&client(), get(origin.url("/"))).await.stage(), stage, "{target}");
         }
-        // Nor one that its own list does not have.
+        // A redirect to a host that the Worker's own list does not name is refused, too.
         let origin = Origin::plain(|_| redirect(302, "http://other.test/")).await;
         let account =
             Account { egress: Rc::new(Egress::Only(vec!["origin.test".parse().unwrap()])), ..account("shop") };

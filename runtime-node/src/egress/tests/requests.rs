@@ -1,4 +1,4 @@
-//! What is sent, and what is made of the head of the answer.
+//! Requests as they are sent, and the head of the response as the Worker sees it.
 
 use super::origin::{Origin, pieces, read_head, text};
 use super::*;
@@ -180,7 +180,7 @@ trait OfOne<T> {
 }
 
 impl OfOne<http::Request<bytes::Bytes>> for Vec<http::Request<bytes::Bytes>> {
-    /// The only one.
+    /// Returns the only request.
     fn concat_of_one(&self) -> http::Request<bytes::Bytes> {
         assert_eq!(self.len(), 1);
         self[0].clone()

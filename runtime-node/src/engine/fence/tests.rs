@@ -1,4 +1,5 @@
-//! A panic in each of the functions that V8 calls ends one isolate, and the next one starts.
+//! Tests that a panic in any of the functions that V8 calls ends one isolate, and that the next one
+//! starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use super::*;
 use crate::engine::invocation::{Event, Invocation};
 use crate::engine::{Engine, Isolate, Watchdog};
 
-/// A Worker that does this while it starts.
+/// Returns a Worker that runs `code` while it starts.
 fn revision(code: &str) -> Rc<Revision> {
     let modules = [
         ("worker.js", format!("{code}; export default {{ fetch: () => new Response() }}")),
@@ -46,7 +47,7 @@ async fn start(engine: &Rc<Engine>, code: &str) -> Result<Rc<Isolate>, Failure> 
     Isolate::start(engine, RevisionDigest::new([0; 32]), revision(code), None).await
 }
 
-/// Starts a Worker whose code has V8 make the callback, which panics, and then again when it does not.
+/// Starts a Worker whose code triggers the callback, once with a panic in it and once without.
 fn ends_its_isolate(callback: Callback, code: &str) {
     run(async |engine| {
         injected::arm(callback);

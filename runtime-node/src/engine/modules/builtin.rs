@@ -1,7 +1,8 @@
-//! Modules of Node.js, for Workers whose compatibility flags ask for them (see `node.js` of the built-in JavaScript).
+//! Modules of Node.js, for Workers whose compatibility flags enable them (see `node.js` of the
+//! built-in JavaScript).
 //!
-//! One is made when it is first imported or, by a property of the global object, read. What a Worker without the flag has
-//! of them is functions that nobody compiles.
+//! A module is made when it is first imported or read through a property of the global object. For
+//! a Worker without the flag, they exist only as functions that are never compiled.
 
 use tenon_proto::module::{NotBuiltin, builtin};
 use tenon_proto::revision::CompatibilityFlag;
@@ -12,19 +13,20 @@ use crate::engine::realm::Realm;
 use crate::engine::snapshot;
 use crate::engine::state::State;
 
-/// What the flag adds to the global object.
+/// The properties that the flag adds to the global object.
 const GLOBALS: [&str; 5] = ["Buffer", "clearImmediate", "global", "process", "setImmediate"];
 
-/// The module that a specifier means, if the Worker has none of its own of that name.
+/// Returns the built-in module that a specifier means, if the Worker has no module of that name.
 ///
 /// # Errors
-/// When it means one that is not to be had.
+/// Fails if the specifier means a built-in module that is not available.
 pub(super) fn find(state: &State, specifier: &str) -> Result<Option<Key>, NotBuiltin> {
     let name = builtin(specifier, state.revision.compatibility_flags.iter().copied())?;
     Ok(name.map(|name| Key { name, form: Form::Builtin }))
 }
 
-/// Makes what the Worker's flags add to the global object. `None` when the heap is full.
+/// Adds the properties of the Worker's flags to the global object. Returns `None` if the heap is
+/// full.
 pub(in crate::engine) fn furnish(scope: &mut v8::PinScope<'_, '_>, state: &State) -> Option<()> {
     if !state.revision.compatibility_flags.contains(&CompatibilityFlag::NodejsCompat) {
         return Some(());
@@ -37,7 +39,7 @@ pub(in crate::engine) fn furnish(scope: &mut v8::PinScope<'_, '_>, state: &State
     Some(())
 }
 
-/// A module of that name, not evaluated yet.
+/// Makes the module of that name, without evaluating it.
 pub(super) fn module<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     realm: &Realm,
@@ -49,7 +51,7 @@ pub(super) fn module<'s>(
     Some(v8::Module::create_synthetic_module(scope, name, &names, fence::on_builtin))
 }
 
-/// Gives the module what it exports.
+/// Sets the module's exports.
 pub(in crate::engine) fn evaluate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: v8::Local<'s, v8::Module>,
@@ -68,11 +70,11 @@ pub(in crate::engine) fn evaluate<'s>(
 
 type Export<'s> = (v8::Local<'s, v8::String>, v8::Local<'s, v8::Value>);
 
-/// What the module exports, which is the same each time; throws if it cannot be made.
+/// Returns the module's exports, which are the same each time; throws if it cannot be made.
 fn exports<'s>(scope: &mut v8::PinScope<'s, '_>, realm: &Realm, name: &str) -> Option<Vec<Export<'s>>> {
     let hook = v8::Local::new(scope, &realm.hooks.builtin);
     let (undefined, key) = (v8::undefined(scope).into(), v8::String::new(scope, name)?.into());
-    // Names and values by turns, in an array of our own.
+    // Names and values alternate, in an array of ours.
     let Ok(flat) = hook.call(scope, undefined, &[key])?.try_cast::<v8::Array>() else {
         throw(scope, &format!("There is no module \"{name}\""));
         return None;

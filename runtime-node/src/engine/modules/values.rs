@@ -1,8 +1,8 @@
-//! Modules that are no code: what they export, by default and nothing else, is a value made of their content.
+//! Modules that are not code: their only export, the default one, is a value made of their content.
 //!
-//! The value is made when the module is evaluated, once in a realm. A revision's content is bounded, and so is what each
-//! step of it takes: text and bytes are copied, and JSON is parsed from within JavaScript, where a limit that was passed
-//! meanwhile is found out.
+//! The value is made when the module is evaluated, once per realm. A revision's content is bounded,
+//! and so is each step of this work: text and bytes are copied, and JSON is parsed from within
+//! JavaScript, where an exceeded limit takes effect.
 
 use tenon_proto::module::Form;
 
@@ -13,17 +13,17 @@ use crate::engine::state::State;
 use crate::engine::string::array_of;
 use crate::engine::wasm;
 
-/// What some editors begin a UTF-8 file with. No part of the text.
+/// The byte order mark with which some editors begin a UTF-8 file; not part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A module of that name, not evaluated yet.
+/// Makes a module of that name, without evaluating it.
 pub(super) fn module<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str) -> Option<v8::Local<'s, v8::Module>> {
     let name = v8::String::new(scope, name)?;
     let default = v8::String::new(scope, "default")?;
     Some(v8::Module::create_synthetic_module(scope, name, &[default], fence::on_value))
 }
 
-/// Gives the module what it exports.
+/// Sets the module's default export.
 pub(in crate::engine) fn evaluate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     module: v8::Local<'s, v8::Module>,
@@ -37,7 +37,7 @@ pub(in crate::engine) fn evaluate<'s>(
     Some(evaluated.get_promise(scope).into())
 }
 
-/// What the module exports; throws if it cannot be made.
+/// Returns the module's value; throws if it cannot be made.
 fn value<'s>(scope: &mut v8::PinScope<'s, '_>, module: v8::Local<'s, v8::Module>) -> Option<v8::Local<'s, v8::Value>> {
     let realm = realm(scope)?;
     let state = State::of(scope);

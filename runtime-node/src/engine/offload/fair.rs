@@ -1,17 +1,17 @@
-//! A queue in which whoever waits has a turn before anybody has a second one. Plain data.
+//! A queue that serves its owners in turn: each gets one job before any gets a second. Plain data.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// How much may wait of one.
+/// The most jobs waiting per owner.
 const MOST_OF_ONE: usize = 256;
 
-/// How much may wait of all.
+/// The most jobs waiting in total.
 const MOST: usize = 16_384;
 
 pub(super) struct Fair<K, J> {
-    /// Those who have something waiting, each once; the first is next.
+    /// The owners with waiting jobs, each once; the first is next.
     ring: VecDeque<K>,
-    /// What waits, of each in the ring.
+    /// The waiting jobs of each owner in the ring.
     waiting: BTreeMap<K, VecDeque<J>>,
     len: usize,
 }
@@ -29,15 +29,15 @@ impl<K, J> Fair<K, J> {
 }
 
 impl<K: Ord + Clone, J> Fair<K, J> {
-    /// Whether nothing more of `who` is taken.
+    /// Returns whether another job of `who` would be refused.
     pub(super) fn is_full(&self, who: &K) -> bool {
         self.len >= MOST || self.waiting.get(who).is_some_and(|jobs| jobs.len() >= MOST_OF_ONE)
     }
 
-    /// Puts `job` behind what waits of `who`.
+    /// Appends `job` to the jobs of `who`.
     ///
     /// # Errors
-    /// Gives it back when there is too much.
+    /// Returns the job if too many are waiting.
     pub(super) fn push(&mut self, who: K, job: J) -> Result<(), J> {
         if self.is_full(&who) {
             return Err(job);
@@ -46,8 +46,8 @@ impl<K: Ord + Clone, J> Fair<K, J> {
         Ok(())
     }
 
-    /// Takes up to the end of the line what has begun: before what else waits of `who`, after everybody else. It has its
-    /// place.
+    /// Puts back a job that has begun: before the other jobs of `who`, but after all other owners.
+    /// It is never refused.
     pub(super) fn put_back(&mut self, who: K, job: J) {
         self.put(who, |jobs| jobs.push_front(job));
     }
@@ -61,7 +61,7 @@ impl<K: Ord + Clone, J> Fair<K, J> {
         self.len += 1;
     }
 
-    /// What is next, and whose it is.
+    /// Removes and returns the next job and its owner.
     pub(super) fn pop(&mut self) -> Option<(K, J)> {
         let who = self.ring.pop_front()?;
         let jobs = self.waiting.get_mut(&who)?;
@@ -75,7 +75,7 @@ impl<K: Ord + Clone, J> Fair<K, J> {
         Some((who, job))
     }
 
-    /// Removes, and returns, of what waits of `who` that which `is` says yes to.
+    /// Removes and returns the jobs of `who` for which `is` returns true.
     pub(super) fn remove(&mut self, who: &K, is: impl Fn(&J) -> bool) -> VecDeque<J> {
         let Some(jobs) = self.waiting.get_mut(who) else { return VecDeque::new() };
         let (removed, kept) = std::mem::take(jobs).into_iter().partition(is);

@@ -5,7 +5,8 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
-/// `base64Encode(string)` → the base64 of its characters' bytes, or undefined if one is not a byte.
+/// `base64Encode(string)`: returns the base64 of its characters' bytes, or undefined if a character
+/// is not a byte.
 pub(super) fn encode(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -23,7 +24,7 @@ pub(super) fn encode(
     }
 }
 
-/// `base64Decode(string)` → a binary string, or undefined if that was not base64.
+/// `base64Decode(string)`: returns a binary string, or undefined if the input is not base64.
 pub(super) fn decode(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -35,8 +36,8 @@ pub(super) fn decode(
     }
 }
 
-/// Forgiving-base64 decode (Infra §7): white space anywhere, padding all there or not at all, and no thought for the
-/// bits left over.
+/// Implements forgiving-base64 decode (Infra §7): whitespace is allowed anywhere, padding is either
+/// complete or absent, and left-over bits are ignored.
 fn forgiving(mut text: Vec<u8>) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,

@@ -1,18 +1,18 @@
-//! What JavaScript reads of a stream: `streamRead(owner, number)`, all of it, and `streamPull(owner, number)`, piece by
-//! piece; or `streamCancel(owner, number)`, no more.
+//! Reading of streams by JavaScript: `streamRead(owner, number)` reads all of one,
+//! `streamPull(owner, number)` reads it piece by piece, and `streamCancel(owner, number)` ends it.
 //!
 //! ```text
-//!  read ─► arrive ── all of it ──────────────► settle
-//!            ▲  └─── no room for the next part ─► a turn: is some of the memory garbage? ── no ─► settle
-//!            └─────────────────────────────────────── yes ──┘
+//!  read ─► arrive ── all of it ────────────────────────────────────────────────────────► settle
+//!            ▲  └─── no room for the next part ─► a turn: can garbage be freed? ── no ─► settle
+//!            └────────────────────────────────────────── yes ──┘
 //! ```
 //!
-//! What is read whole is collected as fast as its sender allows and up to the Worker's limit, counted against the
-//! isolate's memory part by part. Of what nobody reads there is what came with the head, and what HTTP/2's flow control let
-//! the sender send ahead.
+//! `streamRead` collects a body as fast as its sender allows and up to the Worker's limit, and
+//! charges it to the isolate's memory part by part. Of an unread body, only the bytes that came
+//! with the head and those that HTTP/2's flow control let the sender send ahead are held.
 //!
-//! Where the reading fails the promise is rejected. Where that is the fault of the request, the caller is told so, whatever
-//! the handler makes of it.
+//! If reading fails, the promise is rejected. If the request is at fault, the caller receives that
+//! failure, however the handler treats the rejection.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -33,10 +33,10 @@ use crate::engine::state::State;
 use crate::engine::streams::{Broken, ByteStream, Incoming, StreamId};
 use crate::engine::string::array_of;
 
-/// A pull gives what is there, up to so many bytes.
+/// The most bytes that a pull returns, except for a single longer piece.
 const PULL: usize = 64 * 1024;
 
-/// A body that arrives.
+/// A body that is being collected.
 struct Reading {
     owner: InvocationId,
     resolver: v8::Global<v8::PromiseResolver>,
@@ -46,17 +46,17 @@ struct Reading {
     _charge: Charge,
 }
 
-/// Why a body has not arrived.
+/// The reason why a body could not be collected.
 enum Halt {
     Broken(Broken),
-    /// There must be so many bytes more for the next part.
+    /// The next part needs this many bytes more.
     NoRoom {
         part: Bytes,
         wanted: usize,
     },
 }
 
-/// `streamRead(owner, number)` → a promise of a `Uint8Array`.
+/// `streamRead(owner, number)`: returns a promise of a `Uint8Array`.
 pub(super) fn read(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -127,7 +127,7 @@ fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'stati
 }
 
 impl Reading {
-    /// Takes what is still to come.
+    /// Collects the rest of the body.
     async fn rest(&mut self) -> Result<(), Halt> {
         while let Some(part) = self.parts.next().await.transpose().map_err(Halt::Broken)? {
             self.take(part)?;
@@ -174,15 +174,15 @@ fn reject(scope: &mut v8::PinScope<'_, '_>, resolver: v8::Local<'_, v8::PromiseR
     promise::settle(scope, resolver, |_| Err(Thrown::type_error(message.to_owned())));
 }
 
-/// Tells the caller what is wrong with its request, if that is what it is.
+/// Reports the failure to the caller, if its request is at fault.
 fn blame(state: &State, id: InvocationId, broken: Broken) {
     if let Broken::Failed(failure) = broken {
         state.answer(id, Err(failure));
     }
 }
 
-/// `streamPull(owner, number)` → a `Uint8Array`, or null at the end; a promise of that where it has to be waited for.
-/// Throws where it is broken.
+/// `streamPull(owner, number)`: returns a `Uint8Array`, or null at the end; a promise of these if
+/// nothing has arrived yet. Throws if the stream is broken.
 pub(super) fn pull(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -233,8 +233,8 @@ fn pulled_value<'s>(
 }
 
 impl Incoming {
-    /// The next piece: what there is by now, up to [`PULL`] bytes and as long as the piece that goes over. `None` at the
-    /// end.
+    /// Returns the next piece: the bytes that have arrived, up to [`PULL`] or as many as the piece
+    /// that exceeds it. Returns `None` at the end.
     async fn pull(&mut self) -> Option<Result<Vec<u8>, Broken>> {
         let (bytes, end) = match self {
             Self::Body(Body::Full(bytes)) => {
@@ -250,7 +250,7 @@ impl Incoming {
         Some(bytes)
     }
 
-    /// What is left of a stream that has ended so: it is not to be asked again.
+    /// Returns what remains of a stream that has ended, which must not be polled again.
     fn ended(end: Result<(), Broken>) -> Self {
         Self::Body(match end {
             Ok(()) => Body::Full(Bytes::new()),
@@ -259,8 +259,8 @@ impl Incoming {
     }
 }
 
-/// A piece, and how the stream has ended if it was seen to end right after that. `None` when there was no piece before
-/// the end.
+/// Returns a piece, and how the stream ended if the end was seen right after it. Returns `None` if
+/// the stream ended before a piece.
 async fn next(
     parts: &mut (impl Stream<Item = Result<Bytes, Broken>> + Unpin),
 ) -> Option<(Result<Vec<u8>, Broken>, Option<Result<(), Broken>>)> {
@@ -283,14 +283,14 @@ async fn next(
     Some((Ok(bytes), None))
 }
 
-/// `streamCancel(owner, number)`
+/// `streamCancel(owner, number)`: cancels the stream.
 pub(super) fn cancel(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     _: v8::ReturnValue<'_>,
 ) {
     let (owner, number) = stream_of(scope, args.get(0), args.get(1));
-    // Dropped after the borrow: it may hold anything.
+    // Dropped after the borrow has ended, because its destructor may borrow again.
     let cancelled = State::of(scope).take_stream(owner, number);
     drop(cancelled);
 }

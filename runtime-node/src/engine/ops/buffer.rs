@@ -1,7 +1,8 @@
-//! The native half of `node-buffer*.js`: what bytes are in the encodings of Node.js, and where some are among others.
+//! The native half of `node-buffer*.js`: Node.js's text encodings, and comparing and searching
+//! bytes.
 //!
-//! Memory for bytes is made by JavaScript, as in [`super::encoding`]. None of this goes through more than the caller gives
-//! it, who goes by steps.
+//! JavaScript allocates the memory for bytes, as in [`super::encoding`]. Each call takes time in
+//! proportion to its input, and the JavaScript caller passes long input in steps.
 
 use std::cmp::Ordering;
 
@@ -11,14 +12,14 @@ use memchr::memmem;
 
 use super::bytes;
 
-/// How text stands for bytes.
+/// A text encoding of Node.js.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
-    /// A character's lowest seven bits each; the lowest eight the other way.
+    /// The lowest seven bits of each character when decoding; the lowest eight when encoding.
     Ascii,
-    /// A character's lowest eight bits each.
+    /// The lowest eight bits of each character.
     Latin1,
-    /// Two bytes for each code unit, the lower one first.
+    /// Two bytes for each code unit, little-endian.
     Utf16,
     Hex,
     Base64,
@@ -26,13 +27,13 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// By the number that `node-buffer-text.js` has for it.
+    /// Returns the encoding with this number in `node-buffer-text.js`.
     fn numbered(number: u32) -> Option<Self> {
         [Self::Ascii, Self::Latin1, Self::Utf16, Self::Hex, Self::Base64, Self::Base64Url].get(number as usize).copied()
     }
 }
 
-/// `bytesToText(view, encoding)` → a string.
+/// `bytesToText(view, encoding)`: returns a string.
 pub(super) fn to_text(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -57,10 +58,10 @@ pub(super) fn to_text(
     }
 }
 
-/// `textToBytes(string, view, encoding, last)` → code units read · 2³² + bytes written.
+/// `textToBytes(string, view, encoding, last)`: returns code units read · 2³² + bytes written.
 ///
-/// What is not of the encoding ends hexadecimal text, and is skipped in base64, of which `=` is the end. Of base64 that goes
-/// on (not `last`) whole groups are read only.
+/// An invalid character ends hexadecimal text, and is skipped in base64, which ends at `=`. If more
+/// base64 follows (not `last`), only whole groups are read.
 pub(super) fn to_bytes(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -94,7 +95,7 @@ pub(super) fn to_bytes(
     result.set_double(read as f64 * f64::from(1 << 16) * f64::from(1 << 16) + written.len() as f64);
 }
 
-/// The lowest eight bits of each code unit.
+/// Writes the lowest eight bits of each code unit.
 fn write_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, octets: &mut [u8]) {
     if string.is_onebyte() {
         string.write_one_byte_v2(scope, 0, octets, v8::WriteFlags::empty());
@@ -117,7 +118,8 @@ fn from_hex(units: &[u16], room: usize) -> (usize, Vec<u8>) {
     (2 * bytes.len(), bytes)
 }
 
-/// How many code units are of no use any more, and the bytes. Where nothing more is to come of the text, that is all of it.
+/// Returns the number of code units consumed, and the bytes. With `last`, all of the text is
+/// consumed.
 fn from_base64(units: &[u16], room: usize, last: bool) -> (usize, Vec<u8>) {
     let mut bytes = Vec::with_capacity((units.len() / 4 * 3 + 3).min(room));
     let (mut group, mut count, mut read) = (0_u32, 0, 0);
@@ -149,7 +151,7 @@ fn from_base64(units: &[u16], room: usize, last: bool) -> (usize, Vec<u8>) {
     (read, bytes)
 }
 
-/// What two or three characters alone stand for.
+/// Decodes the two or three characters of an incomplete group.
 fn finish(bytes: &mut Vec<u8>, group: u32, count: usize, room: usize) {
     let room = room - bytes.len();
     match count {
@@ -159,7 +161,7 @@ fn finish(bytes: &mut Vec<u8>, group: u32, count: usize, room: usize) {
     }
 }
 
-/// `bytesCompare(a, b)` → -1, 0 or 1.
+/// `bytesCompare(a, b)`: returns -1, 0 or 1.
 pub(super) fn compare(
     _scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -174,7 +176,7 @@ pub(super) fn compare(
     });
 }
 
-/// `bytesSame(a, b)`: whether they are equal, in a time that does not depend on where they differ.
+/// `bytesSame(a, b)`: returns whether they are equal, in constant time for inputs of equal length.
 pub(super) fn same(
     _scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -185,7 +187,7 @@ pub(super) fn same(
     result.set_bool(bytes::read(a, |a| bytes::read(b, |b| same(a, b))));
 }
 
-/// `bytesFindLast(view, needle)` → the index of the last `needle` in `view`; -1 if there is none.
+/// `bytesFindLast(view, needle)`: returns the index of the last `needle` in `view`, or -1.
 pub(super) fn find_last(
     _scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

@@ -15,7 +15,7 @@ use crate::response_cache::{Answer, Asked, Key, LARGEST, ResponseCache};
 
 type Shared = std::sync::Arc<ResponseCache>;
 
-/// The longest name of a cache, and the longest URL, in characters.
+/// Limits on a cache's name and on a URL, in characters.
 const NAME: usize = 256;
 const URL: usize = 64 * 1024;
 
@@ -23,7 +23,7 @@ fn cache(scope: &v8::PinScope<'_, '_>) -> Shared {
     Shared::clone(scope.get_slot::<Shared>().expect("every isolate gets its node's when it is made"))
 }
 
-/// By its name and a URL.
+/// Builds the key of a cache's name and a URL.
 fn key(
     scope: &v8::PinScope<'_, '_>,
     name: v8::Local<'_, v8::Value>,
@@ -40,7 +40,7 @@ fn key(
     Ok(Key::new(&State::of(scope).revision.worker, &name, &url))
 }
 
-/// `cacheMatch(name, url, headers)` → null, or as `fetchSend` answers.
+/// `cacheMatch(name, url, headers)`: returns null, or the response in the form of `fetchSend`.
 pub(super) fn look_up(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -66,7 +66,7 @@ fn found<'s>(
     head(scope, invocation, Fetched { status, reason, url: "", redirected: false, body, socket: None }, strings)
 }
 
-/// `cacheDelete(name, url)` → whether there was one.
+/// `cacheDelete(name, url)`: returns whether there was an entry.
 pub(super) fn delete(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -78,8 +78,9 @@ pub(super) fn delete(
     }
 }
 
-/// `cachePut(name, url, requestHeaders, status, statusText, headers, body, owner, stream)`: the body a string, a view,
-/// null, or `undefined` for a stream. → a promise of undefined, once there is nothing more to come of it.
+/// `cachePut(name, url, requestHeaders, status, statusText, headers, body, owner, stream)`: the
+/// body is a string, a view, null, or `undefined` for a stream. Returns a promise of undefined that
+/// resolves when the body has been read.
 pub(super) fn put(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
     let (key, asked, answer) = match parts(scope, &args) {
         Ok(parts) => parts,
@@ -96,7 +97,8 @@ pub(super) fn put(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackAr
         Body::Full(Bytes::new())
     } else {
         match to_bytes(scope, body) {
-            // Of its own: it outlives the isolate, against whose memory these are counted.
+            // A copy, because the entry outlives the isolate whose memory these bytes are charged
+            // to.
             Some(bytes) => Body::Full(Bytes::copy_from_slice(&bytes)),
             None => return out_of_memory().throw(scope),
         }
@@ -127,7 +129,7 @@ fn parts(
     Ok((key, asked, Answer { status, reason, headers: headers(scope, args.get(5))? }))
 }
 
-/// All of it; `None` when it is too large to be kept.
+/// Collects the whole body. Returns `None` if it is too large for the cache.
 async fn collect(mut pieces: ByteStream, mut held: Counted) -> Result<Option<Bytes>, Thrown> {
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|broken| Thrown::type_error(broken.to_string()))?;

@@ -1,7 +1,7 @@
-//! The native half of `clone.js`: what kind of object there is to clone, told by its internal slots, and the properties
-//! of an array that are no places of it.
+//! The native half of `clone.js`: the kind of an object to be cloned, determined by its internal
+//! slots, and an array's properties that are not indices.
 
-/// `cloneKind(object)` → its number in `clone.js`.
+/// `cloneKind(object)`: returns the kind's number in `clone.js`.
 pub(super) fn kind(
     _: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -10,23 +10,23 @@ pub(super) fn kind(
     result.set_uint32(Kind::of(args.get(0)) as u32);
 }
 
-/// In the order of the numbers.
+/// The kinds, in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Without slots that V8 would tell us of.
+    /// An object without internal slots that V8 exposes.
     Plain,
     Array,
     /// Never cloned.
     Function,
     Proxy,
-    /// Has slots that cannot be cloned.
+    /// An object with slots that cannot be cloned.
     Opaque,
     Map,
     Set,
     Date,
     RegExp,
     Error,
-    /// Of a primitive.
+    /// A wrapper of a primitive.
     Wrapper,
     ArrayBuffer,
     TypedArray,
@@ -35,7 +35,7 @@ enum Kind {
 
 impl Kind {
     fn of(value: v8::Local<'_, v8::Value>) -> Self {
-        // The common ones first; but a proxy of a function is a function too.
+        // The common kinds come first, but a proxy of a function is also a function.
         match value {
             v if v.is_array() => Self::Array,
             v if v.is_proxy() => Self::Proxy,
@@ -71,7 +71,8 @@ impl Kind {
     }
 }
 
-/// `cloneNames(array)` → the names of its enumerable properties that are not indices; undefined for none.
+/// `cloneNames(array)`: returns the names of its enumerable properties that are not indices, or
+/// undefined if there are none.
 pub(super) fn names(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

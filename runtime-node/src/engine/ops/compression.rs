@@ -1,12 +1,14 @@
-//! The native half of `streams-compression.js`: codecs that take and give a piece at a time.
+//! The native half of `streams-compression.js`: codecs that consume and produce one piece at a
+//! time.
 //!
 //! ```text
-//!  codecOpen ─► codecPush ─► codecTake ─┐   until the chunk is used up, and at the end once more
+//!  codecOpen ─► codecPush ─► codecTake ─┐   until the chunk is consumed, and once more at the end
 //!                  ▲────────────────────┘ ─► codecClose
 //! ```
 //!
-//! A push reads at most [`INPUT`] bytes and makes at most [`OUTPUT`], which is less than a millisecond's work whatever
-//! the bytes are: between two of them a Worker can be stopped. What a codec holds is counted against the Worker's memory.
+//! A push reads at most [`INPUT`] bytes and produces at most [`OUTPUT`], which is less than a
+//! millisecond of work for any input: a Worker can be stopped between two pushes. The memory of a
+//! codec is charged to the Worker.
 
 use std::collections::HashMap;
 
@@ -20,45 +22,49 @@ use crate::engine::collection::make_room;
 use crate::engine::heap::Charge;
 use crate::engine::state::slot;
 
-/// Bytes that one push reads at most. The slowest there are for deflate, at its usual level, take some 20 ns each.
+/// The most bytes that a push reads. The worst case for deflate at its default level takes about 20
+/// ns per byte.
 const INPUT: usize = 16 << 10;
 
-/// Bytes that one push makes at most.
+/// The most bytes that a push produces.
 const OUTPUT: usize = 64 << 10;
 
-/// The base-2 logarithm of the window of deflate: the largest, which every decoder must have.
+/// The base-2 logarithm of deflate's window: the largest, which every decoder must support.
 const DEFLATE_WINDOW: u8 = 15;
 
-/// Of brotli, whose largest would be 16 MiB: more than a megabyte back there is seldom anything to find.
+/// The base-2 logarithm of Brotli's window. The largest would be 16 MiB, but matches more than a
+/// megabyte back are rare.
 const BROTLI_WINDOW: u32 = 20;
 
-/// As good as gzip's usual level and about as fast. The best takes a hundred times as long.
+/// Compresses as well as gzip's default level, about as fast. The best quality takes a hundred
+/// times as long.
 const BROTLI_QUALITY: u32 = 4;
 
-/// What a deflating codec takes in bytes: by zlib's account 268 KB.
+/// The memory of a deflate encoder, in bytes: 268 KB according to zlib.
 const DEFLATING: usize = 280 << 10;
 
-/// What an inflating one takes: its window, and tables.
+/// The memory of a deflate decoder, in bytes: its window and its tables.
 const INFLATING: usize = 48 << 10;
 
-/// What a brotli encoder takes: twice its window, a hash table of the same size, and a block's commands.
+/// The memory of a Brotli encoder, in bytes: twice its window, a hash table of that size, and the
+/// commands of a block.
 const BROTLI_ENCODING: usize = 4 << 20;
 
-/// What a brotli decoder takes beside its window.
+/// The memory of a Brotli decoder without its window, in bytes.
 const BROTLI_DECODING: usize = 512 << 10;
 
-/// The codecs of an isolate, by number. Numbers are not used again.
+/// An isolate's codecs, by number. Numbers are not reused.
 #[derive(Default)]
 struct Codecs {
     last: u32,
     open: HashMap<u32, Open>,
-    /// What the latest push has made, until it is taken.
+    /// The output of the latest push, until it is taken.
     made: Vec<u8>,
 }
 
 struct Open {
     codec: Codec,
-    /// For what it takes from the first, and for what its first byte makes it take.
+    /// The charges for the codec itself, and for the window that its first byte calls for.
     _charge: Charge,
     window: Option<Charge>,
 }
@@ -71,7 +77,8 @@ enum Codec {
 }
 
 impl Open {
-    /// Counts what the codec will take for the first of these bytes. Whether there was memory for that.
+    /// Charges the memory that the codec needs for the first of these bytes. Returns whether there
+    /// was enough.
     fn reserve(&mut self, scope: &mut v8::PinScope<'_, '_>, input: &[u8]) -> bool {
         let more = input.first().map_or(0, |first| self.codec.memory_for(*first));
         if more > 0 && self.window.is_none() {
@@ -82,11 +89,11 @@ impl Open {
     }
 }
 
-/// How a push went.
+/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Progress {
-    /// All that could be made of the bytes has been made.
+    /// All output for the input has been produced.
     WantsMore = 0,
     HasMore = 1,
     Ended = 2,
@@ -95,7 +102,7 @@ enum Progress {
 }
 
 impl Codec {
-    /// `None` for a format that there is not.
+    /// Creates a codec. Returns `None` for an unknown format.
     fn new(format: &str, decompress: bool) -> Option<Self> {
         let level = Compression::default();
         Some(match (format, decompress) {
@@ -112,7 +119,7 @@ impl Codec {
         })
     }
 
-    /// What it takes, in bytes, when it begins.
+    /// Returns the codec's initial memory, in bytes.
     fn memory(&self) -> usize {
         match self {
             Self::Deflate(_) => DEFLATING,
@@ -122,7 +129,7 @@ impl Codec {
         }
     }
 
-    /// What it takes more with its first byte.
+    /// Returns the additional memory that the first byte of the input calls for, in bytes.
     fn memory_for(&self, first: u8) -> usize {
         match self {
             Self::BrotliDecode(_) => 1 << brotli_window(first),
@@ -130,7 +137,8 @@ impl Codec {
         }
     }
 
-    /// Takes from `input` and adds to `output`, which is empty and has room. How many bytes it took, and how it went.
+    /// Reads from `input` and appends to `output`, which is empty and has capacity. Returns the
+    /// number of bytes read, and the progress.
     fn push(&mut self, input: &[u8], output: &mut Vec<u8>, last: bool) -> (usize, Progress) {
         match self {
             Self::Deflate(deflate) => {
@@ -219,7 +227,8 @@ fn brotli_decode(
     (taken, progress)
 }
 
-/// Bits of the window of a stream that begins with this byte (RFC 7932 §9.1).
+/// Returns the base-2 logarithm of the window of a stream that begins with this byte (RFC 7932
+/// §9.1).
 fn brotli_window(first: u8) -> u32 {
     match (first & 1, (first >> 1) & 7, (first >> 4) & 7) {
         (0, ..) => 16,
@@ -229,7 +238,7 @@ fn brotli_window(first: u8) -> u32 {
     }
 }
 
-/// `codecOpen(format, decompress)` → its number; 0 when there is no memory for it.
+/// `codecOpen(format, decompress)`: returns the codec's number, or 0 if there is not enough memory.
 pub(super) fn open(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -246,9 +255,10 @@ pub(super) fn open(
     result.set_uint32(codecs.last);
 }
 
-/// `codecPush(number, view, from, last)` → how it went + 8 · (bytes taken + 2²⁰ · bytes made), which wait to be taken.
+/// `codecPush(number, view, from, last)`: returns progress + 8 · (bytes read + 2²⁰ · bytes
+/// produced). The output waits for `codecTake`.
 ///
-/// With `last` there is nothing more to come after these bytes.
+/// With `last`, these bytes end the stream.
 pub(super) fn push(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -275,7 +285,7 @@ pub(super) fn push(
     codecs.open.insert(number, open);
 }
 
-/// `codecTake(view)`: what the latest push has made, into as much room as that needs.
+/// `codecTake(view)`: copies the output of the latest push into a view of that length.
 pub(super) fn take(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -286,7 +296,7 @@ pub(super) fn take(
     bytes::cells(view, |cells| cells.iter().zip(made).for_each(|(cell, byte)| cell.set(*byte)));
 }
 
-/// `codecClose(number)`.
+/// `codecClose(number)`: drops the codec.
 pub(super) fn close(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -302,7 +312,7 @@ pub(super) fn close(
 mod tests {
     use super::*;
 
-    /// Pushes all of it, piece by piece. What came of it, and how it ended.
+    /// Pushes all input, piece by piece. Returns the output, and the last progress.
     fn run(codec: &mut Codec, mut input: &[u8], last: bool) -> (Vec<u8>, Progress) {
         let (mut all, mut made) = (Vec::new(), Vec::with_capacity(OUTPUT));
         loop {

@@ -1,4 +1,4 @@
-//! What `dispatch.js` calls while it starts a Worker and delivers requests to it.
+//! The functions with which `dispatch.js` starts a Worker and delivers requests to it.
 
 use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::Header;
@@ -14,21 +14,23 @@ use crate::engine::streams::Incoming;
 use crate::engine::string::{from_headers, to_body, to_octets};
 use crate::engine::{Body, FetchResponse, Piece, ResponseBody, Sending};
 
-/// What a response's headers may come to, counted as HTTP/2 counts them. As much as the largest of common proxies takes,
-/// and far below where the maps that they travel in are full.
+/// The limit on a response's headers, in bytes as HTTP/2 counts them: as much as the most
+/// permissive of the common proxies accepts, and far below the capacity of a header map.
 const HEADERS: usize = 128 * 1024;
 
-/// What one header costs beside its name and its value (RFC 9113 §6.5.2).
+/// The overhead of a header beside its name and its value, in bytes (RFC 9113 §6.5.2).
 const HEADER: usize = 32;
 
-/// `done(id)`: the Worker can take events, or has handled one that nobody expects an answer to.
+/// `done(id)`: reports that the Worker can take events, or has handled one that expects no
+/// response.
 pub(super) fn done(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let id = invocation(scope, args.get(0));
     let nothing = FetchResponse { status: 0, headers: Vec::new(), body: ResponseBody::Full(Piece::default()) };
     State::of(scope).answer(id, Ok(nothing));
 }
 
-/// `respond(id, status, headers, body)`: headers as name, value, name, value, …; the body a string, a view or null.
+/// `respond(id, status, headers, body)`: sends a response. The headers are name, value, name,
+/// value, …; the body is a string, a view or null.
 pub(super) fn respond(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -37,7 +39,8 @@ pub(super) fn respond(
     respond_with(scope, &args, |scope, _, size| Ok(to_body(scope, args.get(3), size).map(ResponseBody::Full)));
 }
 
-/// `respondStream(id, status, headers, owner, number)`: the same with a stream of the invocation `owner`.
+/// `respondStream(id, status, headers, owner, number)`: sends a response whose body is a stream of
+/// the invocation `owner`.
 pub(super) fn respond_stream(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -56,9 +59,11 @@ pub(super) fn respond_stream(
     });
 }
 
+/// Sends a response.
+///
 /// # Arguments
-/// * `body` - makes the body, of which `None` means that there is no memory for it; gets what the headers come to, in
-///   bytes, which count with it.
+/// * `body` - creates the body; `None` means that there is not enough memory. Receives the size of
+///   the headers in bytes, which is charged with it.
 fn respond_with(
     scope: &mut v8::PinScope<'_, '_>,
     args: &v8::FunctionCallbackArguments<'_>,
@@ -78,7 +83,7 @@ fn respond_with(
     }
 }
 
-/// Why a response cannot be sent.
+/// The reason why a response cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     #[error("the response has headers that are not HTTP's")]
@@ -91,8 +96,9 @@ pub(super) enum Refused {
     NoBody,
 }
 
-/// A response's headers, and how many bytes they come to. Looks at each anew, although `headers.js` has: a Worker that
-/// puts a setter for `0` on `Array.prototype` gets hold of the list that JavaScript keeps.
+/// Returns a response's headers and their size in bytes. Validates each again, although
+/// `headers.js` has done so: a Worker that defines a setter for `0` on `Array.prototype` can get
+/// hold of the list that the built-in JavaScript keeps.
 pub(super) fn headers_of(
     scope: &mut v8::PinScope<'_, '_>,
     list: v8::Local<'_, v8::Value>,
@@ -114,18 +120,19 @@ pub(super) fn headers_of(
     Ok((headers, HEADERS - left))
 }
 
-/// A token (RFC 9110 §5.6.2) in lower case.
+/// Returns whether the name is a token (RFC 9110 §5.6.2) in lower case.
 fn is_name(name: &str) -> bool {
     let is_token = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9') || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token)
 }
 
-/// Nothing in it ends it (RFC 9110 §5.5).
+/// Returns whether the value contains no character that would end it (RFC 9110 §5.5).
 fn is_value(value: &[u8]) -> bool {
     !value.iter().any(|byte| matches!(byte, b'\0' | b'\r' | b'\n'))
 }
 
-/// `fail(id, error)`: the invocation threw. The log gets the exception, the caller a code.
+/// `fail(id, error)`: reports that the invocation threw. The exception goes to the log; the caller
+/// receives a failure code.
 pub(super) fn fail<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     args: v8::FunctionCallbackArguments<'s>,
@@ -137,7 +144,7 @@ pub(super) fn fail<'s>(
     state.threw(id, &exception);
 }
 
-/// `waitUntil(id)`: whether there is still an invocation to keep.
+/// `waitUntil(id)`: keeps the invocation alive; returns whether it still exists.
 pub(super) fn wait_until(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -147,7 +154,7 @@ pub(super) fn wait_until(
     rv.set_bool(State::of(scope).invocations.borrow_mut().wait_until(id));
 }
 
-/// `waitOver(id)`
+/// `waitOver(id)`: releases one `waitUntil`.
 pub(super) fn wait_over(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -157,7 +164,8 @@ pub(super) fn wait_over(
     State::of(scope).wait_over(id);
 }
 
-/// `onCallerLeft(id, callback)`: has it called when the caller goes away before all of the response has been sent.
+/// `onCallerLeft(id, callback)`: registers a callback for when the client disconnects before the
+/// whole response has been sent.
 pub(super) fn on_caller_left(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -169,7 +177,7 @@ pub(super) fn on_caller_left(
     State::of(scope).on_caller_left(id, callback);
 }
 
-/// `requestHeaders(id)`: the request's header list; empty when it was had before.
+/// `requestHeaders(id)`: returns the request's header list, or an empty one on later calls.
 pub(super) fn request_headers(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -184,7 +192,8 @@ pub(super) fn request_headers(
     rv.set(v8::Array::new_with_elements(scope, &strings).into());
 }
 
-/// `evaluateModule(specifier, referrer, attributes)` → the promise of its evaluation, and its namespace. Throws if there is none.
+/// `evaluateModule(specifier, referrer, attributes)`: returns the promise of the module's
+/// evaluation, and its namespace. Throws if there is no such module.
 pub(super) fn evaluate_module<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     args: v8::FunctionCallbackArguments<'s>,

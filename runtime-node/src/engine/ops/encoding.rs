@@ -1,7 +1,7 @@
 //! The native half of `encoding.js`: text to bytes and back.
 //!
-//! Memory is always made by JavaScript, so that it is counted and its refusal is an ordinary `RangeError`; what is
-//! here only fills it.
+//! JavaScript always allocates the memory, so that it is charged and a refusal is an ordinary
+//! `RangeError`; these functions only fill it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,10 +11,10 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use super::bytes;
 use crate::engine::state::slot;
 
-/// Decoders that one isolate may have open: each is memory that V8 does not count.
+/// The most streaming decoders that an isolate may have open: V8 does not count their memory.
 const DECODERS: usize = 1024;
 
-/// `utf8Length(string)` → bytes of its UTF-8 form.
+/// `utf8Length(string)`: returns the length of its UTF-8 form, in bytes.
 pub(super) fn utf8_length(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -25,8 +25,8 @@ pub(super) fn utf8_length(
     }
 }
 
-/// `utf8Write(string, view)` → code units read · 2³² + bytes written. Whole characters only; a surrogate without
-/// its partner is written as U+FFFD.
+/// `utf8Write(string, view)`: returns code units read · 2³² + bytes written. Writes whole
+/// characters only; a lone surrogate is written as U+FFFD.
 pub(super) fn utf8_write(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -44,7 +44,7 @@ pub(super) fn utf8_write(
     result.set_double(read as f64 * f64::from(1 << 16) * f64::from(1 << 16) + written as f64);
 }
 
-/// `encodingName(label)` → the name of the encoding in lower case, or undefined.
+/// `encodingName(label)`: returns the encoding's name in lower case, or undefined.
 pub(super) fn encoding_name(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -57,7 +57,8 @@ pub(super) fn encoding_name(
     }
 }
 
-/// `decode(view, encoding, fatal, ignoreBOM)` → a string; null if the bytes are wrong and that is fatal.
+/// `decode(view, encoding, fatal, ignoreBOM)`: returns a string, or null if the bytes are malformed
+/// and `fatal` is set.
 pub(super) fn decode(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -77,7 +78,7 @@ pub(super) fn decode(
     }
 }
 
-/// By the name that `encodingName` gave.
+/// Returns the encoding with a name that `encodingName` returned.
 fn encoding(scope: &mut v8::PinScope<'_, '_>, name: v8::Local<'_, v8::Value>) -> Option<&'static Encoding> {
     let name = name.try_cast::<v8::String>().ok()?;
     let view = v8::ValueView::new(scope, name);
@@ -106,7 +107,7 @@ fn without_bom<'b>(encoding: &'static Encoding, bytes: &'b [u8]) -> &'b [u8] {
     bytes.strip_prefix(mark).unwrap_or(bytes)
 }
 
-/// The decoders of an isolate that are in the middle of a stream, by number. Numbers are not used again.
+/// An isolate's decoders of unfinished streams, by number. Numbers are not reused.
 #[derive(Default)]
 struct Decoders {
     last: u32,
@@ -128,7 +129,7 @@ impl StreamDecoder {
         Self { decoder, fatal }
     }
 
-    /// The text of these bytes, after those before them; `None` if they are wrong and that is fatal.
+    /// Returns the text of the next bytes; `None` if they are malformed and that is fatal.
     fn push(&mut self, bytes: &[u8], last: bool) -> Option<String> {
         let mut text = String::with_capacity(self.decoder.max_utf8_buffer_length(bytes.len())?);
         if self.fatal {
@@ -137,14 +138,15 @@ impl StreamDecoder {
                 DecoderResult::OutputFull | DecoderResult::Malformed(..) => None,
             }
         } else {
-            // There is room for all of it.
+            // The capacity suffices for all of it.
             let _input_empty = self.decoder.decode_to_string(bytes, &mut text, last);
             Some(text)
         }
     }
 }
 
-/// `decoderOpen(encoding, fatal, ignoreBOM)` → its number, or undefined when too many are open.
+/// `decoderOpen(encoding, fatal, ignoreBOM)`: returns the decoder's number, or undefined if too
+/// many are open.
 pub(super) fn decoder_open(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -161,8 +163,8 @@ pub(super) fn decoder_open(
     result.set_uint32(decoders.last);
 }
 
-/// `decoderPush(number, view | undefined, last)` → a string; null if the bytes are wrong and that is fatal. The last
-/// bytes and wrong ones close the decoder.
+/// `decoderPush(number, view | undefined, last)`: returns a string, or null if the bytes are
+/// malformed and that is fatal. The decoder is closed by the last bytes and by malformed ones.
 pub(super) fn decoder_push(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -187,7 +189,7 @@ pub(super) fn decoder_push(
     }
 }
 
-/// `decoderClose(number)`.
+/// `decoderClose(number)`: drops the decoder.
 pub(super) fn decoder_close(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

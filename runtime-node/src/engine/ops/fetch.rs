@@ -1,9 +1,9 @@
 //! The native half of `fetch.js`.
 //!
 //! ```text
-//!  fetchSend ─► the shard's client ─► a turn: the head as an array, the body as a stream with a number
+//!  fetchSend ─► the shard's client ─► a turn: the head as an array, the body as a numbered stream
 //!      ▲             ▲
-//!  fetchNumber   fetchAbort, at any time: the request, or later the body, is given up
+//!  fetchNumber   fetchAbort, at any time: aborts the request, or later the body
 //! ```
 
 use bytes::Bytes;
@@ -25,23 +25,23 @@ use crate::engine::streams::{Body, Incoming};
 use crate::engine::string::{array_of, from_headers, from_name, from_octets, to_bytes, to_octets};
 use crate::handshake;
 
-/// What a request's headers may come to. What common servers take is less.
+/// The limit on a request's headers, in bytes. Common servers accept less.
 const HEADERS: usize = 64 * 1024;
 
-/// The longest method and the longest URL, in characters. HTTP's are shorter.
+/// Limits on a method and on a URL, in characters. HTTP's are lower.
 const METHOD: usize = 64;
 const URL: usize = 64 * 1024;
 
-/// The longest `data:` URL, in characters: some milliseconds to decode.
+/// The limit on a `data:` URL, in characters: a few milliseconds to decode.
 const DATA: usize = 2 << 20;
 
-/// What a request came to.
+/// The outcome of a request.
 enum Outcome {
     Response(Response, Option<Abortee>),
-    /// What was asked for is a WebSocket, and there is one.
+    /// The requested WebSocket, with the response that opened it.
     Socket(Response, Tunnel),
     Failed(EgressError),
-    /// JavaScript knows why.
+    /// JavaScript knows the reason.
     Aborted,
 }
 
@@ -52,11 +52,12 @@ pub(super) struct Fetched<'a> {
     pub(super) url: &'a str,
     pub(super) redirected: bool,
     pub(super) body: Option<Body>,
-    /// What comes in its place.
+    /// The WebSocket that takes the body's place.
     pub(super) socket: Option<(Wire, Role)>,
 }
 
-/// `invocationNow()` → the number of the invocation on whose behalf JavaScript is running; 0 where there is none.
+/// `invocationNow()`: returns the number of the invocation on whose behalf JavaScript is running,
+/// or 0.
 pub(super) fn invocation_now(
     scope: &mut v8::PinScope<'_, '_>,
     _: v8::FunctionCallbackArguments<'_>,
@@ -65,7 +66,7 @@ pub(super) fn invocation_now(
     rv.set_double(State::of(scope).current(scope).map_or(0.0, InvocationId::to_number));
 }
 
-/// `fetchNumber()` → by which a request can be given up.
+/// `fetchNumber()`: returns a number with which a request can be aborted.
 pub(super) fn number(
     scope: &mut v8::PinScope<'_, '_>,
     _: v8::FunctionCallbackArguments<'_>,
@@ -74,13 +75,13 @@ pub(super) fn number(
     rv.set_uint32(Outbound::of(scope).aborts.next());
 }
 
-/// `fetchAbort(number)`
+/// `fetchAbort(number)`: aborts the request or its body.
 pub(super) fn abort(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let number = args.get(0).uint32_value(scope).unwrap_or_default();
     Outbound::of(scope).aborts.abort(number);
 }
 
-/// `fetchIsOver(number)` → whether there is nothing left to give up.
+/// `fetchIsOver(number)`: returns whether there is nothing left to abort.
 pub(super) fn is_over(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -90,11 +91,13 @@ pub(super) fn is_over(
     rv.set_bool(Outbound::of(scope).aborts.is_over(number));
 }
 
-/// `fetchSend(number, method, url, headers, redirect, body, owner, stream)`: the number 0 where nobody gives it up; the
-/// body a string, a view, null, or `undefined` for a stream of the invocation `owner`.
+/// `fetchSend(number, method, url, headers, redirect, body, owner, stream)`: the number is 0 for a
+/// request that is never aborted; the body is a string, a view, null, or `undefined` for a stream
+/// of the invocation `owner`.
 ///
-/// → a promise of `[status, statusText, url, redirected, headers, owner, stream]`, the last two null where there is no
-/// body, and with a socket's owner and number behind them where it was asked for and there is one; or of `[stage, message]`, or of null where it was given up.
+/// Returns a promise of `[status, statusText, url, redirected, headers, owner, stream]`, the last
+/// two null if there is no body, followed by a socket's owner and number if a WebSocket was
+/// requested and opened; or of `[stage, message]`; or of null if the request was aborted.
 pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
     let state = State::of(scope);
     let outbound = Outbound::of(scope);
@@ -117,7 +120,7 @@ pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
             Ok((client.fetch(&account, request).await?, None))
         }
     };
-    // From here on, before anything has been polled.
+    // Abortable from here on, before the request is first polled.
     let fetching = match abortee {
         Some(abortee) => Ok((abortee.follow(fetching), abortee)),
         None => Err(fetching),
@@ -171,7 +174,7 @@ pub(super) fn request(
     Ok(Request { method, url, headers, body, redirect })
 }
 
-/// No longer than it may be.
+/// Returns the string, if it is not too long.
 fn text(
     scope: &v8::PinScope<'_, '_>,
     value: v8::Local<'_, v8::Value>,
@@ -183,7 +186,8 @@ fn text(
     string.map(|string| string.to_rust_string_lossy(scope)).ok_or_else(too_long)
 }
 
-/// A stream is as long as the request's Content-Length says, if it says so: nothing more is sent, and less breaks it off.
+/// Converts a stream to a request body. Its length is the request's Content-Length, if there is
+/// one: a longer stream is cut off, and a shorter one breaks the request off.
 fn outgoing(incoming: Incoming, headers: &HeaderMap) -> Outgoing {
     let stream = match Body::from(incoming) {
         Body::Full(bytes) => return Outgoing::Full(bytes),
@@ -194,7 +198,7 @@ fn outgoing(incoming: Incoming, headers: &HeaderMap) -> Outgoing {
     Outgoing::Stream { bytes, length }
 }
 
-/// Looks at each anew: a Worker can get hold of the list (see `respond`).
+/// Validates each header again: a Worker can get hold of the list (see `respond`).
 pub(super) fn headers(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) -> Result<HeaderMap, Thrown> {
     let malformed = || Thrown::type_error("It has headers that HTTP cannot have");
     let Ok(list) = list.try_cast::<v8::Array>() else { return Ok(HeaderMap::new()) };
@@ -231,10 +235,10 @@ fn response_head<'s>(
     )
 }
 
-/// The response's head for JavaScript, its body among the invocation's streams.
+/// Returns the response's head for JavaScript, and adds its body to the invocation's streams.
 ///
 /// # Arguments
-/// * `headers` - name, value, name, value, …; `None` where there was no memory for them.
+/// * `headers` - name, value, name, value, …; `None` if there was not enough memory for them.
 pub(super) fn head<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     invocation: InvocationId,
@@ -276,7 +280,8 @@ pub(super) fn head<'s>(
     Ok(plain_array(scope, &parts))
 }
 
-/// An array without a prototype: a promise that is resolved with one asks no Worker for its `then`.
+/// Creates an array without a prototype: resolving a promise with it cannot call a `then` of the
+/// Worker's.
 fn plain_array<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     elements: &[v8::Local<'s, v8::Value>],
@@ -287,7 +292,7 @@ fn plain_array<'s>(
     array.into()
 }
 
-/// `[stage, message]`
+/// Returns `[stage, message]`.
 pub(super) fn failure<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     stage: &str,
@@ -298,7 +303,8 @@ pub(super) fn failure<'s>(
     Ok(plain_array(scope, &[stage.into(), message.into()]))
 }
 
-/// `dataUrl(url)` → `[type, bytes, url]` of a `data:` URL (Fetch §6), the last without its fragment; null when it is not one.
+/// `dataUrl(url)`: returns `[type, bytes, url]` of a `data:` URL (Fetch §6), the last without its
+/// fragment, or null if it is not one.
 pub(super) fn data_url(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

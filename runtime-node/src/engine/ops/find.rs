@@ -1,11 +1,11 @@
-//! `bytesFind(view, needle, from, to)`: where some bytes are among others.
+//! `bytesFind(view, needle, from, to)`: searches bytes for a sequence.
 
 use memchr::memmem;
 
 use super::bytes;
 
-/// Returns the index in `view` of the first `needle` that lies within `from` and `to`; -1 if there is none. Takes time by
-/// the distance between these, which the caller bounds.
+/// Returns the index in `view` of the first `needle` that lies between `from` and `to`, or -1.
+/// Takes time in proportion to that distance, which the caller bounds.
 pub(super) fn find(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

@@ -1,7 +1,9 @@
-//! The native half of `node-crypto.js`: hashes and their HMACs that go on as data comes, which Web Crypto has none of.
+//! The native half of `node-crypto.js`: incremental hashes and HMACs, which Web Crypto does not
+//! have.
 //!
-//! Each lives here under a number, until JavaScript has its result or forgets it. What one step takes, the caller bounds,
-//! who goes by steps. The hashes are aws-lc's own, because Node.js has more of them than `aws_lc_rs` shows.
+//! Each hasher has a number until JavaScript takes its result or drops it. The JavaScript caller
+//! bounds the input of each call, because it passes long input in steps. The hashes are those of
+//! aws-lc, because Node.js supports more of them than `aws_lc_rs` exposes.
 
 #![allow(unsafe_code)] // Calls aws-lc.
 
@@ -16,15 +18,16 @@ use crate::engine::collection::make_room;
 use crate::engine::heap::Charge;
 use crate::engine::state::slot;
 
-/// What one costs, in bytes: the larger of an HMAC's three states of SHA-3, and its place in the book.
+/// The memory charged for a hasher, in bytes: an HMAC's three states of SHA-3, which are the
+/// largest, and its map entry.
 const HASHER: usize = 1536;
 
 /// The longest result, in bytes.
 const LONGEST: usize = lc::EVP_MAX_MD_SIZE as usize;
 
-/// The functions, as Node.js calls them, without the dashes that some have.
+/// Returns a hash function by Node.js's name for it, without the dashes that some names have.
 fn function(name: &str) -> Option<*const lc::EVP_MD> {
-    // SAFETY: each gives a pointer to something that lives for ever.
+    // SAFETY: each returns a pointer to a static.
     unsafe {
         Some(match name {
             "md5" => lc::EVP_md5(),
@@ -44,7 +47,7 @@ fn function(name: &str) -> Option<*const lc::EVP_MD> {
     }
 }
 
-/// One that is in the middle of its data.
+/// A hash or an HMAC that is fed incrementally.
 enum Hasher {
     Plain(NonNull<lc::EVP_MD_CTX>),
     Keyed(NonNull<lc::HMAC_CTX>),
@@ -52,7 +55,7 @@ enum Hasher {
 
 impl Hasher {
     fn plain(function: *const lc::EVP_MD) -> Option<Self> {
-        // SAFETY: a context of ours, and a function that lives for ever.
+        // SAFETY: the context is ours, and the function is a static.
         unsafe {
             let context = NonNull::new(lc::EVP_MD_CTX_new())?;
             let hasher = Self::Plain(context);
@@ -61,9 +64,10 @@ impl Hasher {
     }
 
     fn keyed(function: *const lc::EVP_MD, key: &[u8]) -> Option<Self> {
-        // Of no key there is still a pointer, for none means that the one before goes on.
+        // An empty key still needs a non-null pointer: null means that the previous key stays.
         let key_ptr = if key.is_empty() { [0_u8].as_ptr() } else { key.as_ptr() };
-        // SAFETY: a context of ours, a function that lives for ever, and a key as long as it is told, which is copied.
+        // SAFETY: the context is ours, the function is a static, and the key has the given length
+        // and is copied.
         unsafe {
             let context = NonNull::new(lc::HMAC_CTX_new())?;
             let hasher = Self::Keyed(context);
@@ -73,7 +77,7 @@ impl Hasher {
     }
 
     fn copy(&self) -> Option<Self> {
-        // SAFETY: both contexts are ours, and the one that is copied has begun.
+        // SAFETY: both contexts are ours, and the source is initialised.
         unsafe {
             match self {
                 Self::Plain(context) => {
@@ -91,7 +95,8 @@ impl Hasher {
     }
 
     fn update(&mut self, data: &[u8]) {
-        // SAFETY: the context has begun; the data is as long as it is told. Neither function fails for what it is given.
+        // SAFETY: the context is initialised, and the data has the given length. Neither function
+        // fails for such arguments.
         unsafe {
             match self {
                 Self::Plain(context) => lc::EVP_DigestUpdate(context.as_ptr(), data.as_ptr().cast(), data.len()),
@@ -103,7 +108,7 @@ impl Hasher {
     fn finish(&mut self) -> Vec<u8> {
         let mut out = vec![0; LONGEST];
         let mut len = 0;
-        // SAFETY: the context has begun, and there is room for the longest result.
+        // SAFETY: the context is initialised, and there is room for the longest result.
         unsafe {
             match self {
                 Self::Plain(context) => lc::EVP_DigestFinal_ex(context.as_ptr(), out.as_mut_ptr(), &raw mut len),
@@ -114,10 +119,10 @@ impl Hasher {
         out
     }
 
-    /// Of a keyed one: the HMAC of `data` alone.
+    /// Returns the HMAC of `data` alone, with the same key; `None` for a hash without a key.
     fn again(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         let Self::Keyed(context) = self else { return None };
-        // SAFETY: neither a key nor a function: those that it has stay.
+        // SAFETY: without a key and a function, the context keeps those that it has.
         let begun = unsafe { lc::HMAC_Init_ex(context.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null_mut()) };
         (begun == 1).then(|| {
             self.update(data);
@@ -128,7 +133,7 @@ impl Hasher {
 
 impl Drop for Hasher {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and is given back once. What it knows of a key is overwritten.
+        // SAFETY: the context is ours, and is freed once. Its key material is overwritten.
         unsafe {
             match self {
                 Self::Plain(context) => lc::EVP_MD_CTX_free(context.as_ptr()),
@@ -138,7 +143,7 @@ impl Drop for Hasher {
     }
 }
 
-/// Those of an isolate, by numbers that are not used again.
+/// An isolate's hashers, by number. Numbers are not reused.
 #[derive(Default)]
 struct Hashers {
     last: u32,
@@ -157,7 +162,7 @@ fn number(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> u32 
     value.uint32_value(scope).unwrap_or_default()
 }
 
-/// Gives it its number, if there is memory for it.
+/// Stores a hasher and returns its number, if there is enough memory for it.
 fn keep(scope: &mut v8::PinScope<'_, '_>, mut result: v8::ReturnValue<'_>, hasher: Option<Hasher>) {
     let charge = make_room(scope, HASHER).and_then(|buffers| buffers.charge(HASHER));
     match hasher.zip(charge) {
@@ -166,7 +171,8 @@ fn keep(scope: &mut v8::PinScope<'_, '_>, mut result: v8::ReturnValue<'_>, hashe
     }
 }
 
-/// `hashOpen(name, key)` → its number; undefined if there is no such function. The key is a view, of an HMAC.
+/// `hashOpen(name, key)`: returns the hasher's number, or undefined if there is no such function. A
+/// view as the key makes it an HMAC.
 pub(super) fn open(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -181,7 +187,7 @@ pub(super) fn open(
     keep(scope, result, hasher);
 }
 
-/// `hashCopy(number)` → the number of another that has been given the same.
+/// `hashCopy(number)`: returns the number of a copy in the same state.
 pub(super) fn copy(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -192,7 +198,7 @@ pub(super) fn copy(
     keep(scope, result, copy);
 }
 
-/// `hashUpdate(number, view)`
+/// `hashUpdate(number, view)`: feeds the bytes to the hasher.
 pub(super) fn update(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -205,7 +211,8 @@ pub(super) fn update(
     }
 }
 
-/// `hashFinish(number, view)` → how many bytes of the result there are now in the view. The number is none any more.
+/// `hashFinish(number, view)`: writes the result into the view, returns its length in bytes, and
+/// drops the hasher.
 pub(super) fn finish(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -220,14 +227,14 @@ pub(super) fn finish(
     }
 }
 
-/// `hashClose(number)`
+/// `hashClose(number)`: drops the hasher.
 pub(super) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let number = number(scope, args.get(0));
     drop(slot::<Hashers>(scope).open.remove(&number));
 }
 
-/// `hashIterate(number, last, sum, iterations)`: so many steps of PBKDF2 (RFC 8018 §5.2) with the HMAC of that number, each
-/// of which makes another `last` of the one before, and adds it to `sum`.
+/// `hashIterate(number, last, sum, iterations)`: performs this many iterations of PBKDF2 (RFC 8018
+/// §5.2) with the HMAC of that number. Each replaces `last` by its HMAC, and adds it to `sum`.
 pub(super) fn iterate(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

@@ -1,6 +1,7 @@
-//! The native half of `inspect.js`: what only V8 can tell about an object without running any of its code.
+//! The native half of `inspect.js`: properties of an object that only V8 can read without running
+//! the object's code.
 
-/// `kindOf(value)` → what the object is by its internal slots.
+/// `kindOf(value)`: returns the object's kind, by its internal slots.
 pub(super) fn kind_of(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -13,7 +14,7 @@ pub(super) fn kind_of(
 }
 
 fn kind(value: v8::Local<'_, v8::Value>) -> &'static str {
-    // A proxy of a function is a function too, so proxies come first.
+    // A proxy of a function is also a function, so proxies come first.
     match value {
         v if v.is_proxy() => "proxy",
         v if v.is_function() => "function",
@@ -38,7 +39,7 @@ fn kind(value: v8::Local<'_, v8::Value>) -> &'static str {
     }
 }
 
-/// `promiseDetails(promise)` → ["pending" | "fulfilled" | "rejected", its result].
+/// `promiseDetails(promise)`: returns ["pending" | "fulfilled" | "rejected", its result].
 pub(super) fn promise_details(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -55,8 +56,8 @@ pub(super) fn promise_details(
     }
 }
 
-/// `whereThrown(error)` → [its message, the file, the line and the column where it comes from, as far as V8 knows].
-/// Reading them may run the Worker's code.
+/// `whereThrown(error)`: returns [its message, the file, the line and the column of its origin, as
+/// far as V8 knows them]. Reading them may run the Worker's code.
 pub(super) fn where_thrown(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -67,7 +68,7 @@ pub(super) fn where_thrown(
     let file = message.get_script_resource_name(scope).filter(|name| name.is_string());
     let file = file.unwrap_or_else(|| v8::String::empty(scope).into());
     let line = message.get_line_number(scope).unwrap_or_default();
-    // V8 says -1 where it does not know.
+    // V8 returns -1 if it does not know the column.
     let column = message.get_start_column().checked_add(1).unwrap_or_default();
     let parts = [
         message.get(scope).into(),

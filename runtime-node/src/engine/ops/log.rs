@@ -4,7 +4,7 @@ use crate::engine::report::{self, Severity};
 use crate::engine::state::State;
 use crate::engine::string::beginning;
 
-/// The longest line, in UTF-16 units: more than an invocation may log in all.
+/// The longest line, in UTF-16 units: one more than an invocation may log in total.
 const LINE: usize = report::LOG_BUDGET + 1;
 
 pub(super) fn log(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {

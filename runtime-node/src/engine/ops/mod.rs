@@ -1,9 +1,10 @@
 //! The native functions behind the built-in JavaScript: `internal.ops`.
 //!
-//! One room per subject. `table.rs` gives their names: the snapshot has a JavaScript function for each, which refers to
-//! the native one by its place in the table. All of them are called from our own JavaScript only, never by a Worker, so
-//! they trust the number and kind of their arguments as far as memory safety allows. They may run a Worker's code only
-//! where they say so. One that panics ends its isolate; it could not unwind through V8.
+//! There is one module per subject. `table.rs` lists the functions' names: the snapshot has a
+//! JavaScript function for each, which refers to the native one by its index in the table. Only the
+//! built-in JavaScript calls them, never a Worker, so they trust the number and kind of their
+//! arguments as far as memory safety allows. They may run a Worker's code only where their
+//! documentation says so. A panic ends the isolate, because it cannot unwind through V8.
 
 mod base64;
 mod body;
@@ -39,7 +40,7 @@ use super::streams::StreamId;
 
 macro_rules! ops {
     ($($name:literal => $function:path),+ $(,)?) => {
-        /// The functions of the table, as V8 calls them, in its order.
+        /// Returns the table's functions as V8 callbacks, in order.
         pub(super) fn callbacks() -> impl Iterator<Item = v8::FunctionCallback> {
             use v8::MapFnTo as _;
             [$({
@@ -57,12 +58,12 @@ macro_rules! ops {
 }
 include!("table.rs");
 
-/// The invocation named by an argument.
+/// Returns the invocation that an argument names.
 fn invocation(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> InvocationId {
     InvocationId::from_number(value.number_value(scope).unwrap_or_default())
 }
 
-/// The stream named by two arguments: its number, and the invocation that has it.
+/// Returns the stream that two arguments name: the invocation that owns it, and its number.
 fn stream(
     scope: &v8::PinScope<'_, '_>,
     owner: v8::Local<'_, v8::Value>,

@@ -1,10 +1,10 @@
-//! The native half of `node.js` and some `node-*.js`: their own text, the Worker's variables, and what only V8 can tell of an
-//! object.
+//! The native half of `node.js` and some `node-*.js`: late scripts, the Worker's variables, and
+//! properties of an object that only V8 can read.
 
 use crate::engine::snapshot;
 use crate::engine::state::State;
 
-/// `lateScript(name)` → what a file evaluates to that the snapshot has nothing of.
+/// `lateScript(name)`: returns the value of a script that is not part of the snapshot.
 pub(super) fn late_script(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -16,7 +16,8 @@ pub(super) fn late_script(
     }
 }
 
-/// `environment()` → name, value, name, value, … of the variables and secrets, for `process.env`.
+/// `environment()`: returns the variables and secrets for `process.env`, as name, value, name,
+/// value, ….
 pub(super) fn environment(
     scope: &mut v8::PinScope<'_, '_>,
     _args: v8::FunctionCallbackArguments<'_>,
@@ -31,7 +32,7 @@ pub(super) fn environment(
     }
 }
 
-/// `isKind(value, kind)`: whether it is what `util.types` calls so.
+/// `isKind(value, kind)`: returns whether the predicate of that name in `util.types` holds.
 pub(super) fn is_kind(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

@@ -1,5 +1,6 @@
-//! What JavaScript writes for somebody else to send: `pipeOpen(owner)`, `pipeWrite(owner, number, bytes)`,
-//! `pipeClose(owner, number)` and `pipeAbort(owner, number)`. The other end of a pipe is a stream of the same number.
+//! Pipes that JavaScript writes to and another party reads: `pipeOpen(owner)`, `pipeWrite(owner,
+//! number, bytes)`, `pipeClose(owner, number)` and `pipeAbort(owner, number)`. The reading end of a
+//! pipe is a stream of the same number.
 
 use super::promise::{Thrown, out_of_memory, promise};
 use super::{bytes, invocation, stream};
@@ -15,7 +16,7 @@ impl From<Gone> for Thrown {
     }
 }
 
-/// → its number; throws if the invocation has ended.
+/// `pipeOpen(owner)`: returns the pipe's number. Throws if the invocation has ended.
 pub(super) fn open(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -30,7 +31,8 @@ pub(super) fn open(
     }
 }
 
-/// → undefined, or a promise where the next piece should wait; throws if nobody reads any more.
+/// `pipeWrite(owner, number, bytes)`: returns undefined, or a promise if the next piece should
+/// wait. Throws if the reader is gone.
 pub(super) fn write(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -57,7 +59,7 @@ pub(super) fn write(
     }
 }
 
-/// That was all.
+/// `pipeClose(owner, number)`: ends the stream.
 pub(super) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let (owner, number) = stream(scope, args.get(0), args.get(1));
     if let Some(writer) = take(scope, owner, number) {
@@ -65,7 +67,7 @@ pub(super) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallback
     }
 }
 
-/// What has been written is not all.
+/// `pipeAbort(owner, number)`: breaks the stream off.
 pub(super) fn abort(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let (owner, number) = stream(scope, args.get(0), args.get(1));
     drop(take(scope, owner, number));

@@ -1,7 +1,7 @@
-//! Operations whose answer comes later, and what native functions throw.
+//! Asynchronous operations, and the exceptions of native functions.
 //!
 //! ```text
-//!  promise(work, value) ─► an operation of the invocation that asks: work ─► a turn: value ─► the promise is settled
+//!  promise(work, value) ─► an operation of the calling invocation: work ─► a turn: value ─► settle
 //! ```
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use crate::engine::modules;
 use crate::engine::operations::Settle;
 use crate::engine::state::State;
 
-/// What a native function throws, or rejects its promise with.
+/// An exception that a native function throws, or rejects its promise with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Thrown {
     /// A `TypeError`.
@@ -33,12 +33,13 @@ impl Thrown {
     }
 
     /// # Arguments
-    /// * `name` - one of those that Web IDL lists: `OperationError`, `DataError`, …
+    /// * `name` - a name that Web IDL lists: `OperationError`, `DataError`, …
     pub(super) fn dom(name: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::Dom(name, message.into())
     }
 
-    /// What it is for JavaScript. `None` when to make it threw something else.
+    /// Returns the exception for JavaScript. Returns `None` if its construction threw something
+    /// else.
     fn value<'s>(&self, scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Value>> {
         let (Self::Type(message) | Self::Range(message) | Self::Dom(_, message)) = self;
         let message = v8::String::new(scope, message)?;
@@ -55,7 +56,7 @@ impl Thrown {
         })
     }
 
-    /// Has the function that is running throw it.
+    /// Throws the exception from the running function.
     pub(in crate::engine) fn throw(&self, scope: &mut v8::PinScope<'_, '_>) {
         if let Some(exception) = self.value(scope) {
             scope.throw_exception(exception);
@@ -63,18 +64,19 @@ impl Thrown {
     }
 }
 
-/// What was to be allocated does not fit into the isolate's memory.
+/// Returns the exception for an allocation that does not fit into the isolate's memory.
 pub(in crate::engine) fn out_of_memory() -> Thrown {
     Thrown::range_error("It does not fit into the Worker's memory")
 }
 
-/// Answers with a promise of what `work` comes to.
+/// Returns to JavaScript a promise of the result of `work`.
 ///
-/// The work belongs to the invocation on whose behalf JavaScript is running, and is dropped with it; what an invocation
-/// may have under way is bounded. The shard's thread polls it: what computes for long belongs elsewhere.
+/// The work belongs to the invocation on whose behalf JavaScript is running, and is dropped with
+/// it; the operations that an invocation may have in flight are bounded. The shard's thread polls
+/// the work, so long computations do not belong here.
 ///
 /// # Arguments
-/// * `value` - makes JavaScript's value of what has come, in a turn of the invocation.
+/// * `value` - converts the result to a JavaScript value, in a turn of the invocation.
 pub(super) fn promise<T: 'static>(
     scope: &mut v8::PinScope<'_, '_>,
     mut rv: v8::ReturnValue<'_>,
@@ -106,7 +108,7 @@ pub(super) fn promise<T: 'static>(
     }
 }
 
-/// Settles the promise with what `value` makes, or throws.
+/// Settles the promise with the value that `value` returns, or with the exception.
 pub(super) fn settle(
     scope: &mut v8::PinScope<'_, '_>,
     resolver: v8::Local<'_, v8::PromiseResolver>,
@@ -114,7 +116,7 @@ pub(super) fn settle(
 ) {
     v8::tc_scope!(let scope, scope);
     let made = value(scope);
-    // What V8 threw meanwhile says more than what was made of that.
+    // An exception from V8 is more precise than the error derived from it.
     if let Some(exception) = scope.exception() {
         scope.reset();
         resolver.reject(scope, exception);

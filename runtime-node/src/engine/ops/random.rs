@@ -2,7 +2,7 @@
 
 use super::bytes;
 
-/// `randomFill(view)`.
+/// `randomFill(view)`: fills the view with random bytes.
 pub(super) fn random_fill(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -15,7 +15,7 @@ pub(super) fn random_fill(
     }
 }
 
-/// `randomUuid()` → a version 4 UUID (RFC 9562 §5.4).
+/// `randomUuid()`: returns a version 4 UUID (RFC 9562 §5.4).
 pub(super) fn random_uuid(
     scope: &mut v8::PinScope<'_, '_>,
     _args: v8::FunctionCallbackArguments<'_>,
@@ -37,7 +37,7 @@ fn uuid(mut random: [u8; 16]) -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
-/// Throws if the operating system has none to give.
+/// Fills the slice. Throws if the operating system has no randomness.
 fn fill(scope: &mut v8::PinScope<'_, '_>, random: &mut [u8]) -> Option<()> {
     if getrandom::fill(random).is_ok() {
         return Some(());

@@ -1,4 +1,4 @@
-//! The native half of service bindings: `env.OTHER.fetch(request)`. See `fetch.js`, of which it is another way out.
+//! The native half of service bindings: `env.OTHER.fetch(request)`, a variant of `fetch.js`.
 
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -23,11 +23,12 @@ use crate::engine::streams::{Body, Broken, ByteStream};
 use crate::engine::string::from_headers;
 use crate::handshake::{self, Key, Unanswered};
 
-/// Where a call fails, as `fetch.js` says it.
+/// The stage of a failed call, as `fetch.js` reports it.
 const STAGE: &str = "service";
 
-/// `serviceSend(number, method, url, headers, redirect, body, owner, stream, service)`: as `fetchSend`, to the Worker that
-/// the revision's binding at the place `service` names. The answer is given as it is: a redirect is for whoever asked.
+/// `serviceSend(number, method, url, headers, redirect, body, owner, stream, service)`: like
+/// `fetchSend`, but to the Worker that the revision's binding at index `service` names. The
+/// response is returned as it is: redirects are left to the caller.
 pub(super) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
     let state = State::of(scope);
     let Some(invocation) = state.current(scope) else {
@@ -88,7 +89,7 @@ fn strings<'s>(scope: &v8::PinScope<'s, '_>, headers: &[Header]) -> Option<Vec<v
     from_headers(scope, headers.iter().map(|header| (header.name.as_str(), &header.value[..])))
 }
 
-/// A WebSocket that the other Worker is asked for: the same as a client's, of which this isolate has the other end.
+/// A WebSocket requested from the other Worker, like a client's; this isolate holds its other end.
 struct Asked {
     key: Key,
     headers: HeaderMap,
@@ -96,7 +97,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// Makes of a request that asks for one what is sent.
+    /// Turns a request for a WebSocket into a handshake. Returns `None` for any other request.
     fn by(request: &mut Request) -> Option<Self> {
         if !handshake::is_asked(&request.method, &request.headers) {
             return None;
@@ -120,8 +121,10 @@ impl Asked {
     }
 }
 
+/// Builds a call to another Worker.
+///
 /// # Errors
-/// When the invocation has called out as often as it may, which is how often.
+/// Returns the invocation's limit on subrequests when it is reached.
 fn call(state: &State, invocation: InvocationId, callee: WorkerId, request: Request) -> Result<Call, u32> {
     state.subrequest(invocation)?;
     let invocations = state.invocations.borrow();
@@ -134,7 +137,7 @@ fn call(state: &State, invocation: InvocationId, callee: WorkerId, request: Requ
     Ok(Call { caller: state.revision.worker.clone(), callee, digest, request })
 }
 
-/// A request as the other Worker gets it.
+/// Builds the request as the other Worker receives it.
 fn delivered(request: Request, request_id: String, origin: Origin) -> FetchRequest {
     let Request { method, url, headers, body, .. } = request;
     let (body, length) = match body {
@@ -149,7 +152,7 @@ fn delivered(request: Request, request_id: String, origin: Origin) -> FetchReque
         }
     };
     let owned = |name: &str, value: &[u8]| Header { name: name.to_owned(), value: Bytes::copy_from_slice(value) };
-    // What the caller says of these is about a request that came to itself.
+    // The caller's values for these may be those of a request that it received itself.
     let kept = headers.iter().filter(|(name, _)| **name != HOST && **name != CONTENT_LENGTH);
     let mut headers: Vec<_> = kept.map(|(name, value)| owned(name.as_str(), value.as_bytes())).collect();
     let host = url.host_str().unwrap_or_default();
@@ -159,7 +162,7 @@ fn delivered(request: Request, request_id: String, origin: Origin) -> FetchReque
     FetchRequest { request_id, method: method.as_str().to_owned(), url: url.into(), headers, body, origin }
 }
 
-/// For the Worker's author.
+/// Formats a failure for the Worker's author.
 fn told(failure: &Failure) -> String {
     format!("{}: {}", failure.code, failure.message)
 }

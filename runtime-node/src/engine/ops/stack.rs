@@ -1,12 +1,13 @@
-//! What `modules.js` calls to write an error's stack.
+//! The function with which `modules.js` formats an error's stack.
 
 use crate::engine::source_maps;
 use crate::engine::string::beginning;
 
-/// A longer frame has the name of a function that nobody wrote, and is shown as it is.
+/// The longest frame that is mapped, in characters. A longer one has a generated function name, and
+/// is shown as it is.
 const LONGEST: usize = 4096;
 
-/// `sourceFrame(frame)`: a frame as V8 writes it, with the place in the author's file.
+/// `sourceFrame(frame)`: returns a frame in V8's format, with the position in the author's file.
 pub(super) fn source_frame<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     args: v8::FunctionCallbackArguments<'s>,

@@ -1,4 +1,4 @@
-// What JavaScript calls each native function, and which it is. `build.rs` reads the names, `mod.rs` the functions.
+// The JavaScript name of each native function. `build.rs` reads the names, `mod.rs` the functions.
 ops! {
     "base64Encode" => base64::encode,
     "base64Decode" => base64::decode,

@@ -1,12 +1,13 @@
-//! `taskStart(callback)`: calls back in a turn of its own.
+//! `taskStart(callback)`: runs a callback in a turn of its own.
 
 use futures::FutureExt as _;
 
 use crate::engine::operations::Settle;
 use crate::engine::state::State;
 
-/// Returns whether there will be such a turn: not where there is no invocation to have it, or it has too much under way,
-/// or the isolate has no memory for it. The turns come in the order in which they were asked for.
+/// Returns whether the callback will run: not if there is no current invocation, if that has too
+/// many operations in flight, or if the isolate has not enough memory. Callbacks run in the order
+/// in which they were started.
 pub(super) fn start(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

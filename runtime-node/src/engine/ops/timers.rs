@@ -13,21 +13,23 @@ use crate::engine::invocation::{InvocationId, OperationId};
 use crate::engine::operations::Settle;
 use crate::engine::state::State;
 
-/// A repeated timer waits at least this long, so that one cannot keep a shard's event loop to itself.
+/// The shortest interval of a repeating timer, which keeps it from monopolising the shard's event
+/// loop.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
 struct Timer {
     invocation: InvocationId,
-    /// One of ours (`timers.js`): it catches what a Worker's callback throws.
+    /// A function of `timers.js`, which catches exceptions of the Worker's callback.
     callback: v8::Global<v8::Function>,
     delay: Duration,
     repeat: bool,
-    /// For as long as it repeats.
+    /// Held for as long as the timer repeats.
     _charge: Charge,
 }
 
-/// Returns the timer's id, 0 when there is no invocation to have it, or it has too much under way, or the isolate has no
-/// memory for it.
+/// `timerStart(callback, milliseconds, repeat)`: returns the timer's id, or 0 if there is no
+/// current invocation, if that has too many operations in flight, or if the isolate has not enough
+/// memory.
 pub(super) fn start(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -49,8 +51,10 @@ pub(super) fn start(
     }
 }
 
+/// Waits for the timer, and then fires it.
+///
 /// # Arguments
-/// * `due` - `None` for as long as its delay from the end of the turn.
+/// * `due` - the time of expiry; `None` for the timer's delay after the end of the turn.
 fn wait(
     state: &Rc<State>,
     operation: OperationId,
@@ -69,7 +73,8 @@ fn wait(
                 && let Some(state) = state.upgrade()
             {
                 let invocation = timer.invocation;
-                // However long the callback takes, others have their turns between two of them.
+                // The delay starts when the turn has ended, so that other work runs between two
+                // callbacks, however long they take.
                 let next = continuation::keep(scope, invocation, wait(&state, operation, timer, None));
                 state.operate_as(invocation, operation, next);
             }

@@ -1,7 +1,8 @@
 //! The native half of `url.js`: the parser and the serializer.
 //!
-//! A URL crosses over as its serialization, which is ASCII, and the offsets at which its parts begin and end. The
-//! offsets go into a `Uint32Array` that JavaScript keeps for the purpose; they are valid until the next call.
+//! A URL is passed to JavaScript as its serialization, which is ASCII, and the offsets of its
+//! parts. The offsets are written to a `Uint32Array` that JavaScript keeps for that purpose; they
+//! are valid until the next call.
 
 mod amends;
 mod plain;
@@ -12,14 +13,14 @@ use url::{Position, Url, form_urlencoded, quirks};
 
 use super::bytes::cells;
 
-/// How many offsets describe a URL.
+/// The number of offsets that describe a URL.
 const OFFSETS: usize = 11;
 
-/// What JavaScript needs to cut every part out of a serialization, in the order of `record` in `url.js`.
+/// Returns the offsets of all parts of a serialization, in the order of `record` in `url.js`.
 fn offsets(url: &Url) -> [usize; OFFSETS] {
     let at = |position: Position| url[..position].len();
     let username_end = at(Position::AfterUsername);
-    // The positions around the password are wrong where there is a user name but no password.
+    // The positions around the password are wrong if there is a user name but no password.
     let password = url.password().map_or(username_end..username_end, |password| {
         let start = username_end + ":".len();
         start..start + password.len()
@@ -54,13 +55,13 @@ enum Part {
 }
 
 impl Part {
-    /// By its number in `url.js`.
+    /// Returns the part with this number in `url.js`.
     fn from_number(number: u32) -> Option<Self> {
         use Part::*;
         [Protocol, Username, Password, Host, Hostname, Port, Pathname, Search, Hash].get(number as usize).copied()
     }
 
-    /// Does what the setter does. A value that does not fit leaves the URL as it is, as the standard has it.
+    /// Implements the setter. An invalid value leaves the URL unchanged, as the standard requires.
     fn set(self, url: &mut Url, value: &str) {
         let _unchanged_if_refused = match self {
             Self::Protocol => quirks::set_protocol(url, value),
@@ -108,8 +109,8 @@ fn set(href: &str, part: Part, value: &str) -> Option<Parsed> {
     })
 }
 
-/// The input is a tenant's and the parser intricate: should it ever panic, that is a URL that cannot be parsed, not
-/// the end of the process.
+/// Runs the parser. Its input comes from a tenant and the parser is intricate: a panic makes the
+/// URL invalid instead of ending the process.
 fn guarded(make: impl FnOnce() -> Option<Url>) -> Option<Parsed> {
     let made = panic::catch_unwind(AssertUnwindSafe(|| {
         let url = amends::amended(make()?);
@@ -119,9 +120,9 @@ fn guarded(make: impl FnOnce() -> Option<Url>) -> Option<Parsed> {
     made.ok().flatten()
 }
 
-/// What an input turned out to be.
+/// The result of parsing an input.
 enum Resolved {
-    /// A serialization already.
+    /// The input is a serialization already.
     Same([usize; OFFSETS]),
     Other(Parsed),
 }
@@ -136,7 +137,7 @@ fn resolve(text: &str, base: Option<&str>) -> Option<Resolved> {
     Some(if parsed.url.as_str() == text { Resolved::Same(parsed.offsets) } else { Resolved::Other(parsed) })
 }
 
-/// `urlParse(input, base | undefined, offsets)` → the serialization, or undefined.
+/// `urlParse(input, base | undefined, offsets)`: returns the serialization, or undefined.
 pub(super) fn url_parse(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -163,7 +164,7 @@ pub(super) fn url_parse(
     }
 }
 
-/// `urlSet(href, part, value, offsets)` → the new serialization.
+/// `urlSet(href, part, value, offsets)`: returns the new serialization.
 pub(super) fn url_set(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -183,13 +184,14 @@ fn write_offsets(offsets: &[usize; OFFSETS], into: v8::Local<'_, v8::Value>) {
     let Ok(view) = into.try_cast::<v8::ArrayBufferView>() else { return };
     let mut packed = [0; size_of::<[u32; OFFSETS]>()];
     for (into, offset) in packed.chunks_exact_mut(size_of::<u32>()).zip(offsets) {
-        // The parser itself keeps them as u32.
+        // The parser itself stores them as u32.
         into.copy_from_slice(&(*offset as u32).to_ne_bytes());
     }
     cells(view, |cells| cells.iter().zip(packed).for_each(|(cell, byte)| cell.set(byte)));
 }
 
-/// `formParse(string)` → the names and values of an `application/x-www-form-urlencoded` string, as one flat array.
+/// `formParse(string)`: returns the names and values of an `application/x-www-form-urlencoded`
+/// string, as one flat array.
 pub(super) fn form_parse(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -205,7 +207,8 @@ pub(super) fn form_parse(
     }
 }
 
-/// `formEscape(string)` → the string as a name or a value of `application/x-www-form-urlencoded`.
+/// `formEscape(string)`: returns the string encoded as a name or a value of
+/// `application/x-www-form-urlencoded`.
 pub(super) fn form_escape(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

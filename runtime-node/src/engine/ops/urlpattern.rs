@@ -1,7 +1,9 @@
-//! The native half of `urlpattern.js`: what a pattern's text means, and what there is in an input to match it with.
+//! The native half of `urlpattern.js`: parsing of patterns, and of the inputs that they are matched
+//! with.
 //!
-//! A pattern becomes eight components, each a regular expression that V8 compiles and runs: it can be terminated there,
-//! however long it goes on. Here is only what takes time by the length of the text, which is bounded.
+//! A pattern becomes eight components, each a regular expression that V8 compiles and runs, where
+//! it can be terminated however long it takes. This module does only work that is bounded by the
+//! length of the text, which is limited.
 
 use std::cell::OnceCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -15,21 +17,22 @@ use urlpattern::{RegexSyntax, UrlPattern, UrlPatternInit, UrlPatternOptions};
 
 use super::promise::Thrown;
 
-/// Of an init and of a pattern, in the order of `urlpattern.js`; an init has a base URL as well.
+/// The components of an init and of a pattern, in the order of `urlpattern.js`; an init also has a
+/// base URL.
 const COMPONENTS: usize = 8;
 
-/// The longest text of a pattern, in bytes: to find a name that is there twice takes time by its square.
+/// The longest text of a pattern, in bytes: the search for duplicate names takes quadratic time.
 const LONGEST_PATTERN: usize = 4096;
 
-/// The longest expression of a protocol that is matched here, and the memory that it may take, both in bytes; and how
-/// deep its groups may lie.
+/// Limits on a protocol's expression that is matched here: its length and its memory, in bytes, and
+/// the nesting depth of its groups.
 const PROTOCOL: usize = 256;
 const PROTOCOL_MEMORY: usize = 32 << 10;
 const PROTOCOL_DEPTH: u32 = 16;
 
-/// A regular expression in V8's language. It is matched here only to find out whether the protocol is one of the special
-/// ones, and then as the language of the `regex` crate, which has the same meaning but for what V8 alone has. Of letters
-/// it knows those of ASCII: schemes have no others.
+/// A regular expression in V8's syntax. It is matched here only to find out whether the protocol is
+/// a special one, and then in the syntax of the `regex` crate, which has the same meaning except
+/// for features that only V8 has. Only ASCII letters are supported: schemes have no others.
 struct Expression {
     text: String,
     compiled: OnceCell<Option<Regex>>,
@@ -68,15 +71,15 @@ impl RegExp for Expression {
     }
 }
 
-/// What a pattern or an input is made of.
+/// A pattern's or an input's source.
 enum Input {
     Text(String),
-    /// With its base URL last.
+    /// The components, with the base URL last.
     Init(Box<[Option<String>; COMPONENTS + 1]>),
 }
 
 impl Input {
-    /// Of a string, or an array of strings and undefined.
+    /// Converts a string, or an array of strings and undefined.
     fn from_value(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Self {
         let Ok(list) = value.try_cast::<v8::Array>() else { return Self::Text(value.to_rust_string_lossy(scope)) };
         let part = |index: usize| {
@@ -114,7 +117,8 @@ impl Input {
     }
 }
 
-/// The parser is intricate and its input a tenant's: should it panic, that is an input that is refused.
+/// Runs the parser. It is intricate and its input comes from a tenant: a panic makes the input
+/// invalid.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("it cannot be parsed".to_owned()))
 }
@@ -137,8 +141,9 @@ fn parse(input: Input, base: Option<&str>, ignore_case: bool) -> Result<UrlPatte
     })
 }
 
-/// `urlPattern(input, base | undefined, ignoreCase)` → [whether an expression in it is its author's, then of each
-/// component its text, its expression and the array of its groups' names]. Throws a `TypeError` if it is no pattern.
+/// `urlPattern(input, base | undefined, ignoreCase)`: returns [whether it contains an expression
+/// written by its author, then each component's text, expression and array of group names]. Throws
+/// a `TypeError` if the pattern is invalid.
 pub(super) fn pattern(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -181,8 +186,8 @@ fn components(input: Input, base: Option<&str>) -> Result<Option<MatchInput>, St
     })
 }
 
-/// `urlPatternInput(input, base | undefined)` → its eight components, or null if it is nothing that could match. Throws a
-/// `TypeError` for a base URL beside an init.
+/// `urlPatternInput(input, base | undefined)`: returns the input's eight components, or null if it
+/// cannot match. Throws a `TypeError` for a base URL beside an init.
 pub(super) fn input(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

@@ -1,11 +1,13 @@
-//! The native half of `wasm.js`: modules on their way to V8.
+//! The native half of `wasm.js`: WebAssembly modules from their bytes to V8.
 //!
 //! ```text
-//!  wasmOpen(bytes) ─► n ─► wasmStep(n) … ─► wasmAdmit(n) ─┬─► wasmCompile(n) ──────┬─► wasmKeep(n) ─► wasmClose(n)
-//!                                                        └─► wasmBytes(n), for V8 ─┘
+//!  wasmOpen(bytes) ─► n ─► wasmStep(n) … ─► wasmAdmit(n)
+//!      ─┬─► wasmCompile(n) ───────┬─► wasmKeep(n) ─► wasmClose(n)
+//!       └─► wasmBytes(n), for V8 ─┘
 //! ```
 //!
-//! What is wrong with a module is returned, as text; what goes beyond the Worker's memory is thrown.
+//! An invalid module is reported as a returned text; a module that exceeds the Worker's memory as
+//! an exception.
 
 use rustc_hash::FxHashMap;
 
@@ -20,7 +22,7 @@ use crate::engine::wasm::code::Code;
 use crate::engine::wasm::compiled::Compiled;
 use crate::engine::wasm::{Text, admit as admit_module, spaces};
 
-/// An isolate's modules that are on their way.
+/// An isolate's modules that are being prepared.
 #[derive(Default)]
 pub(in crate::engine) struct Opened {
     made: u32,
@@ -48,18 +50,19 @@ fn opened<'a>(scope: &'a mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackAr
     slot::<Opened>(scope).by_number.get_mut(&number)
 }
 
-/// `wasmFits(n)` → whether so many bytes are no more than a Worker may have.
+/// `wasmFits(n)`: returns whether a Worker may have this many bytes.
 pub(super) fn fits(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     mut result: v8::ReturnValue<'_>,
 ) {
-    // Floating point saturates.
+    // The conversion from floating point saturates.
     let bytes = args.get(0).number_value(scope).unwrap_or_default() as usize;
     result.set_bool(bytes <= State::of(scope).buffers.limit());
 }
 
-/// `wasmOpen(view)` → a number for a copy of what it shows; text when that is too long.
+/// `wasmOpen(view)`: returns a number for a copy of the view's bytes, or a text if they are too
+/// many.
 pub(super) fn open(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -78,7 +81,8 @@ pub(super) fn open(
     }
 }
 
-/// `wasmStep(n)` → whether it is valid; undefined while nobody knows; text when it may not be compiled.
+/// `wasmStep(n)`: validates the next part. Returns true if the module is valid, undefined if there
+/// is more to validate, or a text if the module is refused.
 pub(super) fn step(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -96,7 +100,7 @@ pub(super) fn step(
     }
 }
 
-/// `wasmAdmit(n)` → whether what is valid may be compiled; text when not.
+/// `wasmAdmit(n)`: returns true if the valid module may be compiled, or a text if not.
 pub(super) fn admit(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -115,7 +119,7 @@ pub(super) fn admit(
     }
 }
 
-/// `wasmCompile(n)` → what V8 makes of it, or it throws.
+/// `wasmCompile(n)`: returns V8's module object, or throws.
 pub(super) fn compile(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -133,7 +137,7 @@ pub(super) fn compile(
     result.set(object.into());
 }
 
-/// `wasmBytes(n)` → the copy, as a Uint8Array.
+/// `wasmBytes(n)`: returns the copy as a `Uint8Array`.
 pub(super) fn bytes(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -158,7 +162,8 @@ fn counted(scope: &mut v8::PinScope<'_, '_>, text: Text) -> Option<Counted> {
     }
 }
 
-/// `wasmKeep(n)` → an array buffer that stands for what V8 has of it, and is to be there for as long.
+/// `wasmKeep(n)`: returns an array buffer that accounts for V8's memory for the module, and must
+/// live as long.
 pub(super) fn keep(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -168,7 +173,7 @@ pub(super) fn keep(
     result.set(v8::ArrayBuffer::with_backing_store(scope, &code.into_backing_store().make_shared()).into());
 }
 
-/// `wasmClose(n)` forgets it.
+/// `wasmClose(n)`: drops the module.
 pub(super) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let number = args.get(0).uint32_value(scope).unwrap_or_default();
     slot::<Opened>(scope).by_number.remove(&number);

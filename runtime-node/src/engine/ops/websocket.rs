@@ -1,4 +1,5 @@
-//! The native half of `websocket.js`: sockets by the invocation that has them and their number.
+//! The native half of `websocket.js`. A socket is identified by the invocation that owns it and a
+//! number.
 //!
 //! ```text
 //!  socketServe ─► a number ─┬─► socketAccept ─► callback(kind, …), in turns
@@ -21,12 +22,12 @@ use crate::engine::sockets::{SocketId, attend, splice};
 use crate::engine::state::State;
 use crate::engine::string::to_bytes;
 
-/// What has become of a message, as `websocket.js` knows it.
+/// The results of `socketSend`, as `websocket.js` numbers them.
 const SAID: u32 = 0;
 const GONE: u32 = 1;
 const FULL: u32 = 2;
 
-/// The longest reason for which a socket is closed, in bytes of UTF-8 (RFC 6455 §5.5): JavaScript sees to that.
+/// The longest reason of a Close frame, in bytes of UTF-8 (RFC 6455 §5.5); JavaScript enforces it.
 const REASON: usize = 123;
 
 fn socket(
@@ -44,8 +45,8 @@ fn line(scope: &v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) 
     invocations.get(owner)?.sockets.line(number).cloned()
 }
 
-/// `socketServe(id, headers)` → the number of the socket that the request is answered with; 0 where the client is told that it
-/// has not asked rightly. Throws where there is none.
+/// `socketServe(id, headers)`: returns the number of the socket that answers the request, or 0 if
+/// the client's handshake is invalid and it is told so. Throws if the socket cannot be created.
 pub(super) fn serve(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -62,7 +63,8 @@ pub(super) fn serve(
     }
 }
 
-/// `socketSplice(id, headers, owner, number)` → whether the request is answered with that socket, as for `socketServe`.
+/// `socketSplice(id, headers, owner, number)`: answers the request with that socket, and returns 1;
+/// fails as `socketServe` does.
 pub(super) fn splice(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -90,7 +92,8 @@ fn refuse(scope: &mut v8::PinScope<'_, '_>, id: InvocationId, refused: Refused, 
     }
 }
 
-/// `socketAccept(owner, number, callback)` → whether it calls back from now on.
+/// `socketAccept(owner, number, callback)`: returns whether the callback will be called from now
+/// on.
 pub(super) fn accept(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -102,7 +105,7 @@ pub(super) fn accept(
     rv.set_bool(accepted.is_some());
 }
 
-/// `socketSend(owner, number, data)`: a string or a view → what has become of it.
+/// `socketSend(owner, number, data)`: sends a string or a view; returns the message's fate.
 pub(super) fn send(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -124,7 +127,7 @@ pub(super) fn send(
     }
 }
 
-/// `socketClose(owner, number, code, reason)`: the code 0 for none.
+/// `socketClose(owner, number, code, reason)`: closes the socket; a code of 0 means none.
 pub(super) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let Some(line) = line(scope, &args) else { return };
     let code = args.get(2).uint32_value(scope).unwrap_or_default() as u16;
@@ -134,7 +137,8 @@ pub(super) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallback
     line.say(Said::Close(frame));
 }
 
-/// `socketBuffered(owner, number)` → how many bytes have not been sent; -1 when the socket has ended.
+/// `socketBuffered(owner, number)`: returns the number of unsent bytes, or -1 if the socket has
+/// ended.
 pub(super) fn buffered(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -143,14 +147,14 @@ pub(super) fn buffered(
     rv.set_double(line(scope, &args).map_or(-1.0, |line| line.buffered() as f64));
 }
 
-/// `socketDrop(owner, number)`: nobody wants it.
+/// `socketDrop(owner, number)`: drops the socket.
 pub(super) fn forget(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
     _: v8::ReturnValue<'_>,
 ) {
     let (owner, number) = socket(scope, args.get(0), args.get(1));
-    // Dropped after the borrow: it may hold anything.
+    // Dropped after the borrow has ended, because its destructor may borrow again.
     let dropped = State::of(scope).invocations.borrow_mut().get_mut(owner).and_then(|held| held.sockets.remove(number));
     drop(dropped);
 }

@@ -1,8 +1,9 @@
-//! From a socket to JavaScript: each event is a turn of the invocation that has it.
+//! Delivers a socket's events to JavaScript: each event is a turn of the invocation that owns the
+//! socket.
 //!
 //! ```text
-//!  accept ─► the pump, polled ─► an event ─► a turn: callback(kind, …) ─┬─► the pump, polled …
-//!                                                                       └─ closed ─► the invocation goes without it
+//!  accept ─► poll the pump ─► event ─► turn: callback(kind, …) ─┬─► poll the pump …
+//!                                                               └─ closed ─► the operation ends
 //! ```
 
 use std::future::poll_fn;
@@ -24,7 +25,7 @@ use crate::engine::sockets::Leaving;
 use crate::engine::state::State;
 use crate::engine::string::array_of;
 
-/// How `websocket.js` knows the kinds of events.
+/// The kinds of events, as in `websocket.js`.
 const TEXT: i32 = 0;
 const BINARY: i32 = 1;
 const CLOSING: i32 = 2;
@@ -34,18 +35,19 @@ struct Attendance {
     owner: InvocationId,
     number: SocketId,
     pump: Pump,
-    /// One of ours (`websocket.js`): it catches what a Worker's listeners throw.
+    /// A function of ours (`websocket.js`), which catches exceptions of a Worker's listeners.
     callback: v8::Global<v8::Function>,
-    /// For the protocol's buffers, and for the operation.
+    /// Charges for the protocol's buffers and for the operation.
     _charges: [Charge; 2],
 }
 
-/// Begins to read what comes over the socket, and keeps its invocation. `None` when that has ended, or there is no memory for
-/// the socket, or somebody has accepted it.
+/// Begins to read from the socket, which keeps its invocation alive. Returns `None` if the
+/// invocation has ended, there is no memory for the socket, or it has been accepted before.
 ///
 /// # Arguments
-/// * `callback` - `callback(kind, …)` is called for each event: a text, a `Uint8Array`, that the other side closes, and last
-///   the code, reason, whether it was clean, whether it has failed, and how many bytes were not sent.
+/// * `callback` - `callback(kind, …)` is called for each event: with a text, with a `Uint8Array`,
+///   when the peer begins to close, and finally with the code, the reason, whether the close was
+///   clean, whether the socket failed, and how many bytes were not sent.
 pub(in crate::engine) fn accept(
     scope: &mut v8::PinScope<'_, '_>,
     owner: InvocationId,
@@ -134,7 +136,7 @@ impl Attendance {
         callback.call(scope, undefined, &[kind, value]).map(drop)
     }
 
-    /// Has the pump polled again, once this turn is over.
+    /// Polls the pump again after this turn.
     fn go_on(self, scope: &v8::PinScope<'_, '_>, operation: OperationId) {
         let owner = self.owner;
         let next = continuation::keep(scope, owner, attend(operation, self));
@@ -171,7 +173,7 @@ fn call_closed(
 }
 
 impl State {
-    /// A message has come for the invocation: the turn that it begins may use what a request's may.
+    /// Gives the invocation, for a message, the CPU and log budgets of a request.
     pub(in crate::engine) fn refresh(&self, id: InvocationId) {
         let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
         if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {

@@ -1,7 +1,8 @@
-//! What JavaScript has to say over a socket, from when it says it to when it has been sent.
+//! The queue of JavaScript's outgoing messages, until they have been sent.
 //!
-//! JavaScript never waits: what it says is queued, charged to its memory, until the network takes it. When there is no memory
-//! for more the socket is **full**, and fails (WebSockets §3, "flag the `WebSocket` as full").
+//! JavaScript never waits: its messages are queued, charged to its memory, until the network
+//! accepts them. If there is no memory for another one, the socket is **full** and fails
+//! (WebSockets §3, "flag the `WebSocket` as full").
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,32 +14,33 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use crate::engine::heap::Charge;
 
-/// What a message costs beside its bytes: its places in the queue and in what counts it.
+/// The memory of a message besides its bytes, in bytes: its entries in the queue and in the
+/// accounting.
 pub(in crate::engine) const MESSAGE: usize = 256;
 
-/// Belongs to the two ends of it: native functions speak, and the pump listens.
+/// Shared by the two ends: native functions enqueue, and the pump dequeues.
 #[derive(Default)]
 pub(in crate::engine) struct Line {
     said: RefCell<VecDeque<Said>>,
     /// Bytes of messages that have not been sent.
     buffered: Cell<usize>,
     is_full: Cell<bool>,
-    /// What the other side is told if the invocation is ended.
+    /// The close code to send if the invocation is ended.
     farewell: Cell<Option<CloseCode>>,
     listener: RefCell<Option<Waker>>,
 }
 
 pub(in crate::engine) enum Said {
     Message(Message),
-    /// The last.
+    /// Always the last entry.
     Close(Option<CloseFrame>),
 }
 
-/// A message on its way out.
+/// A message to send.
 pub(in crate::engine) struct Message {
     pub(in crate::engine) kind: Data,
     pub(in crate::engine) bytes: Bytes,
-    /// For its place; its bytes are counted where they come from.
+    /// The charge for the entry; the bytes are counted where they come from.
     pub(in crate::engine) _charge: Charge,
 }
 
@@ -51,13 +53,13 @@ impl Line {
         self.wake();
     }
 
-    /// There is no room for more.
+    /// Marks the socket as full.
     pub(in crate::engine) fn overflow(&self) {
         self.is_full.set(true);
         self.wake();
     }
 
-    /// If the invocation is ended, the other side is told this instead of an error.
+    /// Sets the close code that the peer gets, instead of an error, if the invocation is ended.
     pub(super) fn end_with(&self, farewell: CloseCode) {
         self.farewell.set(Some(farewell));
     }
@@ -70,7 +72,7 @@ impl Line {
         self.buffered.get()
     }
 
-    /// What waits to be sent costs so much, in bytes.
+    /// Returns the memory of everything that waits to be sent, in bytes.
     pub(super) fn weight(&self) -> usize {
         self.buffered.get() + self.said.borrow().len() * MESSAGE
     }
@@ -79,17 +81,17 @@ impl Line {
         self.is_full.get()
     }
 
-    /// What was said first, if there is anything.
+    /// Removes and returns the oldest entry.
     pub(super) fn next(&self) -> Option<Said> {
         self.said.borrow_mut().pop_front()
     }
 
-    /// So many bytes have been sent.
+    /// Deducts `bytes` that have been sent.
     pub(super) fn sent(&self, bytes: usize) {
         self.buffered.set(self.buffered.get().saturating_sub(bytes));
     }
 
-    /// Has the task woken when something is said.
+    /// Registers the task to wake when an entry is added.
     pub(super) fn listen(&self, cx: &Context<'_>) {
         let mut listener = self.listener.borrow_mut();
         if listener.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {

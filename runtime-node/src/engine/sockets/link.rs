@@ -1,8 +1,9 @@
-//! The bytes beneath a socket: a connection to an origin, or the two streams that lead to a client or to another Worker.
+//! The bytes beneath a socket: a connection to an origin, or the two streams to a client or to
+//! another Worker.
 //!
 //! ```text
-//!  Wire ─► pieces ─► Splitter ─► Link::poll_read ─► the protocol's library
-//!                       └─► counted against the isolate's memory: where there is none, nothing more is read
+//!  Wire ─► pieces ─► Splitter ─► Link::poll_read ─► the protocol library
+//!                       └─► counted against the isolate's memory: when full, nothing is read
 //!  Wire ◄────────────────────── Link::poll_write ◄─┘
 //! ```
 
@@ -26,14 +27,14 @@ use crate::engine::heap::{BufferBudget, Charge};
 use crate::engine::pipe::{self, Gone};
 use crate::engine::streams::ByteStream;
 
-/// Where the bytes come from and go to.
+/// The transport of a socket.
 pub(in crate::engine) enum Wire {
     Streams {
         /// `None` once it has ended.
         incoming: Option<ByteStream>,
         /// `None` once it has been closed.
         outgoing: Option<pipe::Writer>,
-        /// Until there is room to write more.
+        /// Resolves when there is room to write more.
         room: Option<LocalBoxFuture<'static, Result<(), Gone>>>,
     },
     Tunnel(Tunnel),
@@ -44,7 +45,7 @@ impl Wire {
         Self::Streams { incoming: Some(incoming), outgoing: Some(outgoing), room: None }
     }
 
-    /// What comes next: nothing at the end.
+    /// Returns the next piece, which is empty at the end.
     pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         match self {
             Self::Streams { incoming, .. } => loop {
@@ -86,7 +87,7 @@ impl Wire {
         }
     }
 
-    /// Says Close as a server does, if the network takes it at once.
+    /// Sends a server's Close frame, if the network accepts it immediately.
     pub(super) fn say_close(&mut self, code: CloseCode) {
         let mut bytes = Vec::new();
         let frame = Frame::close(Some(CloseFrame { code, reason: "".into() }));
@@ -96,7 +97,7 @@ impl Wire {
 
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            // What is in a pipe is its reader's.
+            // Bytes in a pipe are available to its reader without a flush.
             Self::Streams { .. } => Poll::Ready(Ok(())),
             Self::Tunnel(tunnel) => Pin::new(tunnel).poll_flush(cx),
         }
@@ -114,7 +115,7 @@ impl Wire {
 }
 
 impl Drop for Wire {
-    /// However a socket ends, what leads to the other side has an end like any other: what went wrong is said within.
+    /// Closes the outgoing stream regularly: errors are reported within the WebSocket protocol.
     fn drop(&mut self) {
         if let Self::Streams { outgoing, .. } = self {
             outgoing.take().into_iter().for_each(pipe::Writer::close);
@@ -122,54 +123,57 @@ impl Drop for Wire {
     }
 }
 
-/// What is beneath the protocol.
+/// The transport as the protocol library uses it.
 pub(super) struct Link {
     wire: Wire,
     splitter: Splitter,
-    /// What has come and not been looked at.
+    /// Received bytes that have not been processed.
     piece: Bytes,
     budget: Arc<BufferBudget>,
-    /// For the message that is coming.
+    /// The charge for the incoming message.
     held: Option<Charge>,
-    /// Bytes of it that there was no memory for.
+    /// Bytes of the incoming message for which there was no memory.
     short: usize,
     longest: usize,
-    /// Bytes so far, both ways.
+    /// Total bytes in each direction.
     read: u64,
     written: u64,
 }
 
 impl Link {
+    /// Creates the link.
+    ///
     /// # Arguments
-    /// * `longest` - how many bytes a message may have.
+    /// * `longest` - longest message, in bytes.
     pub(super) fn new(wire: Wire, budget: Arc<BufferBudget>, longest: usize) -> Self {
         let (splitter, piece) = (Splitter::default(), Bytes::new());
         Self { wire, splitter, piece, budget, held: None, short: 0, longest, read: 0, written: 0 }
     }
 
-    /// Bytes that have come so far.
+    /// Returns the bytes received so far.
     pub(super) fn read(&self) -> u64 {
         self.read
     }
 
-    /// Bytes that the network has taken so far.
+    /// Returns the bytes that the network has accepted so far.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
 
-    /// How many bytes more the message that is coming needs before it can go on; 0 if it can.
+    /// Returns how many more bytes of memory the incoming message needs before it can continue; 0
+    /// if none.
     pub(super) fn short(&self) -> usize {
         self.short
     }
 
-    /// The memory that was short may be there now. Whether it is.
+    /// Tries again to charge the missing memory, and returns whether that succeeded.
     pub(super) fn try_again(&mut self) -> bool {
         let short = std::mem::take(&mut self.short);
         self.hold(short);
         self.short == 0
     }
 
-    /// The message has come, and is counted elsewhere.
+    /// Releases the charge of a complete message, which is counted elsewhere from now on.
     pub(super) fn let_go(&mut self) {
         self.held = None;
     }
@@ -191,7 +195,7 @@ impl Link {
 impl AsyncRead for Link {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let link = &mut *self;
-        // A flood of what keeps the library busy is not to keep the thread from all others.
+        // A flood of data that keeps the library busy must not keep the thread from other tasks.
         let coop = ready!(tokio::task::coop::poll_proceed(cx));
         while link.short == 0 {
             let before = buffer.filled().len();
@@ -211,7 +215,7 @@ impl AsyncRead for Link {
                 return Poll::Ready(Ok(()));
             }
         }
-        // Whoever polls looks at `short`.
+        // The caller checks `short` after polling.
         Poll::Pending
     }
 }

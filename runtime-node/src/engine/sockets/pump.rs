@@ -1,17 +1,20 @@
-//! One socket that is open: what is said goes out, what comes in becomes events, and in the end both sides know.
+//! The state machine of one open socket: sends queued messages, turns received ones into events,
+//! and performs the closing handshake.
 //!
 //! ```text
-//!   open ── said, flushed ◄─► read ── a message ─► an event
-//!    ├── we say Close ──────────────┐
-//!    ├── the other side says Close ─┴─► closing ── answered, or too late ─► closed
-//!    └── lost, wrong, full ─► failed ─────────────────────────────────────► closed
+//!   open ── sent, flushed ◄─► read ── a message ─► an event
+//!     ├── we send Close ────────┐
+//!     ├── the peer sends Close ─┴─► closing ── answered, or timed out ─► closed
+//!     └── lost, invalid, full ─► failed ───────────────────────────────► closed
 //! ```
 //!
-//! It is polled between turns only: while its Worker is busy nothing is read, and the network holds back the sender. Pings
-//! are answered here, one at a time: the next is read when the network has taken the answer to the last, so that a client
-//! that pings and never reads is held back by its own answers. While more than [`LEEWAY`] of what the Worker has said waits
-//! for the network, reading goes on only as fast as writing does. A socket so has no more than [`WRITTEN`] bytes in the
-//! library's buffer whatever the other side does, and [`Vigil`] ends one whose other side takes nothing.
+//! The pump is polled only between turns: while its Worker is busy nothing is read, and the network
+//! holds back the sender. It answers pings itself, one at a time: the next ping is read when the
+//! network has accepted the answer to the previous one, so that a client which pings and never
+//! reads is held back by its own answers. While more than [`LEEWAY`] of the Worker's outgoing
+//! messages waits for the network, reading proceeds only as fast as writing does. So a socket never
+//! has more than [`WRITTEN`] bytes in the library's buffer, whatever its peer does, and [`Vigil`]
+//! ends a socket whose peer accepts nothing.
 
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
@@ -37,60 +40,65 @@ use crate::engine::heap::BufferBudget;
 use crate::engine::invocation::InvocationId;
 use crate::engine::state::State;
 
-/// The longest message, in bytes: what Cloudflare's Workers take, and far more than is sensible to send at once.
+/// The longest message, in bytes: the limit of Cloudflare's Workers, and far more than is sensible
+/// to send at once.
 pub(in crate::engine) const LONGEST: usize = 32 << 20;
 
-/// What the library reads at a time. It keeps so much for each socket.
+/// The size in bytes of the library's read buffer, of which each socket has one.
 const READ: usize = 4 * 1024;
 
-/// What the library may hold that the network has not taken: a fragment, or short messages that come to one with their
-/// heads, and beside that its answers to a ping and to a Close. It refuses what would be more.
+/// The most bytes that the library may hold and the network has not accepted: a fragment, or short
+/// messages of the same total size with their headers, plus the answers to a ping and to a Close.
+/// The library refuses to hold more.
 const WRITTEN: usize = FRAGMENT + 1024;
 
-/// What a frame costs beside its bytes, at most: its head (RFC 6455 §5.2).
+/// The largest frame header, in bytes (RFC 6455 §5.2).
 const HEAD: usize = 14;
 
-/// How much of what the Worker has said may wait for the network while reading goes on regardless, in bytes. Enough for a
-/// client that sends for a while before it reads; beyond it an echo would fill the Worker's memory for one that never does.
+/// How many bytes of the Worker's messages may wait for the network before reading slows down.
+/// Enough for a client that sends for a while before it reads; beyond that, an echo would fill the
+/// Worker's memory for a client that never reads.
 const LEEWAY: usize = 256 * 1024;
 
-/// What a socket costs beside what it has to send: the library's buffers.
+/// The memory of a socket besides its outgoing messages, in bytes: the library's buffers.
 pub(in crate::engine) const SOCKET: usize = 2 * FRAGMENT + READ;
 
-/// How long the other side may take to answer a Close.
+/// How long the peer may take to answer a Close.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long a server may take to end the connection once both have said Close (RFC 6455 §7.1.1).
+/// How long a server may take to end the connection once both sides have sent Close (RFC 6455
+/// §7.1.1).
 const END: Duration = Duration::from_secs(2);
 
-/// How an event of JavaScript's says that a connection has ended without a Close (RFC 6455 §7.1.5).
+/// The close code that reports a connection which ended without a Close (RFC 6455 §7.1.5).
 const ABNORMAL: u16 = 1006;
-/// Likewise, that the Close had no code.
+/// The close code that reports a Close without a code.
 const NO_CODE: u16 = 1005;
 
 pub(in crate::engine) struct Pump {
     stream: WebSocketStream<Link>,
     line: Rc<Line>,
     sending: Option<Sending>,
-    /// What has been written since the last flush, with the frames' heads.
+    /// Bytes written since the last flush, including frame headers.
     written: usize,
-    /// A ping has been read, and its answer is not written.
+    /// Set when a ping has been read and its answer has not been flushed.
     owes_pong: bool,
-    /// The network did not take all that was written.
+    /// Set when the network did not accept everything that was written.
     is_blocked: bool,
-    /// Something may be read although the network takes less than there is: it has taken something since the last time.
+    /// Set when something may be read although writing is blocked, because the network has accepted
+    /// data since the last read.
     may_read_one: bool,
     vigil: Vigil,
-    /// Messages that are among that to their end, and still count.
+    /// Messages that have been written completely but not flushed, and still count as buffered.
     finished: Vec<Message>,
     finished_bytes: usize,
-    /// We have said Close.
+    /// Set once we have sent Close.
     has_said: bool,
-    /// What the other side has said: a Close, and with it a reason, perhaps.
+    /// The Close that the peer has sent, with its reason if it had one.
     heard: Option<Option<CloseFrame>>,
-    /// When the end is not waited for any longer.
+    /// The time at which the pump stops waiting for the end of the connection.
     patience: Option<Pin<Box<Sleep>>>,
-    /// The node leaves.
+    /// Resolves when the node leaves.
     leaving: LocalBoxFuture<'static, ()>,
     has_left: bool,
     is_refused: bool,
@@ -99,42 +107,42 @@ pub(in crate::engine) struct Pump {
     state: Weak<State>,
 }
 
-/// A message that is going out, a frame at a time.
+/// A message that is being sent, one frame at a time.
 struct Sending {
     message: Message,
     rest: Bytes,
     has_begun: bool,
 }
 
-/// What reading has come to.
+/// The result of reading.
 enum Read {
     Event(Event),
-    /// Something that may have to be answered.
+    /// A control frame that may have to be answered.
     Control,
-    /// There is nothing more now, or it is not to be read now.
+    /// Nothing is available now, or nothing may be read now.
     Nothing,
 }
 
-/// What JavaScript is to hear.
+/// An event for JavaScript.
 #[derive(Debug)]
 pub(in crate::engine) enum Event {
     Text(Utf8Bytes),
     Binary(Bytes),
-    /// The other side has begun to close.
+    /// The peer has begun to close.
     Closing,
-    /// The message that comes needs so many bytes more of the isolate's memory.
+    /// The incoming message needs this many more bytes of the isolate's memory.
     Short(usize),
-    /// The last.
+    /// The last event.
     Closed(Closed),
 }
 
-/// How a socket has ended, as a `CloseEvent` says it.
+/// The end of a socket, with the fields of a `CloseEvent`.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Closed {
     pub(in crate::engine) code: u16,
     pub(in crate::engine) reason: String,
     pub(in crate::engine) was_clean: bool,
-    /// There is an event `error` before.
+    /// Set if an `error` event precedes it.
     pub(in crate::engine) has_failed: bool,
 }
 
@@ -145,6 +153,8 @@ impl Closed {
 }
 
 impl Pump {
+    /// Creates a pump for a socket that has just been accepted.
+    ///
     /// # Arguments
     /// * `leaving` - resolves when the node leaves.
     pub(in crate::engine) fn new(
@@ -187,7 +197,8 @@ impl Pump {
         }
     }
 
-    /// Goes on until there is something to hear. Not to be called again after [`Event::Closed`].
+    /// Sends and receives until there is an event. Must not be called again after
+    /// [`Event::Closed`].
     pub(in crate::engine) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         self.line.listen(cx);
         if self.line.is_full() || self.is_refused {
@@ -213,28 +224,28 @@ impl Pump {
         }
         let Some(patience) = &mut self.patience else { return self.watch(cx) };
         ready!(patience.as_mut().poll(cx));
-        // Who does not answer has not failed.
+        // A peer that does not answer a Close is not an error.
         let closed = Closed { has_failed: false, ..self.heard() };
         Poll::Ready(self.close(closed))
     }
 
-    /// Whether the memory that was short is there now.
+    /// Returns whether the missing memory is available now.
     pub(in crate::engine) fn try_again(&mut self) -> bool {
         self.stream.get_mut().try_again()
     }
 
-    /// A message has come for which there is no memory: it is the last.
+    /// Refuses a message for which there is no memory, which ends the socket.
     pub(in crate::engine) fn refuse(&mut self) {
         self.say_last(CloseCode::Size);
         self.is_refused = true;
     }
 
-    /// The message that came last is JavaScript's now.
+    /// Releases the memory of the latest message, which now belongs to JavaScript.
     pub(in crate::engine) fn let_go(&mut self) {
         self.stream.get_mut().let_go();
     }
 
-    /// Writes as much of what was said as the network takes.
+    /// Writes as many queued messages as the network accepts.
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
         loop {
             while let Some(message) = self.next_frame() {
@@ -254,9 +265,9 @@ impl Pump {
         }
     }
 
-    /// What goes out next. `None` when there is nothing, or it has to wait until what is written has been flushed.
+    /// Returns the next frame to send, or `None` if there is none or it has to wait for a flush.
     fn next_frame(&mut self) -> Option<tungstenite::Message> {
-        // Nothing comes after a Close, ours or the answer to theirs.
+        // No frame follows a Close, whether ours or the answer to the peer's.
         if self.has_said || self.heard.is_some() {
             return None;
         }
@@ -294,7 +305,8 @@ impl Pump {
         Some(tungstenite::Message::Frame(Frame::message(piece, OpCode::Data(kind), is_final)))
     }
 
-    /// Whether what comes may be read now. Once there is a Close it may, because nothing is answered any more.
+    /// Returns whether incoming data may be read now. After a Close it may, because nothing is
+    /// answered any more.
     fn may_read(&self) -> bool {
         let is_ending = self.has_said || self.heard.is_some();
         let is_within_leeway = !self.owes_pong && self.line.weight() <= LEEWAY;
@@ -309,7 +321,7 @@ impl Pump {
             let Poll::Ready(read) = self.stream.poll_next_unpin(cx) else { return Read::Nothing };
             self.may_read_one = false;
             let event = match read {
-                // What comes after we have said Close is for nobody.
+                // Messages received after we have sent Close are discarded.
                 Some(Ok(tungstenite::Message::Text(_) | tungstenite::Message::Binary(_))) if self.has_said => {
                     self.let_go();
                     continue;
@@ -325,14 +337,15 @@ impl Pump {
                     Event::Closing
                 }
                 Some(Ok(tungstenite::Message::Ping(payload))) => {
-                    // Two Workers that have nothing to say would otherwise keep each other for ever.
+                    // A node's ping is no traffic: otherwise two silent Workers would keep each
+                    // other's sockets alive forever.
                     if payload != PING {
                         self.hear();
                     }
                     self.owes_pong = !self.has_said;
                     return Read::Control;
                 }
-                // An answer to a ping of the node's own says nothing of what the two have to say to each other.
+                // The answer to the node's own ping is no traffic between the two sides.
                 Some(Ok(tungstenite::Message::Pong(payload))) if self.vigil.is_answer(&payload) => continue,
                 Some(Ok(_)) => {
                     self.hear();
@@ -349,7 +362,7 @@ impl Pump {
         }
     }
 
-    /// Looks after the other side from time to time.
+    /// Checks from time to time that the peer is alive.
     fn watch(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         loop {
             let link = self.stream.get_ref();
@@ -374,14 +387,14 @@ impl Pump {
         Pin::new(&mut self.stream).start_send(tungstenite::Message::Ping(Bytes::from_static(PING)))
     }
 
-    /// Something goes over the socket: the time that its invocation may be idle begins anew.
+    /// Records traffic, which restarts the time for which the invocation may be idle.
     fn hear(&self) {
         if let Some(state) = self.state.upgrade() {
             state.moved(self.owner);
         }
     }
 
-    /// A message begins a turn like a request's.
+    /// Gives the turn of a message the same budgets as a request's.
     fn begin_turn(&self, event: Event) -> Event {
         if let Some(state) = self.state.upgrade() {
             state.refresh(self.owner);
@@ -393,7 +406,7 @@ impl Pump {
         self.patience = Some(Box::pin(tokio::time::sleep(patience)));
     }
 
-    /// What is known of the end.
+    /// Returns the end of the socket as far as it is known.
     fn heard(&mut self) -> Closed {
         match self.heard.take() {
             None => Closed::failed(),
@@ -405,7 +418,7 @@ impl Pump {
         }
     }
 
-    /// The other side does not do as the protocol has it, or is gone.
+    /// Ends the socket after a protocol violation or a lost connection.
     fn fail(&mut self, error: &Error) -> Event {
         let closed = self.heard();
         if !closed.was_clean {
@@ -421,7 +434,7 @@ impl Pump {
         self.close(closed)
     }
 
-    /// Says Close, as far as the network takes it at once.
+    /// Sends Close, as far as the network accepts it immediately.
     fn say_last(&mut self, code: CloseCode) {
         if !self.has_said && self.heard.is_none() {
             self.has_said = true;
@@ -437,8 +450,8 @@ impl Pump {
 }
 
 impl Drop for Pump {
-    /// Its invocation has been ended: by a limit, because its isolate has come to its end, or because its Worker runs
-    /// elsewhere.
+    /// Sends Close if the invocation was ended: by a limit, because its isolate has ended, or
+    /// because its Worker now runs elsewhere.
     fn drop(&mut self) {
         if !self.is_over {
             self.say_last(self.line.farewell());

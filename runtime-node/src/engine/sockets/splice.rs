@@ -1,13 +1,16 @@
-//! Sockets that a Worker answers with: one whose other end it holds, and one that it has from somebody else and hands on as
-//! it is.
+//! Sockets as responses: one whose other end the Worker holds, and one that it received from
+//! elsewhere and passes on unchanged.
 //!
 //! ```text
-//!  serve:   client ◄─ pipe ◄─ a number ─► the Worker's accept          splice:   client ◄─ Sending ◄─ wire
-//!           client ─► request's stream ──┘                                       client ─► an operation ─► wire
+//!  serve:   client ◄─ pipe ◄─ a number ─► the Worker's accept
+//!           client ─► request's stream ──┘
+//!
+//!  splice:  client ◄─ Sending ◄─ wire
+//!           client ─► operation ─► wire
 //! ```
 //!
-//! What is handed on is the bytes: a client's frames are masked for a server, and a server's are not, whoever is between
-//! them; and as nobody here offers extensions, both sides mean the same by them.
+//! Passing on copies the bytes: a client's frames are masked and a server's are not, regardless of
+//! intermediaries, and as no side here offers extensions, both interpret them in the same way.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -31,7 +34,7 @@ use crate::engine::state::State;
 use crate::engine::streams::{Body, Broken, ByteStream, StreamId};
 use crate::engine::{FetchResponse, ResponseBody, Sending};
 
-/// Why a request is not answered with a socket.
+/// The reason why a request is not answered with a socket.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::engine) enum Refused {
     #[error("the request does not ask for a WebSocket: it has no \"upgrade: websocket\", or was answered before")]
@@ -40,23 +43,23 @@ pub(in crate::engine) enum Refused {
     NoSocket,
     #[error("the response does not fit into the Worker's memory")]
     Memory,
-    /// The client is told.
+    /// Reported to the client.
     #[error("{}", .0.message)]
     Malformed(Failure),
 }
 
-/// What the client asked with, and what comes from it from now on.
+/// The accepted handshake of a request, and the bytes that the client sends after it.
 struct Asked {
     accept: Header,
     bytes: ByteStream,
     head: Charge,
 }
 
-/// Answers the invocation's request with a socket, whose other end is what is returned.
+/// Answers the invocation's request with a socket and returns the other end.
 ///
 /// # Arguments
-/// * `headers` - the Worker's own.
-/// * `size` - what they come to, in bytes.
+/// * `headers` - headers of the Worker's response.
+/// * `size` - size of these headers, in bytes.
 pub(in crate::engine) fn serve(
     scope: &mut v8::PinScope<'_, '_>,
     id: InvocationId,
@@ -76,7 +79,8 @@ pub(in crate::engine) fn serve(
     Ok(number)
 }
 
-/// Answers the invocation's request with a socket that another invocation, or it itself, has from somebody else.
+/// Answers the invocation's request with a socket that this or another invocation has received from
+/// elsewhere.
 pub(in crate::engine) fn splice(
     scope: &mut v8::PinScope<'_, '_>,
     id: InvocationId,
@@ -125,7 +129,7 @@ fn uploaded(upload: impl Future<Output = ()> + 'static, charge: Charge) -> Local
     .boxed_local()
 }
 
-/// What the other side sends.
+/// Returns the stream of bytes that the other side sends.
 fn download(wire: Rc<RefCell<Wire>>) -> ByteStream {
     let pieces = stream::unfold(Some(wire), |wire| async move {
         let wire = wire?;
@@ -151,7 +155,7 @@ fn asked(scope: &mut v8::PinScope<'_, '_>, state: &State, id: InvocationId, size
 }
 
 fn answer(state: &State, id: InvocationId, headers: Vec<Header>, accept: Header, sending: Sending) {
-    // What the handshake says is ours to say; of what was spliced it was said to us.
+    // The handshake's headers are ours to write; those of a spliced socket were addressed to us.
     let is_ours =
         |name: &str| matches!(name, "connection" | "upgrade" | "sec-websocket-accept" | "sec-websocket-extensions");
     let mut headers: Vec<_> = headers.into_iter().filter(|header| !is_ours(&header.name)).collect();
@@ -161,7 +165,7 @@ fn answer(state: &State, id: InvocationId, headers: Vec<Header>, accept: Header,
 }
 
 impl Opening {
-    /// Of a request that asks for one.
+    /// Returns the handshake of a request that asks for a WebSocket.
     pub(in crate::engine) fn asked(method: &str, headers: &[Header]) -> Option<Self> {
         tenon_proto::runtime::asks_for_websocket(method, headers).then(|| Self::of(headers))
     }

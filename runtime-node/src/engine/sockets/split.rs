@@ -1,16 +1,18 @@
-//! Cuts long frames of a WebSocket into short ones, as its sender might have done (RFC 6455 §5.4), before the protocol's
-//! library sees them.
+//! Cuts long WebSocket frames into short ones, as their sender might have done (RFC 6455 §5.4),
+//! before the protocol library sees them.
 //!
 //! ```text
-//!  ─► header: text, 1 MiB, final ─► bytes ─►      becomes      ─► text, 16 KiB ─► continuation, 16 KiB ─► … ─► final ─►
+//!  in:   header: text, 1 MiB, final ─► bytes
+//!  out:  text, 16 KiB ─► continuation, 16 KiB ─► … ─► continuation, final
 //! ```
 //!
-//! The library makes room for all of a frame once it has seen its header, and keeps what it has made for the next one: with
-//! some bytes, anybody could have as much of the node's memory as a message may have, and none of it would be charged. Of
-//! short frames it keeps little, and puts the message together as it comes, which is what we count.
+//! The library allocates the whole frame once it has read its header, and keeps the memory for the
+//! next one: with a few bytes, any client could take as much of the node's memory as the longest
+//! message, uncharged. With short frames it keeps little, and assembles the message as it arrives,
+//! which is what we count.
 //!
-//! Where a frame is none that can be cut, its bytes are passed on as they are, for the library to find out what is wrong
-//! with them. Pure.
+//! Frames that cannot be cut are passed on unchanged, so that the library reports what is wrong
+//! with them. This module does no I/O.
 
 use std::io::Cursor;
 
@@ -19,18 +21,18 @@ use tokio::io::ReadBuf;
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-/// The longest frame that comes out, in bytes; a multiple of the mask's length, so that each piece begins where the mask
-/// does.
+/// The longest frame that is passed on, in bytes; a multiple of the mask's length, so that every
+/// piece begins where the mask does.
 pub(super) const FRAGMENT: usize = 16 * 1024;
 
 #[derive(Default)]
 pub(super) struct Splitter {
-    /// Of a header that has not come to its end.
+    /// An incomplete header.
     header: Vec<u8>,
-    /// What is to be passed on before anything else.
+    /// Bytes to pass on before anything else.
     pending: Bytes,
     state: State,
-    /// Bytes of messages that have been passed on since they were last asked for.
+    /// Bytes of messages that have been passed on since the last call of [`Splitter::counted`].
     counted: usize,
 }
 
@@ -38,25 +40,25 @@ pub(super) struct Splitter {
 enum State {
     #[default]
     Header,
-    /// So many bytes of a frame, or of a piece of one, come next.
+    /// `left` bytes of a frame, or of a piece of one, follow.
     Payload { left: u64, is_data: bool, rest: Option<Rest> },
-    /// No frame begins here.
+    /// The input is not a valid frame and is passed on unchanged.
     Lost,
 }
 
-/// What comes after a piece.
+/// The part of a frame after the current piece.
 struct Rest {
     header: FrameHeader,
-    /// Of the whole frame.
+    /// Whether the original frame is the last of its message.
     is_final: bool,
     left: u64,
 }
 
 impl Splitter {
-    /// Moves what there is from `input` to `output`, as far as there is room.
+    /// Moves bytes from `input` to `output` while there is room.
     ///
     /// # Arguments
-    /// * `longest` - a frame that says it is longer than this is passed on as it is.
+    /// * `longest` - longest frame to cut, in bytes; longer ones are passed on unchanged.
     pub(super) fn pass(&mut self, input: &mut Bytes, output: &mut ReadBuf<'_>, longest: usize) {
         while output.remaining() > 0 {
             if !self.pending.is_empty() {
@@ -81,7 +83,7 @@ impl Splitter {
         }
     }
 
-    /// Bytes of messages that have come through since the last call.
+    /// Returns the number of message bytes passed on since the last call.
     pub(super) fn counted(&mut self) -> usize {
         std::mem::take(&mut self.counted)
     }
@@ -122,7 +124,7 @@ impl Splitter {
     }
 }
 
-/// How many bytes have been moved.
+/// Moves at most `most` bytes and returns how many were moved.
 fn take(from: &mut Bytes, most: usize, to: &mut ReadBuf<'_>) -> usize {
     let len = from.len().min(most).min(to.remaining());
     to.put_slice(&from[..len]);
@@ -151,7 +153,7 @@ mod tests {
         bytes
     }
 
-    /// What comes out of bytes that come in as many pieces as there are cuts.
+    /// Passes `bytes` through a splitter, divided at `cuts`, and returns the output.
     fn split(bytes: &[u8], cuts: &[usize], room: usize) -> Vec<u8> {
         let mut splitter = Splitter::default();
         let mut out = Vec::new();
@@ -172,7 +174,7 @@ mod tests {
         out
     }
 
-    /// As a server reads them that takes no longer frames.
+    /// Reads messages like a server that accepts no longer frames.
     fn messages(bytes: &[u8]) -> Vec<Message> {
         let config = WebSocketConfig::default().max_frame_size(Some(FRAGMENT));
         let stream = std::io::Cursor::new(bytes.to_vec());
@@ -211,7 +213,7 @@ mod tests {
         #[test]
         fn what_is_no_frame_comes_through(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
             let out = split(&bytes, &[], 100);
-            // A header that has not come to its end, and a frame that has not, are kept for later.
+            // An incomplete header or frame may still be buffered.
             prop_assert!(out.len() <= bytes.len() + 2_000);
         }
     }

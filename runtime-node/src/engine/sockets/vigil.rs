@@ -1,11 +1,12 @@
-//! Whether the other side of a socket is still there, and takes what it is sent.
+//! Checks that a socket's peer is alive and accepts what it is sent.
 //!
-//! A client whose machine has vanished closes nothing, and one that never reads holds what was written for it. So the
-//! pump looks at each socket every [`INTERVAL`]. If nothing has come since the last look the node pings, and if nothing
-//! has come by the next look either, the other side is gone. If a write waits at two looks in a row and the network has
-//! taken no byte in between, the other side does not read.
+//! A client whose machine has vanished closes nothing, and a client that never reads keeps the
+//! memory of what was written for it. So the pump inspects each socket every [`INTERVAL`]. If
+//! nothing has arrived since the last inspection the node pings, and if nothing has arrived by the
+//! next one either, the peer is gone. If writing is blocked at two inspections in a row and the
+//! network has accepted no byte in between, the peer does not read.
 //!
-//! Pure but for the timer.
+//! This module does no I/O except for the timer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,10 +14,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Between two looks. Proxies and address translators forget connections that are silent for a minute or more.
+/// The time between two inspections. Proxies and address translators drop connections that are
+/// silent for a minute or more.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// What the node's pings say, by which their answers are told from pongs that the other side sends by itself.
+/// The payload of the node's pings, which distinguishes their answers from unsolicited pongs.
 pub(super) const PING: &[u8] = b"still there?";
 
 pub(super) struct Vigil {
@@ -24,23 +26,23 @@ pub(super) struct Vigil {
     seen: Seen,
 }
 
-/// What a look has seen of a socket.
+/// The state of a socket at an inspection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Look {
-    /// Bytes that have come so far.
+    /// Bytes received so far.
     pub(super) read: u64,
-    /// Bytes that the network has taken so far.
+    /// Bytes that the network has accepted so far.
     pub(super) written: u64,
-    /// Something waits to be written.
+    /// Set when data waits to be written.
     pub(super) is_blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     Well,
-    /// It has said nothing: it is to be asked.
+    /// The peer has sent nothing and should be pinged.
     Silent,
-    /// It does not answer, or takes nothing.
+    /// The peer does not answer, or accepts nothing.
     Gone,
 }
 
@@ -55,14 +57,14 @@ impl Vigil {
         Self { next: Box::pin(tokio::time::sleep(INTERVAL)), seen: Seen::default() }
     }
 
-    /// Resolves at the next look.
+    /// Resolves at the next inspection.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, look: Look) -> Poll<Finding> {
         ready!(self.next.as_mut().poll(cx));
         self.next.as_mut().reset(Instant::now() + INTERVAL);
         Poll::Ready(self.seen.judge(look))
     }
 
-    /// Whether a pong with these bytes answers the node's latest ping.
+    /// Returns whether a pong with this payload answers the node's latest ping.
     pub(super) fn is_answer(&self, payload: &[u8]) -> bool {
         self.seen.pinged && payload == PING
     }
@@ -73,7 +75,7 @@ impl Seen {
         let last = std::mem::replace(&mut self.last, look);
         let has_come = look.read > last.read;
         if look.is_blocked {
-            // A ping would wait behind what is there, and nothing that comes might be read.
+            // A ping would wait behind the blocked data, and incoming data might not be read.
             self.pinged = false;
             let stands_still = last.is_blocked && look.written == last.written && !has_come;
             return if stands_still { Finding::Gone } else { Finding::Well };

@@ -1,10 +1,11 @@
-//! Whether a module may be compiled: it is valid, and nothing in it makes V8 work or remember more than can be borne.
+//! Decides whether a module may be compiled: it is valid, and makes V8 neither work nor remember
+//! more than is tolerable.
 //!
-//! V8 compiles a module without looking up: it cannot be terminated while it validates, while it compiles a function,
-//! which it does when that is first called, or while it makes an instance. Some of that is quadratic in what a module
-//! says, and some ends the process when it does not fit (a code space, a list of types). So each module is read here
-//! first, in steps of some hundred microseconds between which a limit strikes, and what V8 would do for it is estimated on
-//! the way. What is refused names the bound; no compiler's output is near any of them.
+//! V8 cannot be terminated while it validates a module, compiles a function (on its first call), or
+//! makes an instance. Some of this work is quadratic in the module's declarations, and some ends
+//! the process when it does not fit (a code space, a list of types). So each module is first read
+//! here, in steps of some hundred microseconds between which limits apply, and V8's work is
+//! estimated on the way. A refusal names the bound; no compiler's output is near any of them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,13 +17,14 @@ use wasmparser::{
 
 use super::types::{self, Group};
 
-/// The largest module, in bytes. V8 takes some milliseconds for each MiB, and they cannot be interrupted.
+/// The largest module, in bytes. V8 takes some milliseconds for each MiB, which cannot be
+/// interrupted.
 pub(in crate::engine) const MODULE: usize = 16 << 20;
 
-/// The largest function body: what interpreters are made of has a tenth.
+/// The largest function body, in bytes: the functions of interpreters have a tenth of that.
 const BODY: usize = 1 << 20;
 
-/// How many there may be of each in a module.
+/// The most entries of each kind in a module.
 const TYPES: u32 = 20_000;
 const IMPORTS: u32 = 10_000;
 const FUNCTIONS: u32 = 200_000;
@@ -33,38 +35,40 @@ const TABLES: u32 = 1_000;
 const MEMORIES: u32 = 16;
 const SEGMENTS: u32 = 100_000;
 
-/// Places of all tables of an instance together, and of what is written into them when it is made.
+/// The most places in all tables of an instance together, and the most that its segments write when
+/// it is made.
 const PLACES: u64 = 1 << 20;
 
-/// Of a function's type.
+/// Limits of a function's type.
 const PARAMETERS: usize = 255;
 const RESULTS: usize = 64;
 
-/// How much there is to do for a function. Where control flow parts or meets, and at calls, the compiler goes through
-/// every local and every value on the stack, which is one each; for another instruction it looks for one of them.
-/// Some nanoseconds each, and some bytes of code at worst.
+/// The most work for a function. Where control flow branches or merges, and at calls, the compiler
+/// goes through every local and every value on the stack, which count as one each; for other
+/// instructions it searches for one of them. Each takes some nanoseconds, and some bytes of code at
+/// worst.
 const WORK: u64 = 1 << 24;
 
-/// How much of that looking for one is.
+/// The number of values that a search covers per unit of work.
 const LOOK: u64 = 16;
 
-/// How many such places it may remember at once, for blocks within blocks.
+/// The most values that the compiler may have to remember at once, for nested blocks.
 const REMEMBERED: u64 = 1 << 21;
 
-/// What a step does: some hundred microseconds' work.
+/// The work of one step, which takes some hundred microseconds.
 const STEP: u64 = 1 << 14;
 
-/// What is WebAssembly here: the standard's version 3, and the exceptions that came before it. Without threads, so that
-/// no memory is shared.
+/// The supported WebAssembly features: version 3 of the standard, and the exceptions that preceded
+/// it. Threads are excluded, so that no memory is shared.
 const FEATURES: WasmFeatures = WasmFeatures::WASM3.union(WasmFeatures::LEGACY_EXCEPTIONS);
 
-/// Whether the validator has it for a module, by itself and at once.
+/// Returns whether the validator accepts the module as a whole, in a single pass.
 #[cfg(fuzzing)]
 pub(in crate::engine) fn is_valid(bytes: &[u8]) -> bool {
     Validator::new_with_features(FEATURES).validate_all(bytes).is_ok()
 }
 
-/// Why a module is refused.
+/// The reason why a module is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub(in crate::engine) enum Refused {
     #[error("{message} @+{offset}")]
@@ -88,17 +92,17 @@ impl From<BinaryReaderError> for Refused {
     }
 }
 
-/// What is known of a module that may be compiled.
+/// The sizes of a module that may be compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct Facts {
-    /// Bytes of the module, and of those its code.
+    /// Bytes of the module, and of the code in it.
     pub(super) size: usize,
     pub(super) code: usize,
-    /// Functions, types, imports and so on.
+    /// Number of functions, types, imports and so on.
     pub(super) entries: usize,
 }
 
-/// A module that is being looked at.
+/// A check in progress.
 pub(in crate::engine) struct Check {
     parser: Parser,
     validator: Validator,
@@ -111,7 +115,7 @@ pub(in crate::engine) struct Check {
     facts: Facts,
 }
 
-/// A function in the middle of it.
+/// A function whose body is partly checked.
 struct Body {
     validator: FuncValidator<ValidatorResources>,
     at: usize,
@@ -122,7 +126,7 @@ struct Body {
 impl Check {
     pub(in crate::engine) fn new() -> Self {
         let mut parser = Parser::new(0);
-        // It has features of its own, which are all unless it is told.
+        // The parser has its own feature set, which contains everything by default.
         parser.set_features(FEATURES);
         Self {
             parser,
@@ -137,13 +141,13 @@ impl Check {
         }
     }
 
-    /// Looks at some more of it. `None` while there is more to come.
+    /// Checks the next part. Returns `None` while there is more to check.
     ///
     /// # Arguments
-    /// * `bytes` - of the module, all of them and the same each time.
+    /// * `bytes` - the whole module, the same in each call.
     ///
     /// # Errors
-    /// When it may not be compiled; there is no further step then.
+    /// Fails if the module may not be compiled; `step` must not be called again then.
     pub(in crate::engine) fn step(&mut self, bytes: &[u8]) -> Result<Option<Facts>, Refused> {
         let mut left = STEP;
         while left > 0 {
@@ -159,12 +163,13 @@ impl Check {
         Ok(None)
     }
 
-    /// The types that V8 will have to remember for it.
+    /// Returns the types that V8 will have to remember for the module.
     pub(in crate::engine) fn into_types(self) -> Vec<Group> {
         self.groups
     }
 
-    /// Takes the next section, or the next function's head. How much work that was; `None` at the end.
+    /// Checks the next section, or the next function's header. Returns its work, or `None` at the
+    /// end.
     fn next(&mut self, bytes: &[u8]) -> Result<Option<u64>, Refused> {
         let (consumed, payload) = match self.parser.parse(&bytes[self.at..], true)? {
             Chunk::Parsed { consumed, payload } => (consumed, payload),
@@ -195,7 +200,7 @@ impl Check {
         }
     }
 
-    /// Holds a section against its bounds before it is looked at any closer.
+    /// Checks a section against its bounds before it is processed further.
     fn count(&mut self, payload: &Payload<'_>, bytes: &[u8]) -> Result<(), Refused> {
         let mut count = |what: &'static str, count: u32, most: u32| {
             self.facts.entries += count as usize;
@@ -271,7 +276,7 @@ impl Check {
         Ok(())
     }
 
-    /// Looks at instructions. How much work that was.
+    /// Checks instructions, and returns their work.
     fn go_on(&mut self, mut body: Body, bytes: &[u8], most: u64) -> Result<u64, Refused> {
         let mut reader = BinaryReader::new(&bytes[body.at..body.end], body.at as u64);
         reader.set_features(FEATURES);
@@ -297,13 +302,13 @@ impl Check {
     }
 }
 
-/// What V8 has to do for the next instruction.
+/// Returns V8's work for the next instruction.
 fn work(reader: &BinaryReader<'_>, validator: &mut FuncValidator<ValidatorResources>) -> Result<u64, Refused> {
     let places = u64::from(validator.len_locals()) + u64::from(validator.operand_stack_height());
     match reader.clone().read_u8()? {
         // Control instructions, and branches on references.
         0x02..=0x19 | 0x1f | 0xd5 | 0xd6 | 0xfb => {}
-        // What is a call for the compiler: memories that grow, tables, a whole range of memory.
+        // Instructions that compile to calls: memory growth, tables, bulk memory.
         0x25 | 0x26 | 0x40 | 0xd2 | 0xfc => return Ok(1 + places),
         _ => return Ok(1 + places / LOOK),
     }

@@ -1,8 +1,9 @@
-//! What V8 has compiled of the modules of revisions, so that the next isolate of one compiles nothing, not even the
-//! functions that another has called.
+//! A cache of compiled modules of revisions, so that the next isolate of a revision compiles
+//! nothing, not even the functions that another has called.
 //!
-//! A shard's. V8 itself shares what has been compiled between all isolates of the process for as long as one of them has
-//! it; this is for when none has, and to know without looking again that a module may be compiled.
+//! There is one per shard. V8 itself shares compiled modules between all isolates of the process
+//! while one of them has them; this cache covers the time when none has, and saves checking the
+//! module again.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,17 +11,17 @@ use std::sync::Arc;
 
 use super::check::Facts;
 
-/// What all of it may take, in bytes.
+/// The most memory for all compiled modules, in bytes.
 const MOST: usize = 128 << 20;
 
 type Module = (Arc<v8::CompiledWasmModule>, Facts);
 
-/// The most recently used last.
+/// The compiled modules, the most recently used last.
 #[derive(Clone, Default)]
 pub(in crate::engine) struct Compiled(Rc<RefCell<Vec<Module>>>);
 
 impl Compiled {
-    /// What was made of exactly these bytes.
+    /// Returns the module that was compiled from exactly these bytes.
     pub(super) fn find(&self, text: &[u8]) -> Option<Module> {
         let mut modules = self.0.borrow_mut();
         let place = modules.iter().position(|(module, _)| module.get_wire_bytes_ref() == text)?;

@@ -4,18 +4,20 @@
 //!  new Memory, new Instance ──► V8 ──► mmap, no access, 8 GiB ──┐
 //!  memory.grow ───────────────► V8 ──► mprotect, read and write ┼──► here ──► the system
 //!  the last reference is gone ► V8 ──► munmap ──────────────────┘      │
-//!                                                           the isolate's budget says no: ENOMEM
+//!                                                           the isolate's budget refuses: ENOMEM
 //! ```
 //!
-//! V8 takes this memory from the operating system and from no allocator that could be given to it, and tells nobody. But
-//! how it does is distinct. With its trap handler on, each memory is a reservation of [`RESERVATION`] at least, of which
-//! pages are made accessible from the beginning as the memory grows; an access beyond them is a fault that becomes a trap.
-//! Nothing else maps so much without access while JavaScript runs, and what maps less is for code ([`spaces`]). So these
-//! system functions are ours in this program: the linker resolves V8's calls of them to the definitions here, which pass on
-//! what is not such a reservation. Where the budget refuses, V8 is told that there is no memory: `memory.grow` gives −1 at once, and a memory that cannot
-//! be made is a `RangeError`, after a collection to see whether it might.
+//! V8 takes this memory directly from the operating system, not from a replaceable allocator. But
+//! its calls are recognisable. With its trap handler on, each memory is a reservation of at least
+//! [`RESERVATION`], of which pages are made accessible from the beginning as the memory grows; an
+//! access beyond them is a fault that becomes a trap. No other mapping without access is that large
+//! while JavaScript runs, and smaller ones are for code ([`spaces`]). So this program defines these
+//! system functions itself: the linker resolves V8's calls to the definitions here, which pass on
+//! every call that is not such a reservation. If the budget refuses, V8 is told that there is no
+//! memory: `memory.grow` returns −1 immediately, and creating a memory throws a `RangeError` after
+//! a collection that might have made room.
 //!
-//! Whose reservation it is goes by who is inside of which isolate: [`Account::enter`].
+//! A reservation belongs to the isolate that the thread has entered: [`Account::enter`].
 
 #![allow(unsafe_code)] // Defines functions of the C library, and calls the system.
 
@@ -31,60 +33,63 @@ use super::spaces;
 use crate::engine::code_range;
 use crate::engine::heap::{BufferBudget, Charge, HeapGuard};
 
-/// What V8 reserves for a memory: with addresses of 32 bits this, of 64 bits twice this.
+/// The addresses that V8 reserves for a memory, in bytes: this many with 32-bit addresses, twice as
+/// many with 64-bit ones.
 const RESERVATION: usize = 8 << 30;
 
-/// What it aligns them to: a page of WebAssembly.
+/// The alignment of reservations, in bytes: a page of WebAssembly.
 const PAGE: usize = 64 << 10;
 
-/// The memories of an isolate. Programs have one or two; this is for one that makes a new one for each request.
+/// The most memories of an isolate. Programs have one or two; the rest is for one that makes a new
+/// one per request.
 const MEMORIES: usize = 64;
 
-/// What a memory without pages costs the system, in bytes.
+/// The cost to the system of a memory without pages, in bytes.
 const MEMORY: usize = 64 << 10;
 
-/// The memories of all isolates, in reservations: 48 of the 128 TiB of addresses that a process has, and a fifth of the
-/// mappings. A namespace has a share of them.
+/// The most reservations for the memories of all isolates: 48 of the 128 TiB of addresses that a
+/// process has, and a fifth of the mappings. Each namespace has a share of them.
 const RESERVATIONS: usize = 6_000;
 
-/// What an isolate's memories are counted against.
+/// The account that an isolate's memories are charged to.
 pub(in crate::engine) struct Account {
     budget: Arc<BufferBudget>,
     memories: AtomicUsize,
     isolate: v8::IsolateHandle,
     exhausted: Arc<AtomicBool>,
-    /// Of its Worker, once it has one.
+    /// The namespace of its Worker, once it has one.
     namespace: OnceLock<Arc<str>>,
 }
 
 thread_local! {
-    /// Of the isolate that this thread is inside of; null for none.
+    /// The account of the isolate that this thread has entered; null if none.
     static ENTERED: Cell<*const Account> = const { Cell::new(ptr::null()) };
 }
 
-/// A memory.
+/// The reservation of one memory.
 struct Region {
     account: Arc<Account>,
     _reservations: Part,
-    /// From the beginning.
+    /// Accessible bytes, from the beginning.
     accessible: usize,
     charge: Charge,
 }
 
-/// By address, which is all that the system functions know.
+/// The reservations by address, which is all that the system functions know.
 static REGIONS: Mutex<BTreeMap<usize, Region>> = Mutex::new(BTreeMap::new());
 
 static RESERVED: Shares = Shares::new(RESERVATIONS);
 
 fn regions() -> MutexGuard<'static, BTreeMap<usize, Region>> {
-    // Nothing panics while it holds the lock.
+    // No code panics while it holds the lock.
     REGIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has V8 make its reservations as this room knows them. Call before V8 is initialised.
+/// Makes this module see V8's reservations. Call it before V8 is initialised.
 ///
 /// # Panics
-/// When the program has been linked so that V8 calls other functions: no memory would be counted.
+/// Panics if the program has been linked so that V8 calls other functions: no memory would be
+/// counted.
 pub(in crate::engine) fn watch() {
     let ours = [mmap64 as *const c_void, mmap as _, mprotect as _, munmap as _, code_range::madvise as _];
     let called =
@@ -112,7 +117,7 @@ impl Account {
         })
     }
 
-    /// The isolate has got a Worker of this namespace.
+    /// Assigns the isolate to a Worker of this namespace.
     pub(in crate::engine) fn belong_to(&self, namespace: &str) {
         self.namespace.get_or_init(|| namespace.into());
     }
@@ -125,20 +130,20 @@ impl Account {
         self.budget.charge(bytes)
     }
 
-    /// It has more memory than it may: what runs ends, and the isolate with it.
+    /// Terminates the running code and seals its isolate, because it has more memory than it may.
     pub(super) fn end(&self) {
         self.exhausted.store(true, Ordering::Relaxed);
         self.isolate.terminate_execution();
     }
 
-    /// What is reserved on this thread is counted here, until what is returned is dropped.
+    /// Charges reservations on this thread to this account until the returned guard is dropped.
     pub(in crate::engine) fn enter(self: &Arc<Self>) -> Entered {
         let account = Arc::clone(self);
         let before = ENTERED.replace(Arc::as_ptr(&account));
         Entered { _account: account, before }
     }
 
-    /// A memory without pages. `None` when there are too many.
+    /// Opens a memory without pages. Returns `None` if there are too many.
     fn open(self: &Arc<Self>, reservations: usize) -> Option<Region> {
         let one_more = |now: usize| Some(now + 1).filter(|then| *then <= MEMORIES);
         let charge = self.budget.charge(MEMORY)?;
@@ -153,7 +158,8 @@ impl Account {
 }
 
 impl Region {
-    /// Whether so many bytes from the beginning may be accessible.
+    /// Makes `accessible` bytes from the beginning accessible, and returns whether the budget
+    /// allows that.
     fn grow(&mut self, accessible: usize) -> bool {
         let more = accessible.saturating_sub(self.accessible);
         let granted = more == 0 || (self.account.budget.has_room(more) && self.charge.grow(more));
@@ -168,7 +174,7 @@ impl Drop for Region {
     }
 }
 
-/// A thread is inside of an isolate.
+/// A guard for the time that a thread has entered an isolate.
 pub(in crate::engine) struct Entered {
     _account: Arc<Account>,
     before: *const Account,
@@ -180,13 +186,14 @@ impl Drop for Entered {
     }
 }
 
-/// The account of the isolate that this thread is inside of.
+/// Returns the account of the isolate that this thread has entered.
 fn entered() -> Option<Arc<Account>> {
     let account = ENTERED.get();
     if account.is_null() {
         return None;
     }
-    // SAFETY: it came from an `Arc` that `Entered` holds for as long as the pointer is there, on this thread.
+    // SAFETY: it came from an `Arc` that `Entered` holds for as long as the pointer is set, on this
+    // thread.
     unsafe {
         Arc::increment_strong_count(account);
         Some(Arc::from_raw(account))
@@ -194,11 +201,11 @@ fn entered() -> Option<Arc<Account>> {
 }
 
 fn out_of_memory() {
-    // SAFETY: gives the place of this thread's own.
+    // SAFETY: the call returns the address of this thread's own `errno`.
     unsafe { *libc::__errno_location() = libc::ENOMEM };
 }
 
-/// `mmap` of the C library (POSIX.1-2017), as programs call it that know files of more than 2 GiB.
+/// Replaces `mmap` of the C library (POSIX.1-2017) as programs with large-file support call it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap64(
     address: *mut c_void,
@@ -208,11 +215,11 @@ unsafe extern "C" fn mmap64(
     file: c_int,
     offset: libc::off64_t,
 ) -> *mut c_void {
-    // SAFETY: what the caller promised.
+    // SAFETY: the caller's promise.
     unsafe { mmap(address, length, protection, flags, file, offset) }
 }
 
-/// The same, as others call it.
+/// Replaces `mmap` of the C library as other programs call it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap(
     address: *mut c_void,
@@ -223,7 +230,7 @@ unsafe extern "C" fn mmap(
     offset: libc::off_t,
 ) -> *mut c_void {
     let flags = if protection == libc::PROT_NONE { code_range::flags(length, flags) } else { flags };
-    // SAFETY: what the caller promised, and what the system function is to be called with.
+    // SAFETY: the caller's promise; these are the arguments of the system call.
     let map =
         || unsafe { libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset) } as *mut c_void;
     if protection != libc::PROT_NONE {
@@ -231,7 +238,7 @@ unsafe extern "C" fn mmap(
     }
     let Some(account) = entered() else { return map() };
     if length < RESERVATION {
-        // Code: nothing else is reserved while JavaScript runs.
+        // Code: no other mapping is reserved while JavaScript runs.
         let mapped = map();
         if mapped != libc::MAP_FAILED {
             spaces::add(&account, mapped.addr(), length);
@@ -244,13 +251,13 @@ unsafe extern "C" fn mmap(
     };
     let mapped = map();
     if mapped != libc::MAP_FAILED {
-        // V8 asks for as much more as it may have to cut off at both ends.
+        // V8 reserves extra room, which it unmaps at both ends.
         regions().insert(mapped.addr().next_multiple_of(PAGE), region);
     }
     mapped
 }
 
-/// `mprotect` of the C library (POSIX.1-2017).
+/// Replaces `mprotect` of the C library (POSIX.1-2017).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int {
     if protection == libc::PROT_READ | libc::PROT_WRITE
@@ -260,21 +267,21 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c
         out_of_memory();
         return -1;
     }
-    // SAFETY: what the caller promised, and what the system function is to be called with.
+    // SAFETY: the caller's promise; these are the arguments of the system call.
     unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) as c_int }
 }
 
-/// `munmap` of the C library (POSIX.1-2017).
+/// Replaces `munmap` of the C library (POSIX.1-2017).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
-    // Before, because the address may be another's right after.
+    // Removed before the call, because another mapping may get the address right after it.
     let region = if length < RESERVATION {
         spaces::remove(address.addr());
         None
     } else {
         regions().remove(&address.addr())
     };
-    // SAFETY: what the caller promised, and what the system function is to be called with.
+    // SAFETY: the caller's promise; these are the arguments of the system call.
     let unmapped = unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int };
     drop(region);
     unmapped

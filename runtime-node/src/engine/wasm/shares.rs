@@ -1,8 +1,9 @@
-//! Shares of what a process has only so much of, by namespace: addresses for memories, and room for code.
+//! Divides resources that a process has only so much of between namespaces: addresses for memories,
+//! and room for code.
 //!
-//! A namespace may have many Workers, and each of these many isolates. What all of them hold together is no more than the
-//! share that a tenant has of a shard ([`Share`]): half, or all but an eighth while no other namespace holds anything. What
-//! is given back is there for others at once.
+//! A namespace may have many Workers, and each of them many isolates. All of them together hold at
+//! most the share that a tenant has of a shard ([`Share`]): half, or all but an eighth while no
+//! other namespace holds anything. What is given back is immediately available to others.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +13,12 @@ use crate::tenants::Share;
 
 pub(super) struct Shares {
     whole: usize,
-    /// What all namespaces hold, for whoever looks without the lock.
+    /// The total that all namespaces hold, readable without the lock.
     all: AtomicUsize,
     held: Mutex<BTreeMap<Arc<str>, usize>>,
 }
 
-/// What was taken, given back when it is dropped.
+/// An amount taken from the whole, given back when it is dropped.
 pub(super) struct Part {
     shares: &'static Shares,
     namespace: Arc<str>,
@@ -29,32 +30,33 @@ impl Shares {
         Self { whole, all: AtomicUsize::new(0), held: Mutex::new(BTreeMap::new()) }
     }
 
-    /// So much of it, if it is within the namespace's share.
+    /// Takes `amount` if it is within the namespace's share.
     pub(super) fn take(&'static self, namespace: &Arc<str>, amount: usize) -> Option<Part> {
         let part = self.take_anyhow(namespace, amount);
         (!part.is_too_much()).then_some(part)
     }
 
-    /// The same where it cannot be refused.
+    /// Takes `amount` even beyond the namespace's share, for allocations that cannot be refused.
     pub(super) fn take_anyhow(&'static self, namespace: &Arc<str>, amount: usize) -> Part {
         *self.held().entry(Arc::clone(namespace)).or_default() += amount;
         self.all.fetch_add(amount, Ordering::Relaxed);
         Part { shares: self, namespace: Arc::clone(namespace), amount }
     }
 
-    /// What all namespaces hold.
+    /// Returns the total that all namespaces hold.
     pub(super) fn all(&self) -> usize {
         self.all.load(Ordering::Relaxed)
     }
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, usize>> {
-        // Nothing panics while it holds the lock.
+        // No code panics while it holds the lock.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Part {
-    /// Whether its namespace, with this, holds more than its share, or all together hold more than there is.
+    /// Returns whether the namespace, including this part, holds more than its share, or all
+    /// together hold more than the whole.
     pub(super) fn is_too_much(&self) -> bool {
         let own = self.shares.held().get(&self.namespace).copied().unwrap_or_default();
         let (all, whole) = (self.shares.all(), self.shares.whole);

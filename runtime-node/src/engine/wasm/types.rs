@@ -1,12 +1,13 @@
-//! The types of modules that V8 remembers.
+//! The types of modules, which V8 remembers forever.
 //!
-//! It keeps one list of all types that any module of the process has had, forgets none of them, and ends the process
-//! when there are two million. So they are counted here, each once, as V8 does or higher. One isolate may add so many. One
-//! namespace may add half of what the others have left, or all but an eighth while no other has added any, so that there
-//! is some for whoever comes next. A module is refused that goes beyond that; the common types are known by then.
+//! V8 keeps one list of all types of all modules in the process, never forgets any, and ends the
+//! process when there are two million. So they are counted here, each once, at least as high as V8
+//! counts them. The additions of one isolate are limited. One namespace may add half of what the
+//! others have left, or all but an eighth while no other has added any, so that some remain for
+//! later namespaces. A module that exceeds this is refused; by then the common types are known.
 //!
-//! Nothing of it is ever given back. When little is left ([`are_nearly_used_up`]) the process is to end in order and begin
-//! anew, which is for whoever started it to do.
+//! Nothing is ever given back. When little is left ([`are_nearly_used_up`]), the process should
+//! drain and restart, which is up to its supervisor.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -17,13 +18,13 @@ use wasmparser::{
     BinaryReaderError, CompositeInnerType, FromReader as _, StorageType, SubType, TypeSectionReader, ValType,
 };
 
-/// What the process remembers: a quarter of what V8 bears.
+/// The most that the process may have V8 remember: a quarter of V8's limit.
 const ALL: Use = Use { types: 500_000, bytes: 32 << 20 };
 
-/// Of how many of these the process is to begin anew, in eighths.
+/// The use, in eighths of [`ALL`], beyond which the process should restart.
 const NEARLY: u64 = 6;
 
-/// What an isolate may add to that.
+/// The most that one isolate may add.
 const ONE: Use = Use { types: 20_000, bytes: 1 << 20 };
 
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
@@ -34,10 +35,10 @@ pub(in crate::engine) enum Refused {
     OfNamespace,
 }
 
-/// Types that refer to each other, and so are remembered together.
+/// Types that refer to each other and are therefore remembered together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Group {
-    /// Keyed, so that nobody can make two the same.
+    /// A keyed hash, so that tenants cannot construct collisions.
     name: u64,
     pub(super) types: u32,
     bytes: u32,
@@ -58,7 +59,7 @@ impl Use {
         self.types <= most.types && self.bytes <= most.bytes
     }
 
-    /// So many eighths of it.
+    /// Returns the given number of eighths of it.
     fn eighths(self, eighths: u64) -> Self {
         Self { types: self.types / 8 * eighths, bytes: self.bytes / 8 * eighths }
     }
@@ -68,7 +69,7 @@ impl Use {
     }
 }
 
-/// What an isolate has added.
+/// The types that an isolate has added.
 #[derive(Default)]
 pub(in crate::engine) struct Added(Use);
 
@@ -88,23 +89,23 @@ struct Known {
 
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// V8's list is the process's, and so is this.
+/// The types seen so far. Like V8's list, this is per process.
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 fn known() -> MutexGuard<'static, Known> {
-    // It is whole whatever happens while the lock is held.
+    // The data is consistent even if code panics while it holds the lock.
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the process has seen so many types that another is to take its place.
+/// Returns whether the process has seen so many types that it should be replaced.
 pub(in crate::engine) fn are_nearly_used_up() -> bool {
     known().are_nearly_used_up()
 }
 
-/// The groups of a section.
+/// Returns the type groups of a section.
 ///
 /// # Arguments
-/// * `bytes` - of the module.
+/// * `bytes` - the whole module.
 pub(super) fn groups(section: &TypeSectionReader<'_>, bytes: &[u8]) -> Result<Vec<Group>, BinaryReaderError> {
     let range = section.range();
     let (from, to) = (range.start as usize, range.end as usize);
@@ -117,14 +118,14 @@ pub(super) fn groups(section: &TypeSectionReader<'_>, bytes: &[u8]) -> Result<Ve
         let raw = &bytes[start..reader.original_position() as usize];
         let refers = group.types().any(refers);
         let types = group.types().len() as u32;
-        // What a group means that refers to others goes by all that came before it.
+        // The meaning of a group that refers to others depends on all types before it.
         let name = if refers { KEY.hash_one((&bytes[from..to], place)) } else { KEY.hash_one(raw) };
         groups.push(Group { name, types, bytes: raw.len() as u32 });
     }
     Ok(groups)
 }
 
-/// Whether it has other types in it.
+/// Returns whether the type refers to other types.
 fn refers(ty: &SubType) -> bool {
     let value = |ty: &ValType| matches!(ty, ValType::Ref(of) if of.type_index().is_some());
     let stored = |ty: &StorageType| matches!(ty, StorageType::Val(of) if value(of));
@@ -137,10 +138,11 @@ fn refers(ty: &SubType) -> bool {
         }
 }
 
-/// Takes down what V8 will remember of a module that is about to be compiled for a Worker of `namespace`.
+/// Records the types that V8 will remember for a module that is about to be compiled for a Worker
+/// of `namespace`.
 ///
 /// # Errors
-/// When that is too much; nothing is taken down then.
+/// Fails if they are too many; nothing is recorded then.
 pub(super) fn remember(groups: &[Group], added: &mut Added, namespace: &Arc<str>) -> Result<(), Refused> {
     known().remember(groups, added, namespace)
 }
@@ -169,7 +171,7 @@ impl Known {
         Ok(())
     }
 
-    /// What a namespace may add where the others have added so much.
+    /// Returns what a namespace may add when the others have added `others`.
     fn share(others: Use) -> Use {
         if others.types == 0 { ALL.eighths(7) } else { ALL.less(others).eighths(4) }
     }
@@ -183,7 +185,7 @@ impl Known {
 mod tests {
     use super::*;
 
-    /// Has a namespace add as many types as it may, by ever new isolates. How many those are.
+    /// Makes a namespace add as many types as it may, from ever new isolates, and returns how many.
     fn use_up(known: &mut Known, namespace: &str) -> u64 {
         let namespace = namespace.into();
         let before = known.all.types;
@@ -205,9 +207,9 @@ mod tests {
         let mut known = Known::default();
         let shares: Vec<_> = ["one", "other", "third", "fourth"].map(|namespace| use_up(&mut known, namespace)).into();
         assert_eq!(shares, [437_000, 31_000, 16_000, 8_000]);
-        // And those that came first get nothing more.
+        // The first namespace gets nothing more either.
         assert_eq!(use_up(&mut known, "one"), 0);
-        // What is known costs nobody anything.
+        // Known types are free.
         let common = Group { name: 0, types: 1_000, bytes: 4_000 };
         assert_eq!(known.remember(&[common], &mut Added::default(), &"one".into()), Ok(()));
     }

@@ -1,4 +1,4 @@
-//! Whatever happens to a pool in whichever order, what it promises holds after every step.
+//! Checks that the pool's invariants hold after every step, for any sequence of steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ const CAPACITIES: std::ops::Range<usize> = 1..7;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Somebody asks for the revision of this number, whose tenant is by its number.
+    /// A request for the revision of this number, which determines its tenant.
     LookUp(u8, Half),
     /// One of the starts under way ends.
     Started(Index),
     Failed(Index),
-    /// One of the isolates begins something or has nothing more to do.
+    /// One of the isolates begins an invocation, or becomes idle.
     Busy(Index),
     Idle(Index),
     Condemn(Index),
@@ -49,13 +49,13 @@ fn tenant(n: u8) -> &'static str {
     TENANTS[usize::from(n) % TENANTS.len()]
 }
 
-/// What is to be expected of a pool, kept as simply as can be.
+/// The expected state of a pool, kept as simply as possible.
 #[derive(Default)]
 struct Model {
     starting: BTreeMap<u8, Launch>,
-    /// With the step of the last use.
+    /// Warm isolates with the step of their last use.
     warm: BTreeMap<u8, (Fake, usize)>,
-    /// Who has left.
+    /// Evicted isolates.
     gone: Vec<Fake>,
 }
 
@@ -64,7 +64,7 @@ impl Model {
         self.starting.len() + self.warm.len()
     }
 
-    /// How many slots a tenant has that are of use to it.
+    /// Returns how many slots a tenant occupies with isolates that can serve.
     fn of(&self, name: &str) -> usize {
         let useful = self.warm.values().filter(|(fake, _)| !is_spent(fake));
         let starting = self.starting.keys().filter(|n| tenant(**n) == name).count();
@@ -76,7 +76,7 @@ impl Model {
         (!all.is_empty()).then(|| *index.get(&all))
     }
 
-    /// Those that may be let go, by number and in the order in which they have to be.
+    /// Returns the isolates that may be evicted, by number, in the required order.
     fn victims(&self, capacity: usize) -> Vec<u8> {
         let mut victims: Vec<_> = self
             .warm
@@ -91,7 +91,7 @@ impl Model {
         victims.into_iter().map(|(_, n)| n).collect()
     }
 
-    /// Takes over what the pool has let go of, and says which those were.
+    /// Takes over what the pool has evicted, and returns the numbers.
     fn leave(&mut self, evicted: Vec<(Eviction, Fake)>) -> Result<BTreeSet<u8>, TestCaseError> {
         let mut left = BTreeSet::new();
         for (why, fake) in evicted {
@@ -154,7 +154,7 @@ proptest! {
                 Step::Sweep => {
                     let spent = model.warm.iter().filter(|(_, (fake, _))| is_spent(fake)).map(|(n, _)| *n);
                     expected = Some(spent.collect::<BTreeSet<_>>());
-                    // Longer than anything takes here.
+                    // Longer than any run here.
                     shard.pool.sweep(Duration::from_secs(1_000_000), shard.now);
                 }
             }
@@ -169,17 +169,17 @@ proptest! {
 }
 
 fn turn(model: &Model, index: Index, condition: Condition) {
-    // Who is spent stays so.
+    // A spent isolate stays spent.
     if let Some(fake) = model.choose(index).filter(|fake| !is_spent(fake)) {
         fake.be(condition);
     }
 }
 
-/// Asks for a revision, and holds the answer and who makes room against what there was before.
+/// Asks for a revision, and checks the answer and the eviction against the model.
 fn look_up(shard: &mut Shard, model: &mut Model, n: u8, half: Half, at: usize) -> Result<(), TestCaseError> {
     let share = if half { Share::Half } else { Share::Most };
     let capacity = shard.pool.capacity;
-    // One that is spent is let go by whoever asks for it, whatever comes of that.
+    // A lookup evicts a spent isolate, whatever its answer.
     let replaced = model.warm.get(&n).is_some_and(|(fake, _)| is_spent(fake));
     if replaced {
         model.gone.extend(model.warm.remove(&n).map(|(fake, _)| fake));

@@ -15,7 +15,7 @@ fn failing(of: u16, failures: u32) -> Failing {
     Failing { worker, digest: digest(of), code: FailureCode::WorkerStartFailed, failures, place: None }
 }
 
-/// Whether each is told to be in a crash loop.
+/// Returns for each revision whether it is reported to be in a crash loop.
 fn states(batch: &Batch) -> Vec<bool> {
     batch.workers.iter().map(|worker| matches!(worker.state, Some(State::CrashLoop(_)))).collect()
 }
@@ -141,7 +141,7 @@ fn tenants_cannot_make_it_grow_without_end() {
 enum Step {
     Fails(u16, u16),
     Recovers(u16, u16),
-    /// A message is sent, and it arrives or not.
+    /// A message is sent, and is delivered or not.
     Sends(bool),
 }
 
@@ -155,8 +155,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever happened, and whatever was lost on the way: once all that is due has arrived, the operator knows the
-    /// truth about every revision.
+    /// Whatever happened, and whatever messages were lost: once everything due has been delivered,
+    /// the operator knows the true state of every revision.
     #[test]
     fn in_the_end_the_operator_knows_which_revisions_fail(steps in steps()) {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
@@ -180,7 +180,7 @@ proptest! {
                 }
                 Step::Sends(arrives) => {
                     let batch = ledger.due(now);
-                    // A message whose answer is lost may have arrived.
+                    // A message whose response was lost may have been delivered.
                     hears(&batch);
                     if arrives {
                         ledger.delivered(&batch, now);

@@ -1,4 +1,4 @@
-//! How an operation is answered: at once, or by a promise of what another thread makes of it.
+//! How an operation returns its result: at once, or by a promise of the result of another thread.
 
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -13,46 +13,47 @@ use crate::engine::offload::{self, Lane, Meter, Slice};
 use crate::engine::ops::promise::{Thrown, out_of_memory, promise};
 use crate::engine::state::{State, slot};
 
-/// Bytes that are hashed, encrypted or decrypted at once. Measured without a processor's instructions for hashes: 64 KiB take
-/// 16 µs with AES-GCM, 80 µs with SHA-1, 190 µs with SHA-512 and 230 µs with SHA-256. The way to another thread and back takes
-/// 10 µs on an idle machine, and another turn; on a busy one it takes as long as there is no processor for that thread.
+/// The most bytes that are hashed, encrypted or decrypted at once. Measured without a processor's
+/// instructions for hashes: 64 KiB take 16 µs with AES-GCM, 80 µs with SHA-1, 190 µs with SHA-512
+/// and 230 µs with SHA-256. The round trip to another thread takes 10 µs on an idle machine, and
+/// another turn; on a busy machine it takes as long as that thread waits for a processor.
 const AT_ONCE: usize = 64 << 10;
 
-/// What is done, and so where.
+/// The cost of an operation, which determines the thread that performs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effort {
     /// Less than a millisecond: at once, on the shard's thread.
     Little,
-    /// On another thread.
+    /// More: on another thread.
     Much {
         lane: Lane,
-        /// What it takes at least, to refuse beforehand what cannot come to its end.
+        /// The least CPU time that it takes; an operation that cannot finish is refused beforehand.
         at_least: Duration,
     },
 }
 
 impl Effort {
-    /// Of what goes by the number of bytes.
+    /// Returns the effort of an operation that takes time in proportion to its bytes.
     pub(super) fn of_bytes(len: usize) -> Self {
         if len <= AT_ONCE { Self::Little } else { Self::Much { lane: Lane::Parts, at_least: Duration::ZERO } }
     }
 }
 
-/// What comes of an operation.
+/// The result of an operation.
 pub(super) enum Output {
     /// An `ArrayBuffer`.
     Bytes(Vec<u8>),
     /// A boolean.
     Truth(bool),
-    /// A ticket, for which there is a handle once (see [`keys::take`]).
+    /// A ticket, which can be exchanged once for a handle (see [`keys::take`]).
     Secret(Key),
 }
 
-/// Answers with what comes of `work`, or a promise of that.
+/// Returns to JavaScript the result of `work`, or a promise of it.
 ///
 /// # Arguments
-/// * `work` - gets its slice of time when it is on another thread, and there may return `None` when that is over, to be called
-///   again.
+/// * `work` - receives its time slice if it runs on another thread; it may then return `None` when
+///   the slice is over, to be called again.
 pub(super) fn answer(
     scope: &mut v8::PinScope<'_, '_>,
     mut rv: v8::ReturnValue<'_>,
@@ -75,7 +76,7 @@ pub(super) fn answer(
     }
 }
 
-/// What nobody can explain.
+/// Returns the error for a failure of unknown cause.
 pub(super) fn failed() -> Thrown {
     Thrown::dom("OperationError", "The operation failed")
 }
@@ -110,7 +111,8 @@ fn elsewhere(
     let work = async move {
         let done = done.await.ok_or_else(failed)?;
         if let Some(state) = state.upgrade() {
-            // Before the turn in which its promise would be settled: there is none for an invocation that has nothing left.
+            // Charged before the turn that would settle its promise: an invocation without CPU time
+            // left has no such turn.
             state.charge(Some(id), done.cpu);
         }
         done.value
@@ -120,7 +122,7 @@ fn elsewhere(
     Ok(())
 }
 
-/// For each invocation that has something under way, what it may still compute.
+/// The remaining CPU time of each invocation that has operations in flight.
 #[derive(Default)]
 struct Meters(FxHashMap<InvocationId, Weak<Meter>>);
 
@@ -136,7 +138,7 @@ impl Meters {
     }
 }
 
-/// What JavaScript gets.
+/// Converts a result to a JavaScript value.
 pub(super) fn value<'s>(scope: &mut v8::PinScope<'s, '_>, output: Output) -> Result<v8::Local<'s, v8::Value>, Thrown> {
     Ok(match output {
         Output::Bytes(bytes) => buffer(scope, bytes)?.into(),
@@ -148,7 +150,7 @@ pub(super) fn value<'s>(scope: &mut v8::PinScope<'s, '_>, output: Output) -> Res
     })
 }
 
-/// An `ArrayBuffer` of these bytes, counted against the Worker's memory.
+/// Creates an `ArrayBuffer` of these bytes, charged to the Worker's memory.
 pub(super) fn buffer<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     bytes: Vec<u8>,

@@ -1,4 +1,5 @@
-//! What JavaScript hands over. Every buffer is copied: the Worker may change its own while another thread works.
+//! Arguments from JavaScript. Every buffer is copied: the Worker may change its own while another
+//! thread works.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use crate::engine::heap::Charge;
 use crate::engine::ops::bytes as contents;
 use crate::engine::ops::promise::out_of_memory;
 
-/// A copy that is smaller is gone again so soon that it need not be counted.
+/// The largest copy, in bytes, that is not charged, because it is dropped soon.
 const SMALL: usize = 64 << 10;
 
-/// A copy of a Worker's bytes, counted against its memory if it is large.
+/// A copy of a Worker's bytes, charged to its memory if it is large.
 #[derive(Default)]
 pub(super) struct Data {
     bytes: Vec<u8>,
@@ -21,7 +22,7 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// To be changed in place.
+    /// Returns the bytes, for changes in place.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
@@ -35,7 +36,8 @@ impl Deref for Data {
     }
 }
 
-/// A copy of what a view shows; of what is none, nothing. `None` when there is no memory for it, which has been thrown.
+/// Copies the bytes that a view shows; a value that is not a view counts as empty. Returns `None`
+/// if there is not enough memory, after throwing.
 pub(super) fn bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Data> {
     let Ok(view) = value.try_cast::<v8::ArrayBufferView>() else { return Some(Data::default()) };
     let len = view.byte_length();
@@ -52,22 +54,22 @@ pub(super) fn bytes(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::V
     Some(Data { bytes: contents::read(view, <[u8]>::to_vec), _charge: charge })
 }
 
-/// A hash by its name. Ours always is one.
+/// Returns a hash by its name. The built-in JavaScript always passes a valid one.
 pub(super) fn hash(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Hash> {
     Hash::named(&name(scope, value))
 }
 
-/// One of few words.
+/// Returns a short name.
 pub(super) fn name(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> String {
     value.try_cast::<v8::String>().map(|name| name.to_rust_string_lossy(scope)).unwrap_or_default()
 }
 
-/// A number that JavaScript has seen to be in range; 0 when it is left out.
+/// Returns a number whose range JavaScript has checked; 0 if it is omitted.
 pub(super) fn number(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> u32 {
     value.uint32_value(scope).unwrap_or_default()
 }
 
-/// The key of a handle.
+/// Returns the key of a handle.
 pub(super) fn key(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> Option<Arc<Key>> {
     keys::find(scope, value.try_cast::<v8::ArrayBuffer>().ok()?)
 }

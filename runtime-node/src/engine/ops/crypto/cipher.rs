@@ -1,11 +1,11 @@
-//! `cryptoCrypt(scheme, encrypt, handle, data, secret, …)` → what `data` is encrypted or decrypted to; with `secret` a
-//! ticket for it.
+//! `cryptoCrypt(scheme, encrypt, handle, data, secret, …)`: encrypts or decrypts `data`, and
+//! returns the result; with `secret`, a ticket for it.
 //!
-//! | scheme | behind that |
+//! | scheme | further arguments |
 //! | --- | --- |
-//! | `AES-GCM` | nonce, additional data, bits of the tag |
+//! | `AES-GCM` | nonce, additional data, length of the tag in bits |
 //! | `AES-CBC` | initialization vector |
-//! | `AES-CTR` | first counter block, nothing, bits of it that count |
+//! | `AES-CTR` | first counter block, nothing, length of the counter in bits |
 //! | `AES-KW` | |
 //! | `RSA-OAEP` | label, nothing, hash |
 
@@ -28,7 +28,7 @@ use crate::engine::ops::promise::Thrown;
 
 const BLOCK: usize = 16;
 
-/// How it is done, with all that it takes beside key and data.
+/// A cipher with all parameters except the key and the data.
 enum Cipher {
     Gcm { nonce: Data, more: Data, tag: usize },
     Cbc { iv: [u8; BLOCK] },
@@ -59,7 +59,8 @@ pub(crate) fn crypt(
     });
 }
 
-/// `None` when there is no memory for it, which has been thrown.
+/// Returns the cipher that the arguments describe. Returns `None` if there is not enough memory,
+/// after throwing.
 fn cipher(scope: &mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) -> Option<Cipher> {
     let scheme = name(scope, args.get(0));
     let first = bytes(scope, args.get(5))?;
@@ -134,7 +135,7 @@ fn unbound(key: &[u8]) -> Option<UnboundCipherKey> {
     UnboundCipherKey::new(algorithm, key).ok()
 }
 
-/// With the padding of PKCS #7 (RFC 5652 §6.3).
+/// Encrypts or decrypts with the padding of PKCS #7 (RFC 5652 §6.3).
 fn cbc(encrypt: bool, key: &[u8], iv: [u8; BLOCK], mut data: Vec<u8>) -> Option<Vec<u8>> {
     let key = unbound(key)?;
     if encrypt {
@@ -148,12 +149,13 @@ fn cbc(encrypt: bool, key: &[u8], iv: [u8; BLOCK], mut data: Vec<u8>) -> Option<
     Some(data)
 }
 
-/// Counts in the last `bits` of the block only (NIST SP 800-38A §B.1), where AES-CTR as AWS-LC has it counts in all of it:
-/// what comes before the counter is zero again and what comes after are two runs.
+/// Encrypts or decrypts with a counter in the last `bits` of the block only (NIST SP 800-38A §B.1).
+/// AWS-LC's AES-CTR counts in the whole block, so the blocks before the counter wraps around and
+/// those after are two runs.
 fn ctr(key: &[u8], counter: u128, bits: u32, mut data: Vec<u8>) -> Option<Vec<u8>> {
     let mask = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
     let blocks = data.len().div_ceil(BLOCK) as u128;
-    // More would use one twice; that there are 2¹²⁸ of them is no worry.
+    // More blocks would repeat a counter; the overflow at 2¹²⁸ blocks cannot occur.
     if blocks.checked_sub(1).is_some_and(|last| last > mask) {
         return None;
     }
@@ -176,7 +178,7 @@ mod tests {
 
     const KEY: [u8; 16] = [7; 16];
 
-    /// What a counter block is encrypted to.
+    /// Encrypts a counter block.
     fn stream(counter: u128) -> Vec<u8> {
         ctr(&KEY, counter, 128, vec![0; BLOCK]).unwrap()
     }

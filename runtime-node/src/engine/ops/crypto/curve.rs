@@ -12,7 +12,7 @@ use aws_lc_rs::signature::{
 };
 use zeroize::Zeroizing;
 
-/// How a point begins whose two coordinates follow (SEC 1 §2.3.3).
+/// The first byte of an uncompressed point, which two coordinates follow (SEC 1 §2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Curve {
         })
     }
 
-    /// Bytes of a private key, and of a coordinate.
+    /// Returns the length of a private key, and of a coordinate, in bytes.
     pub(super) fn len(self) -> usize {
         match self {
             Self::P256 | Self::Ed25519 | Self::X25519 => 32,
@@ -45,7 +45,7 @@ impl Curve {
         }
     }
 
-    /// Whether points have two coordinates.
+    /// Returns whether points have two coordinates.
     pub(super) fn has_points(self) -> bool {
         matches!(self, Self::P256 | Self::P384 | Self::P521)
     }
@@ -80,13 +80,13 @@ impl Curve {
     }
 }
 
-/// A public key, and the private one where it is one.
+/// A public key, with the private key if it is known.
 pub(super) struct CurveKey {
     pub(super) curve: Curve,
-    /// A point uncompressed, or the 32 bytes that stand for one.
+    /// An uncompressed point, or the 32 bytes that encode one.
     public: Vec<u8>,
     private: Option<Zeroizing<Vec<u8>>>,
-    /// Made when it is first used.
+    /// Created on first use.
     signer: OnceLock<Option<Signer>>,
     verifier: OnceLock<Option<ParsedPublicKey>>,
     agreer: OnceLock<Option<agreement::PrivateKey>>,
@@ -98,7 +98,7 @@ enum Signer {
 }
 
 impl CurveKey {
-    /// About how many bytes one keeps when it is in use.
+    /// The approximate memory of a key in use, in bytes.
     pub(super) const SIZE: usize = 2048;
 
     fn new(curve: Curve, public: Vec<u8>, private: Option<Zeroizing<Vec<u8>>>) -> Self {
@@ -112,14 +112,14 @@ impl CurveKey {
             let bytes: EcPrivateKeyBin<'_> = generated.as_be_bytes().ok()?;
             Self::from_private(curve, bytes.as_ref())
         } else {
-            // Any 32 bytes are a private key of these.
+            // Any 32 bytes are a private key of these curves.
             let mut private = Zeroizing::new([0; 32]);
             getrandom::fill(&mut *private).ok()?;
             Self::from_private(curve, &*private)
         }
     }
 
-    /// `None` when it is no private key of the curve.
+    /// Creates a key pair. Returns `None` if the bytes are not a private key of the curve.
     pub(super) fn from_private(curve: Curve, private: &[u8]) -> Option<Self> {
         if private.len() != curve.len() {
             return None;
@@ -134,7 +134,8 @@ impl CurveKey {
         Some(Self::new(curve, public, Some(Zeroizing::new(private.to_vec()))))
     }
 
-    /// `None` when it is no point of the curve, or compressed. Of the curves with 32 bytes all are.
+    /// Creates a public key. Returns `None` if the bytes are not a point of the curve, or a
+    /// compressed one. On the curves with 32-byte keys, all are valid.
     pub(super) fn from_public(curve: Curve, public: &[u8]) -> Option<Self> {
         if !curve.has_points() {
             return (public.len() == curve.len()).then(|| Self::new(curve, public.to_vec(), None));
@@ -148,12 +149,12 @@ impl CurveKey {
         Some(key)
     }
 
-    /// The point of these coordinates.
+    /// Returns the point with these coordinates, uncompressed.
     pub(super) fn point(x: &[u8], y: &[u8]) -> Vec<u8> {
         [&[UNCOMPRESSED], x, y].concat()
     }
 
-    /// The public half.
+    /// Returns the public key alone.
     pub(super) fn to_public(&self) -> Self {
         Self::new(self.curve, self.public.clone(), None)
     }
@@ -166,21 +167,21 @@ impl CurveKey {
         self.private.as_ref().map(|private| &private[..])
     }
 
-    /// The coordinates of the point.
+    /// Returns the coordinates of the point.
     pub(super) fn coordinates(&self) -> Option<(&[u8], &[u8])> {
         self.curve.has_points().then(|| self.public[1..].split_at(self.curve.len()))
     }
 
-    /// The secret that it shares with the owner of another key.
+    /// Returns the secret shared with the owner of another key.
     pub(super) fn agree(&self, other: &Self) -> Option<Vec<u8>> {
         let algorithm = self.curve.agreement()?;
         let make = || agreement::PrivateKey::from_private_key(algorithm, self.private()?).ok();
         let private = self.agreer.get_or_init(make).as_ref()?;
-        // X25519 refuses what comes to zero, as RFC 7748 §6.1 wants it.
+        // X25519 refuses an all-zero secret, as RFC 7748 §6.1 recommends.
         agree(private, UnparsedPublicKey::new(algorithm, &other.public), (), |secret| Ok(secret.to_vec())).ok()
     }
 
-    /// A signature by ECDSA, r and s as they are, of what has this digest.
+    /// Signs a digest with ECDSA; the signature is the concatenation of r and s.
     pub(super) fn sign_ecdsa(&self, digest: &[u8]) -> Option<Vec<u8>> {
         match self.signer()? {
             Signer::Ecdsa(pair) => Some(pair.sign_digest(&self.fitted(digest)?).ok()?.as_ref().to_vec()),
@@ -200,7 +201,8 @@ impl CurveKey {
         }
     }
 
-    /// False for keys and signatures of points of small order as well, for which many signatures are one another's.
+    /// Verifies a signature. Returns false also for keys and signatures with points of small order,
+    /// which admit signatures that are valid for many messages.
     pub(super) fn verify_ed25519(&self, data: &[u8], signature: &[u8]) -> bool {
         let point = signature.get(..self.curve.len());
         if has_small_order(&self.public) || point.is_none_or(has_small_order) {
@@ -227,9 +229,10 @@ impl CurveKey {
         self.verifier.get_or_init(|| ParsedPublicKey::new(self.curve.verification()?, &self.public).ok()).as_ref()
     }
 
-    /// A digest of any hash as `aws-lc-rs` takes it, whose algorithms each have a hash of their own. ECDSA uses the first bits
-    /// of a digest, as many as the order of the curve has, as a number: what is longer is cut, and what is shorter gets zeros
-    /// before it. No digest has as many bits as the order of P-521.
+    /// Adapts a digest of any hash to `aws-lc-rs`, whose algorithms each fix a hash. ECDSA
+    /// interprets the first bits of a digest, as many as the order of the curve has, as a number: a
+    /// longer digest is truncated, and a shorter one padded with leading zeros. No digest has as
+    /// many bits as the order of P-521.
     fn fitted(&self, digest: &[u8]) -> Option<Digest> {
         let algorithm = match self.curve {
             Curve::P256 => &SHA256,
@@ -245,10 +248,10 @@ impl CurveKey {
     }
 }
 
-/// Whether these 32 bytes are a point of Ed25519 whose order is 1, 2, 4 or 8, in any of their encodings. The last bit, which
-/// is the sign of the other coordinate, does not matter.
+/// Returns whether these 32 bytes encode a point of Ed25519 of order 1, 2, 4 or 8, in any encoding.
+/// The last bit, the sign of the other coordinate, does not matter.
 fn has_small_order(point: &[u8]) -> bool {
-    /// The y of the points of order 8, of which one is the other's negative.
+    /// The y coordinates of the points of order 8, which are each other's negatives.
     const ORDER_8: [u8; 32] = [
         0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf,
         0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
@@ -259,7 +262,7 @@ fn has_small_order(point: &[u8]) -> bool {
     ];
     let Ok(mut y) = <[u8; 32]>::try_from(point) else { return true };
     y[31] &= 0x7F;
-    // 0 and 1, which are also p and p + 1, and p − 1, where p = 2²⁵⁵ − 19.
+    // 0 and 1, which are also encoded as p and p + 1, and p − 1, where p = 2²⁵⁵ − 19.
     let is_small = y[1..].iter().all(|byte| *byte == 0) && y[0] <= 1;
     let is_large = y[31] == 0x7F && y[1..31].iter().all(|byte| *byte == 0xFF) && (0xEC..=0xEE).contains(&y[0]);
     is_small || is_large || y == ORDER_8 || y == ORDER_8_NEGATIVE
@@ -291,7 +294,8 @@ mod tests {
 
     #[test]
     fn points_of_small_order_verify_nothing() {
-        // With the neutral element as key and as R, and S zero, everything would be signed.
+        // With the neutral element as the key and as R, and S zero, the signature would be valid
+        // for every message.
         let mut neutral = [0; 32];
         neutral[0] = 1;
         let key = CurveKey::from_public(Curve::Ed25519, &neutral).unwrap();

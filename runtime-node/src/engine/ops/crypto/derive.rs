@@ -1,5 +1,6 @@
-//! Secrets of secrets, each as a ticket: `cryptoHkdf(handle, hash, salt, info, bits)` (RFC 5869), `cryptoPbkdf2(handle, hash,
-//! salt, iterations, bits)` (RFC 8018 §5.2), `cryptoAgree(private, public, bits?)` (ECDH and X25519).
+//! Derivation of secrets, each returned as a ticket: `cryptoHkdf(handle, hash, salt, info, bits)`
+//! (RFC 5869), `cryptoPbkdf2(handle, hash, salt, iterations, bits)` (RFC 8018 §5.2),
+//! `cryptoAgree(private, public, bits?)` (ECDH and X25519).
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub(crate) fn hkdf(
 
 fn expand(hash: Hash, secret: &[u8], salt: &[u8], info: &[u8], len: usize) -> Result<Output, Thrown> {
     let mut out = Zeroizing::new(vec![0; len]);
-    // `aws-lc-rs` does not take nothing for a length.
+    // `aws-lc-rs` does not accept a length of zero.
     if len > 0 {
         let algorithm = match hash {
             Hash::Sha1 => hkdf::HKDF_SHA1_FOR_LEGACY_USE_ONLY,
@@ -54,7 +55,7 @@ fn expand(hash: Hash, secret: &[u8], salt: &[u8], info: &[u8], len: usize) -> Re
     Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut out)))))
 }
 
-/// As `aws-lc-rs` wants it.
+/// A length in bytes, in the form that `aws-lc-rs` requires.
 struct Length(usize);
 
 impl hkdf::KeyType for Length {
@@ -91,21 +92,22 @@ pub(crate) fn pbkdf2(
     });
 }
 
-/// What is hashed at once, though it be for one iteration.
+/// The most bytes of salt and password that are hashed at once, however few the iterations.
 const LITTLE_INPUT: usize = 16 << 10;
 
-/// Iterations between two looks at the clock.
+/// The number of iterations between two checks of the clock.
 const STRIDE: u32 = 256;
 
-/// A derivation under way. Each block of the output is the sum of a chain of MACs.
+/// A derivation in progress. Each block of the output is the exclusive or of a chain of MACs.
 struct Pbkdf2 {
     mac: Mac,
     salt: Vec<u8>,
     iterations: u32,
     out: Vec<u8>,
-    /// Bytes that are there.
+    /// The number of bytes derived.
     done: usize,
-    /// Of the block that is being made: its iterations so far, the last of them, and their sum.
+    /// The state of the current block: its iterations so far, the last MAC, and the exclusive or of
+    /// all.
     iteration: u32,
     last: Zeroizing<Vec<u8>>,
     sum: Zeroizing<Vec<u8>>,
@@ -117,7 +119,8 @@ impl Pbkdf2 {
         Self { mac, salt, iterations, out: vec![0; len], done: 0, iteration: 0, last, sum }
     }
 
-    /// What it takes on any processor there is: an iteration is two compressions. Nothing when that is nothing to speak of.
+    /// Returns a lower bound of the CPU time on any processor: an iteration is two compressions.
+    /// Returns zero if it is negligible.
     fn at_least(hash: Hash, iterations: u32, len: usize) -> Duration {
         const LITTLE: Duration = Duration::from_micros(100);
         let nanoseconds = match hash {
@@ -129,7 +132,8 @@ impl Pbkdf2 {
         if cost < LITTLE { Duration::ZERO } else { cost }
     }
 
-    /// Goes on until the slice is over. Whether all is there; `None` when AWS-LC refused.
+    /// Continues until the slice is over. Returns whether the output is complete; `None` if AWS-LC
+    /// refused.
     fn go_on(&mut self, slice: Option<&Slice<'_>>) -> Option<bool> {
         while self.done < self.out.len() {
             if self.iteration == 0 {

@@ -7,10 +7,10 @@ use super::answer::{Effort, Output, answer};
 use super::arguments::{bytes, hash};
 use crate::engine::offload::Slice;
 
-/// How much is hashed before it is asked whether that is enough for now: less than a millisecond's worth.
+/// How much is hashed between two checks of the slice, in bytes: less than a millisecond of work.
 const STEP: usize = 256 << 10;
 
-/// The hashes that Web Crypto knows.
+/// The hashes of Web Crypto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hash {
     Sha1,
@@ -48,7 +48,7 @@ impl Hash {
         }
     }
 
-    /// In bytes.
+    /// Returns the length of a digest, in bytes.
     pub(super) fn len(self) -> usize {
         self.algorithm().output_len()
     }
@@ -71,12 +71,12 @@ pub(crate) fn digest(
     });
 }
 
-/// How far data has been hashed.
+/// The number of bytes hashed so far.
 #[derive(Default)]
 pub(super) struct Steps(usize);
 
 impl Steps {
-    /// Goes on until the slice is over. Whether that was all.
+    /// Continues until the slice is over. Returns whether all data has been hashed.
     pub(super) fn go_on(&mut self, data: &[u8], slice: Option<&Slice<'_>>, mut update: impl FnMut(&[u8])) -> bool {
         while self.0 < data.len() {
             let end = data.len().min(self.0 + STEP);

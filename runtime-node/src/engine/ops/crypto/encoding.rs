@@ -1,5 +1,6 @@
-//! How keys are written down: as they are, as `SubjectPublicKeyInfo` (RFC 5280 §4.1.2.7) and as `PrivateKeyInfo` (RFC 5208),
-//! with RSA's own structures (RFC 8017 §A.1) and those of curves (RFC 5915, RFC 8410) within.
+//! Serialization of keys: raw, as `SubjectPublicKeyInfo` (RFC 5280 §4.1.2.7) and as
+//! `PrivateKeyInfo` (RFC 5208), which contain the structures of RSA (RFC 8017 §A.1) and of curves
+//! (RFC 5915, RFC 8410).
 
 use pkcs1::{RsaPrivateKey, RsaPublicKey, UintRef};
 use pkcs8::PrivateKeyInfoRef;
@@ -22,7 +23,7 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 const X25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.110");
 
-/// By what a structure says that its key is one for this curve.
+/// The object identifiers of a curve's keys.
 struct Identifiers {
     algorithm: ObjectIdentifier,
     curve: Option<ObjectIdentifier>,
@@ -57,7 +58,7 @@ impl Identifiers {
     }
 }
 
-/// What is not what it is said to be.
+/// Returns the error for data that is not what it claims to be.
 pub(super) fn data(message: &'static str) -> Thrown {
     Thrown::dom("DataError", message)
 }
@@ -176,7 +177,7 @@ pub(super) fn curve_to_pkcs8(key: &CurveKey) -> Option<Vec<u8>> {
     to_pkcs8(Identifiers::of(key.curve).to_algorithm(), &Zeroizing::new(inner))
 }
 
-// ---- What surrounds them
+// ---- Enclosing structures
 
 fn to_spki(algorithm: AlgorithmIdentifierRef<'_>, key: &[u8]) -> Option<Vec<u8>> {
     let subject_public_key = BitStringRef::from_bytes(key).ok()?;

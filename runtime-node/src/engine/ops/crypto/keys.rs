@@ -1,16 +1,17 @@
-//! Keys, and the handles by which JavaScript has them.
+//! Keys, and the handles by which JavaScript refers to them.
 //!
 //! ```text
-//!   CryptoKey ── private field ─► ArrayBuffer of 8 bytes ─► its memory: Handle { number } ─► table ─► Key
+//!   CryptoKey ── private field ─► ArrayBuffer of 8 bytes ─► Handle { number } ─► table ─► Key
 //! ```
 //!
-//! A handle is an array buffer whose memory is the key's number in the isolate's table, and belongs to what takes the key
-//! out of the table when it is dropped. So V8's collector decides when that is, on whatever thread it does, and the
-//! isolate's end is one more collection. The key's material is never in V8's heap, is counted against the Worker's memory,
-//! and is overwritten when it goes.
+//! A handle is an array buffer whose memory is the key's number in the isolate's table. The
+//! memory's owner, a `Handle`, removes the key from the table when it is dropped. V8's garbage
+//! collector therefore decides when a key is freed, on any of its threads, and the isolate's end is
+//! one more collection. The key's material is never in V8's heap, is charged to the Worker's
+//! memory, and is overwritten when it is freed.
 //!
-//! No Worker ever holds a handle, as `crypto-key.js` sees to. One who did could take another of its own keys for it, and
-//! read none.
+//! No Worker ever holds a handle; `crypto-key.js` ensures that. A Worker with a handle could
+//! exchange it for another of its own keys, and could not read any.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,23 +25,24 @@ use crate::engine::heap::Charge;
 use crate::engine::ops::promise::{Thrown, out_of_memory};
 use crate::engine::state::slot;
 
-/// The longest secret that is taken. To use a key begins with hashing or expanding all of it.
+/// The longest secret that is accepted, in bytes. Each use of a key begins with hashing or
+/// expanding all of it.
 pub(super) const LONGEST_SECRET: usize = 1 << 20;
 
-/// What a key takes at least, with its places in the table and in V8's heap.
+/// The memory charged for any key, in bytes: its entries in the table and in V8's heap.
 const OVERHEAD: usize = 512;
 
-/// A key's material. What it may be used for is known to JavaScript.
+/// A key's material. JavaScript knows its permitted usages.
 pub(super) enum Key {
     Secret(Secret),
     Rsa(RsaKey),
     Curve(CurveKey),
 }
 
-/// Bytes that are a key, or came of one.
+/// The bytes of a symmetric key, or of a derived secret.
 pub(super) struct Secret {
     bytes: Zeroizing<Vec<u8>>,
-    /// Of these so many bits; the rest of the last byte is zero.
+    /// The number of bits that count; the rest of the last byte is zero.
     bits: usize,
 }
 
@@ -50,7 +52,7 @@ impl Secret {
         Self { bytes: Zeroizing::new(bytes), bits }
     }
 
-    /// The first `bits`, of which there are as many.
+    /// Creates a secret of the first `bits` of the bytes, which must have as many.
     pub(super) fn of_bits(bytes: &[u8], bits: usize) -> Self {
         let mut bytes = Zeroizing::new(bytes[..bits.div_ceil(8)].to_vec());
         if let Some(last) = bytes.last_mut().filter(|_| !bits.is_multiple_of(8)) {
@@ -69,7 +71,7 @@ impl Secret {
 }
 
 impl Key {
-    /// About how many bytes it keeps.
+    /// Returns the key's approximate memory, in bytes.
     fn size(&self) -> usize {
         OVERHEAD
             + match self {
@@ -87,18 +89,18 @@ impl Key {
     }
 }
 
-/// An isolate's keys by number. A number is not used again.
+/// An isolate's keys by number. Numbers are not reused.
 type Table = Mutex<FxHashMap<u64, Arc<Key>>>;
 
 #[derive(Default)]
 struct Keys {
     last: u64,
     table: Arc<Table>,
-    /// Those that JavaScript has been promised and not taken yet.
+    /// Keys that were promised to JavaScript and have not been taken yet.
     tickets: FxHashMap<u64, (Key, Charge)>,
 }
 
-/// What a handle's memory belongs to.
+/// The owner of a handle's memory.
 struct Handle {
     number: [u8; 8],
     table: Arc<Table>,
@@ -114,26 +116,27 @@ impl AsMut<[u8]> for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let key = lock(&self.table).remove(&u64::from_ne_bytes(self.number));
-        // When nobody uses it any more, this overwrites it, which nobody need wait for.
+        // Drops the key after the lock is released: the last user overwrites it, which no other
+        // thread needs to wait for.
         drop(key);
     }
 }
 
 fn lock(table: &Table) -> MutexGuard<'_, FxHashMap<u64, Arc<Key>>> {
-    // Nothing panics while it holds the lock, and the table would be whole if it did.
+    // No code panics while it holds the lock, and the table would be consistent if it did.
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What keeping `key` is charged for.
+/// Charges the Worker for keeping `key`.
 fn charge(scope: &mut v8::PinScope<'_, '_>, key: &Key) -> Result<Charge, Thrown> {
     let size = key.size();
     make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or_else(out_of_memory)
 }
 
-/// A handle to `key`.
+/// Stores a key and returns a handle to it.
 ///
 /// # Errors
-/// When there is no memory for it.
+/// Fails if there is not enough memory.
 pub(super) fn hold<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key) -> Result<v8::Local<'s, v8::ArrayBuffer>, Thrown> {
     let charge = charge(scope, &key)?;
     Ok(held(scope, key, charge))
@@ -148,7 +151,7 @@ fn held<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key, charge: Charge) -> v8::L
     v8::ArrayBuffer::with_backing_store(scope, &store.make_shared())
 }
 
-/// The key of a handle.
+/// Returns the key of a handle.
 pub(super) fn find(scope: &mut v8::PinScope<'_, '_>, handle: v8::Local<'_, v8::ArrayBuffer>) -> Option<Arc<Key>> {
     let store = handle.get_backing_store();
     let mut number = [0; 8];
@@ -158,8 +161,8 @@ pub(super) fn find(scope: &mut v8::PinScope<'_, '_>, handle: v8::Local<'_, v8::A
     lock(&slot::<Keys>(scope).table).get(&u64::from_ne_bytes(number)).cloned()
 }
 
-/// A number for which [`take`] gives a handle to `key`, once: what a promise can be resolved with, where a handle would be
-/// shown to the Worker.
+/// Stores a key and returns a number that [`take`] exchanges once for a handle. A promise can be
+/// resolved with the number, whereas a handle would be exposed to the Worker.
 pub(super) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<f64, Thrown> {
     let charge = charge(scope, &key)?;
     let keys = slot::<Keys>(scope);
@@ -168,7 +171,7 @@ pub(super) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<f64, 
     Ok(keys.last as f64)
 }
 
-/// The handle for a ticket.
+/// Returns the handle for a ticket.
 pub(super) fn take<'s>(scope: &mut v8::PinScope<'s, '_>, ticket: f64) -> Option<v8::Local<'s, v8::ArrayBuffer>> {
     let (key, charge) = slot::<Keys>(scope).tickets.remove(&(ticket as u64))?;
     Some(held(scope, key, charge))

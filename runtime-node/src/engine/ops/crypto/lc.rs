@@ -1,9 +1,11 @@
-//! What AWS-LC offers and `aws-lc-rs` does not: RSA with any hash, salt and exponent, AES-GCM with any nonce and tag, AES key
-//! wrap with keys of 192 bits, and HMAC again and again without a copy of its state each time, which is half of what PBKDF2
-//! would take. Nothing here knows what Web Crypto wants of it.
+//! Functions of AWS-LC that `aws-lc-rs` does not have: RSA with any hash, salt and exponent,
+//! AES-GCM with any nonce and tag, AES key wrap with keys of 192 bits, and repeated HMAC without a
+//! copy of its state each time, which would be half of the cost of PBKDF2. This module knows
+//! nothing of Web Crypto.
 //!
-//! Every function takes slices and gives vectors; no pointer leaves these files but inside of an [`Rsa`] or a [`Mac`]. `None`
-//! and `false` mean that AWS-LC refused, and nobody asks why: its list of errors, one for each thread, is emptied.
+//! Every function takes slices and returns vectors; no pointer leaves these files except inside an
+//! [`Rsa`] or a [`Mac`]. `None` and `false` mean that AWS-LC refused; the reason is not examined,
+//! and its per-thread error queue is cleared.
 
 #![allow(unsafe_code)] // Calls a C library.
 
@@ -21,17 +23,18 @@ pub(super) use aes::{gcm, key_wrap};
 pub(super) use mac::Mac;
 pub(super) use rsa::{Rsa, RsaPart, RsaPrivate};
 
-/// Nothing that can be done about an error depends on which it was.
+/// Returns whether a call succeeded. The errors are discarded, because no caller acts on a specific
+/// one.
 fn worked(result: c_int) -> bool {
     if result != 1 {
-        // SAFETY: takes nothing and touches only this thread's list.
+        // SAFETY: takes no argument and touches only this thread's queue.
         unsafe { lc::ERR_clear_error() };
     }
     result == 1
 }
 
 fn md(hash: Hash) -> *const lc::EVP_MD {
-    // SAFETY: each gives a pointer to something that lives for ever.
+    // SAFETY: each returns a pointer to a static.
     unsafe {
         match hash {
             Hash::Sha1 => lc::EVP_sha1(),

@@ -1,16 +1,16 @@
-//! What keys are made of, and what of them can be had.
+//! Creation of keys, and access to their parts.
 //!
-//! | function | |
+//! | function | returns |
 //! | --- | --- |
 //! | `secretGenerate(bits)` | a handle to a new secret |
-//! | `secretImport(bytes or handle, bits?)` | a handle to these bytes, the first bits of them |
+//! | `secretImport(bytes or handle, bits?)` | a handle to these bytes, or to their first bits |
 //! | `curveGenerate(curve)` | a handle to a new private key |
 //! | `curveImport(curve, x, y?, d?)` | a handle to the key of these numbers; private with `d` |
-//! | `keyImport(kind, format, bytes)` | a handle to a key that is written down as `raw`, `spki` or `pkcs8` |
-//! | `keyPublic(handle)` | a handle to the public half |
-//! | `keyPart(handle, name)` | an `ArrayBuffer` of a part, or the key written down |
-//! | `keyBits(handle)` | how many bits the key has |
-//! | `keyTake(ticket)` | the handle that was promised |
+//! | `keyImport(kind, format, bytes)` | a handle to a key serialized as `raw`, `spki` or `pkcs8` |
+//! | `keyPublic(handle)` | a handle to the public key |
+//! | `keyPart(handle, name)` | an `ArrayBuffer` of a part, or of the serialized key |
+//! | `keyBits(handle)` | the length of the key in bits |
+//! | `keyTake(ticket)` | the promised handle |
 
 use zeroize::Zeroizing;
 
@@ -24,7 +24,7 @@ use crate::engine::ops::promise::Thrown;
 type Args<'s> = v8::FunctionCallbackArguments<'s>;
 type Answer<'s> = Result<v8::Local<'s, v8::Value>, Thrown>;
 
-/// Answers with what was made, or throws.
+/// Returns to JavaScript the value made, or throws.
 fn reply<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     mut result: v8::ReturnValue<'_>,

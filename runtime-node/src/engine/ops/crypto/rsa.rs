@@ -1,4 +1,4 @@
-//! RSA keys, and how they are made.
+//! RSA keys and their generation.
 
 use std::time::Duration;
 
@@ -9,19 +9,21 @@ use super::lc::{Rsa, RsaPart, RsaPrivate};
 use crate::engine::offload::Lane;
 use crate::engine::ops::promise::Thrown;
 
-/// Modulus lengths that keys are generated with, in bits, by steps of [`STEP`]. The time goes by about the fourth power.
+/// Lengths of generated moduli, in bits, in steps of [`STEP`]. The time grows with about the fourth
+/// power of the length.
 const LENGTHS: std::ops::RangeInclusive<u32> = 2048..=4096;
 
-/// What AWS-LC would round to.
+/// AWS-LC would round to multiples of this.
 const STEP: u32 = 128;
 
-/// Longer keys are not taken: to sign with one of these takes some 30 ms.
+/// The longest modulus that is accepted, in bits: a signature with such a key takes about 30 ms.
 const LONGEST: u32 = 8192;
 
-/// The exponents that keys are generated with: those that are in use.
+/// The public exponents of generated keys: those in common use.
 const EXPONENTS: [&[u8]; 2] = [&[3], &[1, 0, 1]];
 
-/// No key of the shortest length was ever made in less. Most take ten times as long, and some fifty times.
+/// A lower bound: no key of the shortest length was ever generated in less. Most take ten times as
+/// long, and some fifty times.
 const QUICKEST: Duration = Duration::from_millis(10);
 
 pub(super) struct RsaKey {
@@ -30,15 +32,15 @@ pub(super) struct RsaKey {
 }
 
 impl RsaKey {
-    /// About how many bytes it keeps: its numbers, and what they are prepared to be reckoned with.
+    /// Returns the key's approximate memory, in bytes: its numbers, and their precomputed forms.
     pub(super) fn size(&self) -> usize {
         1024 + self.rsa.bits() as usize * if self.is_private { 3 } else { 1 }
     }
 
-    /// The key of these numbers.
+    /// Creates the key of these numbers.
     ///
     /// # Errors
-    /// When they are none, or too long.
+    /// Fails if the numbers are not a valid key, or too long.
     pub(super) fn from_parts(n: &[u8], e: &[u8], private: Option<&RsaPrivate<'_>>) -> Result<Self, Thrown> {
         let longest = LONGEST as usize / 8;
         let numbers = private.map(|private| [private.d, private.p, private.q, private.dp, private.dq, private.qi]);
@@ -53,13 +55,13 @@ impl RsaKey {
         Ok(Self { rsa, is_private: private.is_some() })
     }
 
-    /// The public half.
+    /// Returns the public key alone.
     pub(super) fn to_public(&self) -> Option<Self> {
         let (n, e) = (self.rsa.part(RsaPart::Modulus)?, self.rsa.part(RsaPart::PublicExponent)?);
         Self::from_parts(&n, &e, None).ok()
     }
 
-    /// By the name that it has in a JSON Web Key (RFC 7518 §6.3).
+    /// Returns a part by its name in a JSON Web Key (RFC 7518 §6.3).
     pub(super) fn named_part(&self, name: &str) -> Option<Vec<u8>> {
         let part = match name {
             "n" => RsaPart::Modulus,
@@ -76,7 +78,7 @@ impl RsaKey {
     }
 }
 
-/// `rsaGenerate(bits, exponent)` → a promise of a ticket for a private key.
+/// `rsaGenerate(bits, exponent)`: returns a promise of a ticket for a private key.
 pub(crate) fn generate(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -96,7 +98,7 @@ pub(crate) fn generate(
     });
 }
 
-/// The exponent, if a key of that kind can be generated.
+/// Returns the exponent, if such a key can be generated.
 fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     let (shortest, longest) = (LENGTHS.start(), LENGTHS.end());
     if !LENGTHS.contains(&bits) || !bits.is_multiple_of(STEP) {
@@ -109,7 +111,7 @@ fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     known.ok_or_else(|| Thrown::dom("OperationError", "RSA keys are generated with the public exponent 3 or 65537"))
 }
 
-/// `rsaImport(n, e, d?, p, q, dp, dq, qi)` → a handle; private with `d`.
+/// `rsaImport(n, e, d?, p, q, dp, dq, qi)`: returns a handle; private with `d`.
 pub(crate) fn import(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

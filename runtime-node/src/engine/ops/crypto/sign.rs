@@ -1,5 +1,6 @@
-//! `cryptoSign(scheme, handle, data, hash, salt)` → a signature, and `cryptoVerify(scheme, handle, signature, data, hash,
-//! salt)` → whether it is one: HMAC (RFC 2104), RSA by PKCS #1 v1.5 and by PSS (RFC 8017), ECDSA and Ed25519.
+//! `cryptoSign(scheme, handle, data, hash, salt)` returns a signature, and `cryptoVerify(scheme,
+//! handle, signature, data, hash, salt)` whether a signature is valid: HMAC (RFC 2104), RSA with
+//! PKCS #1 v1.5 and with PSS (RFC 8017), ECDSA and Ed25519.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::keys::Key;
 use crate::engine::offload::Lane;
 use crate::engine::ops::promise::Thrown;
 
-/// What a signature is, with all that it takes.
+/// A signature scheme with its parameters.
 #[derive(Clone, Copy)]
 enum Scheme {
     Hmac(Hash),
@@ -40,7 +41,7 @@ impl Scheme {
         })
     }
 
-    /// What the data is hashed with before it is signed.
+    /// Returns the hasher whose result is signed.
     fn hasher(self, key: &Key) -> Hasher {
         match self {
             Self::Hmac(hash) => {
@@ -54,7 +55,8 @@ impl Scheme {
         }
     }
 
-    /// With a private key of RSA everything takes half a millisecond and more.
+    /// Returns the effort of a signature. Any operation with a private RSA key takes half a
+    /// millisecond or more.
     fn effort(self, key: &Key, data: &[u8]) -> Effort {
         match key {
             Key::Rsa(rsa) if rsa.is_private => Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO },
@@ -90,7 +92,7 @@ impl Scheme {
 enum Hasher {
     Hmac(hmac::Context),
     Digest(digest::Context),
-    /// It wants the data itself.
+    /// The scheme signs the data itself.
     None,
 }
 
@@ -103,7 +105,7 @@ impl Hasher {
         }
     }
 
-    /// The digest, or the data where there is none.
+    /// Calls `f` with the digest, or with the data if the scheme has no digest.
     fn with_digest<R>(self, data: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
         match self {
             Self::Hmac(context) => f(context.sign().as_ref()),
@@ -142,7 +144,7 @@ pub(crate) fn verify(
     });
 }
 
-/// Answers with what `finish` makes of the data's digest.
+/// Hashes the data, and returns to JavaScript the result of `finish`.
 fn with_digest(
     scope: &mut v8::PinScope<'_, '_>,
     result: v8::ReturnValue<'_>,

@@ -1,4 +1,4 @@
-//! The text that stands for bytes in a JSON Web Key: base64url without padding (RFC 7515 §2), nothing else in it.
+//! The text form of bytes in a JSON Web Key: strict base64url without padding (RFC 7515 §2).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,10 +6,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::answer::buffer;
 use super::arguments::bytes;
 
-/// The longest text that is taken: longer than any key that is.
+/// The longest text that is accepted, in characters: longer than that of any key.
 const LONGEST: usize = 2 << 20;
 
-/// `keyText(view)` → the text.
+/// `keyText(view)`: returns the text.
 pub(crate) fn encode(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,
@@ -22,7 +22,7 @@ pub(crate) fn encode(
     }
 }
 
-/// `keyBytes(text)` → an `ArrayBuffer`, or undefined when that is not what the text is.
+/// `keyBytes(text)`: returns an `ArrayBuffer`, or undefined if the text is not such an encoding.
 pub(crate) fn decode(
     scope: &mut v8::PinScope<'_, '_>,
     args: v8::FunctionCallbackArguments<'_>,

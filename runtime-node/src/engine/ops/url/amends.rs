@@ -1,10 +1,11 @@
-//! What the standard says by now and the parser does not, or not yet: a `^` in a path is encoded (URL §1.3, the path
-//! percent-encode set), so is the last of the spaces that end an opaque path before a query or a fragment (§4.4, the opaque
-//! path state), and a path that begins with two slashes does not become a host where there is none (§4.5).
+//! Rules of the current standard that the parser does not implement, or not yet: a `^` in a path is
+//! encoded (URL §1.3, the path percent-encode set); so is the last of the spaces that end an opaque
+//! path before a query or a fragment (§4.4, the opaque path state); and a path that begins with two
+//! slashes does not become a host if there is none (§4.5).
 
 use url::{Position, Url};
 
-/// The URL with its path as the standard has it.
+/// Returns the URL with its path as the standard requires.
 pub(super) fn amended(url: Url) -> Url {
     let path = url.path();
     let path = match path.strip_suffix(' ') {
@@ -16,14 +17,15 @@ pub(super) fn amended(url: Url) -> Url {
     Url::parse(&text).unwrap_or(url)
 }
 
-/// Sets the path of a URL that has no authority, which a path must not be taken for; false of any other.
+/// Sets the path of a URL that has no authority, so that the path is not taken for one. Returns
+/// false for any other URL.
 pub(super) fn set_path_alone(url: &mut Url, path: &str) -> bool {
     if url.has_authority() || url.cannot_be_a_base() {
         return false;
     }
     let path = path.replace('?', "%3F").replace('#', "%23").replace(' ', "%20");
     let slash = if path.starts_with('/') { "" } else { "/" };
-    // A segment of one dot is nothing, and keeps what follows from being an authority.
+    // A segment of a single dot means nothing, and keeps what follows from being an authority.
     let text = format!("{}:/.{slash}{path}{}", url.scheme(), &url[Position::AfterPath..]);
     if let Ok(made) = Url::parse(&text) {
         *url = made;

@@ -1,4 +1,4 @@
-//! Sockets without an isolate, in time that a test moves on.
+//! Tests of sockets without an isolate, in paused time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{pending, poll_fn};
@@ -33,7 +33,7 @@ fn state() -> Rc<State> {
     State::new(Rc::new(revision), BufferBudget::new(1 << 20), log_rate, Rc::default())
 }
 
-/// A socket of a Worker, and what its client gets.
+/// Returns a Worker's socket, and the pipe that its client reads.
 fn socket(state: &Rc<State>, incoming: ByteStream) -> (Pump, Rc<Line>, pipe::Reader) {
     let (writer, reader) = pipe::pipe();
     let line = Rc::<Line>::default();
@@ -46,7 +46,7 @@ fn masked(first: u8, payload: &[u8]) -> Bytes {
     [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat().into()
 }
 
-/// Everything that the client has got.
+/// Reads everything that the client receives.
 async fn rest(mut reader: pipe::Reader) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(Ok(piece)) = reader.next().await {

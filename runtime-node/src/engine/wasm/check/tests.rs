@@ -1,4 +1,4 @@
-//! Modules are written by hand: sections of LEB128 numbers.
+//! Tests with modules written by hand: sections of LEB128 numbers.
 
 use super::*;
 
@@ -24,14 +24,14 @@ fn module(sections: &[Vec<u8>]) -> Vec<u8> {
     [b"\0asm\x01\0\0\0", &sections.concat()[..]].concat()
 }
 
-/// A module with one function without parameters and results.
+/// Returns a module with one function that has neither parameters nor results.
 fn function(locals: usize, code: &[u8]) -> Vec<u8> {
     let body = [&[1][..], &number(locals), &[0x7f], code, &[0x0b]].concat();
     let body = [&number(body.len()), &body[..]].concat();
     module(&[section(1, 1, &[0x60, 0, 0]), section(3, 1, &[0]), section(10, 1, &body)])
 }
 
-/// How many steps it took, and what came of it.
+/// Checks a module and returns the number of steps and the result.
 fn check(bytes: &[u8]) -> (usize, Result<Facts, Refused>) {
     let mut check = Check::new();
     for step in 1.. {
@@ -98,7 +98,7 @@ fn each_list_has_its_bound() {
     let many = [&[0x60, 0][..], &number(65), &[0x7f; 65]].concat();
     assert_eq!(check(&module(&[section(1, 1, &many)])).1, too_many("results of a function", 64));
     assert_eq!(check(&function(1, &vec![0x01; BODY])).1, too_many("bytes in a function", BODY as u64));
-    // In one group.
+    // The types form one group.
     let group = [&[0x4e][..], &number(20_001), &types].concat();
     assert_eq!(check(&module(&[section(1, 1, &group)])).1, too_many("types", 20_000));
 }
@@ -142,7 +142,7 @@ fn types_are_remembered_once() {
     let before = added.count();
     types::remember(&groups(&bytes), &mut added, &"test".into()).unwrap();
     assert_eq!(added.count(), before);
-    // A type that refers to another is another in another module.
+    // A type that refers to another one differs between modules.
     let first = module(&[section(1, 2, &[0x60, 0, 0, 0x60, 1, 0x64, 0, 0])]);
     let second = module(&[section(1, 2, &[0x60, 0, 1, 0x7b, 0x60, 1, 0x64, 0, 0])]);
     let names = |bytes: &[u8]| groups(bytes).into_iter().map(|group| format!("{group:?}")).collect::<Vec<_>>();
@@ -152,7 +152,7 @@ fn types_are_remembered_once() {
 
 #[test]
 fn what_is_only_proposed_is_no_module() {
-    // Imports of one module of which the module's name is written once.
+    // Several imports that share one module name in the encoding.
     let compact = module(&[section(2, 1, &[0, 0, 0x7f, 1, 0, 3, 0x7f, 0])]);
     assert!(matches!(check(&compact).1, Err(Refused::Invalid { .. })));
 }

@@ -11,25 +11,26 @@ use zeroize::Zeroizing;
 
 use super::worked;
 
-/// What AWS-LC counts lengths of a cipher's data in.
+/// The longest data, in bytes: AWS-LC counts a cipher's lengths as `int`.
 const LONGEST: usize = c_int::MAX as usize / 2;
 
 struct Cipher(NonNull<lc::EVP_CIPHER_CTX>);
 
 impl Drop for Cipher {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and is given back once. What it knows of the key is overwritten.
+        // SAFETY: the context is ours, and is freed once. Its key material is overwritten.
         unsafe { lc::EVP_CIPHER_CTX_free(self.0.as_ptr()) };
     }
 }
 
-/// AES-GCM (NIST SP 800-38D) over `data`, in its place: with `tag` the tag that it must have when it is decrypted, or room for
-/// the one that it gets. What was decrypted and turns out to be false is overwritten.
+/// Runs AES-GCM (NIST SP 800-38D) over `data` in place. Plaintext that fails authentication is
+/// overwritten.
 ///
 /// # Arguments
-/// * `key` - of 16, 24 or 32 bytes.
+/// * `key` - 16, 24 or 32 bytes.
 /// * `nonce` - not empty.
-/// * `tag` - of 4 to 16 bytes.
+/// * `more` - the additional data.
+/// * `tag` - 4 to 16 bytes: the expected tag for decryption, or space for the tag for encryption.
 pub(in super::super) fn gcm(
     encrypt: bool,
     key: &[u8],
@@ -42,8 +43,8 @@ pub(in super::super) fn gcm(
     if data.len() > LONGEST || more.len() > LONGEST {
         return false;
     }
-    // SAFETY: the context is ours alone, and lives to the end. The cipher knows how long its key is; the nonce and the tag are
-    // as long as it is told; what comes out is as long as what goes in.
+    // SAFETY: the context is ours alone, and lives to the end. The cipher knows the length of its
+    // key; the nonce and the tag have the given lengths; the output is as long as the input.
     let done = unsafe {
         let cipher = match key.len() {
             16 => lc::EVP_aes_128_gcm(),
@@ -80,12 +81,14 @@ pub(in super::super) fn gcm(
     done
 }
 
-/// AES key wrap (RFC 3394), or its opposite. `None` when the length is none that it takes, or what was wrapped is false.
+/// Runs AES key wrap (RFC 3394), or its inverse. Returns `None` if the length is invalid, or if the
+/// wrapped key fails the integrity check.
 pub(in super::super) fn key_wrap(wrap: bool, key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     const BLOCK: usize = 8;
     let mut schedule = Zeroizing::new(Schedule::default());
     let bits = u32::try_from(key.len() * 8).ok()?;
-    // SAFETY: `key` is as long as it is told, and there is room for what comes out, eight bytes more or fewer than what goes in.
+    // SAFETY: `key` has the given length, and there is room for the output, which is eight bytes
+    // longer or shorter than the input.
     unsafe {
         let set = if wrap { lc::AES_set_encrypt_key } else { lc::AES_set_decrypt_key };
         if set(key.as_ptr(), bits, schedule.0.as_mut_ptr()) != 0 {
@@ -103,7 +106,7 @@ pub(in super::super) fn key_wrap(wrap: bool, key: &[u8], data: &[u8]) -> Option<
     }
 }
 
-/// What a key becomes.
+/// An expanded key.
 struct Schedule(MaybeUninit<lc::AES_KEY>);
 
 impl Default for Schedule {

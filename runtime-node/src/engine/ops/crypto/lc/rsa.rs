@@ -15,15 +15,15 @@ use super::{md, worked};
 /// An RSA key, public or private.
 pub(in super::super) struct Rsa(NonNull<lc::RSA>);
 
-// SAFETY: the key is not changed once it has been made, but for what AWS-LC keeps in it for itself, which is under its lock;
-// its documentation lets any thread use one and several at a time.
+// SAFETY: the key is not changed once it has been created, except for caches that AWS-LC keeps in
+// it under its own lock; its documentation allows any thread to use a key, and several at a time.
 unsafe impl Send for Rsa {}
 // SAFETY: as above.
 unsafe impl Sync for Rsa {}
 
 impl Drop for Rsa {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and is given back once. Its numbers are overwritten.
+        // SAFETY: the key is ours, and is freed once. Its numbers are overwritten.
         unsafe { lc::RSA_free(self.0.as_ptr()) };
     }
 }
@@ -41,7 +41,7 @@ pub(in super::super) enum RsaPart {
     Coefficient,
 }
 
-/// The numbers of a private key, beside those of its public one; big-endian.
+/// The private numbers of a key, big-endian.
 pub(in super::super) struct RsaPrivate<'a> {
     pub(in super::super) d: &'a [u8],
     pub(in super::super) p: &'a [u8],
@@ -53,17 +53,18 @@ pub(in super::super) struct RsaPrivate<'a> {
 
 impl Rsa {
     fn new() -> Option<Self> {
-        // SAFETY: makes one for us to free.
+        // SAFETY: creates a key for us to free.
         NonNull::new(unsafe { lc::RSA_new() }).map(Self)
     }
 
-    /// A new key.
+    /// Generates a key.
     ///
     /// # Arguments
-    /// * `go_on` - is asked now and then; no ends it.
+    /// * `go_on` - called now and then; returning false aborts the generation.
     pub(in super::super) fn generate(bits: u32, exponent: &[u8], mut go_on: &mut dyn FnMut() -> bool) -> Option<Self> {
         unsafe extern "C" fn ask(_: c_int, _: c_int, callback: *mut lc::BN_GENCB) -> c_int {
-            // SAFETY: `arg` is what is given below, and its owner waits for `RSA_generate_key_ex` to return.
+            // SAFETY: `arg` is the pointer set below, and its owner waits for `RSA_generate_key_ex`
+            // to return.
             let go_on = unsafe { &mut *(*callback).arg.cast::<&mut dyn FnMut() -> bool>() };
             go_on().into()
         }
@@ -71,7 +72,8 @@ impl Rsa {
         let exponent = Number::new(exponent)?;
         let bits = c_int::try_from(bits).ok()?;
         let mut callback = MaybeUninit::<lc::BN_GENCB>::zeroed();
-        // SAFETY: the callback is written before it is used, and with its argument outlives the call; the key is ours alone.
+        // SAFETY: the callback is written before it is used, and outlives the call together with
+        // its argument; the key is ours alone.
         let generated = unsafe {
             lc::BN_GENCB_set(callback.as_mut_ptr(), Some(ask), (&raw mut go_on).cast::<c_void>());
             lc::RSA_generate_key_ex(rsa.0.as_ptr(), bits, exponent.as_ptr(), callback.as_mut_ptr())
@@ -79,13 +81,13 @@ impl Rsa {
         worked(generated).then_some(rsa)
     }
 
-    /// The key of these numbers, big-endian. `None` when they are none.
+    /// Creates the key of these numbers, big-endian. Returns `None` if they are not a valid key.
     pub(in super::super) fn from_parts(n: &[u8], e: &[u8], private: Option<&RsaPrivate<'_>>) -> Option<Self> {
         let rsa = Self::new()?;
         let key = rsa.0.as_ptr();
         let (n, e) = (Number::new(n)?, Number::new(e)?);
-        // SAFETY, here and below: the key is ours alone; it takes over the numbers if it takes them at all, and `given`
-        // forgets them then.
+        // SAFETY, here and below: the key is ours alone; it takes ownership of the numbers if it
+        // accepts them, and `given` forgets them then.
         match private {
             None => given(unsafe { lc::RSA_set0_key(key, n.as_ptr(), e.as_ptr(), ptr::null_mut()) }, [n, e])?,
             Some(private) => {
@@ -102,12 +104,13 @@ impl Rsa {
         worked(unsafe { lc::RSA_check_key(key) }).then_some(rsa)
     }
 
-    /// One of its numbers, big-endian and without zeros before it; `None` when it has none such.
+    /// Returns one of the key's numbers, big-endian and without leading zeros; `None` if the key
+    /// does not have it.
     pub(in super::super) fn part(&self, part: RsaPart) -> Option<Zeroizing<Vec<u8>>> {
         let key = self.0.as_ptr();
         let mut number = ptr::null();
         let none = ptr::null_mut();
-        // SAFETY: each writes a pointer into the key, or null, to the place that it is given.
+        // SAFETY: each writes a pointer into the key, or null, to the given place.
         unsafe {
             match part {
                 RsaPart::Modulus => lc::RSA_get0_key(key, &raw mut number, none, none),
@@ -123,7 +126,7 @@ impl Rsa {
         if number.is_null() {
             return None;
         }
-        // SAFETY: the number lives as long as the key; there is room for as many bytes as it says that it has.
+        // SAFETY: the number lives as long as the key; there is room for all of its bytes.
         unsafe {
             let mut bytes = Zeroizing::new(vec![0; lc::BN_num_bits(number).div_ceil(8) as usize]);
             lc::BN_bn2bin(number, bytes.as_mut_ptr());
@@ -136,13 +139,13 @@ impl Rsa {
         unsafe { lc::RSA_bits(self.0.as_ptr()) }
     }
 
-    /// Bytes of a signature, or of what has been encrypted.
+    /// Returns the length of a signature or a ciphertext, in bytes.
     fn size(&self) -> usize {
         // SAFETY: reads the key.
         unsafe { lc::RSA_size(self.0.as_ptr()) as usize }
     }
 
-    /// A signature by PKCS #1 v1.5 (RFC 8017 §8.2) of what has this digest.
+    /// Signs a digest with PKCS #1 v1.5 (RFC 8017 §8.2).
     pub(in super::super) fn sign_pkcs1(&self, hash: Hash, digest: &[u8]) -> Option<Vec<u8>> {
         let mut signature = vec![0; self.size()];
         let mut len = 0;
@@ -156,18 +159,18 @@ impl Rsa {
     }
 
     pub(in super::super) fn verify_pkcs1(&self, hash: Hash, digest: &[u8], signature: &[u8]) -> bool {
-        // SAFETY: reads what it is given; the key is not changed.
+        // SAFETY: reads its arguments; the key is not changed.
         worked(unsafe {
             let (data, len) = (signature.as_ptr(), signature.len());
             lc::RSA_verify(nid(hash), digest.as_ptr(), digest.len(), data, len, self.0.as_ptr())
         })
     }
 
-    /// A signature by PSS (RFC 8017 §8.1), the mask by the same hash.
+    /// Signs a digest with PSS (RFC 8017 §8.1); the mask uses the same hash.
     pub(in super::super) fn sign_pss(&self, hash: Hash, salt: c_int, digest: &[u8]) -> Option<Vec<u8>> {
         let mut signature = vec![0; self.size()];
         let mut len = 0;
-        // SAFETY: there is room for a signature, and it is told how much; the key is not changed.
+        // SAFETY: there is room for a signature, of the given length; the key is not changed.
         let signed = unsafe {
             let (out, most, md) = (signature.as_mut_ptr(), signature.len(), md(hash));
             let key = self.0.as_ptr();
@@ -178,19 +181,19 @@ impl Rsa {
     }
 
     pub(in super::super) fn verify_pss(&self, hash: Hash, salt: c_int, digest: &[u8], signature: &[u8]) -> bool {
-        // SAFETY: reads what it is given; the key is not changed.
+        // SAFETY: reads its arguments; the key is not changed.
         worked(unsafe {
             let (data, len, md) = (signature.as_ptr(), signature.len(), md(hash));
             lc::RSA_verify_pss_mgf1(self.0.as_ptr(), digest.as_ptr(), digest.len(), md, md, salt, data, len)
         })
     }
 
-    /// By OAEP (RFC 8017 §7.1), the mask by the same hash.
+    /// Encrypts or decrypts with OAEP (RFC 8017 §7.1); the mask uses the same hash.
     pub(in super::super) fn oaep(&self, encrypt: bool, hash: Hash, label: &[u8], data: &[u8]) -> Option<Vec<u8>> {
         let context = PkeyContext::new(self)?;
         let pkey = context.0.as_ptr();
-        // SAFETY: the context is ours alone. It takes over the copy of the label if it takes it at all; there is room for what
-        // comes out, and it is told how much.
+        // SAFETY: the context is ours alone. It takes ownership of the copy of the label if it
+        // accepts it; there is room for the output, of the given length.
         unsafe {
             let begin = if encrypt { lc::EVP_PKEY_encrypt_init } else { lc::EVP_PKEY_decrypt_init };
             let md = md(hash);
@@ -219,12 +222,13 @@ impl Rsa {
     }
 }
 
-/// What one operation with a key is prepared in.
+/// The context of a single operation with a key.
 struct PkeyContext(NonNull<lc::EVP_PKEY_CTX>);
 
 impl PkeyContext {
     fn new(rsa: &Rsa) -> Option<Self> {
-        // SAFETY: the box around the key counts a reference to it, and the context one to the box, which is let go of here.
+        // SAFETY: the `EVP_PKEY` holds a reference to the key, and the context one to the
+        // `EVP_PKEY`; ours to the latter is released here.
         unsafe {
             let boxed = NonNull::new(lc::EVP_PKEY_new())?.as_ptr();
             let context = if worked(lc::EVP_PKEY_set1_RSA(boxed, rsa.0.as_ptr())) {
@@ -240,7 +244,7 @@ impl PkeyContext {
 
 impl Drop for PkeyContext {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and is given back once.
+        // SAFETY: the context is ours, and is freed once.
         unsafe { lc::EVP_PKEY_CTX_free(self.0.as_ptr()) };
     }
 }
@@ -254,16 +258,17 @@ fn nid(hash: Hash) -> c_int {
     }
 }
 
-/// A number of the library's.
+/// A number owned by us, in the library's representation.
 struct Number(NonNull<lc::BIGNUM>);
 
 impl Number {
     fn new(bytes: &[u8]) -> Option<Self> {
-        // SAFETY: reads `bytes`, and makes a number for us to free, as null asks for.
+        // SAFETY: reads `bytes`, and allocates a number for us to free, as the null pointer
+        // requests.
         NonNull::new(unsafe { lc::BN_bin2bn(bytes.as_ptr(), bytes.len(), ptr::null_mut()) }).map(Self)
     }
 
-    /// For a function that takes it over if it succeeds.
+    /// Returns a pointer, for a function that takes ownership if it succeeds.
     fn as_ptr(&self) -> *mut lc::BIGNUM {
         self.0.as_ptr()
     }
@@ -271,12 +276,12 @@ impl Number {
 
 impl Drop for Number {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and is given back once; `set` forgets those that are not ours any more.
+        // SAFETY: the number is ours, and is freed once; `given` forgets those that the key owns.
         unsafe { lc::BN_clear_free(self.0.as_ptr()) };
     }
 }
 
-/// Forgets what the key has taken over, if it has.
+/// Forgets the numbers that the key has taken ownership of, if the call succeeded.
 fn given<const N: usize>(result: c_int, numbers: [Number; N]) -> Option<()> {
     worked(result).then(|| numbers.map(std::mem::forget)).map(drop)
 }
