@@ -15,6 +15,10 @@ use crate::harness::{Behaviour, Client, DEADLINE, Node, Options, Scenario, event
 /// The memory for clients, small enough that a few hundred connections are a crowd.
 const MEMORY: u64 = 4 << 20;
 
+/// A handshake for a WebSocket.
+const WEB_SOCKET: &[u8] = b"GET / HTTP/1.1\r\nhost: shop\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+    sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
 async fn small(node: &Node) -> Scenario {
     Scenario::with_options(&[node], Options { client_memory: MEMORY, ..Default::default() }).await
 }
@@ -217,6 +221,29 @@ async fn connections_that_idle_leave_descriptors_for_the_next() {
 }
 
 #[tokio::test]
+async fn tunnels_that_idle_leave_descriptors_for_the_next() {
+    let node = Node::start("n1", Behaviour::Tunnel);
+    let options = Options { client_connections: 64, threads: NonZeroUsize::MIN, ..Default::default() };
+    let scenario = Scenario::with_options(&[&node], options).await;
+    let mut crowd = Vec::new();
+    for _ in 0..100 {
+        let mut stream = from(2, scenario.addr()).await;
+        let _ = stream.write_all(WEB_SOCKET).await;
+        crowd.push(stream);
+    }
+    eventually("some to be refused", || scenario.metric("tenon_router_connections_shed_total", None) > 0.0).await;
+    for last in 10..20 {
+        let mut stream = from(last, scenario.addr()).await;
+        stream.write_all(WEB_SOCKET).await.unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await.unwrap();
+        assert_eq!(&status, b"HTTP/1.1 101", "127.0.0.{last}");
+        crowd.push(stream);
+    }
+    assert!(scenario.metric("tenon_router_tunnels", None) <= 64.0);
+}
+
+#[tokio::test]
 async fn an_answer_that_nobody_reads_is_bounded() {
     let node = Node::start("n1", Behaviour::Endless);
     let scenario = small(&node).await;
@@ -272,12 +299,10 @@ async fn is_served(last: u8, addr: SocketAddr) -> bool {
 async fn a_web_socket_that_nobody_reads_is_bounded() {
     let node = Node::start("n1", Behaviour::Flood);
     let scenario = small(&node).await;
-    let ask = "GET / HTTP/1.1\r\nhost: shop\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: \
-               13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     let mut crowd = Vec::new();
     for _ in 0..60 {
         let mut stream = from(2, scenario.addr()).await;
-        let _ = stream.write_all(ask.as_bytes()).await;
+        let _ = stream.write_all(WEB_SOCKET).await;
         crowd.push(stream);
     }
     // Without unread data each connection is charged with its base only.
