@@ -1,14 +1,15 @@
-//! From `kubectl apply` to the first answer: a Worker that did not exist, on a real control plane, through the real
-//! operator, router and node.
+//! Measures the time from `kubectl apply` to the first answer: a Worker that did not exist before,
+//! on a real control plane, through the real operator, router and node.
 //!
 //! ```text
-//!  apply ──► API server ──► operator: compile, revision, status ──► catalog ──► router: route, pick
-//!    │            │                                                  └──────► node: fetch code, start an isolate
-//!    │◄─ stored ──┘                                                                                   │
-//!    │◄─ first 200 ───────────────────────────────────────────────────────────────────────────────────┘
+//!  apply ──► API server ──► operator: compile, revision, status ──► catalog ──► router: route
+//!    │            │                                                  └──────► node: fetch, start
+//!    │◄─ stored ──┘                                                                   │
+//!    │◄─ first 200 ───────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! One Worker at a time: what is measured is the path, not how many fit on it.
+//! Workers are applied one at a time, because the latency of the path is measured, not its
+//! throughput.
 
 use std::time::Duration;
 
@@ -18,16 +19,16 @@ use tokio::time::{Instant, sleep};
 
 use crate::quantile::{median, quantile};
 
-/// Between two looks: the resolution of what is measured.
+/// The pause between two requests, which is the resolution of the measurement.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A Worker that takes this long will not come.
+/// The time limit for a Worker to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One Worker's times, both from the moment its apply was sent.
+/// The times of one Worker, both counted from the moment at which its apply was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    /// The API server has it.
+    /// The time until the API server has stored it.
     stored: Duration,
     first_200: Duration,
 }
@@ -38,7 +39,7 @@ pub struct Record {
     samples: Vec<Sample>,
 }
 
-/// What to look at in a [`Record`].
+/// A selection of one of the times in a [`Record`].
 #[derive(Clone, Copy, Debug)]
 pub struct Stage(fn(&Sample) -> Duration);
 
@@ -47,16 +48,16 @@ impl Stage {
     pub const FIRST_200: Self = Self(|sample| sample.first_200);
 }
 
-/// Starts the platform, applies `count` Workers one after another, and ends it.
+/// Starts the platform, applies `count` Workers one after another, and stops the platform.
 ///
 /// # Errors
-/// When the control plane is not there, or a Worker does not come to answer.
+/// Fails if there is no control plane, or if a Worker does not answer in time.
 pub fn run(count: usize) -> anyhow::Result<Record> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let platform = Platform::start().await.context("the platform does not start")?;
         let namespace = Namespace::create(&platform.cluster, "bench").await?;
-        // The first of all opens the connections between the processes; it is not among the figures.
+        // The first Worker opens the connections between the processes; it is not measured.
         measure(&platform, &namespace, "first").await?;
         let mut samples = Vec::with_capacity(count);
         for i in 0..count {
@@ -72,7 +73,7 @@ async fn measure(platform: &Platform, namespace: &Namespace, name: &str) -> anyh
     let worker = worker(name, &answering(name));
     let host = namespace.host(name);
     let mut connection = platform.router.connection();
-    // The router has an open connection from its client, and says that it knows no such Worker.
+    // Opens the client's connection to the router, which does not know the Worker yet.
     let unknown = connection.get(&host, "/").await?;
     ensure!(unknown.status == 404, "{host} answers {} before it exists", unknown.status);
 

@@ -1,11 +1,11 @@
-//! A bar: a promise, and what was measured of it. What could not be measured is not held.
+//! A bar: a promise, and the measurement of it. A bar without a measurement does not count as held.
 
 use std::time::Duration;
 
 use crate::table::Table;
 use crate::unit::{human, mib};
 
-/// What must be on one side of a bound.
+/// A value that must be on one side of a bound.
 #[derive(Debug)]
 pub struct Bar {
     what: String,
@@ -13,20 +13,20 @@ pub struct Bar {
     bound: Option<Bound>,
 }
 
-/// The bound itself is within it.
+/// A bound, which is itself within the allowed range.
 #[derive(Clone, Copy, Debug)]
 enum Bound {
     AtMost(Amount),
     AtLeast(Amount),
 }
 
-/// Amounts of one bar are of one kind, as its constructors see to.
+/// An amount. The constructors ensure that both amounts of a bar are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Amount {
     Time(Duration),
     Bytes(u64),
     Count(u64),
-    /// So many a second.
+    /// A rate per second.
     Rate(f64),
 }
 
@@ -39,12 +39,12 @@ impl Bar {
         Self::at_most(what, measured.map(Amount::Bytes), at_most.map(Amount::Bytes))
     }
 
-    /// Something that must not happen.
+    /// Returns a bar for an event that must not happen.
     pub fn never(what: impl Into<String>, happened: Option<u64>) -> Self {
         Self::at_most(what, happened.map(Amount::Count), Some(Amount::Count(0)))
     }
 
-    /// Something that must happen so often a second.
+    /// Returns a bar for a rate per second that must not be lower than `at_least`.
     pub fn rate(what: impl Into<String>, measured: Option<f64>, at_least: Option<f64>) -> Self {
         let bound = at_least.map(Amount::Rate).map(Bound::AtLeast);
         Self { what: what.into(), measured: measured.map(Amount::Rate), bound }
@@ -84,7 +84,7 @@ impl Amount {
     }
 }
 
-/// What became of them.
+/// Returns a table of the bars and their verdicts.
 pub fn table(bars: &[Bar]) -> Table {
     let mut table = Table::new(["bar", "bound", "measured", "verdict"]);
     let nothing = || "-".to_owned();

@@ -1,16 +1,18 @@
-//! Containment: what the neighbours of hostile Workers feel, on an installed Tenon with several nodes.
+//! Containment: measures how hostile Workers affect their neighbours, on an installed Tenon with
+//! several nodes.
 //!
 //! ```text
-//!  200 requests a second, come what may ──► 300 Workers in 30 namespaces ─┐
-//!  each hostile script, in a namespace of its own, one after another:     ├─► routers ──► nodes
-//!    unknown   asked at once                                              │
-//!    promoted  asked lightly until a shard serves it, then in earnest ────┘
-//!  one node stopped for 12 s ─────────────────────────────────────────────────────────────┘
+//!  200 requests a second, at a fixed rate ──► 300 Workers in 30 namespaces ─┐
+//!  each hostile script, in a namespace of its own, one after another:       ├─► routers ──► nodes
+//!    unknown   its hostile requests come first                              │
+//!    promoted  light requests until a shard serves it, then hostile ones ───┘
+//!  one node stopped for 12 s ───────────────────────────────────────────────┘
 //! ```
 //!
-//! The scripts are those of the suite of hostile Workers (`runtime-node/tests/hostile`), which judges how they end. Here
-//! it is counted what became of everything else: requests of the others, processes of nodes, Pods. It needs the cluster
-//! of `make cluster` and runs inside of its network, as that machine's administrator: it stops a node's processes.
+//! The scripts come from the suite of hostile Workers (`runtime-node/tests/hostile`), which judges
+//! how they end. This part counts the effects on everything else: on requests to the other Workers,
+//! on processes of nodes, on Pods. It needs the cluster of `make cluster` and runs inside its
+//! network, as root, because it stops the processes of a node.
 
 mod installation;
 mod playing;
@@ -31,44 +33,48 @@ use crate::unit::human;
 use installation::{Installation, Lost};
 use playing::{Phase, Play};
 
-/// Requests a second to all victims together.
+/// The rate of requests to all victims together, per second.
 const RATE: u32 = 200;
 
-/// Victims are in so many namespaces, each of so many.
+/// The number of namespaces with victims, and the number of victims in each.
 const NAMESPACES: usize = 30;
 const IN_EACH: usize = 10;
 
-/// So long victims are asked before anything happens: each often enough that it is at home on a shard.
+/// How long victims receive requests before anything else happens: long enough for each to be
+/// promoted to a shard.
 const WARM_UP: Duration = Duration::from_secs(30);
 
-/// So long victims are asked alone, for comparison.
+/// How long victims are measured alone, for comparison.
 const ALONE: Duration = Duration::from_secs(20);
 
-/// The slowest request of a victim may take so long, when a process was lost.
+/// The bound of a victim's slowest request while a process is lost.
 const RAISED: Duration = Duration::from_secs(2);
 
-/// The same when a node stands still.
+/// The bound of a victim's slowest request while a node is stopped.
 const RAISED_BY_A_STOP: Duration = Duration::from_millis(2_500);
 
-/// All that was seen.
+/// The measurements of the whole part.
 #[derive(Debug)]
 pub struct Record {
     alone: Lap,
     plays: Vec<Play>,
-    /// Scripts that cannot be applied as a Worker is, and why.
+    /// Scripts that cannot be applied as a Worker, with the reason.
     left_out: Vec<String>,
     stopped: Option<Lap>,
-    /// What was under way when the last of these was told.
+    /// The lap after the last of these, with the requests that were in flight then.
     rest: Lap,
-    /// Containers that were started again.
+    /// The number of containers that were restarted.
     restarts: i32,
 }
 
+/// Plays the scripts on the installed Tenon.
+///
 /// # Arguments
-/// * `words` - scripts whose names hold one of them are played; all, where there are none.
+/// * `words` - only scripts whose names contain one of these are played; if there are none, all
+///   are.
 ///
 /// # Errors
-/// When there is no installation, or it cannot be worked with; not when a request fails.
+/// Fails if Tenon is not installed, or if a call to the cluster fails, but not if a request fails.
 pub fn run(words: &[String]) -> anyhow::Result<Record> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
@@ -114,7 +120,7 @@ fn is_chosen(name: &str, words: &[String]) -> bool {
     words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
 }
 
-/// Workers that have done nothing.
+/// Workers that do no harm.
 struct Victims {
     namespaces: Vec<Namespace>,
 }
@@ -158,24 +164,25 @@ impl Victims {
 }
 
 impl Record {
-    /// Requests of victims that failed beside hostile scripts, or at the end.
+    /// Returns the number of victims' requests that failed beside hostile scripts, or at the end.
     fn failed(&self) -> u64 {
         self.plays.iter().map(|play| &play.victims).chain([&self.rest]).map(|lap| lap.failed).sum()
     }
 
-    /// The slowest of victims' requests while a process was lost.
+    /// Returns the victims' slowest request during the plays in which a process was lost.
     fn slowest_beside_a_loss(&self) -> Duration {
         let beside = self.plays.iter().filter(|play| play.lost != Lost::default());
         beside.map(|play| play.victims.latency.max).max().unwrap_or_default()
     }
 
-    /// Plays in which a revision took more than two lanes, or a shard and a lane.
+    /// Returns the number of plays in which a revision took more than two lanes, or a shard and a
+    /// lane.
     fn too_costly(&self) -> u64 {
         self.plays.iter().filter(|play| play.is_too_costly()).count() as u64
     }
 }
 
-/// The promises.
+/// Returns the bars of this part.
 pub fn bars(record: Option<&Record>) -> [Bar; 6] {
     let stopped = record.and_then(|record| record.stopped.as_ref());
     [

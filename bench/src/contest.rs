@@ -1,12 +1,13 @@
-//! A contest: the same load on every contender, in turns, so that what disturbs the machine disturbs all alike.
+//! A contest: the same load on every contender, in turns, so that a disturbance of the machine
+//! affects all alike.
 //!
 //! ```text
 //!  round 1:  A warm-up, A measured │ B warm-up, B measured │ …
 //!  round 2:  A warm-up, A measured │ …
 //! ```
 //!
-//! All are up from the first round to the last; one that is not loaded sleeps. Of each figure the median over the
-//! rounds is reported.
+//! All contenders run from the first round to the last; one without load sleeps. The report shows
+//! the median of each figure over the rounds.
 
 use std::time::Duration;
 
@@ -17,15 +18,15 @@ use crate::peers::ANSWER;
 use crate::process::Process;
 use crate::quantile::median;
 
-/// Something that serves the hello Worker, and the processes it takes.
+/// A server of the hello Worker, and its processes.
 pub struct Contender {
     pub name: &'static str,
     pub target: Target,
-    /// In the order in which a request comes through them.
+    /// The processes in the order in which a request passes through them.
     pub processes: Vec<Process>,
 }
 
-/// How long to measure.
+/// The number and the length of the measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     pub rounds: u32,
@@ -33,15 +34,15 @@ pub struct Schedule {
     pub measured: Duration,
 }
 
-/// One contender's part of one round.
+/// The measurements of one contender in one round.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub figures: Figures,
-    /// CPU time by process, in the order of the contender's processes.
+    /// The CPU time of each process, in the order of the contender's processes.
     pub cpu: Vec<Duration>,
 }
 
-/// All that was seen of a contender.
+/// The measurements of a contender.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub name: &'static str,
@@ -52,7 +53,7 @@ pub struct Record {
 /// Runs the contest. The records are in the order of the contenders.
 ///
 /// # Errors
-/// When a contender does not come up, ends, or fails a request.
+/// Fails if a contender does not start, ends, or fails a request.
 pub fn run(contenders: &mut [Contender], load: &Load, schedule: Schedule) -> anyhow::Result<Vec<Record>> {
     for contender in contenders.iter_mut() {
         contender.await_up()?;
@@ -105,17 +106,17 @@ impl Record {
         Duration::from_secs_f64(self.median(|sample| sample.figures.p99.as_secs_f64()))
     }
 
-    /// CPU time for a request in each process.
+    /// Returns the CPU time per request in each process.
     pub fn cpu_by_process(&self) -> impl Iterator<Item = (&'static str, Duration)> {
         self.processes.iter().enumerate().map(|(i, name)| (*name, self.cpu_per_request(|cpu| cpu[i])))
     }
 
-    /// CPU time for a request in all processes together.
+    /// Returns the CPU time per request in all processes together.
     pub fn cpu(&self) -> Duration {
         self.cpu_per_request(|cpu| cpu.iter().sum())
     }
 
-    /// The same in one of them.
+    /// Returns the CPU time per request in one process, by its name.
     pub fn cpu_of(&self, process: &str) -> Duration {
         self.cpu_by_process().filter(|(name, _)| *name == process).map(|(_, cpu)| cpu).sum()
     }

@@ -1,13 +1,14 @@
-//! A crowd of clients that take what they can, in a process of its own: `tenon-bench crowd`, which only
+//! A crowd of greedy clients, in processes of its own: `tenon-bench crowd`, which only
 //! [`front`](crate::front) starts.
 //!
 //! ```text
-//!  member: connect ─► occupy ─► hung up on ─► a second later, again
+//!  member: connect ─► occupy ─► disconnected by the server ─► a second later, again
 //! ```
 //!
-//! Each member holds a connection for as long as it is let, and comes again when it is not. A process may have no more
-//! file descriptors than its limit, so a large crowd is several of these. They run at the lowest priority: what others on
-//! their processor feel is then what the server does, and not the making of the crowd.
+//! Each member holds a connection for as long as the server lets it, and reconnects afterwards. The
+//! number of file descriptors of a process is limited, so a large crowd consists of several
+//! processes. They run at the lowest priority, so that other processes on the same CPU feel the
+//! work of the server, and not the cost of making the crowd.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -32,30 +33,31 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::process::{Placement, Process};
 
-/// How long a member that was hung up on stays away, in the mean.
+/// The mean time that a member stays away after it was disconnected.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// How long a crowd takes to stand, at most.
+/// The longest time that a crowd may take until all its members are connected.
 const STANDS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The first port that a member comes from. The kernel would find an address's next free one only among half of those that
-/// there are.
+/// The first source port of the members. Members bind their ports themselves, because the kernel's
+/// own search uses only half of an address's ports.
 const FIRST_PORT: u16 = 1024;
 
-/// Of a trickle, and of a slow reader, between two bytes and two pieces.
+/// The pause between two bytes of a trickling body, and between two reads of a slow reader.
 const TRICKLE: Duration = Duration::from_secs(1);
 
-/// Of a head that does not end, in bytes.
+/// The length of a request head that does not end, in bytes.
 const HEAD: usize = 60_000;
 
-/// Of a body that travels within a request's message, and of one that streams to its Worker, in bytes.
+/// The length of a body that travels within the request's message, and of one that streams to its
+/// Worker, in bytes.
 const SHORT: usize = 1_000;
 const LONG: usize = 100_000;
 
-/// Requests that a member makes of one HTTP/2 connection.
+/// The number of requests that a member makes on one HTTP/2 connection.
 const PROMISES: usize = 256;
 
-/// What a slow reader lets wait in its own kernel, in bytes: the rest waits at the server.
+/// The receive buffer of a slow reader, in bytes: the rest of the response waits at the server.
 const RECEIVE_BUFFER: u32 = 4 * 1024;
 
 /// What members do with their connections.
@@ -101,7 +103,7 @@ pub struct Args {
     size: usize,
 }
 
-/// The target of a crowd, and the addresses that it comes from.
+/// The target of a crowd, and the source addresses of its members.
 #[derive(Clone, Debug)]
 pub struct Visit<'a> {
     pub target: SocketAddr,
@@ -110,14 +112,14 @@ pub struct Visit<'a> {
     pub from: &'a [Ipv4Addr],
 }
 
-/// Processes that are a crowd, and end with it.
+/// The processes of a crowd. They end when this is dropped.
 pub struct Crowd(Vec<Process>);
 
 impl Crowd {
-    /// Has `size` members come, in as many processes as it takes.
+    /// Starts a crowd of `size` members, in as many processes as necessary.
     ///
     /// # Errors
-    /// When a process cannot be started.
+    /// Fails if a process cannot be started.
     pub fn gather(
         placement: Placement,
         dir: &Path,
@@ -125,7 +127,8 @@ impl Crowd {
         size: usize,
         visit: &Visit<'_>,
     ) -> anyhow::Result<Self> {
-        /// Members of one process: below the file descriptors that one gets nearly everywhere.
+        /// The maximum number of members per process: fewer than the file descriptors that a
+        /// process may have on nearly every system.
         const MOST: usize = 10_000;
         std::fs::create_dir(dir)?;
         let from: Vec<_> = visit.from.iter().map(Ipv4Addr::to_string).collect();
@@ -144,15 +147,15 @@ impl Crowd {
         Ok(Self((0..processes).map(start).collect::<anyhow::Result<_>>()?))
     }
 
-    /// CPU time that it has taken so far.
+    /// Returns the CPU time that the crowd has used so far.
     ///
     /// # Errors
-    /// When one of its processes has ended.
+    /// Fails if one of its processes has ended.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         self.0.iter().map(Process::cpu).sum()
     }
 
-    /// Waits until no more members come than go.
+    /// Waits until the number of connected members no longer grows.
     pub fn await_standing(&self) {
         let (began, mut before) = (Instant::now(), 0);
         while began.elapsed() < STANDS_WITHIN {
@@ -165,14 +168,14 @@ impl Crowd {
         }
     }
 
-    /// How many members hold a connection now, and how often one was hung up on.
+    /// Returns how many members hold a connection now, and how often one has lost its connection.
     pub fn standing(&self) -> Standing {
         let told = self.0.iter().filter_map(|process| Standing::parse(process.printed().ok()?.lines().last()?));
         told.fold(Standing::default(), |sum, one| Standing { held: sum.held + one.held, lost: sum.lost + one.lost })
     }
 }
 
-/// How a crowd fares.
+/// The state of a crowd: connections held now, and connections lost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     pub held: u64,
@@ -186,12 +189,12 @@ impl Standing {
     }
 }
 
-/// Is a crowd, until it is ended.
+/// Runs the members of one process until it is killed.
 ///
 /// # Errors
-/// When there is no event loop to be had.
+/// Fails if no event loop can be created.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    // As many as there may be; without that it is a smaller crowd.
+    // Raises the limit as far as possible; if that fails, the crowd is smaller.
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     let members = Members { args, held: Cell::new(0), lost: Cell::new(0) };
@@ -224,12 +227,12 @@ impl Members<'_> {
         loop {
             if let Ok(stream) = self.connect(i).await {
                 self.held.set(self.held.get() + 1);
-                // How it ended is all the same.
+                // The way in which the connection ended does not matter.
                 let _ = self.occupy(i, stream).await;
                 self.held.set(self.held.get() - 1);
                 self.lost.set(self.lost.get() + 1);
             }
-            // Members come back on their own time, and not as one.
+            // The jitter keeps members from reconnecting all at once.
             tokio::time::sleep(AWAY.mul_f64(fastrand::f64() + 0.5)).await;
         }
     }
@@ -239,7 +242,7 @@ impl Members<'_> {
         if self.args.kind == Kind::Unread {
             socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         }
-        // A member that was hung up on comes again before the kernel has forgotten it.
+        // A member may reconnect from its port before the kernel has released the old connection.
         socket.set_reuseaddr(true)?;
         let addresses = self.args.from.len();
         let port = FIRST_PORT + u16::try_from(i / addresses).map_err(io::Error::other)?;
@@ -247,7 +250,7 @@ impl Members<'_> {
         socket.connect(self.args.target).await
     }
 
-    /// Holds a connection until its end.
+    /// Occupies a connection until it ends.
     async fn occupy(&self, i: usize, mut stream: TcpStream) -> anyhow::Result<()> {
         let Args { brief, large, .. } = self.args;
         match self.args.kind {
@@ -290,7 +293,7 @@ async fn trickle(mut stream: TcpStream, host: &str, length: usize) -> anyhow::Re
     let mut space = [0; 256];
     tokio::select! {
         trickled = trickles => trickled,
-        // An answer, which ends it as the end does.
+        // An answer ends the connection's use, as its end does.
         ended = read.read(&mut space) => Ok(ended.map(drop)?),
     }
 }
@@ -303,7 +306,7 @@ async fn promise(stream: TcpStream, host: &str) -> anyhow::Result<()> {
         anyhow::Ok(sender.clone().send_request(request).await?)
     };
     let asks = join_all((0..PROMISES).map(|_| async {
-        // A promise that is refused is made again.
+        // A request that is answered is made again.
         while ask().await.is_ok() {
             tokio::time::sleep(AWAY).await;
         }
@@ -314,8 +317,10 @@ async fn promise(stream: TcpStream, host: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Reads slowly until the connection ends.
+///
 /// # Arguments
-/// * `piece` - bytes a second.
+/// * `piece` - bytes per second; with 0, nothing is read.
 async fn read_slowly(mut stream: TcpStream, piece: usize) -> anyhow::Result<()> {
     let mut space = vec![0; piece];
     loop {

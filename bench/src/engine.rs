@@ -1,4 +1,5 @@
-//! The engine's figures, which the node's own benchmark measures: no network, no second process.
+//! The engine's figures, measured by the node's own benchmark, without a network or a second
+//! process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +13,14 @@ use crate::bar::Bar;
 use crate::table::Table;
 use crate::unit::{human, mib};
 
-/// The rows that the bars are about, as the benchmark calls them.
+/// The names of the benchmark's rows that the bars use.
 const WARM: &str = "warm, hello";
 const COLD_SPARE: &str = "cold start, 1 KB, spare ready";
 const COLD: &str = "cold start, 1 KB";
 const COLD_LARGE: &str = "cold start, 1 MiB, bytecode";
 
 const WARM_WITHIN: Duration = Duration::from_micros(5);
-/// Warm invocations a second on one core.
+/// The minimum rate of warm invocations on one core, per second.
 const WARM_RATE: f64 = 180_000.0;
 const COLD_SPARE_WITHIN: Duration = Duration::from_micros(500);
 const COLD_SPARE_P99_WITHIN: Duration = Duration::from_micros(1_500);
@@ -30,7 +31,7 @@ const COLD_LARGE_WITHIN: Duration = Duration::from_millis(5);
 #[derive(Debug, PartialEq)]
 pub struct Record {
     times: BTreeMap<String, Times>,
-    /// Bytes.
+    /// Amounts of memory in bytes.
     memory: BTreeMap<String, u64>,
 }
 
@@ -38,11 +39,11 @@ pub struct Record {
 struct Times {
     p50: Duration,
     p99: Duration,
-    /// Of the whole process, for one.
+    /// The CPU time of the whole process, for one invocation or start.
     cpu: Duration,
 }
 
-/// A line of the benchmark; durations are in nanoseconds.
+/// A line of the benchmark's output, with durations in nanoseconds.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Row {
@@ -50,8 +51,10 @@ enum Row {
     Memory { label: String, bytes: u64 },
 }
 
+/// Runs the benchmark.
+///
 /// # Errors
-/// When the benchmark cannot be run, or fails, or prints what is not a row.
+/// Fails if the benchmark cannot be run, fails, or prints an unknown row.
 pub fn run() -> anyhow::Result<Record> {
     eprintln!("engine: invocations and starts without a network");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -83,13 +86,13 @@ impl Record {
 }
 
 impl Times {
-    /// What one core bears: it has a second of CPU time in each second.
+    /// Returns how many of them one core can do per second, from their CPU time.
     fn per_second(self) -> f64 {
         1.0 / self.cpu.as_secs_f64()
     }
 }
 
-/// The promises.
+/// Returns the bars of this part.
 pub fn bars(record: Option<&Record>) -> [Bar; 6] {
     let times = |label: &str| record.and_then(|record| record.times.get(label));
     let p50 = |label| times(label).map(|times| times.p50);

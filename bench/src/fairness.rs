@@ -1,19 +1,23 @@
-//! Fairness: what neighbours on a shard feel of a tenant that takes all it may, and of those that take more.
+//! Fairness: measures how a tenant that uses as much of a shard as it can affects its neighbours
+//! there.
 //!
 //! ```text
-//!  16 connections, each asking again ──► the hog ─────────────────────────────────────────┐
-//!  200 requests a second, come what may ──► 4 hello Workers, one after another ───────────┴─► one shard, one lane
+//!  16 connections, each in a closed loop ──► the hog ──────────────────┐
+//!  200 requests a second at a fixed rate ──► 4 hello Workers in turn ──┴─► one shard, one lane
 //! ```
 //!
-//! The neighbours' requests come on their own time, in an open loop: a closed one would ask less of a shard that makes
-//! them wait, and so count few of those who had to. Phases take turns, round by round: the neighbours alone, and beside
-//! each kind of hog (`fairness/hogs.rs`): a *spender*, whose requests use nine tenths of the CPU limit and are answered; a
-//! *breaker*, whose requests never end, so that each is terminated and its isolate replaced; a *collector*, which keeps
-//! 100 MiB and makes garbage of it; *cold starts* of Workers of a mebibyte; and a *compiler* of WebAssembly.
+//! The neighbours' requests arrive in an open loop: a closed loop would send fewer requests to a
+//! shard that makes them wait, and so count few of the delayed ones. Phases alternate, round by
+//! round: the neighbours alone, and beside each kind of hog (`fairness/hogs.rs`): a *spender*,
+//! whose requests use nine tenths of the CPU limit and are answered; a *breaker*, whose requests
+//! never end, so that each is terminated and its isolate replaced; a *collector*, which keeps 100
+//! MiB and turns it into garbage; *cold starts* of Workers of one mebibyte; and a *compiler* of
+//! WebAssembly.
 //!
-//! Two things are promised of each phase. A neighbour waits no longer than it would for a few light requests of others.
-//! And it keeps its share: all that the neighbours ask is far less than their part of a shard of five Workers, so a fair
-//! one serves them as many requests in the time as it does when they are alone.
+//! There are two promises for each phase. A neighbour waits no longer than it would for a few light
+//! requests of others. And it keeps its throughput: the neighbours' total demand is far less than
+//! their part of a shard of five Workers, so a fair shard serves them as many requests per second
+//! as when they are alone.
 
 mod hogs;
 
@@ -34,31 +38,32 @@ use crate::unit::{human, percent};
 use hogs::Hog;
 
 const NEIGHBOURS: usize = 4;
-/// Requests a second, for all of them together.
+/// The rate of requests to all neighbours together, per second.
 const RATE: u32 = 200;
-/// The tenant's connections, each with a request in flight at all times.
+/// The number of the hog's connections, each with a request in flight at all times.
 const BACKLOG: usize = 16;
 
-/// What neighbours may wait, for 99 of 100 requests; or twice what they wait when they are alone, if that is more.
+/// The bound of the neighbours' 99th percentile, or twice their percentile alone if that is more.
 const P99: Duration = Duration::from_millis(10);
 
-/// How much of their throughput alone neighbours keep: the rest is what is under way when the time is over.
+/// The part of their throughput alone that neighbours must keep. The rest allows for requests in
+/// flight when the time is over.
 const KEPT: f64 = 0.9;
 
-/// How long it takes.
+/// The number and the length of the measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     pub rounds: u32,
-    /// Of each phase in each round.
+    /// The length of each phase in each round.
     pub measured: Duration,
 }
 
-/// All that was seen.
+/// The measurements of all phases.
 #[derive(Debug)]
 pub struct Record {
-    /// The first of the neighbours alone.
+    /// The phases; in the first, the neighbours are alone.
     phases: Vec<Phase>,
-    /// Isolates that were replaced.
+    /// The number of isolates that were replaced.
     condemned: u64,
 }
 
@@ -69,11 +74,13 @@ struct Phase {
     hog: Tally,
 }
 
+/// Measures the neighbours alone and beside each hog.
+///
 /// # Arguments
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// When something does not start, or ends; not when a request fails.
+/// Fails if a program does not start, or ends, but not if a request fails.
 pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(1)?;
@@ -126,7 +133,7 @@ impl Phase {
     }
 }
 
-/// The promises.
+/// Returns the bars of this part.
 pub fn bars(record: Option<&Record>) -> [Bar; 3] {
     let alone = record.and_then(|record| record.phases.first());
     let beside = || record.iter().flat_map(|record| record.phases.iter().skip(1));

@@ -1,13 +1,13 @@
-//! A fleet: far more Workers than fit, or as many as just fit, on one node, asked at random.
+//! A fleet: many more Workers than fit on a node, or just as many as fit, with random requests.
 //!
 //! ```text
-//!  connections, each asking again ──► router ──► node: 2 shards, a budget of memory
+//!  connections, each in a closed loop ──► router ──► node: 2 shards, a budget of memory
 //!            │                                        └─ warm, or cold: evict, fetch, start
-//!            └─ whom: uniform, or Zipf: the k-th most wanted k times less than the first
+//!            └─ popularity: uniform, or Zipf: the k-th most popular k times less than the first
 //! ```
 //!
-//! The number of isolates is bounded by memory alone. With a budget that holds all of them, a node should evict none;
-//! with a smaller one it lives by its evictions, and must still fail nobody.
+//! Only memory limits the number of isolates. With a budget that holds all of them, a node should
+//! evict none; with a smaller budget it depends on evictions, and still must not fail a request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,55 +27,58 @@ use crate::unit::{human, mib, percent};
 
 const SHARDS: u16 = 2;
 
-/// The same requests in every run.
+/// The seed, so that every run makes the same requests.
 const SEED: u64 = 2_000;
 
-/// Memory that the node may use, in MiB: one that holds 2,000 hello Workers, and one that does not.
+/// The memory that the node may use, in MiB: the first budget holds 2,000 hello Workers, the second
+/// does not.
 const BUDGETS: [u64; 2] = [4096, 1024];
 
-/// How much is asked of how many.
+/// The number of Workers, requests and connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     pub workers: usize,
-    /// In each run.
+    /// The number of requests in each run.
     pub requests: usize,
     pub connections: usize,
 }
 
-/// All runs.
+/// The measurements of all runs.
 #[derive(Debug)]
 pub struct Record {
     scale: Scale,
     runs: Vec<Run>,
 }
 
-/// One node's life.
+/// The measurements of one node.
 #[derive(Debug)]
 struct Run {
     budget_mib: u64,
     demand: Demand,
     tally: Tally,
     cold_starts: u64,
-    /// By reason.
+    /// The number of evictions by reason.
     evictions: BTreeMap<String, u64>,
-    /// Bytes, in the end and at most.
+    /// Resident memory in bytes, at the end and at its peak.
     resident: u64,
     peak: u64,
 }
 
-/// Who is asked for.
+/// The distribution of requests over Workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Demand {
     Uniform,
-    /// With the exponent 1, as requests for sites on the web are distributed.
+    /// Zipf's law with the exponent 1, which requests for web sites follow.
     Zipf,
 }
 
+/// Measures one node for each budget and distribution.
+///
 /// # Arguments
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// When something does not start, or ends; not when a request fails.
+/// Fails if a program does not start, or ends, but not if a request fails.
 pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let source = peers.hello()?;
     let mut runs = Vec::new();
@@ -132,7 +135,7 @@ impl Demand {
         }
     }
 
-    /// So many requests for so many Workers, by their places.
+    /// Returns the index of the Worker for each of `requests` requests.
     fn requests(self, workers: usize, requests: usize) -> Vec<usize> {
         let weight = |rank: usize| match self {
             Self::Uniform => 1.0,
@@ -153,7 +156,7 @@ impl Demand {
     }
 }
 
-/// The promises.
+/// Returns the bars of this part.
 pub fn bars(record: Option<&Record>) -> [Bar; 1] {
     let failed = |record: &Record| record.runs.iter().map(|run| run.tally.failed()).sum();
     [Bar::never("failed requests of a fleet", record.map(failed))]

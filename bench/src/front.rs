@@ -1,15 +1,17 @@
-//! The front door: what a router's other clients feel of a crowd that takes what it can, and what it costs the router.
+//! The front door: measures how a greedy crowd affects a router's other clients, and how much
+//! memory it costs the router.
 //!
 //! ```text
-//!  crowd, from 127.0.0.2 alone or from 8 addresses ──► 20,000 connections, 9,000 heads, … ─┐
-//!  victims, from 127.0.0.1: 200 requests a second, come what may,                          ├─► router ──► node
-//!  each second one on a connection of its own ─────────────────────────────────────────────┘
+//!  crowd, from 1 or 8 addresses ──► 20,000 connections, 9,000 heads, … ─┐
+//!  victims, from 127.0.0.1: 200 requests a second at a fixed rate,      ├─► router ──► node
+//!  every second one on a connection of its own ─────────────────────────┘
 //! ```
 //!
-//! The router has a processor of its own, and the memory for clients that it takes of the chart's limit; node, victims and
-//! crowd have the other one, the crowd at the lowest priority. First the victims are alone, then beside each crowd, from
-//! the moment at which that stands. No crowd may make a request of theirs fail, or take much longer, nor bring
-//! the router to its limit.
+//! The router has a CPU to itself, and the memory for clients that it derives from the chart's
+//! limit. The node, the victims and the crowd share the other CPU, with the crowd at the lowest
+//! priority. The victims are measured alone at first, then beside each crowd once all its members
+//! are connected. No crowd may make a request of the victims fail or take much longer, or bring the
+//! router to its memory limit.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -29,20 +31,20 @@ use crate::tenon::{NODE, ROUTER, Site};
 use crate::traffic::{self, Reuse, Tally};
 use crate::unit::{human, mib};
 
-/// A router's limit by the chart, of which its clients get half.
+/// The router's memory limit in the chart, in bytes. Its clients get half of it.
 const LIMIT: u64 = 512 << 20;
 
 const VICTIMS: usize = 4;
-/// Requests a second, for all of them together.
+/// The rate of requests to all victims together, per second.
 const RATE: u32 = 200;
 
 /// A delay that does not matter to a client.
 const UNNOTICED: Duration = Duration::from_millis(10);
 
-/// A router without a crowd has fewer file descriptors than that.
+/// A router without a crowd has fewer open file descriptors than this.
 const CALM: u64 = 100;
 
-/// How long one may take to see that its crowd has gone.
+/// The time within which the router must have closed the connections of a crowd that has ended.
 const CALM_WITHIN: Duration = Duration::from_secs(60);
 
 const CROWDS: [(&str, Kind, usize); 5] = [
@@ -53,7 +55,7 @@ const CROWDS: [(&str, Kind, usize); 5] = [
     ("unread answers", Kind::Unread, 2_000),
 ];
 
-/// Reads all it is sent; answers with four MiB, as far as they are taken.
+/// Reads the whole request body, and responds with up to four MiB, as far as the client reads them.
 const LARGE: &str = "const piece = new Uint8Array(65536).fill(120);
 export default {
   async fetch(request) {
@@ -68,7 +70,7 @@ export default {
   },
 };";
 
-/// All that was seen.
+/// The measurements of all phases.
 #[derive(Debug)]
 pub struct Record {
     phases: Vec<Phase>,
@@ -81,18 +83,20 @@ struct Phase {
     crowd: Standing,
     crowd_cpu: Duration,
     router_cpu: Duration,
-    /// The most that was resident, in bytes.
+    /// The peak of resident memory, in bytes.
     peak: u64,
     queued: Queued,
     descriptors: u64,
 }
 
+/// Measures the victims alone and beside each crowd.
+///
 /// # Arguments
 /// * `own` - the directory of Tenon's programs.
 /// * `measured` - how long each phase lasts.
 ///
 /// # Errors
-/// When something does not start, or ends; not when a request fails.
+/// Fails if a program does not start, or ends, but not if a request fails.
 pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Record> {
     let hello = peers.hello()?;
     let site = Site::open(1)?;
@@ -140,12 +144,12 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
     Ok(Record { phases })
 }
 
-/// What a second of the time since then had of it.
+/// Returns the CPU time used per second since `since`.
 fn share(cpu: Duration, since: Instant) -> Duration {
     cpu.div_f64(since.elapsed().as_secs_f64())
 }
 
-/// The crowds in their order; `None` first, for the victims alone.
+/// Returns the crowds in their order. The first is `None`, for the victims alone.
 fn crowds() -> impl Iterator<Item = Option<(Kind, usize, Vec<Ipv4Addr>)>> {
     let one = vec![Ipv4Addr::new(127, 0, 0, 2)];
     let several: Vec<_> = (10..18).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect();
@@ -172,7 +176,7 @@ fn await_calm(router: &mut Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The promises.
+/// Returns the bars of this part.
 pub fn bars(record: Option<&Record>) -> Vec<Bar> {
     let p99 = |phase: &Phase| phase.victims.latency(0.99);
     let phases = record.map(|record| &record.phases[..]);

@@ -1,7 +1,9 @@
-//! The suite of hostile Workers, optimised: each script beside a neighbour that is asked all the while.
+//! Runs the suite of hostile Workers, in a release build: each script beside a neighbour that
+//! receives requests throughout.
 //!
-//! The suite judges: a script passes when it ends in the error that it names and its neighbour waits no longer than it
-//! may. It runs in one process, which every script would like to end; a summary is printed by one that was not.
+//! The suite itself judges: a script passes if it ends in the error that it names and its neighbour
+//! waits no longer than allowed. The suite runs in one process, which every script tries to end; it
+//! prints its summary only if that process has survived.
 
 use std::fmt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -10,12 +12,12 @@ use anyhow::Context;
 
 use crate::bar::Bar;
 
-/// What the suite printed in the end.
+/// The outcome of the suite.
 #[derive(Debug)]
 pub struct Record {
-    /// None when its process did not come that far.
+    /// The summary, or `None` if the process did not get that far.
     summary: Option<Summary>,
-    /// What it printed beside a line for each script: figures of its own, and why scripts failed.
+    /// The output other than one line per script: the suite's own figures, and why scripts failed.
     told: Vec<String>,
     status: ExitStatus,
 }
@@ -26,14 +28,16 @@ struct Summary {
     failed: u64,
 }
 
+/// Runs the suite.
+///
 /// # Errors
-/// When the suite cannot be run; not when a script fails.
+/// Fails if the suite cannot be run, but not if a script fails.
 pub fn run() -> anyhow::Result<Record> {
     eprintln!("hostile: the suite of hostile Workers");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["test", "--release", "--package", "tenon-runtime-node", "--test", "hostile"])
-        // One after another, so that a neighbour waits for its own script alone.
+        // Scripts run one after another, so that each neighbour waits for its own script only.
         .args(["--", "--format", "pretty", "--test-threads", "1"])
         .stderr(Stdio::inherit())
         .output()
@@ -43,7 +47,7 @@ pub fn run() -> anyhow::Result<Record> {
 }
 
 impl Summary {
-    /// `test result: ok. 101 passed; 0 failed; …`
+    /// Parses `test result: ok. 101 passed; 0 failed; …`.
     fn parse(printed: &str) -> Option<Self> {
         let line = printed.lines().find_map(|line| line.strip_prefix("test result: "))?;
         let words: Vec<_> = line.split_whitespace().collect();
@@ -57,7 +61,7 @@ fn told(printed: &str) -> Vec<String> {
     printed.lines().filter(|line| !of_a_script(line)).map(str::to_owned).collect()
 }
 
-/// The promises.
+/// Returns the bars of this part.
 pub fn bars(record: Option<&Record>) -> [Bar; 2] {
     let failed = record.and_then(|record| record.summary).map(|summary| summary.failed);
     let ended = record.map(|record| u64::from(record.summary.is_none()));

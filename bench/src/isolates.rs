@@ -1,13 +1,13 @@
-//! What an isolate costs, in time and in memory: a node beside workerd, in turns.
+//! Measures the time and the memory that an isolate costs: a node beside workerd, in turns.
 //!
 //! ```text
 //!  start    a Worker that has not been loaded ──► its first answer
 //!  memory   (resident with all − resident with one) ÷ (all − one), each warmed by one request
 //! ```
 //!
-//! The comparison is tilted against Tenon wherever it has to be tilted: its requests come through the router, and what
-//! it starts it fetches from the catalog, in other processes; of workerd's two ways to a Worker that is not there yet
-//! the faster counts.
+//! Where the comparison cannot be even, it is tilted against Tenon: its requests pass through the
+//! router, and the node fetches code from the catalog, both in other processes. workerd has two
+//! ways to start a Worker that is not loaded; the faster one counts.
 
 mod memory;
 mod start;
@@ -24,22 +24,22 @@ use crate::unit::{human, mib};
 use memory::Footprint;
 use start::Starts;
 
-/// How many times faster than workerd a start without a spare isolate is to be.
+/// How many times faster than workerd's a cold start without a spare isolate must be.
 const FASTER: u32 = 3;
 
-/// What a warm hello isolate is to take at most, whatever workerd takes.
+/// The maximum memory of a warm hello isolate in bytes, regardless of workerd's.
 const TARGET: u64 = 14 * (1 << 20) / 10;
 
-/// How much is measured.
+/// The number of measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Starts of each kind.
+    /// The number of starts of each kind.
     pub starts: usize,
-    /// Workers at once, at least two.
+    /// The number of Workers loaded at the same time, at least two.
     pub workers: usize,
 }
 
-/// All that was measured.
+/// All measurements of this part.
 #[derive(Debug)]
 pub struct Record {
     starts: Starts,
@@ -47,11 +47,13 @@ pub struct Record {
     tenon: Footprint,
 }
 
+/// Measures starts and memory.
+///
 /// # Arguments
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// When something does not start, or does not answer as it should.
+/// Fails if a program does not start, or an answer is wrong.
 pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     eprintln!("isolates: {} starts of each kind", scale.starts);
     let starts = start::measure(peers, own, scale.starts)?;
@@ -62,7 +64,7 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     Ok(Record { starts, workerd, tenon })
 }
 
-/// The promises.
+/// Returns the bars of this part.
 pub fn bars(record: Option<&Record>) -> [Bar; 3] {
     let starts = record.map(|record| &record.starts);
     let workerd = record.map(|record| record.workerd.per_worker());

@@ -1,6 +1,7 @@
-//! The load: wrk, one thread, a number of connections that are kept, each asking again when it has its answer.
+//! The load: wrk with one thread and a number of kept connections, each with one request in flight
+//! at all times.
 //!
-//! And the single request that tells that a server is there and says what it is to say.
+//! Also sends the single requests that check that a server is up and answers correctly.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -12,16 +13,16 @@ use anyhow::{Context, bail, ensure};
 
 use crate::process::Placement;
 
-/// Longer than any answer on this machine takes; a server that needs more is not well.
+/// The timeout of a single request, longer than any answer on this machine takes.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Starting a server and loading its Workers takes well under this.
+/// The time limit for a server to come up. Starting it and loading its Workers takes much less.
 const UP_WITHIN: Duration = Duration::from_secs(30);
 
-/// Between two looks at a server that comes up.
+/// The pause between two checks of a server that is coming up.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Where requests go.
+/// The destination of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     pub addr: SocketAddr,
@@ -33,19 +34,19 @@ impl Target {
         Self { addr: (Ipv4Addr::LOCALHOST, port).into(), host }
     }
 
-    /// Waits until the server answers 200 and `expected`.
+    /// Waits until the server answers 200 with `expected` in the body.
     ///
     /// # Errors
-    /// When it does not, or `alive` says that it never will.
+    /// Fails if it does not in time, answers something else, or if `alive` fails.
     pub fn await_answer(&self, expected: &str, alive: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
         await_answer(|| get(self.addr, self.host), expected, alive)
     }
 }
 
-/// Asks until the answer is 200 and `expected`.
+/// Sends requests until the answer is 200 with `expected` in the body.
 ///
 /// # Errors
-/// When it never is, or `alive` says that it never will be.
+/// Fails if that does not happen in time, a 200 has another body, or `alive` fails.
 pub fn await_answer(
     ask: impl Fn() -> io::Result<Answer>,
     expected: &str,
@@ -66,18 +67,18 @@ pub fn await_answer(
     }
 }
 
-/// What came back.
+/// The answer to a single request.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    /// As it came, with chunk sizes where it was chunked.
+    /// The body as received, including chunk sizes if it was chunked.
     pub body: String,
 }
 
-/// Asks for `/` once, on a connection of its own.
+/// Sends one request for `/`, on a connection of its own.
 ///
 /// # Errors
-/// When nobody listens or what comes back is not HTTP.
+/// Fails if no server listens or the answer is not HTTP.
 pub fn get(addr: SocketAddr, host: &str) -> io::Result<Answer> {
     let stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -85,10 +86,10 @@ pub fn get(addr: SocketAddr, host: &str) -> io::Result<Answer> {
     exchange(stream, host)
 }
 
-/// The same on a socket in the file system.
+/// Sends one request for `/` to a Unix domain socket.
 ///
 /// # Errors
-/// When nobody listens or what comes back is not HTTP.
+/// Fails if no server listens or the answer is not HTTP.
 pub fn get_unix(socket: &Path, host: &str) -> io::Result<Answer> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -108,13 +109,13 @@ fn parse_answer(answer: &str) -> Option<Answer> {
     Some(Answer { status, body: body.to_owned() })
 }
 
-/// What is asked for, again and again.
+/// The request that is sent repeatedly.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     pub path: &'static str,
-    /// How many headers to send beside the usual ones.
+    /// The number of headers to send in addition to the usual ones.
     pub headers: u32,
-    /// Bytes of JSON to send.
+    /// The length of a JSON body to send, in bytes.
     pub json: usize,
 }
 
@@ -124,18 +125,19 @@ impl Ask {
     }
 }
 
-/// How load is made.
+/// The settings of the load generator.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub wrk: PathBuf,
-    /// `bench/peers/wrk.lua`: makes wrk ask for that, and print what [`Figures`] reads.
+    /// The path of `bench/peers/wrk.lua`, which makes wrk send these requests, and print the line
+    /// that [`Figures`] is parsed from.
     pub script: PathBuf,
     pub ask: Ask,
     pub connections: u32,
     pub placement: Placement,
 }
 
-/// What wrk saw.
+/// The figures that wrk measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
     pub requests: u64,
@@ -145,10 +147,11 @@ pub struct Figures {
 }
 
 impl Load {
-    /// Loads `target` for a time.
+    /// Loads `target` for `duration`.
     ///
     /// # Errors
-    /// When wrk cannot be run, or a single request failed: figures of failures would compare nothing.
+    /// Fails if wrk cannot be run, or if any request failed, because figures with failures are not
+    /// comparable.
     pub fn run(&self, target: Target, duration: Duration) -> anyhow::Result<Figures> {
         let Target { addr, host } = target;
         let mut command = self.placement.load(&self.wrk);

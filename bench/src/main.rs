@@ -1,21 +1,21 @@
-//! `tenon-bench`: what Tenon promises, measured in one run on this machine, and its peers beside it.
+//! `tenon-bench`: measures what Tenon promises, beside its peers, in one run on this machine.
 //!
 //! ```text
 //!  apply     a real control plane and our processes on it ──► apply → first 200
-//!  contest   router + node, and the peers, in turns under one load ──► CPU time for a request
+//!  contest   router + node, and the peers, in turns under one load ──► CPU time per request
 //!  engine    the node's own benchmark, without a network ──► warm invocation, cold start
-//!  isolates  a node beside workerd ──► cold start, memory for each Worker
+//!  isolates  a node beside workerd ──► cold start, memory per Worker
 //!  fleet     thousands of Workers on a node ──► failures, evictions, latencies
-//!  fairness  a tenant that takes all it may on a shard ──► its neighbours' latencies and throughput
-//!  front     clients that take all they can of a router ──► its other clients' latencies, and its memory
-//!  hostile   the suite of hostile Workers ──► how many end as they must, and whether their process survives
-//!  streams   a gibibyte through a Worker ──► throughput, and what the node keeps of it in memory
-//!  web       what Workers do, beside deno ──► CPU time for each
-//!                                                            └──► the bars, and what became of them
+//!  fairness  a greedy tenant on a shard ──► its neighbours' latencies and throughput
+//!  front     greedy clients of a router ──► latencies of its other clients, its memory
+//!  hostile   the suite of hostile Workers ──► scripts that fail, whether their process survives
+//!  streams   a gibibyte through a Worker ──► throughput, and the node's memory
+//!  web       typical work of Workers, beside deno ──► CPU time of each
+//!                                                            └──► the bars, and their verdicts
 //! ```
 //!
-//! One part more is measured only when it is named, as it needs Tenon installed on a cluster: `containment`, hostile
-//! Workers beside 300 others on several nodes.
+//! One more part, `containment`, is measured only if it is named, because it needs Tenon installed
+//! on a cluster: hostile Workers beside 300 others on several nodes.
 
 mod apply;
 mod bar;
@@ -55,10 +55,10 @@ use crate::process::Placement;
 use crate::report::Report;
 use crate::tenon::{NODE, ROUTER, Site};
 
-/// At once, to the fleet.
+/// The number of concurrent connections to the fleet.
 const FLEET_CONNECTIONS: usize = 32;
 
-/// Streams at once.
+/// The number of concurrent streams.
 const STREAMS: usize = 1_000;
 
 /// Measures Tenon beside its peers.
@@ -247,7 +247,7 @@ impl Args {
     }
 }
 
-/// The directory of this program, where the others of the same build are.
+/// Returns the directory of this program, which holds the other programs of the same build.
 fn own_binaries() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(own.parent().context("a program is in a directory")?.to_owned())

@@ -1,4 +1,4 @@
-//! What a node tells of itself, in the text format of Prometheus.
+//! A node's metrics, in the text format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,20 +6,22 @@ use std::net::SocketAddr;
 use anyhow::ensure;
 use tenon_e2e::Connection;
 
-/// One look at everything.
+/// The metrics at one point in time.
 #[derive(Debug)]
 pub struct Metrics(String);
 
 impl Metrics {
+    /// Fetches the metrics.
+    ///
     /// # Errors
-    /// When nobody tells.
+    /// Fails if the node's admin server does not answer.
     pub async fn of(admin: SocketAddr) -> anyhow::Result<Self> {
         let answer = Connection::to(admin).get("localhost", "/metrics").await?;
         ensure!(answer.status == 200, "the node's metrics: {} {}", answer.status, answer.body);
         Ok(Self(answer.body))
     }
 
-    /// The sums over all shards of `family`, by what its `label` says.
+    /// Returns the sums of `family` over all shards, by the value of `label`.
     pub fn by(&self, family: &str, label: &str) -> BTreeMap<String, u64> {
         let label = format!("{label}=\"");
         let samples = self.0.lines().filter_map(|line| {

@@ -1,5 +1,6 @@
-//! The peers: what a person would otherwise run. Their binaries are pinned and installed by `bench/setup`; their
-//! configurations stand in `bench/peers` and hold nothing but what a plain proxy and a plain server need.
+//! The peers: the usual alternatives to Tenon. Their binaries are pinned and installed by
+//! `bench/setup`; their configurations in `bench/peers` contain only what a plain proxy and a plain
+//! server need.
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,45 +14,45 @@ use crate::contest::Contender;
 use crate::load::Target;
 use crate::process::{Placement, Process};
 
-/// What every contender answers to.
+/// The host that every contender serves.
 pub const HOST: &str = "hello.bench.localhost";
-/// What every contender says: see `bench/peers/hello.js`.
+/// The response of every contender: see `bench/peers/hello.js`.
 pub const ANSWER: &str = "Hello from /\n";
 
-/// The file that it is.
+/// The file name of the hello Worker.
 const HELLO: &str = "hello.js";
 
-/// Starts peers.
+/// Starts the peers.
 pub struct Peers {
-    /// Where `bench/setup` left links to the binaries.
+    /// The directory in which `bench/setup` put links to the binaries.
     pub bin: PathBuf,
-    /// `bench/peers`.
+    /// The directory `bench/peers`.
     pub sources: PathBuf,
-    /// For what they write.
+    /// A directory for the peers' output.
     pub scratch: PathBuf,
     pub placement: Placement,
 }
 
 impl Peers {
-    /// The source of the Worker that everybody serves.
+    /// Returns the source of the Worker that every contender serves.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if it cannot be read.
     pub fn hello(&self) -> anyhow::Result<Bytes> {
         self.source(HELLO)
     }
 
-    /// The source of a Worker.
+    /// Returns the source of a Worker.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if it cannot be read.
     pub fn source(&self, name: &str) -> anyhow::Result<Bytes> {
         let source = self.sources.join(name);
         let read = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
         Ok(read.into())
     }
 
-    /// Deno behind an Envoy of one worker thread.
+    /// Starts deno behind an Envoy with one worker thread.
     pub fn envoy_and_deno(&self) -> anyhow::Result<Contender> {
         let dir = self.dir("envoy-deno")?;
         let (deno, upstream) = self.deno_process(&dir, HELLO)?;
@@ -63,7 +64,7 @@ impl Peers {
         Ok(contender("Envoy + deno", listen, [envoy, deno]))
     }
 
-    /// Deno behind an nginx of one worker process.
+    /// Starts deno behind an nginx with one worker process.
     pub fn nginx_and_deno(&self) -> anyhow::Result<Contender> {
         let dir = self.dir("nginx-deno")?;
         let (deno, upstream) = self.deno_process(&dir, HELLO)?;
@@ -90,10 +91,10 @@ impl Peers {
         self.deno_serving("deno", HELLO)
     }
 
-    /// Deno with another Worker.
+    /// Starts deno with another Worker.
     ///
     /// # Arguments
-    /// * `dir` - the name of a directory for what it writes.
+    /// * `dir` - the name of a new directory for its output.
     pub fn deno_serving(&self, dir: &str, source: &str) -> anyhow::Result<Contender> {
         let (deno, listen) = self.deno_process(&self.dir(dir)?, source)?;
         Ok(contender("deno", listen, [deno]))
@@ -109,7 +110,7 @@ impl Peers {
         Ok((Process::start("deno", deno, dir)?, port))
     }
 
-    /// One of them, on the contenders' CPU.
+    /// Returns a command for a peer's program, on the contenders' CPU.
     pub fn command(&self, program: &str) -> Command {
         self.placement.contender(&self.bin.join(program))
     }
@@ -138,7 +139,7 @@ fn contender(name: &'static str, port: u16, processes: impl IntoIterator<Item = 
     Contender { name, target: Target::loopback(port, HOST), processes: processes.into_iter().collect() }
 }
 
-/// A port that nobody listens on now.
+/// Returns a port that is free now.
 pub fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

@@ -1,8 +1,8 @@
-//! A process under measurement: started on the CPU it is to have, timed by the kernel, ended on drop.
+//! A process under measurement: started on its CPU, timed by the kernel, ended on drop.
 //!
-//! CPU time is what the kernel charged to the process, all its threads and all its descendants, in user mode and
-//! for it in the kernel. It is what a request costs, and it holds on a busy machine where requests per second do
-//! not.
+//! CPU time is the time that the kernel charged to the process, all its threads and all its
+//! descendants, in user mode and in the kernel. It is the cost of a request, and it holds on a busy
+//! machine, where requests per second do not.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -15,18 +15,19 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use core_affinity::CoreId;
 
-/// The unit of `/proc/PID/stat`, which Linux fixes for its interfaces whatever its own clock's rate.
+/// The unit of `/proc/PID/stat`, which Linux fixes for its interfaces, independent of its own clock
+/// rate.
 const TICK: Duration = Duration::from_millis(10);
 
-/// One CPU to itself for the contender and one for the load, where there are two: then a contender's requests per
-/// second are what one CPU serves.
+/// One CPU for the contender and one for the load, if there are two. A contender's requests per
+/// second are then what one CPU serves.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement {
     cpus: Option<(usize, usize)>,
 }
 
 impl Placement {
-    /// The first two CPUs this process may use.
+    /// Selects the first two CPUs that this process may use.
     pub fn of_this_machine() -> anyhow::Result<Self> {
         let status = fs::read_to_string("/proc/self/status")?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -34,27 +35,28 @@ impl Placement {
         Ok(Self { cpus: allowed.next().zip(allowed.next()) })
     }
 
-    /// A command on the contenders' CPU.
+    /// Returns a command that runs on the contenders' CPU.
     pub fn contender(self, program: &Path) -> Command {
         pinned(program, self.cpus.map(|(contender, _)| contender))
     }
 
-    /// A command on the load's CPU.
+    /// Returns a command that runs on the load's CPU.
     pub fn load(self, program: &Path) -> Command {
         pinned(program, self.cpus.map(|(_, load)| load))
     }
 
-    /// A command that runs wherever there is room.
+    /// Returns a command that runs on any CPU.
     pub fn anywhere(program: &Path) -> Command {
         pinned(program, None)
     }
 
-    /// Runs `asks`, which makes the load itself, on the load's CPU.
+    /// Runs `asks`, which generates load in this process, on the load's CPU.
     ///
     /// # Errors
-    /// As `asks`.
+    /// Fails if `asks` fails.
     pub fn loading<T: Send>(self, asks: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
-        // A thread of its own: what others start afterwards must not inherit its place.
+        // `asks` gets a thread of its own, so that threads and processes started later do not
+        // inherit its affinity.
         let thread = || {
             if let Some((_, id)) = self.cpus {
                 core_affinity::set_for_current(CoreId { id });
@@ -69,7 +71,7 @@ fn pinned(program: &Path, cpu: Option<usize>) -> Command {
     match cpu {
         Some(cpu) => {
             let mut command = Command::new("taskset");
-            // It becomes the program, so that the process id is the program's.
+            // `taskset` replaces itself with the program, so the process id is the program's.
             command.arg("--cpu-list").arg(cpu.to_string()).arg(program);
             command
         }
@@ -77,7 +79,7 @@ fn pinned(program: &Path, cpu: Option<usize>) -> Command {
     }
 }
 
-/// `0-2,5` → 0, 1, 2, 5.
+/// Parses a CPU list: `0-2,5` → 0, 1, 2, 5.
 fn cpus_of(list: &str) -> Vec<usize> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -86,7 +88,7 @@ fn cpus_of(list: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
-/// A running server. Ends with its value.
+/// A running server, which ends when this is dropped.
 pub struct Process {
     name: &'static str,
     child: Child,
@@ -94,10 +96,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command`; what it prints goes to `DIR/NAME.log`.
+    /// Starts `command`, with its output in `DIR/NAME.log`.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Fails if the command cannot be started.
     pub fn start(name: &'static str, mut command: Command, dir: &Path) -> anyhow::Result<Self> {
         let path = dir.join(name).with_extension("log");
         let log = File::create(&path)?;
@@ -114,8 +116,10 @@ impl Process {
         self.name
     }
 
+    /// Checks that the process is still running.
+    ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if it has ended.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             Some(status) => bail!("{} ended: {status}", self.name),
@@ -123,61 +127,62 @@ impl Process {
         }
     }
 
-    /// What it has printed so far.
+    /// Returns everything that the process has printed so far.
     ///
     /// # Errors
-    /// When that cannot be read.
+    /// Fails if its log cannot be read.
     pub fn printed(&self) -> io::Result<String> {
         fs::read_to_string(&self.log)
     }
 
-    /// File descriptors that are open, of this process alone.
+    /// Returns the number of open file descriptors of this process, without its descendants.
     ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if the process has ended.
     pub fn descriptors(&self) -> anyhow::Result<u64> {
         let descriptors = fs::read_dir(format!("/proc/{}/fd", self.child.id()));
         Ok(descriptors.with_context(|| format!("{} is gone", self.name))?.count() as u64)
     }
 
-    /// CPU time of this process and its descendants so far.
+    /// Returns the CPU time of this process and its descendants so far.
     ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if the process has ended.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         tree_cpu(self.child.id()).with_context(|| format!("{} is gone", self.name))
     }
 
-    /// Bytes of memory that are resident now, of this process and its descendants. A page that several processes have is
-    /// counted once in all: to each as large a part of it as there are processes.
+    /// Returns the resident memory of this process and its descendants, in bytes. A page that
+    /// several processes share is counted once in total, divided evenly among them.
     ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if the process has ended.
     pub fn resident(&self) -> anyhow::Result<u64> {
         self.kib("smaps_rollup", "Pss:")
     }
 
-    /// The most that there ever were, of each process at its own time. Pages that several have are counted for each.
+    /// Returns the peak of resident memory in bytes, as the sum of each process's own peak. Pages
+    /// that several processes share are counted for each of them.
     ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if the process has ended.
     pub fn peak(&self) -> anyhow::Result<u64> {
         self.kib("status", "VmHWM:")
     }
 
-    /// From now on [`Self::peak`] is of what comes.
+    /// Resets the peak that [`Self::peak`] returns.
     ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if the process has ended.
     pub fn forget_peak(&self) -> anyhow::Result<()> {
         for pid in tree(self.child.id()) {
-            // As proc(5) has it.
+            // Writing 5 resets the peak, see proc(5).
             fs::write(format!("/proc/{pid}/clear_refs"), "5").with_context(|| format!("{} is gone", self.name))?;
         }
         Ok(())
     }
 
-    /// The sum over this process and its descendants.
+    /// Returns the sum of a field over this process and its descendants, in bytes.
     fn kib(&self, file: &str, field: &str) -> anyhow::Result<u64> {
         let of_process = |pid: u32| {
             let text = fs::read_to_string(format!("/proc/{pid}/{file}"));
@@ -191,7 +196,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Asked first, so that what has children of its own takes them along.
+        // SIGTERM comes first, so that a process with children can end them.
         let pid = self.child.id().to_string();
         let asked = Command::new("kill").args([OsStr::new("-TERM"), OsStr::new(&pid)]).status();
         let grace = std::time::Instant::now();
@@ -201,7 +206,7 @@ impl Drop for Process {
                 _ => return,
             }
         }
-        // It has had its time; errors mean that it ended meanwhile.
+        // The grace period is over; an error means that the process has ended meanwhile.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -214,7 +219,7 @@ fn tree_cpu(pid: u32) -> io::Result<Duration> {
     tree(pid).into_iter().map(cpu).sum()
 }
 
-/// A process and its descendants.
+/// Returns a process and its descendants.
 fn tree(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let children = threads.flat_map(|thread| {
@@ -224,8 +229,8 @@ fn tree(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(children.flat_map(tree)).collect()
 }
 
-/// User and system time out of a line of `/proc/PID/stat`: fields 14 and 15, counted past the name, which may
-/// hold spaces and parentheses.
+/// Parses user and system time from a line of `/proc/PID/stat`: fields 14 and 15, counted from
+/// behind the name, which may contain spaces and parentheses.
 fn own_cpu(stat: &str) -> Option<Duration> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);

@@ -1,6 +1,6 @@
 //! Order statistics of a few values.
 
-/// The value that half of them are below: between the middle two, if there are two.
+/// Returns the median, which is the mean of the two middle values if their number is even.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
@@ -9,8 +9,8 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// The smallest of the values that at least `share` of them do not exceed (nearest rank): nothing is made up between
-/// two values that were seen.
+/// Returns the smallest value that at least `share` of the values do not exceed (nearest rank),
+/// without interpolation between two measured values.
 pub fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() as f64 * share).ceil() as usize;

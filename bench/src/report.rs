@@ -1,4 +1,4 @@
-//! What is printed: tables, ratios within the run, and what became of the bars.
+//! The printed report: tables, ratios within the run, and the verdicts on the bars.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::table::Table;
 use crate::unit::{human, micros};
 use crate::{containment, contest, engine, fairness, fleet, front, hostile, isolates, streams, web};
 
-/// Whose CPU time for a request is the bar.
+/// The contender whose CPU time per request is the bound of Tenon's.
 const REFERENCE: &str = "Envoy + deno";
 
 const FIRST_200_WITHIN: Duration = Duration::from_secs(1);
 
-/// All that was measured.
+/// The measurements of all parts.
 #[derive(Debug, Default)]
 pub struct Report {
     pub apply: Option<apply::Record>,

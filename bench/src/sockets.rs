@@ -1,13 +1,14 @@
-//! What the kernel holds for the connections of a port, as `/proc/net/tcp` tells it (proc_pid_net(5)).
+//! The data that the kernel holds for the connections of a port, from `/proc/net/tcp`
+//! (proc_pid_net(5)).
 
 use std::fs;
 
 /// Bytes in the queues of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queued {
-    /// Written, and not taken by the other side.
+    /// Bytes written, and not acknowledged by the peer.
     pub sent: u64,
-    /// Come, and not read.
+    /// Bytes received, and not read.
     pub received: u64,
 }
 
@@ -17,10 +18,10 @@ impl Queued {
     }
 }
 
-/// Of all connections that were accepted at this port.
+/// Returns the bytes queued for all connections that were accepted at this port.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// Fails if `/proc/net/tcp` cannot be read.
 pub fn queued(port: u16) -> std::io::Result<Queued> {
     Ok(sum(&fs::read_to_string("/proc/net/tcp")?, port))
 }

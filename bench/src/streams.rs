@@ -1,12 +1,14 @@
-//! Streams: a gibibyte through a request, a Worker and its response, and what the node's memory does meanwhile.
+//! Streams: sends a gibibyte through a request, a Worker and its response, and measures the node's
+//! memory meanwhile.
 //!
 //! ```text
 //!  writer ──► router ──► node: Worker ──► router ──► reader
 //!             └──── HTTP/1.1, gRPC with flow control ────┘
 //! ```
 //!
-//! Nothing but flow control holds a writer back, so what the node has in hand does not depend on how much comes, nor on who
-//! is slow: that is the promise. What the node's memory was at most is the kernel's word, reset before each stream.
+//! Only flow control holds a writer back. The promise is that the memory of the node depends
+//! neither on the length of a stream nor on which side is slow. The node's peak of memory is
+//! measured by the kernel and reset before each stream.
 
 use std::cell::Cell;
 use std::fmt;
@@ -33,29 +35,29 @@ use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
 use crate::unit::{human, mib};
 
-/// What the node may have in memory beyond what it had before.
+/// The bound of the node's memory above its idle memory, in bytes.
 const ABOVE_IDLE: u64 = 32 << 20;
 
-/// What is written at once, in bytes.
+/// The size of one write, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// Hands the request's body to the response, unseen.
+/// Passes the request's body to the response, without JavaScript reading it.
 const PASSES: &str = "export default { fetch: (request) => new Response(request.body) };";
 
-/// Has each piece of it go through JavaScript.
+/// Makes each piece of the body pass through JavaScript.
 const TRANSFORMS: &str =
     "export default { fetch: (request) => new Response(request.body?.pipeThrough(new TransformStream())) };";
 
-/// Of this size each stream is.
+/// The size and the number of streams.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Of the streams that flow as fast as they can, in bytes.
+    /// The length of the streams that flow as fast as they can, in bytes.
     pub bytes: u64,
-    /// How many flow at once where many do.
+    /// The number of concurrent streams in the cases with many.
     pub at_once: usize,
 }
 
-/// All that was seen.
+/// The measurements of all cases.
 #[derive(Debug)]
 pub struct Record(Vec<Row>);
 
@@ -69,20 +71,22 @@ struct Row {
     is_promised: bool,
 }
 
-/// What one stream is.
+/// The length and the speed of one stream.
 #[derive(Clone, Copy)]
 struct Flow {
     bytes: u64,
-    /// Between two pieces.
+    /// The pause before each piece.
     writer_waits: Duration,
     reader_waits: Duration,
 }
 
+/// Measures each case.
+///
 /// # Arguments
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// When something does not start, or a stream does not come out as it went in.
+/// Fails if a program does not start, or if a stream does not come back complete.
 pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let site = Site::open(1)?;
     let limits =
@@ -91,7 +95,7 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     let transforms = site.deploy_within("transforms", TRANSFORMS, limits);
     let placement = peers.placement;
     let (mut node, router) = (placement.contender(&own.join(NODE)), placement.load(&own.join(ROUTER)));
-    // Room for that many of one tenant.
+    // Allows that many concurrent requests of one tenant.
     node.args(["--max-inflight", &(2 * scale.at_once).to_string()]);
     let mut tenon = site.start(&peers.scratch.join("streams"), node, router)?;
     for host in [&passes, &transforms] {
@@ -117,7 +121,7 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     for (what, host, flow, at_once, is_promised) in cases {
         eprintln!("streams: {what}");
         tenon.node.forget_peak()?;
-        // Counted as the peak is, with pages that processes share in each of them.
+        // Idle memory is counted in the same way as the peak, with shared pages in each process.
         let idle = tenon.node.peak()?;
         let (cpu, began) = (tenon.node.cpu()?, Instant::now());
         let addr = tenon.addr;
@@ -139,7 +143,7 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
     Ok(Record(rows))
 }
 
-/// Sends a stream, and reads what comes back.
+/// Sends a stream, and reads the response.
 async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Result<()> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(TcpStream::connect(addr).await?)).await?;
@@ -162,7 +166,7 @@ async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Result<()> {
     let mut read = 0;
     while let Some(frame) = body.frame().await {
         let data = frame.context("the response broke off")?.into_data().unwrap_or_default();
-        // A slow reader takes as much at a time as a writer gives.
+        // A slow reader reads as many bytes per second as a slow writer writes.
         pause(flow.reader_waits.mul_f64(data.len() as f64 / PIECE as f64)).await;
         read += data.len() as u64;
     }
@@ -176,7 +180,7 @@ async fn pause(duration: Duration) {
     }
 }
 
-/// The promise.
+/// Returns the bar of this part.
 pub fn bar(record: Option<&Record>) -> Bar {
     let promised = |record: &Record| record.0.iter().filter(|row| row.is_promised).map(|row| row.above_idle).max();
     Bar::bytes("memory of a node above idle while a stream flows", record.and_then(promised), Some(ABOVE_IDLE))

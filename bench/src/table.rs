@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Text in columns; the first to the left, the others to the right.
+/// A table of text; its first column is aligned left, the others right.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }

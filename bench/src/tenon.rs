@@ -1,5 +1,6 @@
-//! Tenon under measurement: the real router and the real node, and a catalog to tell them of the Workers. The catalog is
-//! the operator's, served by this process: it takes no part in a request, but in the start of a Worker.
+//! Tenon under measurement: the real router and the real node, with a catalog that announces the
+//! Workers. The catalog is the operator's, served by this process. It takes part in the start of a
+//! Worker, but not in requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -22,22 +23,22 @@ use crate::load::{Target, await_answer, get};
 use crate::peers::{HOST, free_port};
 use crate::process::Process;
 
-/// The programs, beside this one.
+/// The programs, in the directory of this one.
 pub const NODE: &str = "tenon-runtime-node";
 pub const ROUTER: &str = "tenon-router";
 
 const POOL: &str = "default";
 
-/// The namespace of Workers, unless another is named.
+/// The default namespace of Workers.
 const TENANT: &str = "bench";
 
-/// Lanes of the node, which listen above its shards.
+/// The number of the node's lanes, whose ports follow those of its shards.
 const LANES: u16 = 1;
 
-/// How often ports in a row are looked for.
+/// The number of attempts to find consecutive free ports.
 const TRIES: u32 = 100;
 
-/// A catalog with one node in it, and the Workers that are deployed. Serves as long as it lives.
+/// A catalog with one node and the deployed Workers. It is served until this is dropped.
 pub struct Site {
     url: String,
     shards: u16,
@@ -47,22 +48,24 @@ pub struct Site {
     _signal: drain::Signal,
 }
 
-/// A router and a node that serve a [`Site`]. They end with their value.
+/// A router and a node that serve a [`Site`]. Both end when this is dropped.
 pub struct Tenon {
     pub router: Process,
     pub node: Process,
-    /// Where the router takes requests.
+    /// The address of the router.
     pub addr: SocketAddr,
-    /// Where the node tells its metrics.
+    /// The address of the node's admin server, which serves its metrics.
     pub admin: SocketAddr,
 }
 
 impl Site {
+    /// Serves a new catalog.
+    ///
     /// # Arguments
-    /// * `shards` - of the node.
+    /// * `shards` - the number of the node's shards.
     ///
     /// # Errors
-    /// When there is no port or no thread to be had.
+    /// Fails if no ports or threads are available.
     pub fn open(shards: u16) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -89,17 +92,17 @@ impl Site {
         Ok(Self { url, shards, shard_port, catalog, _runtime: runtime, _signal: signal })
     }
 
-    /// Deploys the Worker that `source` is, and returns the host that it answers to.
+    /// Deploys a Worker with this source, and returns its host.
     pub fn deploy(&self, name: &str, source: impl Into<Bytes>) -> String {
         self.deploy_within(name, source, Limits::default())
     }
 
-    /// The same with limits of its own.
+    /// Deploys a Worker with limits of its own, and returns its host.
     pub fn deploy_within(&self, name: &str, source: impl Into<Bytes>, limits: Limits) -> String {
         self.deploy_of(TENANT, name, source, limits)
     }
 
-    /// The same for another tenant.
+    /// Deploys a Worker of another tenant, and returns its host.
     pub fn deploy_of(&self, tenant: &str, name: &str, source: impl Into<Bytes>, limits: Limits) -> String {
         let host = format!("{name}.{tenant}.localhost");
         let route = Route { host: host.clone(), path: "/".to_owned() };
@@ -111,11 +114,12 @@ impl Site {
     /// Starts the node and a router of one thread.
     ///
     /// # Arguments
-    /// * `dir` - for what they write.
-    /// * `node` and `router` - their programs, where they are to run, and what is particular to them.
+    /// * `dir` - a new directory for their output.
+    /// * `node` and `router` - the commands of the programs, with their CPU placement and special
+    ///   options.
     ///
     /// # Errors
-    /// When one cannot be started.
+    /// Fails if a program cannot be started.
     pub fn start(&self, dir: &Path, mut node: Command, mut router: Command) -> anyhow::Result<Tenon> {
         std::fs::create_dir(dir)?;
         let listen = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -143,13 +147,15 @@ impl Tenon {
     /// Waits until `host` answers 200.
     ///
     /// # Errors
-    /// When it does not, or a process ends.
+    /// Fails if it does not in time, or if a process ends.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
         await_answer(|| get(self.addr, host), "", || ensure_running(&mut self.router, &mut self.node))
     }
 
+    /// Checks that both processes are still running.
+    ///
     /// # Errors
-    /// When a process has ended.
+    /// Fails if a process has ended.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         ensure_running(&mut self.router, &mut self.node)
     }
@@ -183,7 +189,7 @@ fn revision(worker: WorkerId, source: Bytes, limits: Limits) -> Revision {
     }
 }
 
-/// The first of so many ports in a row that nobody listens on now.
+/// Returns the first of `count` consecutive ports that are free now.
 fn free_ports(count: u16) -> anyhow::Result<u16> {
     let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
     for _ in 0..TRIES {

@@ -1,12 +1,14 @@
-//! Requests to many Workers, which this program makes itself: wrk asks one host.
+//! Requests to many Workers, made by this program itself, because wrk sends requests to one host
+//! only.
 //!
 //! ```text
-//!  closed  connection 1: ask ─► answer ─► ask ─► …      as fast as they are answered
-//!  open    tick ─► ask, tick ─► ask, tick ─► …          whether they are answered or not
+//!  closed  connection 1: request ─► answer ─► request ─► …     as fast as they are answered
+//!  open    tick ─► request, tick ─► request, tick ─► …         whether they are answered or not
 //! ```
 //!
-//! A closed loop tells what a server bears; it asks less of a slow one, and so must not be asked how slow that is for
-//! those who come on their own time. An open one must. On the thread of its caller alone.
+//! A closed loop measures how much a server can serve. It sends fewer requests to a slow server, so
+//! it cannot measure the latency of clients that do not adapt to the server; an open loop can. Both
+//! run on the caller's thread alone.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,16 +22,16 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::quantile::quantile;
 
-/// What became of some requests.
+/// The outcomes of a number of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Of those that were answered as they ought to be, in seconds.
+    /// The latencies of the requests that were answered correctly, in seconds.
     latencies: Vec<f64>,
-    /// The others, by what was wrong.
+    /// The number of failures, by their cause.
     failures: BTreeMap<String, u64>,
-    /// How long it was asked, in all.
+    /// The total time during which requests were sent.
     duration: Duration,
-    /// Answers that came while it was asked.
+    /// The number of answers that arrived during that time.
     in_time: u64,
 }
 
@@ -41,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// Takes another in, as if all had been one.
+    /// Adds the outcomes of another run, as if both had been one.
     pub fn merge(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
         for (why, count) in other.failures {
@@ -67,7 +69,7 @@ impl Tally {
         &self.failures
     }
 
-    /// Of the answers, those that came before the asking was over.
+    /// Returns the number of answers that arrived while requests were still being sent.
     pub fn in_time(&self) -> u64 {
         self.in_time
     }
@@ -85,10 +87,12 @@ impl Tally {
     }
 }
 
-/// Asks `hosts` in their order, over so many connections at once, each asking for the next as soon as it has its answer.
+/// Sends a request to each of `hosts` in their order, in a closed loop.
 ///
 /// # Arguments
-/// * `path` - of every request.
+/// * `connections` - how many connections are used; each sends its next request as soon as it has
+///   an answer.
+/// * `path` - the path of every request.
 pub async fn closed<'a>(
     addr: SocketAddr,
     connections: usize,
@@ -111,18 +115,20 @@ pub async fn closed<'a>(
     tally
 }
 
-/// Which requests go by connections that are kept.
+/// Selects the requests that use kept connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
     Always,
-    /// The others have a connection each.
+    /// Every other request to a host has a connection of its own.
     EverySecond,
 }
 
-/// Asks one host after another at a constant rate for so long, and waits for what is outstanding then.
+/// Sends requests to one host after another at a constant rate, then waits for the outstanding
+/// answers.
 ///
 /// # Arguments
-/// * `rate` - requests a second, all together.
+/// * `rate` - requests per second, all hosts together.
+/// * `duration` - how long requests are sent.
 pub async fn open(addr: SocketAddr, rate: u32, duration: Duration, hosts: &[String], reuse: Reuse) -> Tally {
     let idle = RefCell::new(Vec::<Connection>::new());
     let ask_one = async |host: &str, is_kept: bool| {
@@ -138,7 +144,7 @@ pub async fn open(addr: SocketAddr, rate: u32, duration: Duration, hosts: &[Stri
     let mut outstanding = FuturesUnordered::new();
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    // Of each host some are kept and some are not.
+    // Alternates per round of hosts, so that each host gets requests of both kinds.
     let mut is_kept = hosts.iter().map(|_| true).chain(hosts.iter().map(|_| reuse == Reuse::Always)).cycle();
     let mut hosts = hosts.iter().cycle();
     let began = Instant::now();
@@ -167,7 +173,8 @@ async fn ask(connection: &mut Connection, host: &str, path: &str) -> (Duration, 
     (latency, outcome)
 }
 
-/// What the router calls the failure that `body` tells of; of another server's all that it says.
+/// Returns the router's code for the failure in `body`, or the whole body if another server wrote
+/// it.
 pub fn code(body: &str) -> String {
     let told = serde_json::from_str::<serde_json::Value>(body).ok();
     let code = told.as_ref().and_then(|told| told["error"]["code"].as_str());
@@ -181,7 +188,8 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers 200 or, where `.bad` is in the host, 503; each connection one request at a time.
+    /// Starts a server that answers 200, or 503 if the host contains `.bad`. It serves one request
+    /// at a time on each connection.
     async fn server() -> SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
@@ -214,7 +222,8 @@ mod tests {
     async fn an_open_loop_asks_at_its_rate() {
         let duration = Duration::from_millis(200);
         let tally = open(server().await, 100, duration, &["a.good".to_owned()], Reuse::EverySecond).await;
-        // A busy machine may have fewer; never more than one for each tick, the first of which is at once.
+        // A busy machine may send fewer; never more than one per tick, the first of which is
+        // immediate.
         assert!((1..=21).contains(&tally.asked()), "{tally:?}");
         assert_eq!(tally.failed(), 0, "{tally:?}");
     }

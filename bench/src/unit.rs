@@ -1,8 +1,8 @@
-//! Numbers as a person reads them.
+//! Formats numbers for people.
 
 use std::time::Duration;
 
-/// In the unit that leaves one to three digits before the point.
+/// Formats a duration in the unit that leaves one to three digits before the decimal point.
 pub fn human(duration: Duration) -> String {
     match duration.as_secs_f64() {
         seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
@@ -11,12 +11,12 @@ pub fn human(duration: Duration) -> String {
     }
 }
 
-/// For a column of them.
+/// Formats a duration in microseconds, for a column of a table.
 pub fn micros(duration: Duration) -> String {
     format!("{:.1}", duration.as_secs_f64() * 1e6)
 }
 
-/// For memory.
+/// Formats an amount of memory, given in bytes.
 pub fn mib(bytes: u64) -> String {
     match bytes as f64 / f64::from(1 << 20) {
         mib if mib < 100.0 => format!("{mib:.2} MiB"),
@@ -24,7 +24,7 @@ pub fn mib(bytes: u64) -> String {
     }
 }
 
-/// Part of a whole.
+/// Formats a part of a whole as a percentage.
 pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }

@@ -1,7 +1,9 @@
-//! What Workers do for most of their time, beside deno under the same load: what the Web API costs a node.
+//! Typical work of Workers, beside deno under the same load: measures what the Web API costs a
+//! node.
 //!
-//! Of Tenon only the node's time is compared. It speaks gRPC where deno speaks plain HTTP/1.1, so the small requests may cost
-//! it twice as much; what computes may cost it no more.
+//! Only the CPU time of Tenon's node is compared. The node speaks gRPC where deno speaks plain
+//! HTTP/1.1, so a small request may cost it twice as much; a request that computes may not cost it
+//! more.
 
 use std::fmt;
 use std::path::Path;
@@ -18,17 +20,17 @@ use crate::table::Table;
 use crate::tenon::{NODE, ROUTER, Site};
 use crate::unit::micros;
 
-/// The Worker, and the host that it answers to.
+/// The Worker's source, and its name.
 const SOURCE: &str = "web.js";
 const NAME: &str = "hello";
 
-/// Requests at once of the cases that compute: more would only wait.
+/// The number of concurrent requests in the cases that compute; more would only queue.
 const FEW: u32 = 4;
 
 struct Case {
     what: &'static str,
     ask: Ask,
-    /// How many times deno's CPU time it may take.
+    /// The bound, as a multiple of deno's CPU time.
     times: u32,
 }
 
@@ -42,7 +44,8 @@ const fn computes(what: &'static str, path: &'static str) -> Case {
 
 const CASES: [Case; 6] = [
     small("Response.json of 1 KB", Ask::path("/json")),
-    // As many as HTTP/1.1 servers on hyper, which both are, take: with the host.
+    // With the `host` header these are 100, the maximum of HTTP/1.1 servers on hyper, which both
+    // are.
     small("echo of 100 headers", Ask { headers: 99, ..Ask::path("/headers") }),
     small("echo of 16 KB of JSON", Ask { json: 16 << 10, ..Ask::path("/echo") }),
     computes("digest of 1 MiB, 8 times", "/digest"),
@@ -50,7 +53,7 @@ const CASES: [Case; 6] = [
     computes("pipe of 10,000 chunks", "/pipe"),
 ];
 
-/// All that was seen.
+/// The measurements of all cases.
 #[derive(Debug)]
 pub struct Record(Vec<Row>);
 
@@ -60,11 +63,13 @@ struct Row {
     deno: Contest,
 }
 
+/// Measures each case on both contenders.
+///
 /// # Arguments
 /// * `own` - the directory of Tenon's programs.
 ///
 /// # Errors
-/// When a contender does not start, ends, or fails a request.
+/// Fails if a contender does not start, ends, or fails a request.
 pub fn run(peers: &Peers, own: &Path, load: &Load, schedule: Schedule) -> anyhow::Result<Record> {
     let site = Site::open(1)?;
     site.deploy_within(NAME, peers.source(SOURCE)?, Limits { cpu_ms: 1_000, ..Limits::default() });
@@ -89,7 +94,7 @@ impl Row {
     }
 }
 
-/// The promises.
+/// Returns the bars of this part.
 pub fn bars(record: Option<&Record>) -> impl Iterator<Item = Bar> {
     CASES.iter().enumerate().map(move |(i, case)| {
         let measured = record.map(|record| record.0[i].cpu());

@@ -1,4 +1,5 @@
-//! The Tenon that is installed: where its routers are, and what its nodes' processes and Pods have gone through.
+//! The installed Tenon: the address of its routers, and the exits and restarts of its nodes'
+//! processes and Pods.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +16,7 @@ use crate::metrics::Metrics;
 const NODES: &str = "app.kubernetes.io/component=runtime-node";
 const ADMIN_PORT: u16 = 9090;
 
-/// A process that has ended serves again within far less.
+/// The time limit for all processes to serve again; a process that has ended does so much sooner.
 const BACK_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) struct Installation {
@@ -23,11 +24,11 @@ pub(super) struct Installation {
     pub(super) routers: SocketAddr,
 }
 
-/// How many processes of nodes have ended unasked, by the node's Pod and the process's name.
+/// The number of unplanned exits of nodes' processes, by the node's Pod and the process's name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exits(BTreeMap<(String, String), u64>);
 
-/// Processes that were lost within a while.
+/// The number of processes lost during a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
     pub(super) shards: u64,
@@ -39,7 +40,7 @@ impl Installation {
         Ok(Self { cluster: cluster.clone(), routers: cluster.routers().await? })
     }
 
-    /// How often containers of Tenon's Pods have been started again, for whatever reason.
+    /// Returns how often containers of Tenon's Pods have been restarted, for any reason.
     pub(super) async fn restarts(&self) -> anyhow::Result<i32> {
         let pods = self.pods(&ListParams::default()).await?;
         let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()).flatten();

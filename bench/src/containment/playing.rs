@@ -1,4 +1,5 @@
-//! One script, played on the cluster: applied, asked, deleted; and what that did to everything else.
+//! Plays one script on the cluster: applies it, sends its requests, deletes it, and measures the
+//! effect on everything else.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,44 +19,48 @@ use super::script::{self, Script};
 use crate::traffic::code;
 use crate::unit::human;
 
-/// How often a script is played in each phase: a revision that ends a process is asked again.
+/// How often a script's requests are repeated in each phase: after a revision has ended a process,
+/// it gets requests again.
 const TIMES: usize = 4;
 
-/// An answer may take so long until it is known whether a Worker can serve.
+/// The time limit until it is known whether a Worker can serve.
 const STANDS_WITHIN: Duration = Duration::from_secs(30);
 
-/// A Worker that is light moves to its shard far sooner.
+/// The time limit for a light Worker to move to its shard, which usually takes much less.
 const MOVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// After the last request of a script: what it left behind still shows.
+/// The wait after the last request of a script, in which its after-effects still show.
 const AFTERMATH: Duration = Duration::from_millis(300);
 
-/// The same when a process was lost: requests of victims that wait for it end within that time.
+/// The wait if a process was lost: requests of victims that wait for the process end within that
+/// time.
 const AFTERMATH_OF_A_LOSS: Duration = Duration::from_secs(3);
 
-/// How a script is met.
+/// The state of a Worker when its hostile requests begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Its first request is the Worker's first.
+    /// The first hostile request is the Worker's first.
     Unknown,
-    /// The Worker has proved light, and is at home on a shard.
+    /// The Worker has proved light, and runs on a shard.
     Promoted,
 }
 
-/// What was seen of one play.
+/// The measurements of one play.
 #[derive(Debug)]
 pub(super) struct Play {
     name: String,
     pub(super) phase: Phase,
     revisions: u64,
-    /// How its requests ended, each kind once.
+    /// The outcomes of its requests, without repetitions.
     ends: Vec<String>,
     pub(super) lost: Lost,
     pub(super) victims: Lap,
 }
 
+/// Plays a script once.
+///
 /// # Errors
-/// When the script cannot be applied, or the cluster cannot be worked with.
+/// Fails if the script cannot be applied, or if a call to the cluster fails.
 pub(super) async fn play(
     installation: &Installation,
     script: &Script,
@@ -79,7 +84,7 @@ pub(super) async fn play(
     Ok(Play { name: script.name.clone(), phase, revisions, ends: ends?, lost, victims: load.lap() })
 }
 
-/// Applies the Workers and asks them in turn.
+/// Applies the Workers and sends requests to them in turn.
 async fn ends(
     installation: &Installation,
     script: &Script,
@@ -112,7 +117,7 @@ async fn ends(
     Ok(ends)
 }
 
-/// Why a Worker is not served at all, when it is not.
+/// Returns the reason why a Worker is not served, or `None` if it is.
 async fn refusal(namespace: &Namespace, name: &str) -> anyhow::Result<Option<String>> {
     await_condition(&format!("whether {name} is served"), STANDS_WITHIN, async || {
         let status = namespace.worker(name).await?.status.context("no status yet")?;
@@ -135,7 +140,7 @@ async fn move_to_its_shard(installation: &Installation, host: &str) -> anyhow::R
     .await
 }
 
-/// Asks in earnest; how that ended.
+/// Sends one hostile request, and returns its outcome.
 async fn ask(installation: &Installation, script: &Script, host: &str) -> String {
     let method = if script.body.is_empty() { Method::GET } else { Method::POST };
     let body = Bytes::from(script.body.clone());
@@ -164,13 +169,13 @@ impl fmt::Display for Phase {
 }
 
 impl Play {
-    /// Whether more was lost than two lanes, or a shard and a lane, for each revision.
+    /// Returns whether more was lost than two lanes, or a shard and a lane, per revision.
     pub(super) fn is_too_costly(&self) -> bool {
         let Lost { shards, lanes } = self.lost;
         shards > self.revisions || shards + lanes > 2 * self.revisions
     }
 
-    /// Whether it is worth a line of its own.
+    /// Returns whether the play gets a line of its own in the report.
     pub(super) fn is_remarkable(&self) -> bool {
         self.victims.failed > 0 || self.lost != Lost::default() || self.victims.latency.max >= Duration::from_secs(1)
     }

@@ -1,6 +1,6 @@
 //! The hostile scripts, as Workers.
 
-// The suite's own reader of its files, which are all well-formed: the suite is a test.
+// The suite's own parser of its files. All of them are well-formed, because the suite is a test.
 #[allow(clippy::unwrap_used, dead_code, reason = "it is a part of the tests of another crate")]
 #[path = "../../../runtime-node/tests/hostile/script.rs"]
 mod suite;
@@ -17,7 +17,7 @@ pub(super) use suite::Script;
 
 use super::playing::Phase;
 
-/// Answers lightly until it is asked in earnest.
+/// Responds lightly to `/light`, and passes every other request to the script.
 const PROMOTED: &str = "export default {
   async fetch(request, env, context) {
     if (new URL(request.url).pathname === '/light') return new Response('light');
@@ -27,15 +27,16 @@ const PROMOTED: &str = "export default {
 };";
 const PROMOTED_ENTRYPOINT: &str = "promoted.js";
 
-/// Every script of the suite.
+/// Returns every script of the suite.
 pub(super) fn all() -> Vec<Script> {
     suite::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime-node/tests/hostile"))
 }
 
-/// A Worker for each revision of a script.
+/// Returns a Worker for each revision of a script.
 ///
 /// # Errors
-/// When one has modules that are no text, which a Worker takes from a ConfigMap alone.
+/// Fails if a revision has modules that are not text, which a Worker can only take from a
+/// ConfigMap.
 pub(super) fn workers(script: &Script, phase: Phase) -> anyhow::Result<Vec<Worker>> {
     let worker = |(i, modules): (usize, &Vec<(String, String)>)| {
         let mut modules: BTreeMap<_, _> = modules.iter().cloned().collect();

@@ -1,4 +1,4 @@
-//! A node that stands still: all of its processes are stopped for a while, as by a hypervisor, and go on.
+//! Stops a node for a while: all of its processes are paused and resumed, as by a hypervisor.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,19 +12,19 @@ use tokio::time::sleep;
 
 const STOPPED: Duration = Duration::from_secs(12);
 
-/// For requests that come when it goes on again.
+/// The wait for the requests that arrive after the node is resumed.
 const AFTERMATH: Duration = Duration::from_secs(8);
 
 /// The program of a supervisor and of its shards and lanes.
 const PROGRAM: &str = "tenon-runtime-node";
 
-/// The processes of a node that are stopped; dropped, they go on.
+/// The paused processes of a node. They are resumed on drop.
 struct Stopped(Vec<Pid>);
 
-/// What becomes of the requests of `load` while one node stands still.
+/// Returns the outcome of the requests of `load` while one node is stopped.
 ///
 /// # Errors
-/// When there is no node on this machine, or it may not be stopped.
+/// Fails if no node runs on this machine, or if its processes cannot be stopped.
 pub(super) async fn a_node(load: &mut OpenLoop) -> anyhow::Result<Lap> {
     let (_, processes) = nodes()?.pop_first().context("no node runs on this machine")?;
     load.lap();
@@ -48,13 +48,13 @@ impl Stopped {
 impl Drop for Stopped {
     fn drop(&mut self) {
         for pid in &self.0 {
-            // An error says that it has ended.
+            // An error means that the process has ended.
             let _ = kill_process(*pid, Signal::CONT);
         }
     }
 }
 
-/// The processes of each node here, by the network that its Pod has to itself.
+/// Returns the processes of each node on this machine, by the network namespace of its Pod.
 fn nodes() -> anyhow::Result<BTreeMap<String, Vec<Pid>>> {
     let mut nodes = BTreeMap::<_, Vec<_>>::new();
     for entry in fs::read_dir("/proc")? {
@@ -68,7 +68,7 @@ fn nodes() -> anyhow::Result<BTreeMap<String, Vec<Pid>>> {
 
 fn node_process(path: &Path) -> Option<(String, Pid)> {
     let pid = Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)?;
-    // A process that ends meanwhile is none.
+    // Ignores processes that end meanwhile.
     let program = fs::read_link(path.join("exe")).ok()?;
     let network = fs::read_link(path.join("ns/net")).ok()?;
     program.ends_with(PROGRAM).then(|| (network.to_string_lossy().into_owned(), pid))

@@ -1,4 +1,4 @@
-//! Tenants that take all they may of a shard, or more.
+//! Tenants that use all of a shard that they can get, or try to get more.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -24,7 +24,8 @@ const SPENDER: &str = "export default {
 
 const BREAKER: &str = "export default { fetch() { for (;;); } };";
 
-/// Keeps some 100 MiB of small objects, and makes garbage of old ones with each request, so that all of it is collected.
+/// Keeps about 100 MiB of small objects, and turns random old ones into garbage with each request,
+/// which takes full collections.
 const COLLECTOR: &str = "const kept = [];
 export default {
   fetch() {
@@ -38,7 +39,7 @@ export default {
   },
 };";
 
-/// Compiles a WebAssembly module of about a mebibyte with each request; no two are the same.
+/// Compiles a WebAssembly module of about one mebibyte per request; no two modules are equal.
 const COMPILER: &str = "let made = 0;
 const number = (n) => (n < 128 ? [n] : [(n & 127) | 128, ...number(n >>> 7)]);
 const section = (id, content) => [id, ...number(content.length), ...content];
@@ -64,11 +65,11 @@ export default {
   },
 };";
 
-/// How many Workers there are to be started, and how much each has to be compiled of.
+/// The number of Workers to start, and the size of each one's source in bytes.
 const COLD: usize = 600;
 const COLD_BYTES: usize = 1 << 20;
 
-/// A tenant that has more to do than there is time for.
+/// A tenant with more work than there is time for.
 #[derive(Debug)]
 pub(super) struct Hog {
     pub(super) name: &'static str,
@@ -98,7 +99,8 @@ impl Hog {
         &self.path
     }
 
-    /// The hosts to ask until then, one after another. It goes on where it ended the last time.
+    /// Yields the hosts for the next requests until `end`, one after another, and continues where
+    /// the previous call stopped.
     pub(super) fn hosts_until(&self, end: Instant) -> impl Iterator<Item = &str> {
         std::iter::from_fn(move || {
             let asked = self.asked.replace(self.asked.get() + 1);
@@ -106,7 +108,8 @@ impl Hog {
         })
     }
 
-    /// Has the spender use nine tenths of its CPU limit: a little more, and a slow moment would break it.
+    /// Makes the spender use nine tenths of its CPU limit. Any more, and it could exceed the limit
+    /// in a slow moment.
     pub(super) async fn calibrate(&mut self, addr: SocketAddr) -> anyhow::Result<()> {
         const SAMPLES: usize = 9;
         let limit = cpu_limit();
@@ -136,7 +139,8 @@ fn cpu_limit() -> Duration {
     Duration::from_millis(Limits::default().cpu_ms.into())
 }
 
-/// A Worker of nearly [`COLD_BYTES`], which is all that one may have: functions that a start has to read. No two are the same.
+/// Returns the source of a Worker of nearly [`COLD_BYTES`], the maximum size: functions that V8 has
+/// to parse at start. No two sources are equal.
 fn large(i: usize) -> String {
     let mut source = format!("export default {{ fetch: () => new Response('{i}') }};\n");
     for n in 0.. {

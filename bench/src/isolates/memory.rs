@@ -1,4 +1,4 @@
-//! What one more Worker takes of memory.
+//! Measures the memory of one more Worker.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::load::{Answer, get, get_unix};
 use crate::peers::{ANSWER, HOST, Peers};
 use crate::tenon::{NODE, ROUTER, Site};
 
-/// A process with one Worker, and with all of them; in bytes.
+/// The resident memory of a process with one Worker, and with all of them, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Footprint {
     pub workers: usize,
@@ -18,16 +18,16 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// What each Worker after the first has added.
+    /// Returns the memory that each Worker after the first has added, in bytes.
     pub fn per_worker(self) -> u64 {
         self.with_all.saturating_sub(self.with_one) / (self.workers as u64 - 1).max(1)
     }
 }
 
-/// Two processes, as each has all of its Workers from the beginning.
+/// Measures two processes of workerd, because a process loads all of its Workers at start-up.
 ///
 /// # Errors
-/// When one does not start, or does not answer as it should.
+/// Fails if a process does not start, or an answer is wrong.
 pub fn of_workerd(peers: &Peers, workers: usize) -> anyhow::Result<Footprint> {
     let resident = |count| -> anyhow::Result<u64> {
         let mut crowd = workerd::Crowd::start(peers, count)?;
@@ -40,15 +40,16 @@ pub fn of_workerd(peers: &Peers, workers: usize) -> anyhow::Result<Footprint> {
     Ok(Footprint { workers, with_one: resident(1)?, with_all: resident(workers)? })
 }
 
-/// One node, that starts one after another.
+/// Measures one node, which starts the Workers one after another.
 ///
 /// # Errors
-/// When it does not start, or does not answer as it should.
+/// Fails if the node does not start, or an answer is wrong.
 pub fn of_tenon(peers: &Peers, own: &Path, workers: usize) -> anyhow::Result<Footprint> {
     let (site, source) = (Site::open(1)?, peers.hello()?);
     let hosts: Vec<_> = (0..workers).map(|i| site.deploy(&format!("worker-{i}"), source.clone())).collect();
     let mut node = peers.placement.contender(&own.join(NODE));
-    // Room for all, and no spare ones, which would be there in the end and not at the beginning.
+    // The pool has room for all isolates, and no spare ones, which would be counted at the end and
+    // not at the beginning.
     node.args(["--isolates-per-shard", &(workers + workers / 5).to_string(), "--spare-isolates", "0"]);
     let router = peers.placement.load(&own.join(ROUTER));
     let mut tenon = site.start(&peers.scratch.join("memory"), node, router)?;

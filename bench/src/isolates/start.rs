@@ -1,7 +1,8 @@
-//! The time to the first answer of a Worker that has not been loaded.
+//! Measures the time to the first answer of a Worker that has not been loaded.
 //!
-//! workerd loads what is in its configuration when it starts. So a Worker that is not loaded yet is either one whose
-//! process is not there either, or one that another Worker has it load by its experimental `workerLoader`.
+//! workerd loads the Workers of its configuration when it starts. A Worker that is not loaded is
+//! therefore one whose process is not running, or one that another Worker loads through the
+//! experimental `workerLoader`.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,37 +16,38 @@ use crate::peers::{ANSWER, Peers};
 use crate::quantile::{median, quantile};
 use crate::tenon::{NODE, ROUTER, Site, Tenon};
 
-/// How often each kind has its turn.
+/// The number of rounds; each kind has one turn per round.
 const ROUNDS: usize = 4;
 
-/// Between two starts that each find a spare isolate: the making of another follows an answer, and is not what the next
-/// one is to wait for. That there is none is what many starts in a row find, and so those come in a row, as workerd's do.
+/// The pause between two starts that each find a spare isolate: the node makes the next spare after
+/// an answer, and the next start must not wait for that. Starts without a spare follow each other
+/// directly, as workerd's do.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Each kind's.
+/// The times of each kind.
 #[derive(Debug)]
 pub struct Starts {
     pub process: Times,
     pub loader: Times,
-    /// The isolate is made for the request.
+    /// Starts for which the isolate is made on request.
     pub bare: Times,
-    /// The isolate has been made ahead.
+    /// Starts for which the isolate has been made ahead.
     pub spared: Times,
 }
 
-/// Of one kind.
+/// The times of one kind of start.
 #[derive(Debug)]
 pub struct Times {
     pub what: &'static str,
-    /// In seconds.
+    /// The times in seconds.
     times: Vec<f64>,
 }
 
-/// Measures them in turns of some starts each, so that what disturbs the machine disturbs all alike, and none finds the
-/// processor's caches full of another.
+/// Measures the kinds in turns of several starts each, so that a disturbance of the machine affects
+/// all alike, and so that the CPU's caches are not full of another kind's data.
 ///
 /// # Errors
-/// When something does not start, or does not answer as it should.
+/// Fails if a program does not start, or an answer is wrong.
 pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts> {
     let (bare_site, spared_site) = (Site::open(1)?, Site::open(1)?);
     let source = peers.hello()?;
@@ -53,7 +55,7 @@ pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts
         bare_site.deploy(name, source.clone());
         spared_site.deploy(name, source.clone())
     };
-    // The first of them opens the connections between processes; it is not among the figures.
+    // The first Worker opens the connections between processes; it is not measured.
     let mut hosts = vec![deploy("worker-0")];
     let mut bare = tenon(&bare_site, peers, own, "start-bare", &["--spare-isolates", "0"])?;
     let mut spared = tenon(&spared_site, peers, own, "start-spared", &[])?;
@@ -61,7 +63,8 @@ pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts
     bare.await_up(&hosts[0])?;
     spared.await_up(&hosts[0])?;
     loader.await_up(&hosts[0])?;
-    // The others come while all is running, as Workers do. The last of all tells that routers know of them.
+    // The other Workers are deployed while everything runs, as usual. When the last one answers,
+    // the routers know all of them.
     hosts.extend((1..=count).map(|i| deploy(&format!("worker-{i}"))));
     let last = deploy("last");
     bare.await_up(&last)?;
@@ -103,10 +106,10 @@ fn tenon(site: &Site, peers: &Peers, own: &Path, name: &str, args: &[&str]) -> a
     site.start(&peers.scratch.join(name), node, peers.placement.load(&own.join(ROUTER)))
 }
 
-/// What has Workers that it has not loaded yet.
+/// A server with Workers that it has not loaded yet.
 struct Subject {
     connection: Connection,
-    /// After each.
+    /// The pause after each start.
     pause: Duration,
     times: Times,
 }
@@ -126,7 +129,7 @@ impl Subject {
 }
 
 impl Starts {
-    /// Of the two ways the one that is faster.
+    /// Returns the faster of workerd's two medians.
     pub fn fastest_of_workerd(&self) -> Duration {
         self.process.p50().min(self.loader.p50())
     }

@@ -1,5 +1,5 @@
-//! workerd in the three ways that a Worker gets into it: a process of its own, a place in a configuration of many, and
-//! a loader that gets it at run time.
+//! Starts workerd in three ways: a process for each Worker, a process with many configured Workers,
+//! and a loader that loads Workers at run time.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,10 +11,11 @@ use crate::load::{await_answer, get, get_unix};
 use crate::peers::{ANSWER, HOST, Peers, free_port};
 use crate::process::Process;
 
-/// Starts a process for the hello Worker, and ends it when it has answered. Returns how long that took it.
+/// Starts a process for the hello Worker, and ends it after its first answer. Returns the time
+/// until that answer.
 ///
 /// # Errors
-/// When it does not start, or does not answer as it should.
+/// Fails if the process does not start, or the answer is wrong.
 pub fn start_to_answer(peers: &Peers) -> anyhow::Result<Duration> {
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
     let began = Instant::now();
@@ -30,8 +31,10 @@ pub struct Loader {
 }
 
 impl Loader {
+    /// Starts the process.
+    ///
     /// # Errors
-    /// When it cannot be started.
+    /// Fails if it cannot be started.
     pub fn start(peers: &Peers) -> anyhow::Result<Self> {
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
         let process = serve(peers, "workerd-loader", &peers.sources.join("loader.capnp"), addr)?;
@@ -41,7 +44,7 @@ impl Loader {
     /// Waits until it has loaded the Worker of `host`.
     ///
     /// # Errors
-    /// When it does not.
+    /// Fails if the Worker does not answer in time.
     pub fn await_up(&mut self, host: &str) -> anyhow::Result<()> {
         await_answer(|| get(self.addr, host), ANSWER, || self.process.ensure_running())
     }
@@ -56,15 +59,15 @@ fn serve(peers: &Peers, name: &'static str, config: &Path, addr: SocketAddr) -> 
 /// A process with many hello Workers.
 pub struct Crowd {
     pub process: Process,
-    /// One for each Worker: what would send a request on to it would itself be one more.
+    /// One socket per Worker: a Worker that routes requests to the others would itself be one more.
     pub sockets: Vec<PathBuf>,
 }
 
 impl Crowd {
-    /// Starts it, and waits until the last Worker answers.
+    /// Starts the process, and waits until the last Worker answers.
     ///
     /// # Errors
-    /// When that does not come about.
+    /// Fails if the process does not start, or the Worker does not answer in time.
     pub fn start(peers: &Peers, workers: usize) -> anyhow::Result<Self> {
         let dir = peers.scratch.join(format!("workerd-{workers}"));
         fs::create_dir(&dir)?;
@@ -86,7 +89,7 @@ fn configuration(sockets: &[PathBuf]) -> String {
     let list = |item: &dyn Fn(usize, &PathBuf) -> String| {
         let items = sockets.iter().enumerate().map(|(i, socket)| item(i, socket));
         items.fold(String::new(), |mut list, item| {
-            // Into memory, where nothing fails.
+            // Writing into a `String` does not fail.
             let _ = writeln!(list, "    {item},");
             list
         })

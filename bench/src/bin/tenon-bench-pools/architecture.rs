@@ -1,4 +1,4 @@
-//! The contenders' names.
+//! The names of the contenders.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum Architecture {
     Tenon,
 }
 
-/// In the table.
+/// Formats the name for the table.
 impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

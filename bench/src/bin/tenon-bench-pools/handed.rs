@@ -1,7 +1,9 @@
-//! Pinned, but a request arrives at any thread, which hands it to the one that owns its Worker and waits for the
-//! response: what pinning costs where nobody in front knows the hash.
+//! Pinned, with requests that arrive at any thread. The thread hands each request to the thread
+//! that owns its Worker and waits for the response: this is the cost of pinning if the load
+//! balancer does not know the hash.
 //!
-//! A request goes through the owner's queue even where it arrives at the owner: none is served before its turn.
+//! A request passes through the owner's queue even if it arrives at the owner, so that requests are
+//! served in order.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +24,7 @@ struct Job {
     answer: oneshot::Sender<Response>,
 }
 
-/// A thread's own queue, and its ends of all queues.
+/// A thread's receiver of its own queue, and its senders of all queues.
 struct Ends {
     inbox: mpsc::UnboundedReceiver<Job>,
     owners: Vec<mpsc::UnboundedSender<Job>>,
@@ -38,7 +40,7 @@ pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
     let workers = &load.shape().workers;
     let (owners, inboxes): (Vec<_>, Vec<_>) = (0..load.shape().threads).map(|_| mpsc::unbounded_channel()).unzip();
     let ends = inboxes.into_iter().map(|inbox| Some(Ends { inbox, owners: owners.clone() })).collect();
-    // A queue ends when all its senders have: none may stay here.
+    // A queue closes only after all its senders are dropped, so none may stay here.
     drop(owners);
     let ends: Mutex<Vec<Option<Ends>>> = Mutex::new(ends);
     load.run(async |thread| {
@@ -49,7 +51,7 @@ pub fn measure(sandbox: Sandbox, load: &Load) -> anyhow::Result<Measurement> {
     })
 }
 
-/// Serves what is handed to this thread.
+/// Serves the requests that are handed to this thread.
 async fn own_isolates(mut inbox: mpsc::UnboundedReceiver<Job>, pinned: Pinned) {
     let pinned = Rc::new(pinned);
     while let Some(Job { worker, request, answer }) = inbox.recv().await {

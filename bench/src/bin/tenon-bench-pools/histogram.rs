@@ -1,19 +1,19 @@
-//! Latencies, counted in buckets whose width is at most a thirty-second of what they hold. Its size does not grow with
-//! what it has counted, so that it does not appear in the memory that is measured beside it.
+//! A histogram of latencies, whose buckets are at most 1/32 as wide as their values. Its size is
+//! constant, so that it does not show in the memory measured beside it.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Buckets to a power of two, as a power of two.
+/// The binary logarithm of the number of buckets per power of two.
 const PRECISION: u32 = 5;
 const SUB_BUCKETS: usize = 1 << PRECISION;
-/// Up to 2^40 ns, a quarter of an hour; what is longer counts as that.
+/// The buckets reach up to 2^40 ns, about 18 minutes; longer latencies count as that.
 const BUCKETS: usize = (41 - PRECISION as usize) * SUB_BUCKETS;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Histogram {
-    /// Bucket and how often, of the buckets that are not empty: as it travels between processes.
+    /// The count of each bucket. Serialized as pairs of index and count, without empty buckets.
     #[serde(with = "sparse")]
     counts: Vec<u64>,
 }
@@ -39,7 +39,7 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// The least bucket that `share` of all do not exceed, by its upper end.
+    /// Returns the upper end of the first bucket that at least `share` of the values do not exceed.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = ((self.count() as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;

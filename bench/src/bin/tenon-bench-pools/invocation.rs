@@ -1,11 +1,11 @@
-//! A request's way through an isolate: turns, and between them what it waits for.
+//! A request's path through an isolate: turns, and the operations that it awaits between them.
 
 use crate::outside::Outside;
 use crate::residence::Isolate;
 use crate::turn::{Input, Request, Response, Step};
 
-/// Takes a request to its response. Only the turns are inside of the isolate; whether others may have it between
-/// them is for the caller to say.
+/// Serves a request. The thread is inside the isolate only during turns; the caller decides whether
+/// other requests may use the isolate between them.
 pub async fn invoke(isolate: &impl Isolate, outside: &Outside, request: Request) -> Response {
     let mut step = isolate.turn(Input::Request(request));
     loop {

@@ -1,5 +1,5 @@
-//! Legacy: each request has an isolate made for it, which ends with it. Nothing is kept and nothing is waited for; a
-//! thread goes on with others while one awaits.
+//! Legacy: each request gets a new isolate, which is dropped with it. No isolate is kept and no
+//! request waits for one; while a request awaits an operation, its thread serves others.
 
 use crate::invocation::invoke;
 use crate::load::{Load, Server};

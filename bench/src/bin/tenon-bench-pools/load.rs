@@ -1,15 +1,15 @@
-//! The clients, the same for every architecture: each has one request under way, and when that is answered, another.
+//! The clients, identical for every architecture: each has one request in flight at all times.
 //!
 //! ```text
 //!  coordinator ─┬─ thread 0: event loop ─┬─ server, the architecture's end on this thread
 //!               │                        └─ clients, tasks
 //!               └─ thread n …
 //!
-//!  all built ──► warm-up ──► measured ──► stop: what is under way is answered, and counts
+//!  all built ──► warm-up ──► measured ──► stop: requests in flight are answered, and count
 //! ```
 //!
-//! A client is on a thread that serves, as a connection is: what there is between a request's arrival and its isolate
-//! is the architecture's, and nothing else is measured.
+//! A client runs on a thread that serves, as a connection does: everything between a request's
+//! arrival and its isolate belongs to the architecture, and nothing else is measured.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -25,11 +25,12 @@ use crate::scenario::{Shape, WorkerId};
 use crate::turn::{Request, Response};
 use crate::usage;
 
-/// How often the coordinator looks.
+/// The interval at which the coordinator checks the progress.
 const LOOK: Duration = Duration::from_millis(10);
-/// A warm-up is at most so many times as long as it would be on a machine of its own.
+/// A warm-up takes at most this many times as long as it would on an otherwise idle machine.
 const PATIENCE: u32 = 4;
-/// A client whose requests are answered at once lets the others on its thread go on when it has had so much of it.
+/// A client whose requests are answered immediately yields to the others on its thread after this
+/// time.
 const SLICE: Duration = Duration::from_micros(50);
 
 const WARM_UP: u8 = 0;
@@ -49,7 +50,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// For the command line of another process.
+    /// Returns the window as command-line options for another process.
     pub fn to_args(self) -> [String; 4] {
         let Self { measured, requests } = self;
         let pairs = [("--measured", measured), ("--requests", requests)];
@@ -59,13 +60,13 @@ impl Window {
 
 /// An architecture's end on one thread.
 pub trait Server {
-    /// The Workers that are asked for on this thread.
+    /// Returns the Workers that clients on this thread send requests to.
     fn workers(&self) -> &[WorkerId];
 
     async fn serve(&self, worker: &WorkerId, request: Request) -> Response;
 }
 
-/// What the threads have in common.
+/// The state that the threads share.
 struct Course {
     phase: AtomicU8,
     built: Barrier,
@@ -73,24 +74,25 @@ struct Course {
     latencies: Mutex<Histogram>,
 }
 
-/// On a cache line of its own: threads that count do not get in each other's way.
+/// A counter on a cache line of its own, to avoid false sharing between threads.
 #[derive(Default)]
 #[repr(align(128))]
 struct Counter(AtomicU64);
 
-/// A scenario that awaits its architecture.
+/// A scenario that is ready to be run with an architecture.
 pub struct Load {
     shape: Shape,
     window: Window,
-    /// Resident memory before there is any isolate.
+    /// Resident memory before the first isolate, in bytes.
     before: u64,
 }
 
 impl Load {
-    /// Call when V8 is initialised and no isolate has been made.
+    /// Prepares a scenario. Must be called after V8 is initialised and before the first isolate is
+    /// made.
     ///
     /// # Errors
-    /// When the kernel does not tell what the process uses.
+    /// Fails if the memory of the process cannot be read.
     pub fn new(shape: Shape, window: Window) -> anyhow::Result<Self> {
         Ok(Self { shape, window, before: usage::resident()? })
     }
@@ -99,10 +101,10 @@ impl Load {
         &self.shape
     }
 
-    /// Puts the architecture that `build` makes, on each thread its end, under load.
+    /// Runs the load against an architecture, whose end on each thread is made by `build`.
     ///
     /// # Errors
-    /// When the kernel does not tell what the process uses.
+    /// Fails if the CPU time or the memory of the process cannot be read.
     pub fn run<S: Server + 'static>(&self, build: impl AsyncFn(usize) -> S + Sync) -> anyhow::Result<Measurement> {
         let Shape { threads, clients, .. } = self.shape;
         let course = Arc::new(Course {
@@ -129,7 +131,7 @@ impl Load {
         })
     }
 
-    /// Opens the window and closes it when enough has come through.
+    /// Opens the window, and closes it after enough time and requests.
     fn coordinate(&self, course: &Course) -> anyhow::Result<Measured> {
         let answered = || course.answered.iter().map(|Counter(count)| count.load(Ordering::Relaxed)).sum::<u64>();
         self.warm_up()?;
@@ -146,8 +148,9 @@ impl Load {
         }
     }
 
-    /// Waits until the threads have had the CPU for as long as the warm-up is, so that V8 comes to optimising on a
-    /// machine that is not alone too. Those that mostly wait never have, and it ends in time.
+    /// Waits until the threads have used the CPU for the length of the warm-up, so that V8 also
+    /// gets to optimise on a machine with other load. Threads that mostly wait never use that much,
+    /// so the wait has a time limit.
     fn warm_up(&self) -> anyhow::Result<()> {
         let cores = thread::available_parallelism().map_or(1, usize::from).min(self.shape.threads) as u32;
         let (began, cpu) = (Instant::now(), usage::cpu()?);
@@ -165,7 +168,7 @@ struct Measured {
     memory: u64,
 }
 
-/// One thread.
+/// Runs one thread.
 fn serve<S: Server + 'static>(course: &Arc<Course>, index: usize, clients: usize, build: &impl AsyncFn(usize) -> S) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
     let local = LocalSet::new();
@@ -182,15 +185,15 @@ fn serve<S: Server + 'static>(course: &Arc<Course>, index: usize, clients: usize
         }
         all
     });
-    // What the server has running beside it ends now that the server has.
+    // Ends the server's background tasks, now that the server is dropped.
     runtime.block_on(local);
     lock(&course.latencies).add(&latencies);
 }
 
-/// One client.
+/// Runs one client.
 async fn ask<S: Server>(course: Arc<Course>, index: usize, client: usize, server: Rc<S>) -> Histogram {
     let mut latencies = Histogram::default();
-    // The same choices in every run.
+    // The seed makes the same choices in every run.
     let mut random = fastrand::Rng::with_seed((index << 16 | client) as u64);
     let workers = server.workers();
     let mut since = Instant::now();

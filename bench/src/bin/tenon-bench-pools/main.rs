@@ -1,21 +1,23 @@
-//! `tenon-bench-pools`: who may run an isolate, and what that costs. Three architectures over the same engine, the same
-//! isolates and the same handlers, in one run.
+//! `tenon-bench-pools`: compares which threads may run an isolate, and what that costs. Three
+//! architectures run over the same engine, the same isolates and the same handlers, in one run.
 //!
 //! ```text
 //!  legacy   request ──► a new isolate, for it alone
-//!  shared   request ──► any thread ──► the pool of all, behind a lock ──► V8's Locker ──► an isolate
-//!  pinned   request ──► the one thread that the Worker's id hashes to ──► its isolate, enter and exit
+//!  shared   request ──► any thread ──► the common pool, locked ──► V8's Locker ──► an isolate
+//!  pinned   request ──► the thread that the Worker's id hashes to ──► its isolate, enter and exit
 //! ```
 //!
-//! **Mechanism** is the same for all and knows none of them: [`sandbox`] makes an isolate, [`turn`] gives it one
-//! turn, [`residence`] gets a thread into it, [`invocation`] carries a request through its turns, [`outside`] does what
-//! it waits for meanwhile. **Policy** is one small room for each: [`legacy`], [`shared`], [`pinned`], [`handed`].
-//! [`tenon`] is the product's own engine where [`pinned`] has the harness, to show that the harness is no straw man.
-//! [`load`] asks, [`report`] and [`verdict`] tell.
+//! The **mechanism** is the same for all architectures and does not depend on them: [`sandbox`]
+//! makes an isolate, [`turn`] gives it one turn, [`residence`] gets a thread into it,
+//! [`invocation`] carries a request through its turns, [`outside`] performs the operations that it
+//! awaits. The **policy** is one small module for each: [`legacy`], [`shared`], [`pinned`],
+//! [`handed`]. [`tenon`] uses the product's own engine where [`pinned`] uses the harness, to show
+//! that the harness is no straw man. [`load`] sends the requests; [`report`] and [`verdict`] print
+//! the results.
 //!
-//! V8 with its Locker and V8 without are not to be mixed in a process, and what one run leaves behind in memory is not
-//! to be charged to the next: this program runs itself once for each measurement, in rounds, and makes the table of
-//! what these processes print.
+//! A process must not mix V8 with its Locker and V8 without, and memory left by one measurement
+//! must not be charged to the next. This program therefore runs itself once per measurement, in
+//! rounds, and makes the table from the output of these processes.
 
 mod architecture;
 mod handed;
@@ -103,11 +105,11 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Every measurement in a process of its own, round by round.
+/// Runs every measurement in a process of its own, round by round.
 fn compare(args: &Args) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir()?;
     let snapshot = scratch.path().join("snapshot.bin");
-    // Before the origin's thread is made.
+    // V8 is initialised before the origin's thread starts.
     sandbox::init("");
     std::fs::write(&snapshot, sandbox::snapshot()).context("cannot write the snapshot")?;
     let origin = Origin::serve()?;
@@ -144,7 +146,7 @@ fn measure_apart(
     serde_json::from_slice(&output.stdout).with_context(|| format!("{architecture}, {scenario}: not a measurement"))
 }
 
-/// As it is called on the command line.
+/// Returns the value's name on the command line.
 fn name(value: impl ValueEnum) -> String {
     value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
@@ -178,7 +180,8 @@ fn tell(measurement: &Measurement) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The threads of a measurement wait for each other, and would for one that has panicked.
+/// Ends the process on a panic: the threads of a measurement wait for each other, and would wait
+/// forever for one that has panicked.
 fn end_with_a_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

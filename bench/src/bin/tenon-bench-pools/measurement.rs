@@ -1,4 +1,4 @@
-//! What one process measured, as it travels to the one that makes the table.
+//! The measurements of one process, which it passes to the process that makes the table.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::histogram::Histogram;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measurement {
     pub latencies: Histogram,
-    /// Requests in a second.
+    /// Requests per second.
     pub throughput: f64,
-    /// Of all threads, for one request.
+    /// The CPU time of all threads, per request.
     pub cpu: Duration,
-    /// Resident, the most there was, over what there was before the first isolate. Bytes.
+    /// The peak of resident memory, less the resident memory before the first isolate, in bytes.
     pub memory: u64,
 }

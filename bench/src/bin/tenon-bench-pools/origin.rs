@@ -1,5 +1,5 @@
-//! An origin that Workers ask: HTTP on loopback, and each answer takes its time. Served by the process that does not
-//! measure.
+//! The origin that Workers fetch from: HTTP on loopback, with a delay before each answer. It runs
+//! in the parent process, which does not measure.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,17 +15,19 @@ use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// Before it answers.
+/// The delay before each answer.
 const LATENCY: Duration = Duration::from_millis(20);
 
-/// Serves as long as the process does.
+/// An origin that is served until the process ends.
 pub struct Origin {
     address: SocketAddr,
 }
 
 impl Origin {
+    /// Starts to serve the origin.
+    ///
     /// # Errors
-    /// When there is no port for it.
+    /// Fails if no port is available.
     pub fn serve() -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).context("no port for the origin")?;
@@ -40,10 +42,10 @@ impl Origin {
 }
 
 async fn accept(listener: TcpListener) {
-    // Without one there is nothing to measure: what asks will say so.
+    // If accepting fails, the origin is gone; the measurements that need it will fail.
     while let Ok((stream, _)) = listener.accept().await {
         let _ = stream.set_nodelay(true);
-        // A client that has gone is at the end of its measurement.
+        // Clients close their connections at the end of their measurement.
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)));
     }
 }

@@ -1,4 +1,5 @@
-//! What Workers wait for, done by the thread that their invocation is on: timers, and HTTP over its own connections.
+//! The operations that Workers await, performed by the thread of their invocation: timers, and HTTP
+//! over connections of its own.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -12,15 +13,15 @@ use tokio::net::TcpStream;
 
 use crate::turn::{Operation, Outcome};
 
-/// A thread's end of the network.
+/// One thread's access to the network.
 pub struct Outside {
     origin: SocketAddr,
-    /// Connections to the origin that no request is on.
+    /// Connections to the origin that are not in use.
     idle: RefCell<Vec<SendRequest<Empty<Bytes>>>>,
 }
 
 impl Outside {
-    /// Workers may ask this origin.
+    /// Allows Workers to fetch from this origin.
     pub fn new(origin: SocketAddr) -> Self {
         Self { origin, idle: RefCell::default() }
     }
@@ -36,7 +37,7 @@ impl Outside {
     }
 
     async fn fetch(&self, url: &str) -> anyhow::Result<Outcome> {
-        // Of a connection of its own a request knows neither scheme nor host.
+        // A request on a connection to an origin has neither scheme nor authority in its target.
         let uri: hyper::Uri = url.parse()?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let request = hyper::Request::get(path).header(HOST, self.origin.to_string()).body(Empty::new())?;
@@ -56,7 +57,7 @@ impl Outside {
                 let stream = TcpStream::connect(self.origin).await?;
                 stream.set_nodelay(true)?;
                 let (requests, connection) = http1::handshake(TokioIo::new(stream)).await?;
-                // Ends when `requests` is dropped.
+                // The connection ends when `requests` is dropped.
                 tokio::task::spawn_local(connection);
                 requests
             }

@@ -1,5 +1,6 @@
-//! Pinned: a Worker's id hashes to one thread, which owns its isolate and enters it without a lock. Its requests arrive
-//! at that thread, as a router's do that knows the hash; those that wait interleave on its event loop.
+//! Pinned: a Worker's id hashes to one thread, which owns its isolate and enters it without a lock.
+//! Its requests arrive at that thread, as from a router that knows the hash; requests that await
+//! operations interleave on its event loop.
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +13,7 @@ use crate::sandbox::Sandbox;
 use crate::scenario::WorkerId;
 use crate::turn::{Request, Response};
 
-/// A thread's own isolates.
+/// The isolates of one thread.
 pub struct Pinned {
     isolates: FxHashMap<WorkerId, Owned>,
     workers: Vec<WorkerId>,

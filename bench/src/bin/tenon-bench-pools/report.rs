@@ -1,4 +1,5 @@
-//! The table: every scenario, and in it every architecture. What is to be said of it is [`verdict`](crate::verdict)'s.
+//! The table: every architecture in every scenario. The conclusions are in
+//! [`verdict`](crate::verdict).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,10 +19,11 @@ const LEGEND: &str = "req/s and memory (resident at most, over what the process 
      disturbed. Requests and latencies are of all rounds together; × shared is req/s over those of “shared, for a \
      request”. A client asks again when it is answered. Compare within a scenario.";
 
-/// More of the machine than this makes a comparison of latencies one of neighbours.
+/// If other processes use a larger share of the machine's CPU time than this, they distort the
+/// latencies.
 const QUIET: f64 = 0.05;
 
-/// What was measured, round by round.
+/// The measurements, round by round.
 #[derive(Default)]
 pub struct Report {
     rounds: BTreeMap<(Scenario, Architecture), Vec<Measurement>>,
@@ -33,7 +35,7 @@ impl Report {
         self.rounds.entry((scenario, architecture)).or_default().push(measurement);
     }
 
-    /// The part of the machine's CPU time that others had meanwhile.
+    /// Sets the share of the machine's CPU time that other processes used during the measurements.
     pub fn shared_machine(&mut self, others: f64) {
         self.others = others;
     }
@@ -89,7 +91,7 @@ fn row(architecture: Architecture, rounds: &[Measurement], shared: Option<f64>) 
     ]
 }
 
-/// The round that served most.
+/// Returns the round with the highest throughput.
 fn best(rounds: &[Measurement]) -> &Measurement {
     let best = rounds.iter().max_by(|one, other| one.throughput.total_cmp(&other.throughput));
     best.expect("a contest is there from its first round on")
@@ -105,7 +107,7 @@ fn shown(duration: Duration) -> String {
     if micros < 1_000.0 { format!("{micros:.1} µs") } else { format!("{:.1} ms", micros / 1e3) }
 }
 
-/// Text in lines as wide as the table.
+/// Wraps a text at the width of the table.
 fn wrapped(text: &str) -> String {
     const WIDTH: usize = 110;
     let mut lines = String::with_capacity(text.len());

@@ -1,7 +1,7 @@
-//! The two ways of a thread into an isolate, fenced: one that owns it enters and exits; one of many takes V8's Locker
-//! first.
+//! The two ways for a thread to get into an isolate, with their unsafe code fenced: a thread that
+//! owns it enters and exits; one of many threads takes V8's Locker first.
 //!
-//! Everything else of a turn is the same: [`turn::take`].
+//! Everything else in a turn is the same: [`turn::take`].
 
 #![allow(unsafe_code)] // Enters and leaves isolates, and gives them to other threads.
 
@@ -11,12 +11,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::sandbox::{Sandbox, World};
 use crate::turn::{self, Input, Step};
 
-/// An isolate with the Worker in it, to whoever is about to give it a turn.
+/// An isolate with its Worker, as seen by the code that gives it turns.
 pub trait Isolate {
     fn turn(&self, input: Input) -> Step;
 }
 
-/// What an isolate has beside itself.
+/// The state that belongs to an isolate.
 struct Inside {
     sandbox: Sandbox,
     world: World,
@@ -35,7 +35,7 @@ impl Inside {
     }
 }
 
-/// An isolate of one thread, which is inside of it for a turn only.
+/// An isolate of one thread, which is inside it only during turns.
 pub struct Owned(RefCell<Rooms>);
 
 struct Rooms {
@@ -47,7 +47,7 @@ impl Owned {
     pub fn new(sandbox: Sandbox) -> Self {
         let mut isolate = sandbox.isolate();
         let inside = Inside::new(sandbox, &mut isolate);
-        // SAFETY: making it entered it, on this thread.
+        // SAFETY: making the isolate entered it, on this thread.
         unsafe { isolate.exit() };
         Self(RefCell::new(Rooms { inside, isolate: Exited(isolate) }))
     }
@@ -56,30 +56,30 @@ impl Owned {
 impl Isolate for Owned {
     fn turn(&self, input: Input) -> Step {
         let Rooms { inside, isolate: Exited(isolate) } = &mut *self.0.borrow_mut();
-        // SAFETY: it is neither `Send` nor `Sync`, so that this is its thread; `exit` follows, unless the turn panics,
-        // which ends the process.
+        // SAFETY: `self` is neither `Send` nor `Sync`, so this is the isolate's thread; `exit`
+        // follows, unless the turn panics, which ends the process.
         unsafe { isolate.enter() };
         let step = inside.turn(isolate, input);
-        // SAFETY: entered above; a turn leaves what it enters.
+        // SAFETY: the isolate was entered above, and a turn exits everything that it enters.
         unsafe { isolate.exit() };
         step
     }
 }
 
-/// An isolate that no thread is inside of.
+/// An isolate that no thread is inside.
 struct Exited(v8::OwnedIsolate);
 
 impl Drop for Exited {
     fn drop(&mut self) {
-        // SAFETY: on the isolate's thread, with no turn running. An isolate is disposed of from inside, and the drop of
-        // the field, which comes next, leaves it.
+        // SAFETY: this is the isolate's thread, with no turn running. An isolate must be entered to
+        // be disposed of, and the drop of the field, which comes next, exits it.
         unsafe { self.0.enter() };
     }
 }
 
-/// An isolate of all threads, one at a time.
+/// An isolate of all threads, used by one at a time.
 pub struct Shared {
-    /// Taken with V8's lock held, so that nobody ever waits for it.
+    /// Locked only while V8's lock is held, so that no thread ever waits for it.
     inside: Mutex<Inside>,
     isolate: v8::SharedIsolate,
 }
@@ -88,8 +88,8 @@ impl Shared {
     pub fn new(sandbox: Sandbox) -> Self {
         let mut isolate = sandbox.isolate();
         let inside = Inside::new(sandbox, &mut isolate);
-        // SAFETY: what hangs off it is one slot, the `Outbox`, which is plain data; native functions capture nothing;
-        // no reference into a `Global` is held.
+        // SAFETY: the isolate's only slot is the `Outbox`, which is plain data; native functions
+        // capture nothing; no reference into a `Global` is held.
         let shared = unsafe { isolate.try_into_shared() };
         Self { inside: Mutex::new(inside), isolate: shared.expect("it has no weak handles and is the one entered") }
     }

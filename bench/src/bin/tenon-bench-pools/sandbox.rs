@@ -1,19 +1,21 @@
-//! V8 for the harness: initialised, a snapshot of `js/bootstrap.js`, and isolates that begin from it.
+//! V8 for the harness: its initialisation, a snapshot of `js/bootstrap.js`, and isolates created
+//! from it.
 
 use std::net::SocketAddr;
 
 use crate::scenario::Shape;
 use crate::turn::{self, Outbox};
 
-/// The product's: the engine is to be the same.
+/// The flags of the product, so that the engine is the same.
 #[path = "../../../../runtime-node/src/engine/flags.rs"]
 mod flags;
 
 const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
-/// Where the snapshot has the object `internal` of `js/bootstrap.js`: the context's first data.
+/// The index of `internal` of `js/bootstrap.js` in the snapshot: the first data of the context.
 const INTERNAL: usize = 0;
 
-/// Initialises V8, with `further` flags beside the product's. On the main thread, before any other is made.
+/// Initialises V8, with `further` flags in addition to the product's. Must be called on the main
+/// thread, before any other thread is started.
 pub fn init(further: &str) {
     v8::V8::set_flags_from_string(flags::FLAGS);
     v8::V8::set_flags_from_string(further);
@@ -21,7 +23,8 @@ pub fn init(further: &str) {
     v8::V8::initialize();
 }
 
-/// The world before any Worker, serialized. Its functions keep their bytecode.
+/// Returns a snapshot of the JavaScript state before any Worker is loaded. Its functions keep their
+/// bytecode.
 pub fn snapshot() -> Vec<u8> {
     let mut isolate = v8::Isolate::snapshot_creator(None, None);
     {
@@ -37,7 +40,7 @@ pub fn snapshot() -> Vec<u8> {
     blob.to_vec()
 }
 
-/// What every isolate of a measurement begins from, and the Worker that it runs.
+/// The initial state of every isolate of a measurement, and the Worker that it runs.
 #[derive(Clone, Copy)]
 pub struct Sandbox {
     snapshot: &'static [u8],
@@ -46,7 +49,7 @@ pub struct Sandbox {
     origin: SocketAddr,
 }
 
-/// A context with the Worker in it, and how to call it.
+/// A context with the Worker in it, and the functions to call it.
 pub struct World {
     pub context: v8::Global<v8::Context>,
     pub deliver: v8::Global<v8::Function>,
@@ -56,12 +59,12 @@ pub struct World {
 }
 
 impl Sandbox {
-    /// Keeps the snapshot until the process ends, as V8 wants it.
+    /// Leaks the snapshot, because V8 needs it until the process ends.
     pub fn new(snapshot: Vec<u8>, shape: &Shape, origin: SocketAddr) -> Self {
         Self { snapshot: snapshot.leak(), source: shape.source, anew: shape.anew, origin }
     }
 
-    /// Whether each request has a context of its own.
+    /// Returns whether each request has a context of its own.
     pub fn anew(&self) -> bool {
         self.anew
     }
@@ -70,7 +73,7 @@ impl Sandbox {
         self.origin
     }
 
-    /// A new isolate, entered.
+    /// Makes a new isolate, and leaves it entered.
     pub fn isolate(&self) -> v8::OwnedIsolate {
         let params = v8::CreateParams::default().snapshot_blob(v8::StartupData::from(self.snapshot));
         let mut isolate = v8::Isolate::new(params);
@@ -79,7 +82,7 @@ impl Sandbox {
         isolate
     }
 
-    /// A new context in an isolate that is entered, with the Worker evaluated.
+    /// Makes a new context in an entered isolate, and evaluates the Worker in it.
     pub fn world(&self, isolate: &mut v8::Isolate) -> World {
         v8::scope!(let scope, isolate);
         let context = v8::Context::new(scope, v8::ContextOptions::default());
@@ -118,7 +121,7 @@ fn get<'s>(
     object.get(scope, key.into())
 }
 
-/// The namespace of a module that imports none.
+/// Evaluates a module without imports, and returns its namespace.
 fn evaluate<'s>(scope: &mut v8::PinScope<'s, '_>, source: &str) -> Option<v8::Local<'s, v8::Object>> {
     let source = v8::String::new(scope, source)?;
     let name = v8::String::new(scope, "worker.js")?.into();

@@ -1,4 +1,4 @@
-//! What is asked of the contenders, by how many, and which Workers there are.
+//! The scenarios: the handlers, the number of clients, and the Workers.
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -12,19 +12,21 @@ use crate::architecture::Architecture;
 /// A Worker's id.
 pub type WorkerId = Arc<str>;
 
-/// Workers for each thread: few, so that all stay warm.
+/// The number of Workers per thread: few, so that all stay warm.
 const WORKERS: usize = 4;
-/// Clients for each thread where there is nothing to wait for: enough that a thread which hands its requests over has
-/// another to go on with.
+/// The number of clients per thread if requests do not wait: enough that a thread that hands its
+/// requests over has another one to serve meanwhile.
 const BUSY_CLIENTS: usize = 4;
-/// Clients for each thread where most of a request is waiting.
+/// The number of clients per thread if requests mostly wait.
 const WAITING_CLIENTS: usize = 32;
-/// JavaScript at its fastest takes longer where most of it is computing.
+/// The warm-up of scenarios that mostly compute: optimised code takes longer to come.
 const COMPUTING_WARM_UP: Duration = Duration::from_millis(800);
 const WARM_UP: Duration = Duration::from_millis(300);
-/// Little of this is CPU time: enough that every connection is open.
+/// The warm-up of scenarios that mostly wait. They use little CPU time, but this is enough to open
+/// every connection.
 const WAITING_WARM_UP: Duration = Duration::from_millis(100);
-/// Threads in the contention scenarios, as many as in the published one, whatever the machine has.
+/// The number of threads in the contention scenarios: as in the published one, regardless of the
+/// machine.
 const CONTENDING: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -48,7 +50,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// Whom it says something about.
+    /// Returns the architectures that the scenario is measured for.
     pub fn contenders(self) -> &'static [Architecture] {
         use Architecture::{Handed, Legacy, Pinned, SharedHeld, SharedReleased, Tenon};
         match self {
@@ -56,13 +58,14 @@ impl Scenario {
             Self::ComputeAnew => &[SharedHeld, Pinned],
             Self::WarmAtOnce => &[SharedHeld, SharedReleased, Pinned],
             Self::Wait | Self::Fetch => &[Legacy, SharedHeld, SharedReleased, Pinned, Handed],
-            // One isolate is one thread's: whoever else wants it has to hand over.
+            // One isolate belongs to one thread, so all other threads have to hand over their
+            // requests.
             Self::OneIsolate => &[Legacy, SharedHeld, SharedReleased, Handed],
             Self::IsolateEach => &[SharedHeld, SharedReleased, Pinned],
         }
     }
 
-    /// The scenario on this machine.
+    /// Returns the shape of the scenario on this machine.
     pub fn shape(self) -> Shape {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (threads, clients, workers) = match self {
@@ -88,7 +91,7 @@ impl Scenario {
     }
 }
 
-/// In the table.
+/// Formats the title for the table.
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shape = self.shape();
@@ -106,31 +109,32 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// How a scenario is set up.
+/// The settings of a scenario.
 pub struct Shape {
-    /// At which requests arrive.
+    /// The number of threads at which requests arrive.
     pub threads: usize,
-    /// Each of which has one request under way, for each thread.
+    /// The number of clients per thread, each with one request in flight.
     pub clients: usize,
-    /// What every Worker runs.
+    /// The source of every Worker.
     pub source: &'static str,
     /// Whether each request has a context of its own.
     pub anew: bool,
-    /// For V8, beside those of the product.
+    /// V8 flags in addition to the product's.
     pub flags: &'static str,
-    /// CPU time that each core has before the measurement.
+    /// The CPU time that each core gets before the measurement.
     pub warm_up: Duration,
     pub workers: Arc<Workers>,
 }
 
-/// The Workers, each on the thread to which its id hashes.
+/// The Workers of each thread, to which their ids hash.
 pub struct Workers {
     of_thread: Vec<Vec<WorkerId>>,
 }
 
 impl Workers {
-    /// `count` Workers for `threads`, the first ids that fall to the threads evenly: this comparison is not about how
-    /// evenly ids hash. Where there are fewer Workers than threads, they fall where they fall.
+    /// Selects `count` Workers for `threads`: the first ids that spread evenly over the threads,
+    /// because this comparison is not about how evenly ids hash. If there are fewer Workers than
+    /// threads, their threads are arbitrary.
     fn new(count: usize, threads: usize) -> Self {
         let most = count.div_ceil(threads);
         let mut of_thread = vec![Vec::new(); threads];
@@ -149,7 +153,7 @@ impl Workers {
         Self { of_thread }
     }
 
-    /// Those whose home is this thread.
+    /// Returns the Workers that this thread owns.
     pub fn of(&self, thread: usize) -> &[WorkerId] {
         &self.of_thread[thread]
     }
@@ -158,7 +162,7 @@ impl Workers {
         self.of_thread.concat()
     }
 
-    /// The thread that owns this one.
+    /// Returns the thread that owns a Worker.
     pub fn home(&self, id: &WorkerId) -> usize {
         hash(id) % self.of_thread.len()
     }

@@ -1,12 +1,12 @@
-//! Shared: one pool for all threads, behind a lock. A request is served by the thread at which it arrives, in the
-//! isolate of its Worker, wherever that was last.
+//! Shared: one pool for all threads, behind a lock. A request is served by the thread at which it
+//! arrives, in the isolate of its Worker, on whichever thread that ran last.
 //!
-//! Two of the kind, because they differ where a request waits:
-//! - **for a request**: the isolate is taken out of the pool and comes back with the response. This is what such pools
-//!   do, and what the published figures are of: JavaScript of one request only is ever half done in it. Who finds the
-//!   isolate gone waits in line.
-//! - **for a turn**: the isolate stays where all can find it, and V8's lock is held for a turn. Between its turns a
-//!   request holds nothing. This is the best that can be made of it.
+//! There are two variants, which differ while a request awaits an operation:
+//! - **for a request**: the isolate is taken out of the pool and returned with the response. This
+//!   is how such pools work, and what the published figures measure: an isolate runs the JavaScript
+//!   of one request at a time. Requests that do not find the isolate in the pool queue for it.
+//! - **for a turn**: the isolate stays in the pool, and V8's lock is held during turns only.
+//!   Between its turns a request holds nothing. This is the best possible variant.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Pinned, in the product's own engine: every limit armed, every clock stopped, the whole of its Web API loaded. What
-//! the harness leaves out is the difference to [`pinned`](crate::pinned).
+//! Pinned, in the product's own engine, with every limit armed, every clock frozen and the whole
+//! Web API loaded. The difference to [`pinned`](crate::pinned) is what the harness omits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -17,8 +17,8 @@ use crate::measurement::Measurement;
 use crate::scenario::WorkerId;
 use crate::turn::{Request, Response};
 
-/// Limits are armed, and out of reach of a virtual machine that stands still for a while: a thread's CPU clock may count
-/// that as the turn's.
+/// Limits are armed, but too high to be hit if a virtual machine stands still for a while, because
+/// a thread's CPU clock may charge that time to the turn.
 const STANDSTILL_MS: u32 = 10_000;
 
 struct Tenon {

@@ -1,8 +1,9 @@
-//! One turn: something is delivered into an isolate that the thread is inside of, JavaScript runs until it has nothing
-//! more to do, and what it then wants is taken out.
+//! One turn: an input is delivered into an isolate that the thread has entered, JavaScript runs
+//! until it has nothing more to do, and its next step is taken out.
 //!
-//! An isolate is a function from what is delivered to the next [`Step`] here. It waits for nothing, and does not know
-//! its architecture. A Worker of this benchmark waits for one thing at a time, so that a step is one thing too.
+//! Here an isolate is a function from an input to the next [`Step`]. It never blocks, and does not
+//! depend on the architecture. A Worker of this benchmark awaits one operation at a time, so a step
+//! is a single operation too.
 
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use v8::MapFnTo as _;
 use crate::sandbox::World;
 use crate::scenario::WorkerId;
 
-/// V8's own tasks for an isolate are housekeeping, and asking for them takes a lock that all isolates have in common:
-/// once in so many turns.
+/// The number of turns between two runs of V8's own tasks for an isolate. They are housekeeping,
+/// and polling for them takes a lock that all isolates share.
 const HOUSEKEEPING: u32 = 64;
 
 pub struct Request {
@@ -27,13 +28,13 @@ pub struct Response {
     pub body: String,
 }
 
-/// What is delivered.
+/// The input of a turn.
 pub enum Input {
     Request(Request),
     Completed(OperationId, Outcome),
 }
 
-/// What the turn came to.
+/// The result of a turn.
 pub enum Step {
     Responded(Response),
     Awaits(OperationId, Operation),
@@ -42,20 +43,20 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperationId(u32);
 
-/// What JavaScript waits for.
+/// An operation that JavaScript awaits.
 pub enum Operation {
     Sleep(Duration),
     Fetch { url: String },
 }
 
-/// And what it gets.
+/// The result of an operation.
 pub enum Outcome {
     Slept,
     Fetched { status: u16, body: String },
 }
 
 impl Request {
-    /// As a browser's simple request comes.
+    /// Makes a request like the simple request of a browser.
     pub fn to(worker: &WorkerId) -> Self {
         let host = "tenon.localhost:8080";
         let headers = vec![("host", host.to_owned()), ("accept", "*/*".to_owned())];
@@ -63,7 +64,7 @@ impl Request {
     }
 }
 
-/// Where JavaScript leaves its step: in a slot of its isolate, all of it `Send`.
+/// The slot of an isolate in which JavaScript leaves its step. All of it is `Send`.
 #[derive(Default)]
 pub struct Outbox {
     step: Option<Step>,
@@ -71,7 +72,7 @@ pub struct Outbox {
     turns: u32,
 }
 
-/// Takes the turn. The isolate is entered, and `world` is a context of it.
+/// Runs a turn. The isolate must be entered, and `world` must be a context of it.
 pub fn take(isolate: &mut v8::Isolate, world: &World, input: Input) -> Step {
     {
         v8::scope!(let scope, &mut *isolate);
@@ -123,7 +124,7 @@ fn deliver(scope: &mut v8::PinScope<'_, '_>, world: &World, input: Input) -> Opt
     Some(())
 }
 
-/// Gives `internal` of `js/bootstrap.js` its native functions.
+/// Adds the native functions to `internal` of `js/bootstrap.js`.
 pub fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Option<()> {
     let natives: [(&str, v8::FunctionCallback); 2] = [("begin", begin.map_fn_to()), ("respond", respond.map_fn_to())];
     for (name, native) in natives {
@@ -134,7 +135,7 @@ pub fn install(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Obj
     Some(())
 }
 
-/// `begin(kind, argument)`: the operation's number.
+/// Implements `begin(kind, argument)`, which returns the operation's number.
 fn begin(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, mut rv: v8::ReturnValue<'_>) {
     let operation = match args.get(0).to_rust_string_lossy(scope).as_str() {
         "sleep" => Operation::Sleep(Duration::from_millis(args.get(1).uint32_value(scope).unwrap_or_default().into())),
@@ -146,7 +147,7 @@ fn begin(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'
     outbox.step = Some(Step::Awaits(OperationId(outbox.operations), operation));
 }
 
-/// `respond(status, body)`.
+/// Implements `respond(status, body)`.
 fn respond(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let status = args.get(0).uint32_value(scope).and_then(|status| status.try_into().ok()).unwrap_or_default();
     let body = args.get(1).to_rust_string_lossy(scope);

@@ -1,25 +1,27 @@
-//! What the kernel says that this process has had: CPU time and memory.
+//! The CPU time and the memory of this process, as reported by the kernel.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::Context;
 
-/// Milliseconds in the unit of `/proc/stat` and `/proc/self/stat`, which Linux fixes for its interfaces whatever its own clock's rate.
+/// The unit of `/proc/stat` and `/proc/self/stat` in milliseconds, which Linux fixes for its
+/// interfaces, independent of its own clock rate.
 const TICK: u64 = 10;
-/// User and system time are the 14th and 15th field of `/proc/self/stat`, and those of children that have ended the
-/// next two; the 3rd is the first after the name.
+/// The index of the first time in `/proc/self/stat`, counted behind the name, where field 3 comes
+/// first. User and system time are fields 14 and 15; those of children that have ended are the next
+/// two.
 const TIMES: usize = 14 - 3;
 
-/// Of all threads, in user mode and in the kernel.
+/// Returns the CPU time of all threads, in user mode and in the kernel.
 pub fn cpu() -> anyhow::Result<Duration> {
     Ok(times()?[..2].iter().sum())
 }
 
-/// User and system time, of this process and of its children.
+/// Returns user and system time, of this process and of its children.
 fn times() -> anyhow::Result<[Duration; 4]> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name is in parentheses and may contain anything.
+    // The name is in parentheses and may contain any character.
     let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names the program")?;
     let times = ticks(fields.split_whitespace().skip(TIMES).take(4))?;
     times.try_into().ok().context("/proc/self/stat has four times")
@@ -30,7 +32,7 @@ fn ticks<'a>(fields: impl Iterator<Item = &'a str>) -> anyhow::Result<Vec<Durati
     ticks.collect::<Result<_, std::num::ParseIntError>>().context("CPU time is in ticks")
 }
 
-/// The machine's CPU time so far.
+/// The CPU time that the machine has used so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     all: Duration,
@@ -42,21 +44,22 @@ impl Machine {
     pub fn now() -> anyhow::Result<Self> {
         let stat = fs::read_to_string("/proc/stat")?;
         let line = stat.lines().next().context("/proc/stat has a line for all CPUs")?;
-        // user nice system idle iowait irq softirq steal; what follows is part of the first two.
+        // The fields are user nice system idle iowait irq softirq steal; the following ones are
+        // part of the first two.
         let times = ticks(line.split_whitespace().skip(1).take(8))?;
         let all: Duration = times.iter().sum();
         let idle: Duration = times[3..5].iter().sum();
         Ok(Self { all, busy: all - idle, own: self::times()?.iter().sum() })
     }
 
-    /// The part of all CPU time since that somebody else has had.
+    /// Returns the share of all CPU time since `then` that other processes have used.
     pub fn others_since(self, then: Self) -> f64 {
         let others = (self.busy - then.busy).saturating_sub(self.own - then.own);
         others.as_secs_f64() / (self.all - then.all).max(Duration::from_millis(TICK)).as_secs_f64()
     }
 }
 
-/// Resident memory, bytes.
+/// Returns the resident memory, in bytes.
 pub fn resident() -> anyhow::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("/proc/self/status has VmRSS")?;

@@ -1,14 +1,16 @@
-//! Where this run differs from the published tables, and why.
+//! The conclusions: where this run differs from the published tables, and why.
 //!
-//! Published are those of OpenWorkers (`openworkers-runtime-v8`, `docs/thread-pinned-vs-shared-pool.md`): a pool over
-//! legacy about +40 %, pinned over shared +34 % warm and 18 times in extreme contention, and all alike with I/O. How
-//! they were measured is in the benchmarks beside them (`tests/three_arch_bench.rs`): one thread, which asks thirty
-//! times over ten Workers, or fifty times warm, in a test build, and sleeps for the I/O while no isolate is held; the
-//! contention is another program's, in which the shared pool has one isolate and each pinned thread has its own.
+//! The published tables are those of OpenWorkers (`openworkers-runtime-v8`,
+//! `docs/thread-pinned-vs-shared-pool.md`): a pool over legacy about +40 %, pinned over shared
+//! +34 % warm and 18 times in extreme contention, and no difference with I/O. The benchmarks beside
+//! them (`tests/three_arch_bench.rs`) show how they were measured: one thread, which makes thirty
+//! requests to ten Workers, or fifty warm requests, in a test build, and sleeps for the I/O while
+//! no isolate is held. The contention comes from another program, in which the shared pool has one
+//! isolate and each pinned thread has its own.
 //!
-//! Each of these is a ratio of two throughputs. Where all that a request takes is CPU time, what is said here is a ratio
-//! of that, which holds on a machine that is not alone; elsewhere of throughputs too. Where one was not measured, nothing
-//! is said.
+//! Each of these figures is a ratio of two throughputs. If requests only use CPU time, the
+//! conclusions compare CPU time, which holds on a machine with other load; otherwise they compare
+//! throughputs too. A conclusion whose figures were not measured is omitted.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +21,20 @@ pub type Figures = BTreeMap<Contest, Figure>;
 
 type Contest = (Scenario, Architecture);
 
-/// What one architecture reached in one scenario.
+/// The figures of one architecture in one scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Requests in a second.
+    /// Requests per second.
     pub throughput: f64,
-    /// CPU time for a request, seconds.
+    /// CPU time per request, in seconds.
     pub cpu: f64,
 }
 
-/// Of the published CPU-bound requests, those that were a Worker's first: thirty requests went to ten Workers.
+/// The share of the published CPU-bound requests that were a Worker's first: thirty requests went
+/// to ten Workers.
 const STARTS: f64 = 10.0 / 30.0;
 
-/// A paragraph for each published figure, and one for the harness.
+/// Returns a paragraph for each published figure, and one about the harness.
 pub fn of(figures: &Figures) -> Vec<String> {
     let run = Run(figures);
     let all = [run.pool_over_legacy(), run.warm(), run.locker(), run.contention(), run.waiting(), run.harness()];
@@ -41,12 +44,13 @@ pub fn of(figures: &Figures) -> Vec<String> {
 struct Run<'a>(&'a Figures);
 
 impl Run<'_> {
-    /// How many times the throughput of `to` that of `of` is.
+    /// Returns the ratio of the throughput of `of` to that of `to`.
     fn served(&self, of: Contest, to: Contest) -> Option<f64> {
         Some(self.0.get(&of)?.throughput / self.0.get(&to)?.throughput)
     }
 
-    /// How many times as many requests `of` serves with the same CPU time.
+    /// Returns the ratio of the requests that `of` serves to those that `to` serves, with the same
+    /// CPU time.
     fn for_cpu(&self, of: Contest, to: Contest) -> Option<f64> {
         Some(self.0.get(&to)?.cpu / self.0.get(&of)?.cpu)
     }
