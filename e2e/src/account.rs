@@ -1,4 +1,5 @@
-//! The operator's ServiceAccount, with the rights that the chart gives it and no others: what it lacks, every test misses.
+//! The operator's ServiceAccount, with exactly the rights that the chart grants, so that every test
+//! fails if one is missing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,32 +15,32 @@ use serde_json::{Value, json};
 
 use crate::{Cluster, Namespace};
 
-/// The account's name and its Lease's, as in the chart.
+/// The name of the account and of its Lease, as in the chart.
 const NAME: &str = "tenon-operator";
 
-/// What the chart's templates come to. Its own tests keep it fresh.
+/// The rights that the chart's templates render to. The chart's tests keep the file up to date.
 const RIGHTS: &str = include_str!("../../charts/tests/testdata/rbac.txt");
 
-/// Longer than any run of the suite.
+/// Lifetime of the token, in seconds: longer than any run of the suite.
 const TOKEN_SECONDS: i64 = 12 * 3600;
 
 /// Some verbs on a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right {
-    /// In all namespaces, or in the operator's.
+    /// True if the right applies in all namespaces, false if only in the operator's.
     pub everywhere: bool,
-    /// `workers` or `workers/status`.
+    /// The resource, such as `workers` or `workers/status`.
     pub resource: String,
     pub group: String,
-    /// Of single objects, if these are named.
+    /// Names of the objects that the right is limited to; empty if it covers all.
     pub names: Vec<String>,
     pub verbs: Vec<String>,
 }
 
-/// The operator's, with the chart's default values.
+/// Returns the operator's rights with the chart's default values.
 ///
 /// # Errors
-/// When the table is not as it was.
+/// Fails if the table does not have the expected form.
 pub fn rights() -> anyhow::Result<Vec<Right>> {
     let defaults = RIGHTS.split("# With the values ").nth(1).context("the defaults come first")?;
     let all: Vec<_> =
@@ -49,7 +50,8 @@ pub fn rights() -> anyhow::Result<Vec<Right>> {
 }
 
 impl Right {
-    /// Of a line such as `Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]: [get update]`.
+    /// Parses a line such as `Role/tenon-operator: leases.coordination.k8s.io [tenon-operator]:
+    /// [get update]`. Returns `None` for the right of another role.
     fn parse(line: &str) -> anyhow::Result<Option<Self>> {
         let (role, rest) = line.split_once(": ").with_context(|| format!("{line:?} gives nobody anything"))?;
         let (what, verbs) = rest.rsplit_once(": ").with_context(|| format!("{line:?} has no verbs"))?;
@@ -66,7 +68,8 @@ impl Right {
         Ok((name == NAME).then_some(right))
     }
 
-    /// On the Secrets that an operator makes which is told to.
+    /// Returns whether the right is on the Secrets of certificates, which the operator issues only
+    /// if configured to.
     pub fn is_of_certificates(&self) -> bool {
         self.resource == "secrets" && !self.names.is_empty()
     }
@@ -88,7 +91,7 @@ impl fmt::Display for Right {
     }
 }
 
-/// An account that is there, and how to come as it.
+/// An existing account, and the kubeconfig to use it.
 #[derive(Debug)]
 pub struct Account {
     user: String,
@@ -96,13 +99,13 @@ pub struct Account {
 }
 
 impl Account {
-    /// Makes it in `namespace`, with the Lease that the chart makes.
+    /// Creates the account in `namespace`, with the Lease that the chart creates.
     ///
     /// # Arguments
-    /// * `folder` - where its kubeconfig goes.
+    /// * `folder` - the folder for its kubeconfig.
     ///
     /// # Errors
-    /// When the API server refuses a part of it.
+    /// Fails if the API server rejects a request.
     pub async fn create(cluster: &Cluster, namespace: &Namespace, folder: &Path) -> anyhow::Result<Self> {
         grant(cluster, namespace).await?;
         let lease: Lease = serde_json::from_value(json!({"metadata": {"name": NAME}}))?;
@@ -118,13 +121,13 @@ impl Account {
 
         let mut config: serde_yaml::Value = serde_yaml::from_slice(&std::fs::read(cluster.kubeconfig())?)?;
         config["users"][0]["user"] = serde_yaml::to_value(json!({"token": token}))?;
-        // An account of another namespace may come after it.
+        // The suite may create accounts in several namespaces.
         let kubeconfig = folder.join(format!("{}.kubeconfig", namespace.name()));
         std::fs::write(&kubeconfig, serde_yaml::to_string(&config)?)?;
         Ok(Self { user: format!("system:serviceaccount:{}:{NAME}", namespace.name()), kubeconfig })
     }
 
-    /// What the API server knows it as.
+    /// Returns the account's user name at the API server.
     pub fn user(&self) -> &str {
         &self.user
     }
@@ -134,13 +137,13 @@ impl Account {
     }
 }
 
-/// Binds the account to what the chart lets it do. All of it goes with the namespace.
+/// Binds the account to the rights in the chart. All of it is deleted with the namespace.
 async fn grant(cluster: &Cluster, namespace: &Namespace) -> anyhow::Result<()> {
     let (client, all) = (cluster.client(), rights()?);
     let rules =
         |everywhere| -> Vec<_> { all.iter().filter(|it| it.everywhere == everywhere).map(Right::rule).collect() };
     let owner = Api::<NamespaceObject>::all(client.clone()).get(namespace.name()).await?.owner_ref(&());
-    // There is one for each run of the suite.
+    // Each run of the suite has its own ClusterRole.
     let name = format!("{NAME}-{}", namespace.name());
     let wide = json!({"name": name, "ownerReferences": owner.into_iter().collect::<Vec<_>>()});
     let narrow = json!({"name": NAME});

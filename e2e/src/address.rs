@@ -1,23 +1,24 @@
-//! An address for each process, so that all use their default ports as they would in Pods of their own.
+//! Assigns each process its own address, so that all use their default ports, as in Pods.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::bail;
 
-/// The range that the cluster's network namespace keeps for processes: see `deploy/cluster/up`.
+/// The last octets that the cluster's network namespace reserves for processes: see
+/// `deploy/cluster/up`.
 const FIRST: u8 = 129;
 const LAST: u8 = 254;
 
-/// A port that every process of ours listens on: taken, the address is.
+/// A port that every Tenon process listens on. If it is in use, so is the address.
 const ADMIN_PORT: u16 = 9090;
 
 static NEXT: AtomicU8 = AtomicU8::new(FIRST);
 
-/// An address that nobody listens on.
+/// Returns an unused address.
 ///
 /// # Errors
-/// When all are taken, or this is not the cluster's network namespace.
+/// Fails if all addresses are in use, or this is not the cluster's network namespace.
 pub(crate) fn free() -> anyhow::Result<IpAddr> {
     for _ in FIRST..=LAST {
         let step = |last| Some(if last == LAST { FIRST } else { last + 1 });

@@ -1,4 +1,4 @@
-//! The control plane, as its administrator sees it.
+//! The control plane, from an administrator's point of view.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use tokio::process::Command;
 
 use crate::{SOON, await_condition};
 
-/// The repository.
+/// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// The namespace in which the charts are installed.
 pub const INSTALLED: &str = "tenon-system";
 
-/// A control plane that can be talked to, and whose API server can be taken away.
+/// A control plane whose API server can be stopped.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
@@ -29,10 +29,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The one of `TENON_E2E_KUBECONFIG`, which `deploy/cluster/run-in` sets.
+    /// Connects to the cluster of `TENON_E2E_KUBECONFIG`, which `deploy/cluster/run-in` sets.
     ///
     /// # Errors
-    /// When there is none, or it cannot be used.
+    /// Fails if the variable is not set, or the kubeconfig cannot be used.
     pub async fn from_env() -> anyhow::Result<Self> {
         let kubeconfig = std::env::var_os("TENON_E2E_KUBECONFIG")
             .context("TENON_E2E_KUBECONFIG is not set; `make test-e2e` starts a cluster and runs the suite in it")?;
@@ -50,7 +50,7 @@ impl Cluster {
         &self.kubeconfig
     }
 
-    /// Applies the chart's CRDs and waits until objects of them can be made.
+    /// Applies the chart's CRDs and waits until they are established.
     pub async fn install_crds(&self) -> anyhow::Result<()> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client());
         for crd in crds()? {
@@ -66,10 +66,10 @@ impl Cluster {
         Ok(())
     }
 
-    /// The CRDs' rules.
+    /// Returns the CEL rules of the CRDs.
     ///
     /// # Errors
-    /// When the chart cannot be read.
+    /// Fails if the chart cannot be read.
     pub fn rules(&self) -> anyhow::Result<Vec<ValidationRule>> {
         let mut all = Vec::new();
         for crd in crds()? {
@@ -78,10 +78,10 @@ impl Cluster {
         Ok(all)
     }
 
-    /// What `kubectl ARGUMENTS` prints.
+    /// Runs kubectl and returns its standard output.
     ///
     /// # Errors
-    /// When it fails, with what it prints then.
+    /// Fails if kubectl fails. The error contains its standard error.
     pub async fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new("kubectl");
         command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments).current_dir(ROOT).kill_on_drop(true);
@@ -91,11 +91,11 @@ impl Cluster {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// The Service of routers of the Tenon that is installed. Its address and not its name: what DNS does when its Pods are
-    /// drained is not Tenon's.
+    /// Returns the address of the routers' Service of the installed Tenon. It is an IP address,
+    /// because the behaviour of DNS while its Pods are drained is not Tenon's.
     ///
     /// # Errors
-    /// When Tenon is not installed.
+    /// Fails if Tenon is not installed.
     pub async fn routers(&self) -> anyhow::Result<SocketAddr> {
         let api: Api<Service> = Api::namespaced(self.client(), INSTALLED);
         let spec = api.get("tenon-router").await?.spec.context("the routers' Service has a spec")?;
@@ -105,18 +105,18 @@ impl Cluster {
         Ok(SocketAddr::new(address, port.try_into()?))
     }
 
-    /// Takes the API server away, without a word.
+    /// Stops the API server without warning.
     pub async fn stop_api_server(&self) -> anyhow::Result<()> {
         api_server("stop").await
     }
 
-    /// Brings it back, and waits until it answers.
+    /// Starts the API server and waits until it responds.
     pub async fn start_api_server(&self) -> anyhow::Result<()> {
         api_server("start").await
     }
 }
 
-/// The chart's CRDs.
+/// Reads the chart's CRDs.
 fn crds() -> anyhow::Result<Vec<CustomResourceDefinition>> {
     let files = std::fs::read_dir(Path::new(ROOT).join("charts/tenon-crds/templates"))?;
     let paths: Vec<_> = files.map(|file| Ok(file?.path())).collect::<std::io::Result<_>>()?;
@@ -126,7 +126,7 @@ fn crds() -> anyhow::Result<Vec<CustomResourceDefinition>> {
     paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "yaml")).map(read).collect()
 }
 
-/// The rules of a schema and of all below it.
+/// Collects the rules of a schema and of all schemas below it.
 fn rules(schema: &Value, into: &mut Vec<ValidationRule>) -> anyhow::Result<()> {
     if let Some(rules) = schema.get("x-kubernetes-validations") {
         into.extend(Vec::<ValidationRule>::deserialize(rules)?);

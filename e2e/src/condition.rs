@@ -1,25 +1,26 @@
-//! Waiting for the world to become as it should be.
+//! Waits until a condition holds.
 
 use std::time::Duration;
 
 use anyhow::bail;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long is waited for what should come at once: far longer than that takes on any machine, as what is to be fast is
-/// measured where it is promised.
+/// Deadline for conditions that should hold at once. It is much longer than they take on any
+/// machine; speed is measured where it is promised.
 pub const SOON: Duration = Duration::from_secs(60);
 
-/// Between two looks: short against what is measured, long against what a look costs.
+/// Pause between two checks: short compared to what is measured, long compared to the cost of a
+/// check.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Looks until `look` succeeds.
+/// Calls `look` until it succeeds.
 ///
 /// # Arguments
-/// * `what` - what is waited for, for the error: "the Worker to be ready".
-/// * `look` - `Ok` is what was waited for, `Err` what is there instead.
+/// * `what` - the awaited condition, for the error: "the Worker to be ready".
+/// * `look` - returns `Ok` if the condition holds, and otherwise the observed state as an `Err`.
 ///
 /// # Errors
-/// At the deadline, with what was seen last.
+/// Fails if the deadline has passed. The error contains the last observed state.
 pub async fn await_condition<T>(
     what: &str,
     within: Duration,
@@ -28,7 +29,7 @@ pub async fn await_condition<T>(
     let deadline = Instant::now() + within;
     let mut last = None;
     loop {
-        // A look that hangs is a condition that does not hold.
+        // A check that hangs counts as a condition that does not hold.
         match timeout(deadline.saturating_duration_since(Instant::now()), look()).await {
             Ok(Ok(found)) => return Ok(found),
             Ok(Err(seen)) => last = Some(seen),

@@ -1,5 +1,5 @@
-//! An HTTP/1.1 client of the plainest kind: it repeats nothing and hides nothing, because failures are what is
-//! looked for.
+//! A minimal HTTP/1.1 client. It neither retries nor hides anything, because the tests look for
+//! failures.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longer than any answer may take in these tests; a request that hangs is a failure.
+/// Longer than any response may take in these tests; a request that hangs is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection that is opened on first use, and again after it broke.
+/// A connection that is opened on first use, and reopened after an error.
 #[derive(Debug)]
 pub struct Connection {
     target: SocketAddr,
@@ -28,7 +28,7 @@ pub struct Connection {
 pub struct Answer {
     pub status: u16,
     pub body: String,
-    /// The node that served it, where one did.
+    /// The node that served the request, if any.
     pub node: Option<String>,
     /// The shard or lane of that node.
     pub shard: Option<String>,
@@ -39,14 +39,18 @@ impl Connection {
         Self { target: target.into(), open: None }
     }
 
+    /// Sends a request and returns the whole response.
+    ///
     /// # Errors
-    /// When there is no whole response.
+    /// Fails if there is no complete response.
     pub async fn get(&mut self, host: &str, path: &str) -> anyhow::Result<Answer> {
         self.send(Method::GET, host, path, Bytes::new()).await
     }
 
+    /// Sends a request and returns the whole response.
+    ///
     /// # Errors
-    /// When there is no whole response.
+    /// Fails if there is no complete response.
     pub async fn send(&mut self, method: Method, host: &str, path: &str, body: Bytes) -> anyhow::Result<Answer> {
         let answer = timeout(PATIENCE, self.exchange(method, host, path, body)).await;
         let answer = answer.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {PATIENCE:?}")));
@@ -72,7 +76,8 @@ impl Connection {
         Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned(), node, shard })
     }
 
-    /// A connection that takes a request now: one that the server closed while it was idle does not.
+    /// Returns a connection that accepts a request now, which one that the server closed while idle
+    /// does not.
     async fn sender(&mut self) -> anyhow::Result<&mut SendRequest<Full<Bytes>>> {
         let usable = match &mut self.open {
             Some(sender) => sender.ready().await.is_ok(),
@@ -82,7 +87,7 @@ impl Connection {
             let stream = TcpStream::connect(self.target).await.with_context(|| format!("to {}", self.target))?;
             stream.set_nodelay(true)?;
             let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-            // Its end shows in the sender.
+            // The sender reports the end of the connection.
             tokio::spawn(connection);
             self.open = Some(sender);
         }

@@ -1,16 +1,18 @@
 //! The harness of the tests across processes: real binaries on a real control plane.
 //!
 //! ```text
-//!  Suite ── starts once ──► Platform: operator, router, two nodes ── watch, status ──► control plane
-//!    │                          ▲ HTTP                                                      ▲ objects
-//!    └── for each test ──► Scenario: the platform and a namespace of its own ───────────────┘
+//!  Suite ── starts once ──► Platform: operator, router, 2 nodes ─ watch, status ─► control plane
+//!    │                          ▲ HTTP                                                  ▲ objects
+//!    └── for each test ──► Scenario: the platform and a namespace of its own ───────────┘
 //! ```
 //!
-//! There is no kubelet: the harness plays it. A [`Node`] is a process with an address to itself and an EndpointSlice
-//! that tells whether it is ready; a [`Service`] stands in for a ClusterIP. Everything runs inside the control plane's
-//! network namespace (`deploy/cluster/run-in`), where every address of 192.0.2.128/25 is at hand.
+//! There is no kubelet; the harness takes its part. A [`Node`] is a process with its own address
+//! and an EndpointSlice that states whether it is ready; a [`Service`] stands in for a ClusterIP.
+//! Everything runs inside the control plane's network namespace (`deploy/cluster/run-in`), where
+//! every address of 192.0.2.128/25 is available.
 //!
-//! Nothing sleeps to wait: [`await_condition`] looks until a deadline and tells what it saw last.
+//! No test sleeps to wait: [`await_condition`] polls until a deadline and reports the last state it
+//! saw.
 
 mod account;
 mod address;

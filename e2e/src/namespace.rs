@@ -1,4 +1,4 @@
-//! A namespace of a test's own, and the Workers in it.
+//! A test's own namespace, and the Workers in it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use tenon_crds::{Condition, ConditionStatus, Worker, WorkerSpec};
 
 use crate::{Cluster, SOON, await_condition};
 
-/// The platform's default.
+/// The platform's default domain.
 const DOMAIN: &str = "tenon.localhost";
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
@@ -27,8 +27,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// Creates a namespace with a unique name.
+    ///
     /// # Arguments
-    /// * `prefix` - what its name begins with, for those who read logs.
+    /// * `prefix` - the beginning of the name, which identifies it in logs.
     pub async fn create(cluster: &Cluster, prefix: &str) -> anyhow::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() & 0xff_ffff;
         let name = format!("{prefix}-{now:06x}-{}", COUNTER.fetch_add(1, Ordering::Relaxed));
@@ -42,7 +44,7 @@ impl Namespace {
         &self.name
     }
 
-    /// Where a Worker without routes answers.
+    /// Returns the host of a Worker without routes.
     pub fn host(&self, worker: &str) -> String {
         format!("{worker}.{}.{DOMAIN}", self.name)
     }
@@ -54,7 +56,7 @@ impl Namespace {
         Api::namespaced(self.cluster.client(), &self.name)
     }
 
-    /// Makes a Worker what `worker` says, as `kubectl apply --server-side` does.
+    /// Applies a Worker, as `kubectl apply --server-side` does.
     pub async fn apply(&self, worker: &Worker) -> anyhow::Result<()> {
         let name = worker.name_any();
         let params = PatchParams::apply("tenon-e2e").force();
@@ -63,7 +65,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Makes a ConfigMap hold exactly these texts.
+    /// Applies a ConfigMap with exactly this data.
     pub async fn apply_config_map(&self, name: &str, data: &[(&str, &str)]) -> anyhow::Result<()> {
         let data: BTreeMap<_, _> = data.iter().copied().collect();
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
@@ -72,7 +74,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Makes a Secret hold exactly these texts.
+    /// Applies a Secret with exactly this data.
     pub async fn apply_secret(&self, name: &str, data: &[(&str, &str)]) -> anyhow::Result<()> {
         let data: BTreeMap<_, _> = data.iter().copied().collect();
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
@@ -90,7 +92,8 @@ impl Namespace {
         Ok(())
     }
 
-    /// Waits until the Worker's newest generation is `Ready` as said; the condition then.
+    /// Waits until the latest generation of the Worker has the expected `Ready` status, and returns
+    /// the condition.
     pub async fn await_ready(&self, name: &str, expected: ConditionStatus) -> anyhow::Result<Condition> {
         await_condition(&format!("Worker {name} to be Ready={expected:?}"), SOON, async || {
             let worker = self.worker(name).await?;
@@ -104,23 +107,23 @@ impl Namespace {
         .await
     }
 
-    /// Deletes the namespace and, in time, all that is in it.
+    /// Deletes the namespace. Its objects are deleted in the background.
     pub async fn delete(&self) -> anyhow::Result<()> {
         Api::<Object>::all(self.cluster.client()).delete(&self.name, &DeleteParams::default()).await?;
         Ok(())
     }
 }
 
-/// A Worker of one module.
+/// Returns a Worker with one module.
 pub fn worker(name: &str, source: &str) -> Worker {
     let modules = [("worker.js".to_owned(), source.to_owned())];
     let mut worker = Worker::new(name, WorkerSpec::with_modules(modules));
-    // What a busy machine and a build for tests add to what it uses is not what is tested.
+    // A busy machine and a debug build use more CPU time, which these tests are not about.
     worker.spec.limits.cpu_ms = Some(1_000);
     worker
 }
 
-/// Source of a Worker that answers everything with `text`.
+/// Returns the source of a Worker that responds to every request with `text`.
 pub fn answering(text: &str) -> String {
     format!("export default {{ fetch() {{ return new Response({}); }} }};", json!(text))
 }

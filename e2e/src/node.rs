@@ -1,7 +1,7 @@
-//! A node: a process and the EndpointSlice by which the cluster tells of it.
+//! A node: a process, and the EndpointSlice by which the cluster announces it.
 //!
-//! On a cluster, the endpoints controller writes the slice and the kubelet says what the Pod's readiness is. Here the
-//! harness does both, one slice for each node.
+//! On a cluster, the endpoints controller writes the slice and the kubelet reports the Pod's
+//! readiness. Here the harness does both, with one slice per node.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -19,16 +19,16 @@ use crate::{Namespace, Process, Speaks, address};
 const SHARDS: u16 = 2;
 const FIRST_SHARD_PORT: u16 = 7100;
 
-/// Lanes that a node has unless a scenario wants another number. They listen above the shards.
+/// Default number of lanes of a node. Their ports follow those of the shards.
 const LANES: u16 = 1;
 
-/// Memory of a node in MiB, as in the chart.
+/// Memory budget of a node in MiB, as in the chart.
 const MEMORY_MIB: &str = "1024";
 
-/// What the kubelet would give a node to end, before SIGKILL.
+/// Termination grace period of a node before SIGKILL.
 const GRACE: Duration = Duration::from_secs(40);
 
-/// The pool that a node is of, and what its nodes are like.
+/// The pool of a node, and the properties of its nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool<'a> {
     pub name: &'a str,
@@ -41,14 +41,14 @@ impl<'a> From<&'a str> for Pool<'a> {
     }
 }
 
-/// A running node that routers may use.
+/// A running node that is announced to routers.
 #[derive(Debug)]
 pub struct Node {
     endpoint: Endpoint,
     process: Process,
 }
 
-/// What the cluster believes of a node.
+/// The state of a node as the cluster sees it.
 #[derive(Debug)]
 struct Endpoint {
     name: String,
@@ -58,24 +58,24 @@ struct Endpoint {
     slices: Api<EndpointSlice>,
 }
 
-/// What the kubelet says of a Pod.
+/// The phase of a Pod as the kubelet reports it.
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
     Ready,
-    /// Deleted, and still finishing what it began.
+    /// The Pod is deleted and finishes its work.
     Terminating,
 }
 
 impl Node {
-    /// Starts a node, waits until it is ready and tells the cluster.
+    /// Starts a node, waits until it is ready and announces it to the cluster.
     ///
     /// # Arguments
     /// * `name` - unique among all nodes, as a Pod's name would be.
-    /// * `router` - where its Workers' calls of one another go.
-    /// * `system` - where its slice is: the operator's namespace.
+    /// * `router` - the address for calls between Workers.
+    /// * `system` - the operator's namespace, where the EndpointSlice is.
     ///
     /// # Errors
-    /// When it does not become ready.
+    /// Fails if the node does not become ready.
     pub async fn start(
         name: &str,
         pool: impl Into<Pool<'_>>,
@@ -113,23 +113,24 @@ impl Node {
         &self.endpoint.name
     }
 
-    /// Where one of its shards listens.
+    /// Returns the address of a shard.
     pub fn shard(&self, i: u16) -> SocketAddr {
         (self.endpoint.address, FIRST_SHARD_PORT + i).into()
     }
 
-    /// SIGKILL. The cluster does not notice: it goes on believing that the node is ready, as it does for some time
-    /// after a machine has died.
+    /// Sends SIGKILL. The cluster does not notice: the node stays ready in its EndpointSlice, as it
+    /// does for some time after a machine has died.
     pub async fn kill(self) -> anyhow::Result<Lost> {
         self.process.kill().await?;
         Ok(Lost(self.endpoint))
     }
 
-    /// What deleting its Pod does: the cluster says that it is terminating while it gets SIGTERM, in no order, and
-    /// forgets it after it ended. How it ended.
+    /// Does what deleting the Pod does, and returns the exit status. The cluster reports the node
+    /// as terminating while the process receives SIGTERM, in no particular order, and removes it
+    /// after the process has exited.
     ///
     /// # Errors
-    /// When it does not end within its grace period.
+    /// Fails if the process does not exit within its grace period.
     pub async fn delete(self) -> anyhow::Result<ExitStatus> {
         let Self { endpoint, process } = self;
         let (told, status) = tokio::join!(endpoint.publish(Phase::Terminating), process.terminate(GRACE));
@@ -139,13 +140,13 @@ impl Node {
     }
 }
 
-/// A node that is dead while the cluster believes it alive.
+/// A dead node that is still in its EndpointSlice.
 #[derive(Debug)]
 #[must_use = "the cluster goes on believing it alive until it is forgotten"]
 pub struct Lost(Endpoint);
 
 impl Lost {
-    /// The cluster notices.
+    /// Removes the EndpointSlice, as when the cluster notices.
     pub async fn forget(self) -> anyhow::Result<()> {
         self.0.remove().await
     }
@@ -166,7 +167,8 @@ impl Endpoint {
                 "labels": {
                     "tenon.dev/pool": self.pool,
                     "kubernetes.io/service-name": format!("tenon-{}", self.pool),
-                    // Kubernetes' own controller leaves alone what is not labelled as its own.
+                    // Kubernetes' own controller ignores slices that another manager's label
+                    // claims.
                     "endpointslice.kubernetes.io/managed-by": "tenon-e2e",
                 },
             },

@@ -1,14 +1,15 @@
-//! Load that keeps its rate whatever becomes of it, and has every failure on record.
+//! Open-loop load: it keeps its rate whatever happens to its requests, and records every failure.
 //!
 //! ```text
-//!  clock ──each tick──► a request of its own ──► by a connection kept alive │ by a new one │ by HTTP/2
-//!                                │
-//!                                └── how it ended ──► the lap that is told next
+//!  clock ──each tick──► one request ──► over a kept-alive connection │ a new one │ HTTP/2
+//!                            │
+//!                            └── its outcome ──► the next lap that is reported
 //! ```
 //!
-//! A request begins when its time has come, not when the one before it has ended: a stall shows as many slow requests, as it
-//! would to many clients. Its latency counts from the time when it was due. Nothing that may have left is sent twice; what
-//! provably never left, because the server had closed an idle connection, goes by another one, as from any client.
+//! A request starts when it is due, not when the previous one has ended, so a stall shows as many
+//! slow requests, as it would to many clients. Its latency counts from the time when it was due. A
+//! request that may have been sent is never repeated. A request that provably was not, because the
+//! server had closed an idle connection, is sent on another connection, as any client would do.
 
 mod clients;
 mod lap;
@@ -31,28 +32,28 @@ pub use lap::{Failure, Lap, Latency};
 /// A request that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which manner a request has, in turn.
+/// The manners of requests, in turn.
 const MANNERS: [Manner; 4] = [Manner::KeptAlive, Manner::Fresh, Manner::KeptAlive, Manner::Http2];
 
-/// What is asked, where, and how often.
+/// The load to generate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// The routers' address.
+    /// The address of the routers.
     pub target: SocketAddr,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: u32,
-    /// Who is asked, in turn.
+    /// The Workers to request, in turn.
     pub asked: Vec<Asked>,
 }
 
-/// A Worker, and what it answers.
+/// A Worker, and the body of its response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Asked {
     pub host: String,
     pub body: String,
 }
 
-/// Load that is going on. Dropped, it begins no more.
+/// Load in progress. No request starts after drop.
 #[derive(Debug)]
 pub struct OpenLoop {
     begun: Arc<AtomicU64>,
@@ -61,7 +62,7 @@ pub struct OpenLoop {
     clock: JoinHandle<()>,
 }
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Debug)]
 struct Ended {
     latency: Duration,
@@ -69,7 +70,7 @@ struct Ended {
 }
 
 impl OpenLoop {
-    /// Begins.
+    /// Starts the load.
     pub fn start(plan: Plan) -> Self {
         let (ended_tx, ended_rx) = mpsc::unbounded_channel();
         let begun = Arc::new(AtomicU64::new(0));
@@ -77,7 +78,8 @@ impl OpenLoop {
         Self { begun, lap_began: Instant::now(), ended_rx, clock }
     }
 
-    /// What has ended since it began, or since the lap before. What is under way counts for the next.
+    /// Returns the requests that have ended since the start or since the previous lap. Requests in
+    /// flight belong to the next one.
     pub fn lap(&mut self) -> Lap {
         let mut ended = Vec::new();
         while let Ok(one) = self.ended_rx.try_recv() {
@@ -86,11 +88,11 @@ impl OpenLoop {
         self.tell(ended)
     }
 
-    /// Begins no more, waits for what has begun, and tells the last lap.
+    /// Starts no more requests, waits for those in flight, and returns the last lap.
     pub async fn stop(mut self) -> Lap {
         self.clock.abort();
         let mut ended = Vec::new();
-        // The clock and each request hold a sender.
+        // The clock and each request hold a sender, so this ends when they have.
         while let Some(one) = self.ended_rx.recv().await {
             ended.push(one);
         }
@@ -114,7 +116,7 @@ async fn tick(plan: Plan, begun: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended
     let clients = Arc::new(Clients::of(plan.target));
     let mut ticks = interval(Duration::from_secs(1) / plan.rate.max(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    // Every Worker is asked in every manner, however many Workers there are.
+    // Every Worker is requested in every manner, whatever the number of Workers.
     for (i, asked) in plan.asked.iter().cycle().enumerate() {
         let (round, place) = (i / plan.asked.len(), i % plan.asked.len());
         let manner = MANNERS[(round + place) % MANNERS.len()];
@@ -123,7 +125,7 @@ async fn tick(plan: Plan, begun: Arc<AtomicU64>, ended_tx: UnboundedSender<Ended
         let request = request(clients.clone(), manner, asked.clone(), due);
         let ended_tx = ended_tx.clone();
         tokio::spawn(async move {
-            // Nobody listens any more when the load was dropped.
+            // The receiver is gone if the load was dropped.
             let _ = ended_tx.send(request.await);
         });
     }

@@ -1,4 +1,4 @@
-//! An operator replica.
+//! A replica of the operator.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -21,12 +21,12 @@ impl Operator {
     ///
     /// # Arguments
     /// * `identity` - unique among the replicas.
-    /// * `kubeconfig` - who it comes as.
-    /// * `router` - where schedules' calls go.
-    /// * `namespace` - where its Lease is, and its certificates are.
+    /// * `kubeconfig` - the account that the replica uses.
+    /// * `router` - the address for scheduled calls.
+    /// * `namespace` - the namespace of its Lease and its certificates.
     ///
     /// # Errors
-    /// When it does not become ready.
+    /// Fails if the replica does not become ready.
     pub async fn start(
         identity: &str,
         kubeconfig: &Path,
@@ -55,17 +55,17 @@ impl Operator {
         &self.identity
     }
 
-    /// Where its catalog is.
+    /// Returns the address of the replica's catalog.
     pub fn catalog(&self) -> SocketAddr {
         (self.address, CATALOG_PORT).into()
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub async fn kill(self) -> anyhow::Result<()> {
         self.process.kill().await
     }
 
-    /// SIGTERM: it gives its Lease back.
+    /// Sends SIGTERM, upon which the replica releases its Lease, and waits until it exits.
     pub async fn terminate(self) -> anyhow::Result<()> {
         self.process.terminate(Duration::from_secs(10)).await?;
         Ok(())

@@ -15,7 +15,7 @@ use crate::{Account, Answer, Cluster, Namespace, Node, Operator, Pool, Router, S
 /// The pool of Workers that name none.
 const DEFAULT_POOL: &str = "default";
 
-/// Everything between `kubectl apply` and an answer.
+/// Everything between `kubectl apply` and a response.
 pub struct Platform {
     pub cluster: Cluster,
     pub router: Router,
@@ -23,7 +23,7 @@ pub struct Platform {
     account: Account,
     logs: PathBuf,
     catalog: Service,
-    /// The routers' inner door.
+    /// The routers' inner listener.
     inner: Service,
     operator: Mutex<Option<Operator>>,
     _nodes: [Node; 2],
@@ -31,8 +31,8 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// Installs the CRDs and starts the processes, in a system namespace of their own, so that no Lease or slice of an
-    /// earlier run is in their way.
+    /// Installs the CRDs and starts the processes in a new system namespace, so that Leases and
+    /// EndpointSlices of an earlier run do not interfere.
     pub async fn start() -> anyhow::Result<Self> {
         let cluster = Cluster::from_env().await?;
         cluster.install_crds().await?;
@@ -67,54 +67,55 @@ impl Platform {
         })
     }
 
-    /// The operator's namespace.
+    /// Returns the operator's namespace.
     pub fn system(&self) -> &Namespace {
         &self.system
     }
 
-    /// The operators', whose rights are the chart's.
+    /// Returns the operators' account, which has the rights in the chart.
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// Where the processes' logs are.
+    /// Returns the folder of the processes' logs.
     pub fn logs(&self) -> &std::path::Path {
         &self.logs
     }
 
-    /// Where routers and nodes find the catalog, whichever operator serves it.
+    /// Returns the catalog's address for routers and nodes, whichever operator serves it.
     pub fn catalog(&self) -> SocketAddr {
         self.catalog.address()
     }
 
-    /// The operator that runs. A test that holds it for itself must be exclusive.
+    /// Locks the running operator. A test that holds the lock must be exclusive.
     pub async fn operator(&self) -> tokio::sync::MutexGuard<'_, Option<Operator>> {
         self.operator.lock().await
     }
 
-    /// Another replica, which stands by while the first one leads.
+    /// Starts another replica, which stands by while the first one leads.
     pub async fn start_operator(&self) -> anyhow::Result<Operator> {
         let identity = format!("operator-{}", self.started.fetch_add(1, Ordering::Relaxed));
         let (door, system) = (self.inner.address(), self.system.name());
         Operator::start(&identity, self.account.kubeconfig(), Speaks::Plain, door, system, &self.logs).await
     }
 
-    /// Whose catalog is served from now on, to those who come anew.
+    /// Sets the operators that serve the catalog to new connections.
     pub fn route_catalog(&self, operators: &[&Operator]) {
         self.catalog.set_backends(operators.iter().map(|operator| operator.catalog()).collect());
     }
 
-    /// A node in a pool of a test's own.
+    /// Starts a node in a test's own pool.
     pub async fn start_node(&self, pool: &str, suffix: &str) -> anyhow::Result<Node> {
         self.start_node_in(&self.system, pool, suffix).await
     }
 
-    /// A node whose Workers stay where they start, with all that they remember.
+    /// Starts a node without lanes, whose Workers stay in the isolate in which they start and keep
+    /// their state.
     pub async fn start_node_without_lanes(&self, pool: &str, suffix: &str) -> anyhow::Result<Node> {
         self.start_node_with(&self.system, Pool { name: pool, lanes: 0 }, suffix).await
     }
 
-    /// A node whose EndpointSlice is in the namespace of somebody else.
+    /// Starts a node whose EndpointSlice is in another namespace than the operator's.
     pub async fn start_node_in(&self, namespace: &Namespace, pool: &str, suffix: &str) -> anyhow::Result<Node> {
         self.start_node_with(namespace, pool.into(), suffix).await
     }
@@ -125,7 +126,7 @@ impl Platform {
         Node::start(&name, pool, Speaks::Plain, catalog, inner, namespace, &self.logs).await
     }
 
-    /// Waits until a GET of the host's root is answered with 200 and `body`.
+    /// Waits until a GET of the host's root returns 200 with `body`.
     pub async fn await_answer(&self, host: &str, body: &str, within: Duration) -> anyhow::Result<Answer> {
         let mut connection = self.router.connection();
         await_condition(&format!("http://{host}/ to answer {body:?}"), within, async || {
@@ -136,7 +137,8 @@ impl Platform {
         .await
     }
 
-    /// Ends the processes in order, so that the Lease is given back.
+    /// Stops the operator gracefully, so that its Lease is released, and deletes the system
+    /// namespace.
     pub async fn stop(&self) -> anyhow::Result<()> {
         if let Some(operator) = self.operator.lock().await.take() {
             operator.terminate().await?;

@@ -1,4 +1,5 @@
-//! A port of a Pod, at hand here: what works with any cluster that a kubeconfig leads to, whatever its NetworkPolicies say.
+//! A Pod's port, forwarded to this machine: works with any cluster that a kubeconfig leads to,
+//! whatever its NetworkPolicies.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -13,18 +14,21 @@ use crate::{Cluster, Connection};
 
 const OPENS_WITHIN: Duration = Duration::from_secs(20);
 
-/// `kubectl port-forward`. Dropped, it ends.
+/// A running `kubectl port-forward`. It is killed on drop.
 #[derive(Debug)]
 pub struct PortForward {
     address: SocketAddr,
     _child: Child,
-    /// It tells of every connection, and would end if nobody could hear.
+    /// kubectl logs every connection and would exit if the pipe were closed.
     _output: BufReader<ChildStdout>,
 }
 
 impl PortForward {
+    /// Starts kubectl and waits until it listens.
+    ///
     /// # Errors
-    /// When there is no such Pod or nobody leads to it, with kubectl's complaint.
+    /// Fails if the Pod does not exist or cannot be reached. The error contains kubectl's standard
+    /// error.
     pub async fn open(cluster: &Cluster, namespace: &str, pod: &str, port: u16) -> anyhow::Result<Self> {
         let mut command = Command::new("kubectl");
         command.arg("--kubeconfig").arg(cluster.kubeconfig()).args(["--namespace", namespace]);
@@ -37,18 +41,19 @@ impl PortForward {
         Ok(Self { address, _child: child, _output: output })
     }
 
-    /// Where the port is, here.
+    /// Returns the local address of the port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A connection that is opened on first use. It must not outlive this.
+    /// Returns a connection, which is opened on first use. It must not outlive this value.
     pub fn connection(&self) -> Connection {
         Connection::to(self.address)
     }
 }
 
-/// Where it listens, by its first line: "Forwarding from 127.0.0.1:40123 -> 9090". And what comes after that line.
+/// Reads the local address from the first line of output, "Forwarding from 127.0.0.1:40123 ->
+/// 9090", and returns it with the rest of the output.
 async fn announced(child: &mut Child) -> anyhow::Result<(SocketAddr, BufReader<ChildStdout>)> {
     let mut output = BufReader::new(child.stdout.take().context("its output is piped")?);
     let mut line = String::new();

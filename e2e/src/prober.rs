@@ -1,7 +1,7 @@
-//! Steady load that classifies every answer.
+//! Steady load that classifies every response.
 //!
-//! Each lane has a connection of its own and begins a request whenever its clock ticks, or as soon as the one before it
-//! ended. A lane repeats nothing: each request's fate is on record.
+//! Each lane has its own connection and starts a request on every tick of its clock, or as soon as
+//! the previous one has ended. A lane never retries: the fate of each request is recorded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,18 +16,18 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{Connection, Router, await_condition};
 
-/// What is sent.
+/// The load to generate.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub method: Method,
-    /// Of the Workers that are asked, in turn.
+    /// Hosts of the Workers to request, in turn.
     pub hosts: Vec<String>,
     pub lanes: usize,
-    /// Between the beginnings of two requests of a lane.
+    /// Interval between the starts of two requests of a lane.
     pub period: Duration,
 }
 
-/// One request.
+/// A finished request.
 #[derive(Clone, Debug)]
 pub struct Probe {
     pub began: Instant,
@@ -35,18 +35,18 @@ pub struct Probe {
     pub outcome: Outcome,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// The Worker's own answer.
+    /// The Worker's own response.
     Served { body: String, node: Option<String> },
-    /// The platform, or the Worker, answered that it failed.
+    /// An error response of the platform or of the Worker.
     Refused { status: u16, body: String },
-    /// There was no whole answer.
+    /// There was no complete response.
     Broken(String),
 }
 
-/// Load that is going on.
+/// Load in progress.
 #[derive(Debug)]
 pub struct Prober {
     stop_tx: watch::Sender<bool>,
@@ -54,14 +54,15 @@ pub struct Prober {
     lanes: Vec<JoinHandle<Vec<Probe>>>,
 }
 
-/// Everything that became of a load.
+/// The outcomes of all requests of a load.
 #[derive(Debug)]
 pub struct Report {
     pub probes: Vec<Probe>,
 }
 
 impl Load {
-    /// Enough to show a gap of some ten milliseconds, and little against what a node bears.
+    /// Returns a load of GET requests that is dense enough to show a gap of ten milliseconds or so,
+    /// and light compared to what a node can serve.
     pub fn get(hosts: &[String]) -> Self {
         Self { method: Method::GET, hosts: hosts.to_vec(), lanes: 8, period: Duration::from_millis(20) }
     }
@@ -72,7 +73,7 @@ impl Load {
 }
 
 impl Prober {
-    /// Begins.
+    /// Starts the load.
     pub fn start(router: &Router, load: Load) -> Self {
         let (stop_tx, stop_rx) = watch::channel(false);
         let (served_tx, served_rx) = watch::channel(0);
@@ -82,10 +83,10 @@ impl Prober {
         Self { stop_tx, served_rx, lanes }
     }
 
-    /// Goes on until `count` more requests have been served.
+    /// Waits until `count` more requests have been served.
     ///
     /// # Errors
-    /// When that takes longer than half a minute.
+    /// Fails if that takes longer than 30 seconds.
     pub async fn serve(&self, count: usize) -> anyhow::Result<()> {
         let before = *self.served_rx.borrow();
         let mut served_rx = self.served_rx.clone();
@@ -97,7 +98,7 @@ impl Prober {
         .await
     }
 
-    /// Begins no more, lets what has begun end, and tells.
+    /// Starts no more requests, waits for those in flight, and returns the report.
     pub async fn stop(self) -> anyhow::Result<Report> {
         self.stop_tx.send_replace(true);
         let mut probes = Vec::new();
@@ -139,20 +140,22 @@ async fn lane(
 }
 
 impl Report {
-    /// The requests that were not served.
+    /// Returns the requests that were not served.
     pub fn failures(&self) -> impl Iterator<Item = &Probe> {
         self.probes.iter().filter(|probe| !matches!(probe.outcome, Outcome::Served { .. }))
     }
 
+    /// Checks that no request failed.
+    ///
     /// # Errors
-    /// When a request failed, with what became of them all.
+    /// Fails if a request failed, or none was sent. The error contains a summary of all outcomes.
     pub fn ensure_no_failure(&self) -> anyhow::Result<()> {
         ensure!(!self.probes.is_empty(), "nothing was sent");
         ensure!(self.failures().next().is_none(), "requests failed: {self}");
         Ok(())
     }
 
-    /// How often each body was served.
+    /// Returns how often each body was served.
     pub fn bodies(&self) -> BTreeMap<&str, usize> {
         let mut bodies = BTreeMap::new();
         for probe in &self.probes {
@@ -164,7 +167,7 @@ impl Report {
     }
 }
 
-/// A line for each kind of outcome: how often, and when it was seen first and last.
+/// Writes one line for each kind of outcome: its count, and when it was seen first and last.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut kinds: BTreeMap<String, (usize, Instant, Instant)> = BTreeMap::new();
@@ -185,7 +188,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Every failure has a request id of its own, which would make each one a kind.
+/// Strips the request id from an error body, which would otherwise make every failure a kind of its
+/// own.
 fn without_id(body: &str) -> &str {
     body.split(",\"requestId\"").next().unwrap_or(body)
 }

@@ -1,4 +1,4 @@
-//! A process of ours: its log, its end.
+//! A Tenon process, with its log and its termination.
 
 use std::fs::{DirEntry, File};
 use std::net::IpAddr;
@@ -13,10 +13,10 @@ use tokio::time::timeout;
 use crate::await_condition;
 use crate::http_client::Connection;
 
-/// Debug builds on a busy machine are slow to start.
+/// Startup deadline. Debug builds on a busy machine start slowly.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
-/// A running binary of the workspace. Dropped, it is killed.
+/// A running binary of the workspace. It is killed on drop.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -28,11 +28,11 @@ impl Process {
     /// Starts a binary of the workspace.
     ///
     /// # Arguments
-    /// * `name` - what its log is called.
-    /// * `logs` - the folder of the log. A process of the same name goes on in the same file.
+    /// * `name` - the name of the log, without its extension.
+    /// * `logs` - the folder of the log. Processes of the same name append to the same file.
     ///
     /// # Errors
-    /// When it has not been built.
+    /// Fails if the binary has not been built.
     pub fn spawn(name: &str, binary: &str, logs: &Path, configure: impl FnOnce(&mut Command)) -> anyhow::Result<Self> {
         let program = binary_path(binary)?;
         let log = logs.join(format!("{name}.log"));
@@ -44,10 +44,10 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, log })
     }
 
-    /// Waits until `/readyz` says so.
+    /// Waits until `/readyz` responds with 200.
     ///
     /// # Errors
-    /// When it ends instead, or takes too long.
+    /// Fails if the process exits instead, or takes too long.
     pub async fn await_ready(&mut self, address: IpAddr) -> anyhow::Result<()> {
         let what = format!("{} to be ready", self.name);
         let status = await_condition(&what, STARTS_WITHIN, async || {
@@ -65,10 +65,11 @@ impl Process {
         }
     }
 
-    /// SIGKILL to the process and to those that it has started, as when a Pod's machine dies. Returns when all have ended.
+    /// Sends SIGKILL to the process and its children, as when a Pod's machine dies, and waits until
+    /// all have exited.
     ///
     /// # Errors
-    /// When it has ended already, or the system does not tell.
+    /// Fails if the process has already exited, or its children cannot be listed or signalled.
     pub async fn kill(mut self) -> anyhow::Result<()> {
         let pid = self.child.id().context("it has ended already")?;
         let children = children(pid)?;
@@ -83,10 +84,10 @@ impl Process {
         .await
     }
 
-    /// SIGTERM, and how it ended.
+    /// Sends SIGTERM and returns the exit status.
     ///
     /// # Errors
-    /// When it does not end within `grace`; it is killed then.
+    /// Fails if the process does not exit within `grace`; it is then killed.
     pub async fn terminate(mut self, grace: Duration) -> anyhow::Result<ExitStatus> {
         let pid = self.child.id().context("it has ended already")?;
         let sent = Command::new("kill").args(["-TERM", &pid.to_string()]).status().await?;
@@ -95,10 +96,10 @@ impl Process {
         Ok(ended.with_context(|| format!("{} goes on {grace:?} after SIGTERM", self.name))??)
     }
 
-    /// Where a binary of the workspace is.
+    /// Returns the path of a binary of the workspace.
     ///
     /// # Errors
-    /// When it has not been built.
+    /// Fails if the binary has not been built.
     pub fn binary(binary: &str) -> anyhow::Result<PathBuf> {
         binary_path(binary)
     }
@@ -108,7 +109,8 @@ fn binary_path(binary: &str) -> anyhow::Result<PathBuf> {
     let folder = match std::env::var_os("TENON_E2E_BINARIES") {
         Some(folder) => PathBuf::from(folder),
         None => {
-            // A suite is target/debug/deps/suite-…, with the binaries one folder up; a program is among them.
+            // A test suite is target/debug/deps/suite-…, one folder below the binaries; a program
+            // is beside them.
             let own = std::env::current_exe()?;
             let mut folders = own.ancestors().skip(1).take(2);
             folders.find(|folder| folder.join(binary).is_file()).unwrap_or(Path::new(".")).to_owned()
@@ -119,7 +121,7 @@ fn binary_path(binary: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// The processes that a process has started.
+/// Returns the children of a process.
 fn children(pid: u32) -> anyhow::Result<Vec<u32>> {
     let mut children = Vec::new();
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -129,8 +131,8 @@ fn children(pid: u32) -> anyhow::Result<Vec<u32>> {
     Ok(children)
 }
 
-/// Whether any thread of a process runs: its connections end with the last one. A process that has ended may be listed
-/// until its parent has looked.
+/// Returns whether any thread of a process is running: its connections close with the last thread.
+/// An exited process is listed until its parent has reaped it.
 fn runs(pid: u32) -> bool {
     let runs = |thread: DirEntry| {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();

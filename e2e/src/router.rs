@@ -1,4 +1,4 @@
-//! A router.
+//! A router process.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -20,7 +20,7 @@ impl Router {
     /// Starts a router and waits until it has routes.
     ///
     /// # Errors
-    /// When it does not become ready.
+    /// Fails if it does not become ready.
     pub async fn start(name: &str, speaks: Speaks<'_>, catalog: SocketAddr, logs: &Path) -> anyhow::Result<Self> {
         let address = address::free()?;
         let mut process = Process::spawn(name, "tenon-router", logs, |command| {
@@ -40,22 +40,22 @@ impl Router {
         (self.address, 8080).into()
     }
 
-    /// Where nodes and operators come.
+    /// Returns the address of the inner listener, for nodes and operators.
     pub fn inner_address(&self) -> SocketAddr {
         (self.address, INNER_PORT).into()
     }
 
-    /// How many nodes it knows of.
+    /// Returns the number of nodes that the router knows.
     ///
     /// # Errors
-    /// When it does not tell.
+    /// Fails if the router's metrics cannot be read.
     pub async fn nodes(&self) -> anyhow::Result<usize> {
         let metrics = Connection::to((self.address, 9090)).get("admin", "/metrics").await?.body;
         let nodes = metrics.lines().find_map(|line| line.strip_prefix("tenon_router_nodes "));
         Ok(nodes.context("the router does not tell how many nodes it knows of")?.parse()?)
     }
 
-    /// A connection that is not open yet.
+    /// Returns a connection, which is opened on first use.
     pub fn connection(&self) -> Connection {
         Connection::to(self.address())
     }

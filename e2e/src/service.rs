@@ -1,4 +1,4 @@
-//! A stand-in for a ClusterIP: one address, and behind it whichever replica accepts.
+//! A stand-in for a ClusterIP: one address that leads to the first replica that accepts.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,8 +18,10 @@ pub struct Service {
 }
 
 impl Service {
+    /// Starts forwarding on a new address, to no backend yet.
+    ///
     /// # Errors
-    /// When there is no address for it.
+    /// Fails if no address is free.
     pub async fn start(port: u16) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((address::free()?, port)).await?;
         let address = listener.local_addr()?;
@@ -32,7 +34,8 @@ impl Service {
         self.address
     }
 
-    /// What new connections go to: the first that accepts. Those that are open stay where they are.
+    /// Sets the backends of new connections, which go to the first that accepts. Open connections
+    /// stay where they are.
     pub fn set_backends(&self, backends: Vec<SocketAddr>) {
         *self.backends.lock().unwrap_or_else(PoisonError::into_inner) = backends;
     }
@@ -51,7 +54,8 @@ async fn serve(listener: TcpListener, backends: Arc<Mutex<Vec<SocketAddr>>>) {
         connections.spawn(async move {
             for backend in backends {
                 if let Ok(mut far) = TcpStream::connect(backend).await {
-                    // A side that breaks off ends the connection for the other, which is all there is to tell.
+                    // If one side fails, the other one is closed, which is all that can be
+                    // reported.
                     let _ = copy_bidirectional(&mut near, &mut far).await;
                     return;
                 }

@@ -1,4 +1,5 @@
-//! Runs the tests: starts the platform for the first, gives each a namespace, ends it after the last.
+//! Runs the tests: starts the platform for the first test, creates a namespace for each, and stops
+//! the platform after the last.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,13 +19,13 @@ use tokio::time::timeout;
 
 use crate::{Namespace, Platform};
 
-/// A test that takes longer hangs.
+/// A test that takes longer is considered hung.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How much of each log a failure shows.
+/// Maximum number of lines of each log in a failure.
 const LOG_LINES: usize = 15;
 
-/// What a test has to work with: the platform, and a namespace of its own.
+/// The environment of a test: the shared platform and a namespace of its own.
 pub struct Scenario {
     pub platform: Arc<Platform>,
     pub namespace: Namespace,
@@ -39,7 +40,8 @@ pub struct Suite {
 struct Shared {
     runtime: Runtime,
     platform: OnceCell<Arc<Platform>>,
-    /// Read by tests that leave the platform as it is, written by those that take a part of it away.
+    /// Locked for reading by tests that leave the platform as it is, and for writing by tests that
+    /// stop a part of it.
     peace: RwLock<()>,
 }
 
@@ -50,15 +52,17 @@ enum Manners {
 }
 
 impl Suite {
+    /// Creates an empty suite.
+    ///
     /// # Errors
-    /// When there can be no runtime.
+    /// Fails if the runtime cannot be created.
     pub fn new() -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let shared = Shared { runtime, platform: OnceCell::new(), peace: RwLock::new(()) };
         Ok(Self { shared: Arc::new(shared), trials: Vec::new() })
     }
 
-    /// Adds a test that runs beside others.
+    /// Adds a test that runs concurrently with others.
     pub fn add<F>(&mut self, name: &str, test: fn(Scenario) -> F)
     where
         F: Future<Output = anyhow::Result<()>> + 'static,
@@ -66,7 +70,7 @@ impl Suite {
         self.push(name, Manners::Sharing, test);
     }
 
-    /// Adds a test that runs alone, because it takes a part of the platform or of the cluster away.
+    /// Adds a test that runs alone, because it stops a part of the platform or of the cluster.
     pub fn add_exclusive<F>(&mut self, name: &str, test: fn(Scenario) -> F)
     where
         F: Future<Output = anyhow::Result<()>> + 'static,
@@ -82,7 +86,7 @@ impl Suite {
         self.trials.push(Trial::test(name, move || shared.run(manners, test)));
     }
 
-    /// Runs what the command line asks for.
+    /// Runs the tests that the command line selects.
     pub fn run(self) -> ExitCode {
         let conclusion = libtest_mimic::run(&Arguments::from_args(), self.trials);
         if let Some(platform) = self.shared.platform.get()
@@ -119,13 +123,13 @@ impl Shared {
         let outcome = timeout(PATIENCE, caught(test(scenario))).await;
         match outcome.unwrap_or_else(|_| Err(anyhow!("the test hangs: {PATIENCE:?} are over"))) {
             Ok(()) => namespace.delete().await,
-            // The namespace is left as it is, to be looked at.
+            // The namespace is kept for inspection.
             Err(error) => Err(anyhow!("{error:#}\n{}", logs(platform.logs(), namespace.name()))),
         }
     }
 }
 
-/// Makes a failed assertion an error like any other, so that the logs are shown with it.
+/// Turns a failed assertion into an error, so that it is shown with the logs.
 async fn caught(test: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let mut test = std::pin::pin!(test);
     std::future::poll_fn(move |context| {
@@ -138,7 +142,7 @@ async fn caught(test: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resul
     .await
 }
 
-/// Of each log the last lines that speak of this test's namespace or of trouble.
+/// Returns the last lines of each log that mention the test's namespace or a problem.
 fn logs(folder: &Path, namespace: &str) -> String {
     let mut text = format!("logs are in {}\n", folder.display());
     let mut files: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();

@@ -1,4 +1,4 @@
-//! How processes speak to one another, and the kubelet's part in it: directories that follow Secrets.
+//! Communication between processes, and the kubelet's part in it: directories that follow Secrets.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,43 +16,45 @@ use tokio::task::JoinSet;
 
 use crate::{Namespace, await_condition};
 
-/// How processes speak to one another.
+/// The protocol between processes.
 #[derive(Clone, Copy, Debug)]
 pub enum Speaks<'a> {
     Plain,
-    /// With certificates that the operator makes, and that change every minute.
+    /// TLS with certificates that the operator issues and renews every minute.
     Tls(&'a Volumes),
 }
 
-/// The volumes of Pods with certificates, for as long as this lives.
+/// The volumes of Pods with certificates, updated until drop.
 #[derive(Debug)]
 pub struct Volumes {
     folder: PathBuf,
     _tasks: JoinSet<()>,
 }
 
-/// What the operator is told about certificates: to make them, and to renew them within a test.
+/// The operator's arguments for certificates: issue them, and renew them within the duration of a
+/// test.
 const OPERATOR: [&str; 4] = [
     "--self-signed",
     "--authority-lifetime=50s",
     "--certificate-lifetime=46s",
-    // Processes look at their files every two seconds.
+    // Processes check their files every two seconds.
     "--certificate-propagation=5s",
 ];
 
-/// Whose certificates come by a volume. The operator takes its own from its Secret.
+/// The roles whose certificates are mounted. The operator reads its own from its Secret.
 const ROLES: [&str; 2] = ["router", "runtime-node"];
 
 const MOUNTED_WITHIN: Duration = Duration::from_secs(15);
 
-/// What the kubelet turns when a volume changes.
+/// The symbolic link that the kubelet replaces when a volume changes.
 const DATA: &str = "..data";
 
 impl Volumes {
-    /// Brings the certificates of routers and nodes from the operator's namespace, now and whenever they change.
+    /// Copies the certificates of routers and nodes from the operator's namespace, now and whenever
+    /// they change.
     ///
     /// # Arguments
-    /// * `folder` - where the volumes are to be.
+    /// * `folder` - the parent folder of the volumes.
     pub fn of(system: &Namespace, folder: PathBuf) -> Self {
         let mut tasks = JoinSet::new();
         for role in ROLES {
@@ -62,7 +64,7 @@ impl Volumes {
             tasks.spawn(async move {
                 let mut events = watcher(secrets, only).default_backoff().boxed();
                 while let Some(event) = events.next().await {
-                    // A watch that was interrupted goes on by itself.
+                    // The watcher recovers from errors by itself.
                     let Ok(Event::Apply(secret) | Event::InitApply(secret)) = event else { continue };
                     turn(&volume, &secret).expect("the volume can be written");
                 }
@@ -71,7 +73,7 @@ impl Volumes {
         Self { folder, _tasks: tasks }
     }
 
-    /// Waits until there is something in all of them: no container starts before its volumes are there.
+    /// Waits until all volumes have content: no container starts before its volumes are mounted.
     pub async fn mounted(&self) -> anyhow::Result<()> {
         await_condition("the volumes with certificates", MOUNTED_WITHIN, async || {
             for role in ROLES {
@@ -95,7 +97,7 @@ impl Speaks<'_> {
         }
     }
 
-    /// Tells a process where its certificate is.
+    /// Adds the argument that names the process's certificate.
     pub(crate) fn tell(self, role: &str, command: &mut Command) {
         if let Self::Tls(volumes) = self {
             command.arg("--tls-dir").arg(volumes.of_role(role));
@@ -109,11 +111,11 @@ impl Speaks<'_> {
     }
 }
 
-/// Makes a volume what the Secret is, at one blow.
+/// Makes a volume's content that of the Secret, atomically.
 fn turn(volume: &Path, secret: &Secret) -> anyhow::Result<()> {
     let version = format!("..{}", secret.resource_version().context("it is stored")?);
     let place = volume.join(&version);
-    // Told again.
+    // This version is already there.
     if place.is_dir() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! A client of WebSockets, in either version of HTTP: the handshake by hand, as it is what is looked at, and the protocol by
-//! somebody else's implementation.
+//! A WebSocket client for both versions of HTTP. The handshake is written by hand, because it is
+//! under test; the protocol is an independent implementation.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,21 +22,22 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 /// Longer than anything may take in these tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The standard's own example, and what shows that it was understood (RFC 6455, section 1.3).
+/// The key of the standard's own example, and the accept value that must follow from it (RFC 6455,
+/// section 1.3).
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// The largest message taken, in bytes.
+/// The largest accepted message, in bytes.
 const LARGEST: usize = 64 << 20;
 
-/// An open one. Dropped, it is gone without a word.
+/// An open WebSocket. On drop, the connection is closed without a Close frame.
 #[derive(Debug)]
 pub struct WebSocket {
     stream: WebSocketStream<TokioIo<Upgraded>>,
     headers: HeaderMap,
 }
 
-/// How one ended.
+/// The code and reason with which a WebSocket was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
     pub code: u16,
@@ -44,12 +45,14 @@ pub struct Closed {
 }
 
 impl WebSocket {
+    /// Opens a WebSocket.
+    ///
     /// # Arguments
     /// * `version` - HTTP/1.1 or HTTP/2.
-    /// * `protocols` - what is offered.
+    /// * `protocols` - the offered subprotocols.
     ///
     /// # Errors
-    /// When the Worker does not agree.
+    /// Fails if the Worker does not accept the WebSocket.
     pub async fn open(target: SocketAddr, version: Version, host: &str, protocols: &str) -> anyhow::Result<Self> {
         let opened = timeout(PATIENCE, async {
             match version {
@@ -63,7 +66,7 @@ impl WebSocket {
         Ok(Self { stream, headers })
     }
 
-    /// What was agreed on.
+    /// Returns the negotiated subprotocol.
     pub fn protocol(&self) -> Option<&str> {
         self.headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()
     }
@@ -72,16 +75,16 @@ impl WebSocket {
         Ok(timeout(PATIENCE, self.stream.send(message.into())).await??)
     }
 
-    /// The next message.
+    /// Returns the next message.
     ///
     /// # Errors
-    /// When there will be none, or none in time.
+    /// Fails if the connection has ended, or there is no message in time.
     pub async fn receive(&mut self) -> anyhow::Result<Message> {
         let message = timeout(PATIENCE, self.stream.next()).await.context("no message in time")?;
         message.context("the connection has ended").and_then(|message| Ok(message?))
     }
 
-    /// Sends a text and receives the next, which is the answer to it.
+    /// Sends a text and returns the text that is received next.
     pub async fn ask(&mut self, text: &str) -> anyhow::Result<String> {
         self.send(text).await?;
         match self.receive().await? {
@@ -90,10 +93,10 @@ impl WebSocket {
         }
     }
 
-    /// Waits for the other side to close it, and for the connection's end.
+    /// Waits until the peer closes the WebSocket and the connection ends.
     ///
     /// # Errors
-    /// When it ends otherwise.
+    /// Fails if the connection ends in another way.
     pub async fn closed(mut self) -> anyhow::Result<Closed> {
         let closed = loop {
             match self.receive().await? {
@@ -131,7 +134,8 @@ async fn over_http2(target: SocketAddr, host: &str, protocols: &str) -> anyhow::
     let stream = TokioIo::new(connect(target).await?);
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
     tokio::spawn(connection);
-    // An extended CONNECT may be sent to a server that has said that it knows of them, which comes before any answer.
+    // An extended CONNECT requires the server's SETTINGS to allow it, and these arrive before any
+    // response.
     let first = Request::get(format!("http://{host}/")).body(Empty::<Bytes>::new())?;
     sender.send_request(first).await?;
     let request = Request::builder()

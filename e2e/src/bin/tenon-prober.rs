@@ -1,11 +1,12 @@
-//! `tenon-prober`: a Pod of the tests that asks Workers at a steady rate. It does as it is told over HTTP:
+//! `tenon-prober`: a Pod of the tests that sends requests to Workers at a steady rate. It is
+//! controlled over HTTP:
 //!
-//! | request | |
+//! | request | effect |
 //! | --- | --- |
-//! | `PUT /load` | begins what the [`Plan`] in the body says, instead of what went on before |
-//! | `POST /lap` | tells the [`Lap`] since the beginning, or since the lap before |
-//! | `DELETE /load` | begins no more requests, waits for those under way, and tells the last lap |
-//! | `GET /readyz` | 200 |
+//! | `PUT /load` | starts the load of the [`Plan`] in the body, in place of the current one |
+//! | `POST /lap` | returns the [`Lap`] since the start, or since the previous lap |
+//! | `DELETE /load` | starts no more requests, waits for those in flight, returns the last lap |
+//! | `GET /readyz` | returns 200 |
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,15 +34,15 @@ struct Args {
     listen: SocketAddr,
 }
 
-/// The load that goes on, if one does.
+/// The current load, if any.
 type Current = Arc<Mutex<Option<OpenLoop>>>;
 
-/// One thread: what is measured are the answers of others.
+/// Runs on one thread: the measurement concerns other processes.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let listen = Args::parse().listen;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
-    // The first process of a container is ended by no signal that it does not handle.
+    // PID 1 of a container is not terminated by a signal that it does not handle.
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         served = serve(listener) => served,

@@ -1,4 +1,4 @@
-//! Clients of each manner, as a service has them all.
+//! HTTP clients that handle connections in different manners, as the clients of a service do.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -16,21 +16,22 @@ use tokio::net::TcpStream;
 
 type Body = Empty<Bytes>;
 
-/// How a client comes.
+/// How a client uses connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Manner {
-    /// HTTP/1.1 by a connection that is used again.
+    /// HTTP/1.1 over a reused connection.
     KeptAlive,
-    /// HTTP/1.1 by a connection of its own.
+    /// HTTP/1.1 over a new connection for each request.
     Fresh,
-    /// One connection for all such requests.
+    /// HTTP/2 over one connection for all requests of this manner.
     Http2,
 }
 
-/// The connections that are open to one server.
+/// The open connections to one server.
 pub(super) struct Clients {
     target: SocketAddr,
-    /// The one that has been idle longest is taken next, so that none is idle for long.
+    /// Idle connections. The one that has been idle longest is used next, so that none is idle for
+    /// long.
     idle: Mutex<VecDeque<http1::SendRequest<Body>>>,
     shared: Mutex<Option<http2::SendRequest<Body>>>,
 }
@@ -40,10 +41,10 @@ impl Clients {
         Self { target, idle: Mutex::default(), shared: Mutex::default() }
     }
 
-    /// Asks for the root of `host`; the status and the body.
+    /// Requests the root of `host` and returns the status and the body.
     ///
     /// # Errors
-    /// When there is no whole answer.
+    /// Fails if there is no complete response.
     pub(super) async fn get(&self, manner: Manner, host: &str) -> anyhow::Result<(u16, String)> {
         match manner {
             Manner::Fresh => {
@@ -65,7 +66,7 @@ impl Clients {
             match kept.try_send_request(request).await {
                 Ok(response) => return self.whole_then_idle(response, kept).await,
                 Err(mut error) => match error.take_message() {
-                    // It closed under our hands, before anything was sent.
+                    // The connection was closed before anything was sent.
                     Some(unsent) => request = unsent,
                     None => return Err(error.into_error()).context("by a connection kept alive"),
                 },
@@ -113,7 +114,7 @@ impl Clients {
 
     async fn open(&self) -> anyhow::Result<http1::SendRequest<Body>> {
         let (sender, connection) = http1::handshake(self.connect().await?).await?;
-        // Its end shows in the sender.
+        // The sender reports the end of the connection.
         tokio::spawn(connection);
         Ok(sender)
     }

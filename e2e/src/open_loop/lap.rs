@@ -1,4 +1,4 @@
-//! What became of the requests of a while.
+//! The outcomes of the requests of a period.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Ended, Manner};
 
-/// So many failures are told one by one; the others are counted.
+/// Maximum number of failures that are recorded individually; the others are only counted.
 const TOLD: usize = 20;
 
-/// So much of a body is told.
+/// Maximum length of a recorded body, in characters.
 const BODY_CHARS: usize = 300;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,13 +20,13 @@ pub struct Lap {
     pub begun: u64,
     pub served: u64,
     pub failed: u64,
-    /// Of those that were served.
+    /// Latency of the served requests.
     pub latency: Latency,
-    /// The first of those that failed.
+    /// The first of the failed requests.
     pub failures: Vec<Failure>,
 }
 
-/// From when a request was due to the end of its answer.
+/// The time from when a request was due to the end of its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     pub p50: Duration,
@@ -37,14 +37,14 @@ pub struct Latency {
 /// A request that was not served.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Failure {
-    /// When it began, by RFC 3339 in UTC to the millisecond.
+    /// Start of the request, in RFC 3339 format in UTC with milliseconds.
     pub at: String,
     pub latency: Duration,
     pub host: String,
     pub manner: Manner,
-    /// If there was an answer.
+    /// The status, if there was a response.
     pub status: Option<u16>,
-    /// What the answer said, or why there was none.
+    /// The beginning of the response's body, or the reason why there was none.
     pub reason: String,
 }
 
@@ -64,13 +64,14 @@ impl Lap {
         Self { took, begun, served: latencies.len() as u64, failed, latency: Latency::of(&latencies), failures }
     }
 
-    /// Two laps in a row as one.
+    /// Combines two consecutive laps.
     pub fn and(mut self, next: Self) -> Self {
         self.took += next.took;
         self.begun += next.begun;
         self.served += next.served;
         self.failed += next.failed;
-        // Quantiles of both cannot be had from those of each; the worse of the two is no less than they are.
+        // The quantiles of both laps together cannot be derived from those of each, but the larger
+        // of the two is an upper bound.
         self.latency = Latency {
             p50: self.latency.p50.max(next.latency.p50),
             p99: self.latency.p99.max(next.latency.p99),
@@ -81,8 +82,11 @@ impl Lap {
         self
     }
 
+    /// Checks that every request was served.
+    ///
     /// # Errors
-    /// When a request failed, with the failures; or when fewer began than nine in ten of `rate`, which would prove nothing.
+    /// Fails if a request failed, or fewer requests started than nine in ten of `rate` (per
+    /// second), which would prove nothing.
     pub fn ensure_all_served(&self, rate: u32) -> anyhow::Result<()> {
         ensure!(self.failed == 0, "of {} requests {} failed:{}", self.begun, self.failed, Told(self));
         let due = self.took.as_secs_f64() * f64::from(rate);
@@ -93,7 +97,7 @@ impl Lap {
 }
 
 impl Latency {
-    /// By the nearest rank.
+    /// Computes quantiles by the nearest-rank method.
     fn of(sorted: &[Duration]) -> Self {
         let rank = |q: f64| sorted.get(((sorted.len() as f64 * q).ceil() as usize).saturating_sub(1)).copied();
         let quantile = |q| rank(q).unwrap_or_default();
@@ -121,7 +125,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A lap's failures, a line each.
+/// Formats a lap's failures, one per line.
 struct Told<'a>(&'a Lap);
 
 impl fmt::Display for Told<'_> {

@@ -13,14 +13,15 @@ use crate::await_condition;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// A server that answers with the host's name, `slow.` after a while and `wrong.` with a status of its own.
+/// Starts a server that responds with the host's name: for `slow.` after a delay, and for `wrong.`
+/// with status 503.
 async fn serve() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let answer = service_fn(|request: http::Request<hyper::body::Incoming>| async move {
-                // HTTP/2 names it in the URI.
+                // HTTP/2 has the host in the URI.
                 let named = request.headers().get("host").and_then(|host| host.to_str().ok());
                 let host = named.or(request.uri().host()).unwrap_or_default().to_owned();
                 if host.starts_with("slow.") {
@@ -43,7 +44,7 @@ fn plan(target: SocketAddr, hosts: &[&str]) -> Plan {
     Plan { target, rate: 200, asked }
 }
 
-/// Goes on until at least `count` requests have ended, and stops.
+/// Runs a load until at least `count` requests have ended.
 async fn run(plan: Plan, count: u64) -> anyhow::Result<Lap> {
     let mut load = OpenLoop::start(plan);
     let mut sum = load.lap();
@@ -81,7 +82,7 @@ async fn a_wrong_answer_is_a_failure_with_its_status_and_body_whatever_the_clien
 async fn an_answer_that_takes_its_time_holds_up_no_other() -> anyhow::Result<()> {
     let lap = run(plan(serve().await?, &["slow.example"]), 100).await?;
     assert!(lap.latency.p50 >= Duration::from_millis(300), "{lap}");
-    // One after the other they would be three in a second.
+    // Sequential requests would be three per second.
     lap.ensure_all_served(100)
 }
 

@@ -1,4 +1,4 @@
-//! The processes' certificates are made anew, and come from elsewhere, while they talk to each other.
+//! Replaces the processes' certificates, and their source, while the processes communicate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,8 @@ use crate::prober::none_fails;
 use crate::stage::{SYSTEM, Stage};
 use crate::upgrading::{replacing_every_pod, upgrade};
 
-/// The Secrets that the operator makes, whose they are, and the values that name others.
+/// The Secrets that the operator creates, the process that each is for, and the chart's value that
+/// names another one.
 const SECRETS: [(&str, Component, &str); 3] = [
     ("tenon-operator-tls", OPERATOR, "operator"),
     ("tenon-router-tls", ROUTER, "router"),
@@ -26,10 +27,10 @@ const SECRETS: [(&str, Component, &str); 3] = [
 
 const MADE_WITHIN: Duration = Duration::from_secs(30);
 
-/// A kubelet looks for changed Secrets every minute or so, and what it has of them may be as old again.
+/// A kubelet syncs changed Secrets about every minute, and its cache of them may be as old again.
 const READ_WITHIN: Duration = Duration::from_secs(180);
 
-/// The end of each Pod's own certificate, by the Pod's name.
+/// The expiry time of each Pod's own certificate, by Pod name.
 type Expiries = BTreeMap<String, f64>;
 
 pub async fn new_certificates_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
@@ -40,11 +41,11 @@ pub async fn secrets_of_ones_own_fail_no_request(stage: &Stage) -> anyhow::Resul
     none_fails(stage, there_and_back(stage)).await
 }
 
-/// From what the operator makes to Secrets of one's own, of the same authority, and back.
+/// Switches from the operator's Secrets to user-provided ones of the same authority, and back.
 async fn there_and_back(stage: &Stage) -> anyhow::Result<String> {
     let secrets: Api<Secret> = Api::namespaced(stage.cluster.client(), SYSTEM);
     let there = go_there(stage, &secrets).await;
-    // Whatever has become of it: what comes next is for what the operator makes.
+    // Switch back whatever the outcome: the next steps expect the operator's Secrets.
     match there {
         Ok(()) => drop(replacing_every_pod(stage, upgrade(stage, &[])).await?),
         Err(_) => upgrade(stage, &[]).await?,
@@ -79,7 +80,7 @@ async fn go_there(stage: &Stage, secrets: &Api<Secret>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the copy of a Secret is called.
+/// Returns the name of the copy of a Secret.
 fn own(name: &str) -> String {
     format!("own-{name}")
 }

@@ -1,4 +1,4 @@
-//! A real Prometheus sees what the dashboards show.
+//! Checks the dashboards against a real Prometheus.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::stage::{ROOT, SYSTEM, Stage};
 const POD: &str = "prometheus";
 const PORT: u16 = 9090;
 
-/// A node tells of a second failure, which follows a pause, on whichever of the shards it comes.
+/// A node reports the second failure, which follows after a pause, on whichever shard it happens.
 const FAILS_WITHIN: Duration = Duration::from_secs(60);
 
-/// The schedule's time comes within one minute.
+/// The schedule is due within one minute.
 const SHOWN_WITHIN: Duration = Duration::from_secs(120);
 
-/// Of the dashboards, in the repository.
+/// Folder for pictures of the dashboards, relative to the repository.
 const PICTURES: &str = "target/e2e/dashboards";
 
-/// With the time to pull its image.
+/// Includes the time to pull the image.
 const STARTS_WITHIN: Duration = Duration::from_secs(180);
 
-/// A Prometheus begins to scrape, so that it has seen all that is done from here on.
+/// Starts a Prometheus, which scrapes everything that happens from here on.
 pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result<String> {
     let node = &stage.prober.get().context("the prober is there")?.node;
     stage.namespace.apply_config_map(POD, &[("prometheus.yml", &configuration()?)]).await?;
@@ -61,7 +61,8 @@ pub async fn a_prometheus_scrapes_every_process(stage: &Stage) -> anyhow::Result
     Ok(stage.prometheus.clone())
 }
 
-/// What people are told to scrape by, faster and where Tenon is only.
+/// Returns the documented scrape configuration, with a shorter interval and limited to Tenon's
+/// namespace.
 fn configuration() -> anyhow::Result<String> {
     let told = std::fs::read_to_string(Path::new(ROOT).join("deploy/dashboards/scrape.yaml"))?;
     let mut configuration: Value = serde_yaml::from_str(&told)?;
@@ -81,12 +82,13 @@ pub async fn every_panel_of_every_dashboard_shows_data(stage: &Stage) -> anyhow:
         tool(&[["check"].as_slice(), &look].concat()).await
     })
     .await;
-    // Where a panel is empty, the pictures tell as much.
+    // The pictures also show which panels are empty.
     tool(&[["draw", "--out", PICTURES].as_slice(), &look].concat()).await?;
     Ok(format!("{}\npictures are in {PICTURES}", said?))
 }
 
-/// What an installation on which all goes well does not have: a Worker's schedule, and one that cannot start.
+/// Creates what a healthy installation lacks: a Worker with a schedule, and a Worker that cannot
+/// start.
 async fn have_everything_happen(stage: &Stage) -> anyhow::Result<()> {
     let mut ticking = worker("ticking", "export default { scheduled() {}, fetch() { return new Response('tick') } }");
     ticking.spec.schedules = vec![Schedule { cron: "* * * * *".to_owned(), time_zone: "UTC".to_owned() }];
@@ -105,7 +107,7 @@ async fn have_everything_happen(stage: &Stage) -> anyhow::Result<()> {
     .await
 }
 
-/// What `tenon-dashboards` says.
+/// Runs `tenon-dashboards` and returns its output.
 async fn tool(arguments: &[&str]) -> anyhow::Result<String> {
     let mut command = Command::new(Process::binary("tenon-dashboards")?);
     let output = command.args(arguments).current_dir(ROOT).kill_on_drop(true).output().await?;
@@ -114,7 +116,7 @@ async fn tool(arguments: &[&str]) -> anyhow::Result<String> {
     Ok(said.trim().to_owned())
 }
 
-/// Takes Prometheus' rights away, which are where Tenon is and not Tenon's.
+/// Deletes Prometheus and its rights, which are in Tenon's namespace but do not belong to Tenon.
 pub async fn the_prometheus_ends(stage: &Stage) -> anyhow::Result<String> {
     stage.kubectl(&["delete", "role/prometheus", "rolebinding/prometheus", "--ignore-not-found"]).await?;
     let in_ours = ["--namespace", stage.namespace.name(), "delete", "pod/prometheus", "--ignore-not-found"];

@@ -1,4 +1,4 @@
-//! A Kubernetes node is emptied for maintenance.
+//! Drains a Kubernetes node for maintenance.
 
 use std::collections::BTreeMap;
 
@@ -30,14 +30,14 @@ async fn drain(stage: &Stage) -> anyhow::Result<String> {
         Ok(_) => settle(stage).await,
         Err(_) => Ok(()),
     };
-    // Whatever has become of it: the cluster is not ours alone.
+    // Uncordon whatever the outcome: the cluster may have other users.
     stage.kubectl(&["uncordon", &node]).await?;
     drained?;
     settled?;
     Ok(format!("{node}, where {count} Pods of Tenon were"))
 }
 
-/// Waits until every Pod has found another place.
+/// Waits until every Pod runs on another node.
 async fn settle(stage: &Stage) -> anyhow::Result<()> {
     for component in ALL {
         let wanted = stage.kubectl(&["get", component.deployment, "--output", "jsonpath={.spec.replicas}"]).await?;
@@ -46,7 +46,8 @@ async fn settle(stage: &Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The Kubernetes node with the most Pods of Tenon, but for the prober's.
+/// Returns the Kubernetes node with the most Tenon Pods, except the prober's node, and their
+/// number.
 async fn busiest(stage: &Stage) -> anyhow::Result<(String, usize)> {
     let prober = stage.prober.get().context("the prober is there")?;
     let mut counts = BTreeMap::<String, usize>::new();

@@ -1,4 +1,4 @@
-//! What processes take that have nothing to do.
+//! The memory of idle processes.
 
 use anyhow::{Context, ensure};
 use kube::ResourceExt;
@@ -9,10 +9,10 @@ use crate::stage::Stage;
 
 const MIB: f64 = 1_048_576.0;
 
-/// What an isolate that runs nothing takes: its heap, its snapshot's share and V8's tables.
+/// Memory of an idle isolate, in bytes: its heap, its share of the snapshot and V8's tables.
 const ISOLATE: f64 = 4.0 * MIB;
 
-/// The most that a process may have resident, isolates apart.
+/// Returns the maximum resident memory of a process without its isolates, in bytes.
 fn bar(component: Component) -> f64 {
     match component.name {
         name if name == OPERATOR.name => 40.0 * MIB,
@@ -28,7 +28,7 @@ pub async fn idle_processes_are_small(stage: &Stage) -> anyhow::Result<String> {
         for pod in component.pods(stage).await? {
             let name = pod.name_any();
             let metrics = pods::metrics(stage, &name).await?;
-            // Of a node's processes the largest: they have most of their pages together.
+            // The largest of a node's processes: they share most of their pages.
             let resident = values(&metrics, "process_resident_memory_bytes", &[]).into_iter().fold(0.0, f64::max);
             ensure!(resident > 0.0, "{name} does not tell its resident memory");
             let isolates = sum(&metrics, "tenon_isolates", &[]) + sum(&metrics, "tenon_spare_isolates", &[]);

@@ -1,4 +1,4 @@
-//! Helm, from the command line, as people use it.
+//! Helm, from the command line, as users run it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tokio::process::Command;
 
 use crate::stage::SYSTEM;
 
-/// What Helm itself waits at most.
+/// The timeout that Helm itself applies.
 const TIMEOUT: &str = "5m";
 
 pub struct Helm {
     kubeconfig: PathBuf,
 }
 
-/// A release, as `helm list` tells of it.
+/// A release in the output of `helm list`.
 #[derive(Debug, Deserialize)]
 pub struct Release {
     pub name: String,
     pub namespace: String,
-    /// Its name and version.
+    /// The chart's name and version.
     pub chart: String,
 }
 
@@ -31,7 +31,7 @@ impl Helm {
         Self { kubeconfig: cluster.kubeconfig().to_owned() }
     }
 
-    /// Installs or upgrades, and waits until what it made is ready.
+    /// Installs or upgrades a release and waits until its resources are ready.
     ///
     /// # Arguments
     /// * `values` - files and settings, such as `--set keep=false`.
@@ -46,7 +46,8 @@ impl Helm {
         self.run(&["rollback", release, &revision.to_string(), "--wait", "--timeout", TIMEOUT]).await.map(drop)
     }
 
-    /// What `helm test` and its Pods say. The chart has the Pods' logs printed before they go.
+    /// Runs `helm test` and returns its output. The chart has the Pods' logs printed before the
+    /// Pods are deleted.
     pub async fn test(&self, release: &str) -> anyhow::Result<String> {
         self.run(&["test", release, "--timeout", TIMEOUT]).await
     }
@@ -55,7 +56,7 @@ impl Helm {
         self.run(&["uninstall", release, "--wait", "--timeout", TIMEOUT]).await.map(drop)
     }
 
-    /// Every release in the cluster.
+    /// Returns every release in the cluster.
     pub async fn releases(&self) -> anyhow::Result<Vec<Release>> {
         Ok(serde_json::from_str(&self.run(&["list", "--all-namespaces", "--output", "json"]).await?)?)
     }
@@ -70,15 +71,15 @@ impl Helm {
     }
 }
 
-/// For `upgrade`: a file of values.
+/// Formats an argument of `upgrade` that names a file of values.
 pub fn file(path: &Path) -> String {
     format!("--values={}", path.display())
 }
 
-/// For `upgrade`: one value.
+/// Formats an argument of `upgrade` that sets one value.
 pub fn set(name: &str, value: &str) -> String {
     format!("--set={name}={value}")
 }
 
-/// A step's own patience, for what Helm does not wait for.
+/// Deadline of a step for changes that Helm does not wait for.
 pub const SETTLES_WITHIN: Duration = Duration::from_secs(300);

@@ -1,4 +1,4 @@
-//! From a cluster without Tenon to the first answer.
+//! Installs Tenon and waits for the first response.
 
 use std::time::Duration;
 
@@ -15,12 +15,14 @@ use crate::leftovers;
 use crate::pods::ROUTER;
 use crate::stage::{Build, SYSTEM, Stage};
 
-/// From the first `helm install` to the first answer, the images being there.
+/// Maximum time from the first `helm install` to the first response, with the images already
+/// present.
 const BAR: Duration = Duration::from_secs(90);
 
 pub const HTTP_PORT: u16 = 8080;
 
-/// What an installation of `build` is told: where its images are, and what makes it fit a small cluster.
+/// Returns the Helm values of `build`: the location of its images, and settings for a small
+/// cluster.
 pub fn values(stage: &Stage, build: &Build) -> Vec<String> {
     let image = [set("image.registry", &stage.registry), set("image.tag", &build.tag)];
     [file(&Stage::file("small.yaml"))].into_iter().chain(image).collect()
@@ -35,7 +37,7 @@ pub async fn nothing_of_tenon_is_there_yet(stage: &Stage) -> anyhow::Result<Stri
             "Tenon is installed here already, as {name}; first: helm uninstall {name} --namespace {namespace}"
         );
     }
-    // The chart is to ask for no more than Kubernetes' strictest standard allows.
+    // The chart must comply with the strictest Pod Security Standard.
     let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM, "labels": labels}});
     let api: Api<Namespace> = Api::all(stage.cluster.client());

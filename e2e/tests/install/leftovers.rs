@@ -1,4 +1,5 @@
-//! What an installation leaves when it is taken away: nothing, but for the CRDs, which it keeps because every Worker goes with them.
+//! The objects that an uninstallation leaves behind: only the CRDs, which Helm keeps because
+//! deleting them deletes every Worker.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,16 +17,16 @@ use tenon_e2e::{Cluster, await_condition};
 use crate::helm::set;
 use crate::stage::{SYSTEM, Stage};
 
-/// Kubernetes' garbage collector takes its time, and Pods their grace period.
+/// Allows for Kubernetes' garbage collector and the Pods' grace period.
 const GONE_WITHIN: Duration = Duration::from_secs(120);
 
-/// What comes and goes by itself, or shows something else that is listed.
+/// Kinds whose objects come and go by themselves, or mirror other objects that are listed.
 const PASSING: [&str; 4] = ["Event", "PodMetrics", "NodeMetrics", "ComponentStatus"];
 
-/// What every namespace has.
+/// Objects that every namespace has.
 const GIVEN: [(&str, &str); 2] = [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")];
 
-/// An object of any kind, by what people call it.
+/// An object of any kind, by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {
     kind: String,
@@ -65,7 +66,8 @@ pub async fn the_crds_go_when_they_are_asked_to(stage: &Stage) -> anyhow::Result
 }
 
 impl Object {
-    /// The CRDs, what the API server makes of them, and what Helm keeps of their release.
+    /// Returns whether the object is a CRD, an object that the API server derives from one, or
+    /// Helm's record of the CRDs' release.
     fn is_of_the_crds(&self) -> bool {
         match self.kind.as_str() {
             "CustomResourceDefinition" | "APIService" => self.name.ends_with(".tenon.dev"),
@@ -75,8 +77,9 @@ impl Object {
     }
 }
 
-/// What of Tenon is in the cluster and was not before: everything in its namespace, everything that is in none, and in other
-/// namespaces what has its label. What tenants have is theirs.
+/// Returns Tenon's objects that were not in the cluster before: everything in its namespace,
+/// everything that is cluster-scoped, and objects with its label in other namespaces. Objects of
+/// tenants are not included.
 async fn left(stage: &Stage) -> anyhow::Result<BTreeSet<Object>> {
     let before = stage.before.get().context("it is known what was there before")?;
     let mut now = everything(&stage.cluster).await?;
@@ -90,7 +93,7 @@ async fn left(stage: &Stage) -> anyhow::Result<BTreeSet<Object>> {
     Ok(now)
 }
 
-/// Every object that the API server can list.
+/// Returns every object that the API server can list.
 pub async fn everything(cluster: &Cluster) -> anyhow::Result<BTreeSet<Object>> {
     let discovery = Discovery::new(cluster.client()).run().await.context("the API server's kinds")?;
     let listable = discovery.groups().flat_map(|group| group.recommended_resources());
@@ -103,7 +106,7 @@ async fn objects(cluster: &Cluster, kind: ApiResource) -> anyhow::Result<Vec<Obj
     let api: Api<DynamicObject> = Api::all_with(cluster.client(), &kind);
     let listed = match api.list_metadata(&ListParams::default()).await {
         Ok(listed) => listed.items,
-        // A kind that went since it was discovered.
+        // The kind was deleted after discovery.
         Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
         Err(error) => return Err(error).with_context(|| format!("listing {}", kind.plural)),
     };

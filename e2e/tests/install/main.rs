@@ -1,13 +1,16 @@
-//! Tenon on a real cluster, installed by its charts as anyone would, through all that an operator of clusters does to it.
-//! `make e2e` builds the images, has them loaded, and runs this; `-- WORDS` picks the steps whose names hold one of the words.
+//! Tests an installation of Tenon on a real cluster, from its charts, through the operations of a
+//! cluster administrator. `make e2e` builds the images, has them loaded, and runs this; `-- WORDS`
+//! selects the steps whose names contain one of the words.
 //!
 //! ```text
-//!  this program ── helm, kubectl ──► cluster: tenon-system │ router ◄── 200 requests a second ── prober │ a namespace of ours
-//!       └────────────────── port-forward: laps of the prober, metrics ──────────────────────────────┘
+//!  this program ─ helm, kubectl ──► cluster: tenon-system │ router ◄─ 200/s ─ prober │ our
+//!       │                                                                       ▲    │ namespace
+//!       └────────────── port-forward: laps of the prober, metrics ──────────────┘
 //! ```
 //!
-//! The steps build upon each other and run in order. It knows a kubeconfig, the images' names and nothing else of the cluster,
-//! so it may be kind's, k3d's, `deploy/cluster`'s or anybody's. What it was told is in `stage.rs`.
+//! The steps depend on each other and run in order. This program knows a kubeconfig and the images'
+//! names and nothing else about the cluster, so it runs on kind, k3d, `deploy/cluster` or any
+//! other. `stage.rs` lists its environment variables.
 
 mod certificates;
 mod dashboards;
@@ -29,7 +32,7 @@ use std::process::ExitCode;
 
 use running::{Step, run};
 
-/// Steps by their functions, whose names are the sentences that they prove.
+/// Builds steps from functions whose names are the sentences that they test.
 macro_rules! steps {
     ($($kind:ident: $($module:ident :: $step:ident),+ ;)+) => {
         &[$($(Step::$kind(stringify!($step), |stage| Box::pin($module::$step(stage)))),+),+]
@@ -37,7 +40,7 @@ macro_rules! steps {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    // The others rest on the essential ones, which cannot be left out.
+    // Later steps depend on the essential ones, which cannot be skipped.
     run(steps! {
         essential:
             installing::nothing_of_tenon_is_there_yet,

@@ -1,6 +1,7 @@
-//! Reads Prometheus' text format, as far as the steps need it.
+//! Parses Prometheus' text format, as far as the steps need it.
 
-/// The values of all series of a metric whose labels hold each of `labels`, such as `state="warm"`.
+/// Returns the values of all series of a metric whose labels include each of `labels`, such as
+/// `state="warm"`.
 pub fn values(text: &str, metric: &str, labels: &[&str]) -> Vec<f64> {
     let series = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let (series, value) = line.rsplit_once(' ')?;

@@ -11,7 +11,8 @@ use tenon_e2e::{Answer, PortForward, await_condition};
 
 use crate::stage::{SYSTEM, Stage};
 
-/// The processes, as their Pods' label `app.kubernetes.io/component` calls them, and the Deployments that their Pods are of.
+/// The processes: the value of their Pods' label `app.kubernetes.io/component`, and their
+/// Deployments.
 pub const OPERATOR: Component = Component { name: "operator", deployment: "deployment/tenon-operator" };
 pub const ROUTER: Component = Component { name: "router", deployment: "deployment/tenon-router" };
 pub const NODE: Component = Component { name: "runtime-node", deployment: "deployment/tenon-pool-default" };
@@ -26,7 +27,7 @@ pub struct Component {
 }
 
 impl Component {
-    /// Its Pods that have not been told to end.
+    /// Returns the Pods that are not terminating.
     pub async fn pods(self, stage: &Stage) -> anyhow::Result<Vec<Pod>> {
         let selector = format!("app.kubernetes.io/component={}", self.name);
         let mut pods = every_pod(stage, &selector).await?;
@@ -34,12 +35,12 @@ impl Component {
         Ok(pods)
     }
 
-    /// Tells its Pods apart from those that come after them.
+    /// Returns the UIDs of the Pods, which distinguish them from later ones.
     pub async fn uids(self, stage: &Stage) -> anyhow::Result<BTreeSet<String>> {
         Ok(self.pods(stage).await?.iter().filter_map(ResourceExt::uid).collect())
     }
 
-    /// Waits until exactly `count` Pods are there, all of them ready, and those that end are gone.
+    /// Waits until there are exactly `count` Pods, all of them ready and none terminating.
     pub async fn await_count(self, stage: &Stage, count: usize, within: Duration) -> anyhow::Result<()> {
         let selector = format!("app.kubernetes.io/component={}", self.name);
         await_condition(&format!("{count} ready Pods of {}", self.name), within, async || {
@@ -51,7 +52,8 @@ impl Component {
         .await
     }
 
-    /// Waits until none of `old` is there any more, and as many as its Deployment wants are ready.
+    /// Waits until all Pods in `old` are gone and the Deployment has its desired number of ready
+    /// Pods.
     pub async fn await_replaced(self, stage: &Stage, old: &BTreeSet<String>, within: Duration) -> anyhow::Result<()> {
         let selector = format!("app.kubernetes.io/component={}", self.name);
         await_condition(&format!("new Pods of {}", self.name), within, async || {
@@ -68,13 +70,13 @@ impl Component {
     }
 }
 
-/// Asks a port of a Pod.
+/// Sends a GET request to a port of a Pod.
 pub async fn ask(stage: &Stage, pod: &str, port: u16, host: &str, path: &str) -> anyhow::Result<Answer> {
     let forward = PortForward::open(&stage.cluster, SYSTEM, pod, port).await?;
     forward.connection().get(host, path).await
 }
 
-/// What a Pod's `/metrics` says.
+/// Returns the response of a Pod's `/metrics`.
 pub async fn metrics(stage: &Stage, pod: &str) -> anyhow::Result<String> {
     let answer = ask(stage, pod, ADMIN_PORT, "admin", "/metrics").await.with_context(|| format!("metrics of {pod}"))?;
     ensure!(answer.status == 200, "/metrics of {pod}: {} {}", answer.status, answer.body);
@@ -84,7 +86,7 @@ pub async fn metrics(stage: &Stage, pod: &str) -> anyhow::Result<String> {
 async fn every_pod(stage: &Stage, selector: &str) -> anyhow::Result<Vec<Pod>> {
     let api: Api<Pod> = Api::namespaced(stage.cluster.client(), SYSTEM);
     let mut pods = api.list(&ListParams::default().labels(selector)).await?.items;
-    // What `helm test` left has ended and is no process of the installation.
+    // Pods of `helm test` have finished and are not part of the installation.
     pods.retain(|pod| pod.metadata.annotations.as_ref().is_none_or(|all| !all.contains_key("helm.sh/hook")));
     Ok(pods)
 }

@@ -1,4 +1,4 @@
-//! A Pod that asks Workers at a steady rate while the installation is worked on.
+//! A Pod that sends requests to Workers at a steady rate during operations on the installation.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use crate::stage::Stage;
 
 const RATE: u32 = 200;
 
-/// Enough that every node has some.
+/// Enough that every node has some of them.
 const WORKERS: usize = 8;
 
-/// How long requests go on after an operation, for what shows late.
+/// How long requests continue after an operation, for delayed effects.
 const AFTERMATH: Duration = Duration::from_secs(5);
 
 const POD: &str = "prober";
 const PORT: u16 = 8080;
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
-/// The prober, while it probes.
+/// The running prober.
 pub struct ProberPod {
-    /// The Kubernetes node that it is on, and that must not be drained.
+    /// The prober's Kubernetes node, which must not be drained.
     pub node: String,
 }
 
@@ -39,7 +39,7 @@ pub async fn the_prober_is_served(stage: &Stage) -> anyhow::Result<String> {
     let plan = Plan { target: stage.cluster.routers().await?, rate: RATE, asked: deploy_workers(stage).await? };
     let answer = prober.send(stage, Method::PUT, "/load", serde_json::to_string(&plan)?).await?;
     ensure!(answer == "it goes on", "{answer}");
-    // A Worker's first request starts it.
+    // The first request of each Worker starts it.
     sleep(AFTERMATH).await;
     let lap = prober.lap(stage).await?;
     lap.ensure_all_served(RATE)?;
@@ -56,10 +56,10 @@ pub async fn the_prober_ends(stage: &Stage) -> anyhow::Result<String> {
     Ok(lap.to_string())
 }
 
-/// Does what `operation` does, while requests go on of which none may fail.
+/// Runs `operation` under load, of which no request may fail.
 ///
 /// # Errors
-/// When the operation fails, or a request, with each.
+/// Fails if the operation or a request fails. The error contains both failures.
 pub async fn none_fails(
     stage: &Stage,
     operation: impl Future<Output = anyhow::Result<String>>,
@@ -67,7 +67,7 @@ pub async fn none_fails(
     let prober = stage.prober.get().context("the prober is there")?;
     prober.lap(stage).await?.ensure_all_served(RATE).context("before it began")?;
     let outcome = operation.await;
-    // That requests go on for a while is the test, not a wait for something.
+    // The sleep is part of the test, not a wait for a condition.
     sleep(AFTERMATH).await;
     let lap = prober.lap(stage).await?;
     let served = lap.ensure_all_served(RATE);
@@ -129,7 +129,7 @@ impl ProberPod {
     }
 }
 
-/// Kubernetes nodes that take any Pod.
+/// Returns the Kubernetes nodes that accept any Pod.
 pub async fn schedulable(stage: &Stage) -> anyhow::Result<Vec<String>> {
     let nodes = Api::<Node>::all(stage.cluster.client()).list(&ListParams::default()).await?;
     let is_open = |node: &&Node| {
@@ -140,12 +140,12 @@ pub async fn schedulable(stage: &Stage) -> anyhow::Result<Vec<String>> {
     Ok(nodes.items.iter().filter(is_open).map(ResourceExt::name_any).collect())
 }
 
-/// The name of a Worker that is asked.
+/// Returns the name of a probed Worker.
 pub fn probed(i: usize) -> String {
     format!("probed-{i}")
 }
 
-/// Workers, each of which answers with its name.
+/// Deploys the Workers, each of which responds with its name.
 async fn deploy_workers(stage: &Stage) -> anyhow::Result<Vec<Asked>> {
     let names: Vec<_> = (0..WORKERS).map(probed).collect();
     for name in &names {

@@ -1,4 +1,4 @@
-//! `kubectl rollout restart` of each process.
+//! Restarts each process with `kubectl rollout restart`.
 
 use crate::helm::SETTLES_WITHIN;
 use crate::pods::{Component, NODE, OPERATOR, ROUTER};

@@ -1,4 +1,4 @@
-//! Runs the steps in order and tells of each what it took and what it saw.
+//! Runs the steps in order and reports the duration and the remarks of each.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use tokio::time::{Instant, timeout};
 
 use crate::stage::Stage;
 
-/// A step that takes longer hangs.
+/// A step that takes longer is considered hung.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 type Running<'a> = Pin<Box<dyn Future<Output = anyhow::Result<String>> + 'a>>;
 
-/// Something that is done to the installation, and what must hold.
+/// An operation on the installation, with the conditions that must hold.
 pub struct Step {
     name: &'static str,
     run: fn(&Stage) -> Running<'_>,
@@ -23,12 +23,12 @@ pub struct Step {
 }
 
 impl Step {
-    /// A step without which those after it mean nothing: where it fails, they are not run.
+    /// Declares a step that all later steps depend on: if it fails, they are not run.
     pub const fn essential(name: &'static str, run: fn(&Stage) -> Running<'_>) -> Self {
         Self { name, run, essential: true }
     }
 
-    /// A step that may be left out, and after whose failure the next may pass.
+    /// Declares a step that can be skipped, and whose failure does not affect later steps.
     pub const fn chosen(name: &'static str, run: fn(&Stage) -> Running<'_>) -> Self {
         Self { name, run, essential: false }
     }
@@ -40,7 +40,7 @@ impl Step {
 
 #[tokio::main]
 pub async fn run(steps: &[Step]) -> anyhow::Result<ExitCode> {
-    // Cargo's own harnesses have options; this one has words.
+    // Cargo's own test harnesses take options; this one takes words.
     let words: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let stage = Stage::from_env().await?;
     let (mut passed, mut failed) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! More and fewer of those that serve.
+//! Scales routers and nodes up and down.
 
 use crate::helm::SETTLES_WITHIN;
 use crate::pods::{Component, NODE, ROUTER};
@@ -9,12 +9,12 @@ pub async fn more_and_fewer_routers_fail_no_request(stage: &Stage) -> anyhow::Re
     none_fails(stage, up_and_down(stage, ROUTER, ROUTER.deployment)).await
 }
 
-/// By the pool, as an autoscaler does.
+/// Scales the RuntimePool, as an autoscaler does.
 pub async fn more_and_fewer_nodes_fail_no_request(stage: &Stage) -> anyhow::Result<String> {
     none_fails(stage, up_and_down(stage, NODE, "runtimepool/default")).await
 }
 
-/// Two more, then one less than there were, and as many again.
+/// Scales to two more than there are, then to one fewer, then back.
 async fn up_and_down(stage: &Stage, component: Component, scaled: &str) -> anyhow::Result<String> {
     let count = component.pods(stage).await?.len();
     let steps = [count + 2, (count - 1).max(1), count];

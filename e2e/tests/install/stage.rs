@@ -1,4 +1,4 @@
-//! What the steps work with: a cluster, what is to be installed, and a namespace of their own.
+//! The environment of the steps: a cluster, the builds to install, and a namespace of their own.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -13,30 +13,31 @@ use crate::helm::Helm;
 use crate::leftovers::Object;
 use crate::prober::ProberPod;
 
-/// Where Tenon is installed.
+/// The namespace in which Tenon is installed.
 pub use tenon_e2e::INSTALLED as SYSTEM;
 
-/// The repository.
+/// The root of the repository.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// How much of each log a failure shows.
+/// Maximum number of lines of each log in a failure.
 const LOG_LINES: usize = 8;
 
 pub struct Stage {
     pub cluster: Cluster,
     pub helm: Helm,
-    /// Where the images are: `TENON_E2E_REGISTRY`.
+    /// The registry of the images: `TENON_E2E_REGISTRY`.
     pub registry: String,
-    /// What is tested: this repository's charts, and images by `TENON_E2E_TAG`.
+    /// The build under test: this repository's charts, and images with the tag `TENON_E2E_TAG`.
     pub current: Build,
-    /// What is upgraded from, where that is another: `TENON_E2E_PREVIOUS`, a repository, and `TENON_E2E_PREVIOUS_TAG`.
+    /// The build to upgrade from, if it differs: `TENON_E2E_PREVIOUS`, a repository, and
+    /// `TENON_E2E_PREVIOUS_TAG`.
     pub previous: Option<Build>,
-    /// Where the Workers and the prober are.
+    /// The namespace of the Workers and the prober.
     pub namespace: Namespace,
-    /// The image of a Prometheus: `TENON_E2E_PROMETHEUS`.
+    /// The image of Prometheus: `TENON_E2E_PROMETHEUS`.
     pub prometheus: String,
     pub prober: OnceCell<ProberPod>,
-    /// What was in the cluster before.
+    /// The objects that were in the cluster before the installation.
     pub before: OnceCell<BTreeSet<Object>>,
 }
 
@@ -54,8 +55,10 @@ impl Build {
 }
 
 impl Stage {
+    /// Reads the environment and creates the steps' namespace.
+    ///
     /// # Errors
-    /// When no cluster is named, or it does not answer.
+    /// Fails if no cluster is named, or it does not respond.
     pub async fn from_env() -> anyhow::Result<Self> {
         let cluster = Cluster::from_env().await?;
         let or = |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
@@ -78,22 +81,23 @@ impl Stage {
         })
     }
 
-    /// The build that is installed first.
+    /// Returns the build that is installed first.
     pub fn first(&self) -> &Build {
         self.previous.as_ref().unwrap_or(&self.current)
     }
 
-    /// What `kubectl` says of objects in the installation's namespace.
+    /// Runs `kubectl` in the installation's namespace and returns its output.
     pub async fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
         self.cluster.kubectl(&[["--namespace", SYSTEM].as_slice(), arguments].concat()).await
     }
 
-    /// A file beside this one.
+    /// Returns the path of a file beside this one.
     pub fn file(name: &str) -> PathBuf {
         Path::new(ROOT).join("e2e/tests/install").join(name)
     }
 
-    /// What one would ask first after a failure: the Pods, the warnings, and what the processes complain of.
+    /// Returns what a reader of a failure needs first: the Pods, the warnings, and the warnings and
+    /// errors in the processes' logs.
     pub async fn circumstances(&self) -> String {
         let mut text = String::new();
         let pods = ["get", "pods", "--all-namespaces", "--output", "wide"];

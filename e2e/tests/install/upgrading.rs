@@ -1,5 +1,5 @@
-//! To another release and back: from the build before where there is one, and otherwise with other values, which leave no
-//! Pod as it was either.
+//! Upgrades to another release and rolls back: from the previous build if there is one, and
+//! otherwise between values that replace every Pod too.
 
 use crate::helm::{SETTLES_WITHIN, file};
 use crate::installing::values;
@@ -19,10 +19,10 @@ pub async fn an_upgrade_after_a_rollback_fails_no_request(stage: &Stage) -> anyh
     none_fails(stage, replacing_every_pod(stage, upgrade(stage, &[]))).await
 }
 
-/// To what is tested, as the chart would have it where the loss of a Kubernetes node is an ordinary day.
+/// Upgrades to the build under test, with the chart's values for high availability.
 ///
 /// # Arguments
-/// * `more` - values beside those.
+/// * `more` - further values.
 pub async fn upgrade(stage: &Stage, more: &[String]) -> anyhow::Result<()> {
     let build = &stage.current;
     stage.helm.upgrade("tenon-crds", &build.chart("tenon-crds"), &[]).await?;

@@ -1,4 +1,4 @@
-//! The control plane goes away in parts; serving goes on.
+//! Tests that serving continues while parts of the control plane are down.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tenon_crds::ConditionStatus;
 use tenon_e2e::{Load, Prober, SOON, Scenario, answering, await_condition, worker};
 use tokio::time::sleep;
 
-/// Longer than any watch, Lease renewal or connection goes unnoticed.
+/// Longer than a failure of any watch, Lease renewal or connection can go unnoticed.
 const OUTAGE: Duration = Duration::from_secs(60);
 
 pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::Result<()> {
@@ -22,7 +22,7 @@ pub async fn without_an_operator_serving_goes_on(scenario: Scenario) -> anyhow::
     let mut operator = scenario.operator().await;
     operator.take().context("there is an operator")?.kill().await?;
     prober.serve(400).await?;
-    // Applied while nobody looks.
+    // Applied while no operator is running.
     scenario.namespace.apply(&worker("steady", &answering("after"))).await?;
     prober.serve(400).await?;
 
@@ -75,7 +75,7 @@ pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served
     let prober = Prober::start(&scenario.router, Load::get(std::slice::from_ref(&host)));
     prober.serve(50).await?;
     scenario.cluster.stop_api_server().await?;
-    // The outage is the test, not a wait for something.
+    // The sleep is the outage under test, not a wait for a condition.
     sleep(OUTAGE).await;
     scenario.cluster.start_api_server().await?;
     scenario.namespace.apply(&worker("offline", &answering("after"))).await?;
@@ -87,7 +87,7 @@ pub async fn without_the_api_server_serving_goes_on_and_later_changes_are_served
     Ok(())
 }
 
-/// Who leads.
+/// Returns the identity of the leader.
 async fn holder(scenario: &Scenario) -> anyhow::Result<String> {
     let leases = scenario.system().api::<Lease>().list(&ListParams::default()).await?;
     let lease = leases.items.into_iter().next().context("there is no Lease")?;

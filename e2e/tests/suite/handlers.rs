@@ -1,4 +1,4 @@
-//! Events that do not come from clients: Workers that call one another, and Workers that the clock calls.
+//! Events that do not come from clients: calls between Workers, and schedules.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::events::v1::Event;
@@ -9,7 +9,7 @@ use serde_json::json;
 use tenon_crds::{ConditionStatus, Schedule, ServiceBinding, Worker};
 use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
-/// A Worker whose binding `OTHER` is that other Worker of its namespace.
+/// Returns a Worker whose binding `OTHER` is the Worker `other` of its namespace.
 fn caller(name: &str, other: &str) -> Worker {
     let source = "export default { async fetch(request, env) {
         try { return await env.OTHER.fetch('http://other.test/'); }
@@ -68,8 +68,8 @@ fn scheduled(name: &str, source: &str, cron: &str) -> Worker {
     worker
 }
 
-/// Waits until the leader follows the Worker's schedule, and makes it believe that it has got no further than to `last`:
-/// as when nobody has led since.
+/// Waits until the leader follows the Worker's schedule, then sets its progress back to `last`, as
+/// if there had been no leader since.
 async fn set_back(scenario: &Scenario, name: &str, last: Timestamp) -> anyhow::Result<()> {
     let schedule = await_condition("the schedule to be followed", SOON, async || {
         let status = scenario.namespace.worker(name).await?.status.context("no status yet")?;
@@ -96,7 +96,7 @@ pub async fn a_time_that_was_missed_is_called_for_at_once_and_once(scenario: Sce
         fetch() { return Response.json(times); },
         scheduled({ scheduledTime }) { times.push(scheduledTime); },
     };";
-    // These two alone, as the leader would call for others meanwhile.
+    // Only these two minutes, because the leader would make further calls in the meantime.
     let minute = this_minute();
     let minutes = [minute - SignedDuration::from_mins(1), minute].map(|time| time.to_zoned(TimeZone::UTC).minute());
     let cron = format!("{},{} * * * *", minutes[0], minutes[1]);

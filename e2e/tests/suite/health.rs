@@ -1,4 +1,4 @@
-//! A Worker's health, as its nodes tell of it.
+//! A Worker's health as its nodes report it.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use tenon_proto::catalog::{Quarantined, ReportRequest, WatchQuarantineRequest, W
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
-/// A second failure follows the pause after the first, here in any lane of two nodes; then the node tells at once. Each
-/// failure takes a second of CPU time, of which a lane gets little on a busy machine.
+/// Deadline for the report of a crash loop. The second failure follows after a pause, here in any
+/// lane of two nodes, and the node then reports at once. Each failure takes a second of CPU time,
+/// of which a lane gets little on a busy machine.
 const NOTICED: Duration = Duration::from_secs(120);
 
-/// The operator's parser finds nothing wrong with it.
+/// A Worker that never starts, although the operator's parser accepts it.
 const NEVER_STARTS: &str = "while (true) {}\nexport default { fetch() { return new Response('never'); } };";
 
 pub async fn a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revision_comes(
@@ -44,7 +45,7 @@ pub async fn a_worker_that_cannot_start_shows_it_in_its_status_until_a_good_revi
     }
     let status = status(namespace).await?;
     ensure!(status.crash_loops.iter().all(|known| known.node.starts_with("node-")), "{status:?}");
-    // The deployment is as it should be, and the leader's word on it stands.
+    // The deployment succeeded, so the `Ready` condition stays true.
     namespace.await_ready("looper", ConditionStatus::True).await?;
     let kubectl = async |arguments: &[&str]| {
         let arguments: Vec<_> = ["--namespace", namespace.name()].iter().chain(arguments).copied().collect();
@@ -109,7 +110,7 @@ pub async fn a_standby_writes_what_a_node_tells_it(scenario: Scenario) -> anyhow
     standby.terminate().await
 }
 
-/// The test takes the part of the nodes.
+/// The test acts as the nodes.
 pub async fn what_one_operator_hears_of_a_process_that_ended_every_node_is_told_by_any_operator(
     scenario: Scenario,
 ) -> anyhow::Result<()> {
@@ -157,7 +158,7 @@ pub async fn what_one_operator_hears_of_a_process_that_ended_every_node_is_told_
     standby.terminate().await
 }
 
-/// Of the revision that serves a Worker, once the operator's catalog has it.
+/// Returns the digest of the revision that serves a Worker, once the operator's catalog has it.
 async fn digest(catalog: &mut CatalogClient<Channel>, worker: &str) -> anyhow::Result<Vec<u8>> {
     let request = WatchRequest { client: "router/e2e".to_owned(), resume: None };
     let mut changes = catalog.watch(request).await?.into_inner();

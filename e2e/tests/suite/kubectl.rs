@@ -1,4 +1,4 @@
-//! What a person does and sees.
+//! The use of Tenon through kubectl.
 
 use anyhow::{Context, ensure};
 use tenon_crds::ConditionStatus;
@@ -52,7 +52,7 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: 
         Ok(())
     })
     .await?;
-    // The garbage collector takes what the Worker owned.
+    // The garbage collector deletes the objects that the Worker owned.
     await_condition("its revisions to be gone", SOON, async || {
         let left = kubectl(&["get", "workerrevisions", "--selector", "tenon.dev/worker=hello", "-o", "name"]).await?;
         ensure!(left.is_empty(), "{left}");
@@ -61,7 +61,7 @@ pub async fn the_hello_example_is_applied_shown_described_and_deleted(scenario: 
     .await
 }
 
-/// The column names of a table, but for the one that is empty while it is not known.
+/// Returns the column names of a table.
 fn header(table: &str) -> Vec<&str> {
     table.lines().next().unwrap_or_default().split_whitespace().collect()
 }

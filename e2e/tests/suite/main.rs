@@ -1,4 +1,4 @@
-//! The tests across processes. `make test-e2e` runs them; `-- NAME` picks some.
+//! The tests across processes. `make test-e2e` runs them; `-- NAME` selects some.
 
 mod control_plane;
 mod handlers;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use tenon_e2e::Suite;
 
-/// Adds tests by their functions, whose names are the sentences that they prove.
+/// Adds tests from functions whose names are the sentences that they test.
 macro_rules! add {
     ($suite:ident . $method:ident : $($module:ident :: $test:ident),+ $(,)?) => {
         $($suite.$method(stringify!($test), $module::$test);)+

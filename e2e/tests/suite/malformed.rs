@@ -1,4 +1,4 @@
-//! Objects that do not fit their schema, though they are stored: those of another version, or of before a rule.
+//! Stored objects that do not match their schema: those of another version, or from before a rule.
 
 use anyhow::{Context, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -9,7 +9,7 @@ use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
 const CRD: &str = "workers.tenon.dev";
 
-/// Exclusive, because for a moment the API server takes any object for a Worker.
+/// Exclusive, because for a moment the API server accepts any object as a Worker.
 pub async fn a_malformed_stored_object_does_not_stop_the_others(scenario: Scenario) -> anyhow::Result<()> {
     store_malformed(&scenario).await.context("storing a malformed Worker")?;
     await_condition("an Event that reports it", SOON, async || {
@@ -23,18 +23,19 @@ pub async fn a_malformed_stored_object_does_not_stop_the_others(scenario: Scenar
     scenario.namespace.apply(&worker("fine", &answering("fine"))).await?;
     scenario.await_answer(&scenario.namespace.host("fine"), "fine", SOON).await?;
 
-    // A replica that begins with it there lists it among the others.
+    // A replica that starts now lists the malformed object among the others.
     let standby = scenario.start_operator().await?;
     standby.terminate().await?;
 
-    // The API server cannot merge into what it cannot read; whoever mends it replaces it.
+    // The API server cannot merge into an object that it cannot decode, so the fix is to replace
+    // it.
     scenario.namespace.delete_worker("odd").await?;
     scenario.namespace.apply(&worker("odd", &answering("mended"))).await?;
     scenario.await_answer(&scenario.namespace.host("odd"), "mended", SOON).await?;
     Ok(())
 }
 
-/// Stores a Worker whose source is a word, by way of a CRD that allows everything.
+/// Stores a Worker whose source is a string, through a CRD that allows everything.
 async fn store_malformed(scenario: &Scenario) -> anyhow::Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(scenario.cluster.client());
     let mut open = crds.get(CRD).await?;
@@ -49,7 +50,7 @@ async fn store_malformed(scenario: &Scenario) -> anyhow::Result<()> {
         Api::namespaced_with(scenario.cluster.client(), scenario.namespace.name(), &resource);
     let odd = DynamicObject::new("odd", &resource).data(json!({"spec": {"source": "a word"}}));
     let params = PatchParams::apply("tenon-e2e").force();
-    // The API server takes a moment to make a changed schema its own.
+    // The API server takes a moment to apply a changed schema.
     let stored = await_condition("the API server to take it", SOON, async || {
         Ok(workers.patch("odd", &params, &Patch::Apply(&odd)).await?)
     })

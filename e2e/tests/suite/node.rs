@@ -1,4 +1,4 @@
-//! Nodes that go away under load.
+//! Tests of nodes that go away under load.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use tenon_crds::{ConditionStatus, Worker};
 use tenon_e2e::{Load, Node, Outcome, Probe, Prober, SOON, Scenario, await_condition, worker};
 use tokio::time::Instant;
 
-/// So many that two nodes have some of them each: one has none once in 30,000 runs.
+/// Enough that each of two nodes has some of them: one has none once in 30,000 runs.
 const WORKERS: usize = 16;
 
-/// Takes a while over each request, so that there are always some in flight.
+/// A Worker that takes a while for each request, so that some are always in flight.
 const SLOW: &str = "export default {
     async fetch() {
         await new Promise((resolve) => setTimeout(resolve, 50));
@@ -51,7 +51,7 @@ pub async fn a_killed_node_fails_only_what_had_begun_on_it(scenario: Scenario) -
     end(others).await
 }
 
-/// One line for which V8 ends its process, or does not end.
+/// A Worker with one line that makes V8 abort or never return.
 const KILLER: &str =
     "export default { fetch() { for (const key in new Uint8Array(2 ** 26)) return new Response(key); } };";
 
@@ -78,7 +78,7 @@ pub async fn a_worker_that_ends_its_process_fails_no_request_of_its_neighbours(
     neighbours.serve(100).await?;
     let (mut connection, host) = (scenario.router.connection(), namespace.host("killer"));
     await_condition("the killer to be refused", SOON, async || {
-        // One that may not be repeated, so that no second process ends of the same request.
+        // A request that must not be retried, so that it ends no second process.
         let answer = connection.send(Method::POST, &host, "/", Bytes::new()).await?;
         ensure!(answer.status >= 500, "{} {}", answer.status, answer.body);
         ensure!(answer.body.contains("worker_quarantined"), "{} {}", answer.status, answer.body);
@@ -116,7 +116,7 @@ pub async fn replacing_a_node_under_load_fails_nothing(scenario: Scenario) -> an
     writes.serve(30).await?;
     let new = scenario.start_node(pool, "new").await?;
     await_part(&scenario, &hosts, new.name()).await?;
-    // Harder than Kubernetes, which lets routers hear of it first: see the Pod's preStop hook.
+    // Harsher than Kubernetes, where the Pod's preStop hook delays SIGTERM until routers know.
     let ended = old.delete().await?;
     let gone = Instant::now();
     reads.serve(100).await?;
@@ -137,7 +137,7 @@ pub async fn an_endpoint_slice_of_a_tenant_makes_no_node(scenario: Scenario) -> 
     scenario.namespace.apply(&in_pool("private", pool)).await?;
     scenario.namespace.await_ready("private", ConditionStatus::True).await?;
     ensure_no_node(&scenario, "private").await?;
-    // A node of the pool's own is one at once, so that nothing is on its way any more.
+    // A node of the pool itself is used at once, which shows that no update is still under way.
     let own = scenario.start_node(pool, "own").await?;
     let host = scenario.namespace.host("private");
     let server = scenario.await_answer(&host, "done", SOON).await?.node;
@@ -163,7 +163,7 @@ async fn ensure_no_node(scenario: &Scenario, worker: &str) -> anyhow::Result<()>
     .await
 }
 
-/// Waits until a node has its part of the Workers.
+/// Waits until a node serves some of the Workers.
 async fn await_part(scenario: &Scenario, hosts: &[String], node: &str) -> anyhow::Result<()> {
     let mut connection = scenario.router.connection();
     await_condition(&format!("{node} to serve"), SOON, async || {
@@ -187,7 +187,7 @@ fn is_node_lost(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Refused { body, .. } if body.contains("node_lost"))
 }
 
-/// The nodes that served what began after `since`.
+/// Returns the nodes that served the requests that started after `since`.
 fn serving_after(probes: &[Probe], since: Instant) -> BTreeSet<&str> {
     let later = probes.iter().filter(|probe| probe.began > since);
     later

@@ -1,4 +1,4 @@
-//! RuntimePools.
+//! Tests of RuntimePools.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,7 +16,8 @@ use serde_json::json;
 use tenon_crds::{ConditionStatus, RuntimePool};
 use tenon_e2e::{SOON, Scenario, answering, await_condition, worker};
 
-/// Kubernetes' garbage collector looks for new kinds every half minute, and this one may be that new.
+/// Kubernetes' garbage collector looks for new kinds every 30 seconds, and this one may be that
+/// new.
 const COLLECTED: Duration = Duration::from_secs(90);
 
 pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with_it(
@@ -41,7 +42,7 @@ pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with
     ensure!(ports.get("shard-0") == Some(&7100) && ports.get("shard-1") == Some(&7101), "{ports:?}");
     ensure!(ports.get("lane-0") == Some(&7102), "a lane where the pool does not say: {ports:?}");
     await_only::<PodDisruptionBudget>(&scenario, SOON).await?;
-    // Kubernetes takes the Deployment for good.
+    // The Deployment controller acts on the Deployment.
     await_only::<ReplicaSet>(&scenario, SOON).await?;
     await_condition("the pool's status", SOON, async || {
         let status = pools.get(name).await?.status.context("no status yet")?;
@@ -51,7 +52,7 @@ pub async fn a_pool_becomes_a_deployment_a_budget_and_a_service_and_they_go_with
     })
     .await?;
 
-    // As an autoscaler does.
+    // An autoscaler uses the scale subresource as well.
     let scale = json!({"spec": {"replicas": 5}});
     pools.patch_scale(name, &PatchParams::default(), &Patch::Merge(scale)).await?;
     await_condition("the Deployment to follow the pool", SOON, async || {
@@ -81,7 +82,7 @@ pub async fn a_worker_that_asks_for_more_than_its_pool_allows_is_told_so(scenari
     };
     let apply = PatchParams::apply("tenon-e2e");
     pools.patch(name, &apply, &Patch::Apply(pool(100))).await?;
-    // Until the operator knows the pool, it knows no maximum.
+    // The operator knows the maximum once it knows the pool.
     await_only::<Deployment>(&scenario, SOON).await?;
 
     let mut greedy = worker("greedy", &answering("hello"));
@@ -92,7 +93,7 @@ pub async fn a_worker_that_asks_for_more_than_its_pool_allows_is_told_so(scenari
     ensure!(condition.reason == "LimitOverMaximum", "{condition:?}");
     ensure!(condition.message.starts_with("spec.limits.cpuMs: 101 is more"), "{condition:?}");
 
-    // Nobody touches the Worker itself.
+    // The Worker itself is not changed.
     pools.patch(name, &apply, &Patch::Apply(pool(101))).await?;
     scenario.namespace.await_ready("greedy", ConditionStatus::True).await?;
     pools.delete(name, &DeleteParams::default()).await?;
@@ -129,7 +130,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
 
     let config_maps = scenario.system().api::<ConfigMap>();
     let certificates = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"ca.crt": text}});
-    // Nobody touches the pool itself.
+    // The pool itself is not changed.
     config_maps.patch(name, &apply, &Patch::Apply(certificates("one"))).await?;
     let template = async || {
         let deployment = await_only::<Deployment>(&scenario, SOON).await?;
@@ -158,7 +159,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
     Ok(())
 }
 
-/// What of a kind belongs to the pool that is called like the test's namespace.
+/// Returns the objects of a kind that belong to the pool named like the test's namespace.
 async fn of_pool<K>(scenario: &Scenario) -> anyhow::Result<Vec<K>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,

@@ -1,4 +1,4 @@
-//! `tenon-operator probe`, by which people see whether an installation works.
+//! Tests of `tenon-operator probe`, which shows users whether an installation works.
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub async fn a_probe_deploys_a_worker_asks_it_and_leaves_nothing(scenario: Scena
 }
 
 pub async fn a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing(scenario: Scenario) -> anyhow::Result<()> {
-    // The catalog is no door for clients.
+    // The catalog does not accept requests of clients.
     let wrong = format!("http://{}", scenario.catalog());
     let output = probe(&scenario, &["--router", &wrong, "--timeout", "10"]).await?;
     let complaint = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,5 @@
-//! What the operator may do: all that it needs, or the other tests would fail, and nothing that it does not.
+//! The operator's rights: all that it needs, or the other tests would fail, and none that it does
+//! not need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use serde_json::json;
 use tenon_crds::{ConditionStatus, RuntimePool, WorkerRevision};
 use tenon_e2e::{Right, SOON, Scenario, answering, await_condition, rights, worker};
 
-/// A line of the API server's log.
+/// A line of the API server's audit log.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request {
@@ -25,7 +26,8 @@ struct Request {
 }
 
 impl Request {
-    /// Whether its right was missing. Where a namespace is being deleted nobody may make anything.
+    /// Returns whether a right was missing. Status 403 alone does not show that: in a namespace
+    /// that is being deleted, every creation is refused.
     fn is_forbidden(&self) -> bool {
         self.annotations.get("authorization.k8s.io/decision").is_some_and(|decision| decision == "forbid")
     }
@@ -50,7 +52,7 @@ struct ResponseStatus {
     code: u16,
 }
 
-/// Resource, group and verb.
+/// The resource, group and verb of a request.
 type Use = (String, String, String);
 
 pub async fn the_operator_uses_every_right_that_the_chart_gives_it(scenario: Scenario) -> anyhow::Result<()> {
@@ -62,7 +64,7 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(scenario: Sce
     await_condition("each right to be used", SOON, async || {
         let (used, refused) = uses(&std::fs::read_to_string(&log)?, account)?;
         ensure!(refused.is_empty(), "it was refused {refused:?}");
-        // Those on certificates are used where some are made: tls.rs.
+        // Rights on certificates are used by the test that issues some: tls.rs.
         let expected: Vec<_> = rights()?.into_iter().filter(|right| !right.is_of_certificates()).collect();
         let idle = unused(&expected, &used);
         ensure!(idle.is_empty(), "never used: {}", idle.join("; "));
@@ -71,7 +73,7 @@ pub async fn the_operator_uses_every_right_that_the_chart_gives_it(scenario: Sce
     .await
 }
 
-/// With that come Events that are told again.
+/// Has the operator delete revisions over the history limit, and update repeated Events.
 async fn have_revisions_deleted(scenario: &Scenario) -> anyhow::Result<()> {
     let revisions = scenario.namespace.api::<WorkerRevision>();
     let mut changing = worker("changing", "");
@@ -81,7 +83,8 @@ async fn have_revisions_deleted(scenario: &Scenario) -> anyhow::Result<()> {
         scenario.namespace.apply(&changing).await?;
         scenario.namespace.await_ready("changing", ConditionStatus::True).await?;
     }
-    // Which of the old ones are older is for Kubernetes to tell, which dates them to the second.
+    // Kubernetes' timestamps have a resolution of one second, so which of the old ones are deleted
+    // may vary.
     await_condition("the oldest revisions to be deleted", SOON, async || {
         let left: Vec<_> = revisions.list(&ListParams::default()).await?.into_iter().map(|it| it.name_any()).collect();
         ensure!(left.len() == 2, "there are {left:?}");
@@ -119,7 +122,7 @@ async fn have_a_pool_read_what_it_refers_to(scenario: &Scenario) -> anyhow::Resu
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": authority});
     scenario.system().api::<Secret>().patch(name, &apply, &Patch::Apply(secret)).await?;
     reason("Serving").await?;
-    // What it has become is applied once more.
+    // The operator applies the pool's objects once more.
     let change = json!({"spec": {"isolatesPerShard": 7}});
     pools.patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;
     await_condition("the pool to be applied again", SOON, async || {
@@ -133,10 +136,10 @@ async fn have_a_pool_read_what_it_refers_to(scenario: &Scenario) -> anyhow::Resu
     Ok(())
 }
 
-/// What `user` has done, and what it was not let do.
+/// Returns the requests of `user` that were allowed, and those that were forbidden.
 fn uses(log: &str, user: &str) -> anyhow::Result<(BTreeSet<Use>, BTreeSet<Use>)> {
     let (mut used, mut refused) = (BTreeSet::new(), BTreeSet::new());
-    // The last line may be half written.
+    // The last line may be incomplete.
     for line in log.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
         let request: Request = serde_json::from_str(line)?;
         let is_forbidden = request.is_forbidden();
@@ -151,11 +154,11 @@ fn uses(log: &str, user: &str) -> anyhow::Result<(BTreeSet<Use>, BTreeSet<Use>)>
                 refused.insert(done);
             }
             Some(201) => {
-                // Server-side apply makes what there is not, for which it wants both rights.
+                // A server-side apply that creates an object requires both rights.
                 used.insert((resource, object.api_group, "create".to_owned()));
                 used.insert(done);
             }
-            // What is not there has been asked for all the same.
+            // A request for an object that does not exist uses the right too.
             Some(_) => {
                 used.insert(done);
             }

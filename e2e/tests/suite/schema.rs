@@ -1,11 +1,13 @@
-//! What the API server says to objects that somebody got wrong.
+//! The API server's verdicts on objects with mistakes.
 //!
 //! ```text
-//!  good object ─► mutants ─► API server ─┬─ refuses it by the name of the field, and of the remedy where a rule is ours
-//!                                        └─ takes it ─► our types ─► the operator ─► API server takes what it makes
+//!  good object ─► mutants ─► API server ─┬─ rejects it and names the field, and the remedy
+//!                                        │  if the rule is ours
+//!                                        └─ accepts it ─► our types ─► the operator
+//!                                                         ─► API server accepts its objects
 //! ```
 //!
-//! All of it is dry run: of what is sent here nothing is stored but one WorkerRevision, to be changed.
+//! All requests are dry runs; only one WorkerRevision is stored, to be changed.
 
 mod consequence;
 mod good;
@@ -25,12 +27,12 @@ use tenon_e2e::Scenario;
 use consequence::Kind;
 use mutant::{Mutant, SEED};
 
-/// Requests at once.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 16;
 
 const ENOUGH: usize = 1_000;
 
-/// How much of what was said of a misjudged object is shown, in characters.
+/// Maximum length of a text in the report of a wrong verdict, in characters.
 const SHOWN: usize = 400;
 
 pub async fn an_object_fits_its_schema_or_is_refused_by_the_name_of_its_field(
@@ -93,10 +95,10 @@ pub async fn the_schema_lets_no_revision_be_changed(scenario: Scenario) -> anyho
     Ok(())
 }
 
-/// A rule of ours in a schema.
+/// A CEL rule of ours in a schema.
 struct Rule {
     message: String,
-    /// An object by itself cannot break it.
+    /// The rule concerns changes, so an object by itself cannot break it.
     is_of_changes: bool,
 }
 
@@ -114,12 +116,12 @@ impl Rule {
     }
 }
 
-/// What became of a kind's mutants.
+/// The outcome of a kind's mutants.
 #[derive(Default)]
 struct Verdict {
     taken: usize,
     refused: usize,
-    /// Messages of rules that refusals quoted.
+    /// Messages of rules that refusals have quoted.
     quoted: BTreeSet<String>,
 }
 
@@ -128,12 +130,13 @@ enum Judgement {
     Refused(Vec<String>),
 }
 
-/// Tries what is in doubt on the API server.
+/// Submits mutants to the API server and judges its responses.
 struct Judge {
     client: Client,
     namespace: String,
     rules: Vec<Rule>,
-    /// What the operator makes of many objects is the same, and is tried once.
+    /// Derived objects that the API server has accepted. Many objects lead to the same ones, which
+    /// are tried once.
     approved: RefCell<HashSet<String>>,
 }
 
@@ -144,8 +147,10 @@ impl Judge {
         Ok(Self { client: scenario.cluster.client(), namespace, rules, approved: RefCell::default() })
     }
 
+    /// Tries all mutants of a kind.
+    ///
     /// # Errors
-    /// When the API server took what nobody can use, or did not say what is wrong.
+    /// Fails if the API server accepted an unusable object, or did not say what is wrong with one.
     async fn try_all<K: Kind>(&self, mutants: Vec<Mutant>) -> anyhow::Result<Verdict> {
         let judgements = stream::iter(mutants).map(async |mutant| (self.try_one::<K>(&mutant).await, mutant));
         let mut judgements = std::pin::pin!(judgements.buffer_unordered(AT_ONCE));
@@ -174,7 +179,7 @@ impl Judge {
             Ok(taken) => taken,
             Err(kube::Error::Api(status)) => {
                 ensure!((400..500).contains(&status.code) && !mutant.is_good(), "{status:?}");
-                // Of the budget of rules, when they cost too much to be evaluated.
+                // Rules that are too expensive to evaluate exceed the API server's cost budget.
                 ensure!(!status.message.contains("cost"), "too costly: {status:?}");
                 ensure!(is_named(mutant, &status, &self.rules), "names no field: {status:?}");
                 return Ok(Judgement::Refused(quoted(&status, &self.rules)));
@@ -202,14 +207,15 @@ async fn create<K: serde::de::DeserializeOwned>(client: &Client, collection: &st
     client.request(request.body(body.into()).map_err(kube::Error::HttpError)?).await
 }
 
-/// The messages of rules that a refusal quotes.
+/// Returns the messages of the rules that a refusal quotes.
 fn quoted(status: &Status, rules: &[Rule]) -> Vec<String> {
     let causes: Vec<_> = status.details.iter().flat_map(|details| &details.causes).collect();
     let quoted = rules.iter().filter(|rule| causes.iter().any(|cause| rule.is_quoted_in(&cause.message)));
     quoted.map(|rule| rule.message.clone()).collect()
 }
 
-/// Whether a refusal names a place where the mutant differs, or quotes a rule that ties such a place to the one named.
+/// Returns whether a refusal names a place where the mutant differs, or quotes a rule that ties
+/// such a place to the one named.
 fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
     let is_below = |field: &str, place: &str| {
         let rest = field.strip_prefix(place);
@@ -218,7 +224,7 @@ fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
     let is_rule = |said: &str| rules.iter().any(|rule| rule.is_quoted_in(said));
     let causes: Vec<_> = status.details.iter().flat_map(|details| &details.causes).collect();
     mutant.places().map(|place| place.to_string()).any(|place| match causes.is_empty() {
-        // It could not be read. Go has a name of its own for the metadata.
+        // The object could not be decoded. Go has its own name for the metadata.
         true => status.message.replace("ObjectMeta.", "metadata.").contains(&place),
         false => causes.iter().any(|cause| {
             // The field of a subresource begins with a dot.
@@ -229,7 +235,8 @@ fn is_named(mutant: &Mutant, status: &Status, rules: &[Rule]) -> bool {
     })
 }
 
-/// What is there: an absent field, null and nothing at all are the same, as are a quantity and its text.
+/// Normalizes a value: an absent field, null and an empty value are the same, as are a quantity and
+/// its text.
 fn essence(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

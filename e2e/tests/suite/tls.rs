@@ -1,4 +1,4 @@
-//! Certificates that the operator makes: its own platform, in which processes speak TLS only.
+//! Certificates that the operator issues, on a separate platform whose processes speak only TLS.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,18 +15,19 @@ use tenon_e2e::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The first authority is replaced after half a minute, and forgotten when all have heard of that.
+/// Deadline for the replacement of all certificates. The first authority is replaced after 30
+/// seconds, and dropped when every process knows of the new one.
 const REPLACED: Duration = Duration::from_secs(90);
 
-/// What a record of TLS begins with that says why there will be no others.
+/// The content type of a TLS alert record, the only kind sent before the connection is closed.
 const ALERT: u8 = 21;
 
 pub async fn certificates_are_made_and_renewed_and_no_request_fails(scenario: Scenario) -> anyhow::Result<()> {
-    // Two operators would write the same status.
+    // Two leading operators would write the same status.
     let mut shared = scenario.operator().await;
     shared.take().context("there is an operator")?.terminate().await?;
     let outcome = make_and_renew(&scenario).await;
-    // The tests that follow find one, whatever has come of this.
+    // Later tests need an operator, whatever the outcome of this one.
     let successor = scenario.start_operator().await?;
     scenario.route_catalog(&[&successor]);
     *shared = Some(successor);
@@ -41,7 +42,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     let (catalog, inner) = (Service::start(7070).await?, Service::start(8081).await?);
     let (cluster, door) = (&scenario.cluster, inner.address());
     let account = Account::create(cluster, &system, &logs).await?;
-    // It has no certificate before it has made one.
+    // The operator starts without a certificate and issues its own.
     let operator = Operator::start("operator-tls", account.kubeconfig(), speaks, door, system.name(), &logs).await?;
     catalog.set_backends(vec![operator.catalog()]);
     let first = await_secrets(&system, |_| true).await?;
@@ -79,7 +80,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
 
     let prober = Prober::start(&router, Load::get(&hosts));
     prober.serve(100).await?;
-    // All that there was at first is gone: the authority too, and nobody believes it any more.
+    // All first certificates are gone, including the authority, which no process trusts any more.
     let replaced = |now: &BTreeMap<String, Secret>| {
         let has = |name: &String, key, text: &[u8]| value(&now[name], key).windows(text.len()).any(|it| it == text);
         let authority = value(&first["tenon-ca"], "tls.crt");
@@ -89,7 +90,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     };
     await_secrets(&system, replaced).await?;
     prober.serve(100).await?;
-    // Those who come now meet those who were there before.
+    // New processes connect to the ones that were there before.
     let another = start_node("tls-b").await?;
     await_condition("the router to know of it", SOON, async || {
         let nodes = router.nodes().await?;
@@ -111,7 +112,7 @@ async fn make_and_renew(scenario: &Scenario) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The Secrets with certificates, once all are there and as they should be.
+/// Waits until all Secrets with certificates exist and are right, and returns them.
 async fn await_secrets(
     system: &Namespace,
     are_right: impl Fn(&BTreeMap<String, Secret>) -> bool,
@@ -134,12 +135,12 @@ fn value<'a>(secret: &'a Secret, key: &str) -> &'a [u8] {
     secret.data.as_ref().and_then(|data| data.get(key)).map_or(&[], |value| &value.0)
 }
 
-/// Whether somebody who speaks HTTP/2 without TLS gets nothing but an alert.
+/// Returns whether a client that speaks HTTP/2 without TLS receives nothing but a TLS alert.
 async fn is_refused(address: std::net::SocketAddr) -> anyhow::Result<bool> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
     let mut answer = Vec::new();
-    // A reset is as good an end as any.
+    // A connection reset is equally acceptable.
     let _ = tokio::time::timeout(SOON, stream.read_to_end(&mut answer)).await?;
     Ok(answer.first().is_none_or(|first| *first == ALERT))
 }

@@ -1,4 +1,4 @@
-//! Workers in TypeScript: they answer, and whatever goes wrong with them names the author's file, line and column.
+//! Workers in TypeScript: they respond, and every error names the author's file, line and column.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use tenon_crds::{ConditionStatus, Worker, WorkerSpec};
 use tenon_e2e::{SOON, Scenario, await_condition};
 
-/// A second failure follows the pause after the first, here on any shard of two nodes; then the node tells at once.
+/// Deadline for the report of a crash loop. The second failure follows after a pause, here on any
+/// shard of two nodes, and the node then reports at once.
 const NOTICED: Duration = Duration::from_secs(30);
 
-/// What is made of it has fewer lines: the types are gone.
+/// A module whose compiled form has fewer lines, because the types are removed.
 const TOTAL: &str = "export interface Item {
   name: string;
   price: number;
@@ -121,7 +122,7 @@ fn typescript(name: &str, modules: &[(&str, &str)]) -> Worker {
     worker
 }
 
-/// The line with this text that a node has logged for a Worker of the test's namespace.
+/// Returns the line with this text that a node has logged for a Worker of the test's namespace.
 async fn logged(scenario: &Scenario, text: &str) -> anyhow::Result<Value> {
     let of_namespace = format!("{}/", scenario.namespace.name());
     await_condition(&format!("a node to log {text:?}"), SOON, async || {

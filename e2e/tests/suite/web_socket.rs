@@ -1,4 +1,4 @@
-//! WebSockets, from a client through the router to a Worker.
+//! Tests of WebSockets, from a client through the router to a Worker.
 
 use anyhow::{Context, bail, ensure};
 use http::Version;
@@ -9,8 +9,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 const VERSIONS: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
-/// Echoes what it is sent; does as it is told by some texts; tells requests that are no WebSockets how many have closed, and
-/// how often in a way that was not clean.
+/// Returns a Worker that echoes messages and interprets some texts as commands. Other requests get
+/// the numbers of WebSockets that were closed cleanly and uncleanly.
 fn echo(name: &str, revision: &str, pool: Option<&str>) -> Worker {
     let source = "
         const closed = { clean: 0, unclean: 0 };
@@ -42,7 +42,7 @@ async fn open(scenario: &Scenario, version: Version, host: &str) -> anyhow::Resu
     WebSocket::open(scenario.router.address(), version, host, "chat, talk").await
 }
 
-/// How many of the Worker's have closed so far: cleanly, and not.
+/// Returns the numbers of the Worker's WebSockets that were closed cleanly and uncleanly.
 async fn closed(scenario: &Scenario, host: &str) -> anyhow::Result<[u64; 2]> {
     let answer = scenario.router.connection().get(host, "/").await?;
     ensure!(answer.status == 200, "{answer:?}");
@@ -108,7 +108,7 @@ pub async fn a_web_socket_that_is_read_slowly_loses_nothing(scenario: Scenario) 
     for version in VERSIONS {
         let mut socket = open(&scenario, version, &host).await?;
         socket.send("flood").await?;
-        // Meanwhile the Worker serves others.
+        // The Worker serves other requests in the meantime.
         for _ in 0..50 {
             closed(&scenario, &host).await?;
         }

@@ -1,4 +1,4 @@
-//! A Worker's life: applied, changed, broken, deleted.
+//! The life cycle of a Worker: applied, changed, broken, deleted.
 
 use anyhow::{Context, ensure};
 use tenon_crds::{ConditionStatus, ConfigMapRef, Route, Secret, SecretKeyRef, Source, Worker};
@@ -122,7 +122,8 @@ pub async fn of_two_workers_with_one_route_the_older_keeps_it(scenario: Scenario
         worker.spec.routes = vec![Route { host: host.clone(), path: "/".to_owned() }];
         worker
     };
-    // Named against the order of age, which counts in seconds: the name decides only between twins.
+    // The names sort in the order of age, which has a resolution of one second: the name decides
+    // only between Workers of the same age.
     scenario.namespace.apply(&claiming("a-first", "first")).await?;
     scenario.await_answer(&host, "first", SOON).await?;
     scenario.namespace.apply(&claiming("b-second", "second")).await?;

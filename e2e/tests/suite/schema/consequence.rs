@@ -1,6 +1,7 @@
-//! What the operator makes of an object that the API server takes.
+//! The objects that the operator derives from an object that the API server accepts.
 //!
-//! All that an object refers to is there, so that whatever is wrong with what comes out, the object alone showed it.
+//! Every object that it references exists, so any fault in the result was already visible in the
+//! object alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,16 +22,16 @@ use tenon_operator::worker::plan::{draft, plan};
 use tenon_proto::id::WorkerId;
 use url::Url;
 
-/// A kind of ours.
+/// A custom resource of Tenon.
 pub trait Kind: Serialize + DeserializeOwned {
-    /// Where objects of it are made.
+    /// Returns the API path at which objects of this kind are created.
     fn collection(namespace: &str) -> String;
 
-    /// The objects that the operator would make next, each with its collection. They have no owner, because this
-    /// object has never been stored.
+    /// Returns the objects that the operator would create next, each with its collection. They have
+    /// no owner, because this object has never been stored.
     ///
     /// # Errors
-    /// When it would refuse this one.
+    /// Fails if the operator would reject this object.
     fn consequences(self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>>;
 }
 
@@ -58,13 +59,14 @@ impl Kind for Worker {
 
         for (route, holder) in &candidate.routes {
             ensure!(*holder == Holder::Claimant, "{route:?} is not its own");
-            // As clients do, which resolve and encode what a path should not have.
+            // Clients parse URLs like this, resolving dot segments and encoding characters that a
+            // path must not contain.
             let requested = Url::parse(&format!("http://example.com{}", route.path))?;
             ensure!(requested.path() == route.path, "no request has the path {:?}", route.path);
         }
         let plan = plan(&candidate, draft(&candidate).compiled_here(), Timestamp::now());
         let conditions = plan.status.map(|status| status.conditions).unwrap_or_default();
-        // What JavaScript is, no schema says; nor which days there are, and which time zones.
+        // A schema cannot describe valid JavaScript, existing dates or existing time zones.
         let is_beyond_schemas = |reason: &str| ["SyntaxError", "NoRevision", "InvalidSchedule"].contains(&reason);
         let refuses = |c: &&Condition| c.status != ConditionStatus::True && !is_beyond_schemas(&c.reason);
         if let Some(condition) = conditions.iter().find(refuses) {
@@ -76,7 +78,7 @@ impl Kind for Worker {
     }
 }
 
-/// As a Secret has them.
+/// Returns the referenced keys with a value in Base64, by Secret.
 fn keys_by_secret(bindings: &[Secret]) -> BTreeMap<&str, BTreeMap<&str, &str>> {
     let mut by_secret: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
     for Secret { secret_key_ref: reference, .. } in bindings {
@@ -111,7 +113,7 @@ impl Kind for RuntimePool {
 
     fn consequences(mut self, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {
         self.metadata.uid = None;
-        // A Worker that says nothing gets what the pool allows.
+        // A Worker without limits must get values that the pool allows.
         limits::check(&self.spec.limits.default, &self.spec.limits, &self.name_any())?;
         let settings = Settings {
             image: "node:1".to_owned(),

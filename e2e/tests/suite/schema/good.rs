@@ -1,4 +1,4 @@
-//! Good objects, which between them set every field.
+//! Valid objects, which together set every field.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ pub fn workers() -> Vec<Value> {
     ]
 }
 
-/// A Worker with as much of everything as there may be.
+/// Returns a Worker with everything at its maximum.
 pub fn largest_worker() -> Value {
     let long = |i: usize, length: usize| format!("{:a<length$}", format!("n{i}-"));
     let names = |count: usize, length: usize| (0..count).map(move |i| long(i, length).replace('-', "_"));

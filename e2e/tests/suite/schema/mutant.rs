@@ -1,8 +1,8 @@
-//! Mutants: good objects that somebody got wrong in a place or two. Pure, and the same in every run.
+//! Mutants: valid objects with one or two mistakes. Pure, and the same in every run.
 //!
 //! ```text
-//!  good object ─► places ─► × oddities, left out, renamed, twice, another place's value   (all of them)
-//!                       └─► × strings one slip away, two edits at once                    (by the seed)
+//!  good object ─► places ─► × oddities, removed, renamed, twice, another place's value  (all)
+//!                       └─► × strings with one slip, two edits at once                  (random)
 //! ```
 
 use std::fmt;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-/// What is left to chance is the same in every run.
+/// Seed of the random mutants, so that every run has the same ones.
 pub const SEED: u64 = 0x7e40;
 
-/// For each string of a good object so many that are one slip away.
+/// Number of mutants with one wrong character for each string of a good object.
 const SLIPS: usize = 12;
 
-/// For each good object so many with two edits.
+/// Number of mutants with two edits for each good object.
 const PAIRS: usize = 100;
 
 /// An object that differs from a good one.
@@ -26,26 +26,26 @@ pub struct Mutant {
     edits: Vec<Edit>,
 }
 
-/// One way to get a good object wrong.
+/// One mistake in an object.
 #[derive(Clone)]
 enum Edit {
     Set(Place, Arc<Value>),
-    /// A field that is not there.
+    /// Adds a field.
     Add(Place, Value),
     Remove(Place),
-    /// The field gets another name.
+    /// Renames the field.
     Rename(Place, String),
-    /// The list's item stands in it again.
+    /// Repeats the item in its list.
     Again(Place),
-    /// The field is written twice.
+    /// Writes the field twice.
     Repeat(Place),
 }
 
-/// Stands for a repeated field, until it is text.
+/// Placeholder for the name of a repeated field until the object is serialized.
 const REPEATED: &str = "\u{1}repeated";
 
 impl Mutant {
-    /// All mutants of a good object, and itself.
+    /// Returns all mutants of a good object, and the object itself.
     pub fn all_of(good: Value) -> Vec<Self> {
         let mut rng = Rng::with_seed(SEED);
         let places = places(&good);
@@ -59,10 +59,10 @@ impl Mutant {
         sets.into_iter().map(|edits| Self { good: good.clone(), edits }).collect()
     }
 
-    /// As it is sent.
+    /// Returns the request body.
     pub fn body(&self) -> String {
         let mut object = (*self.good).clone();
-        // Of two edits the second may no longer find its place.
+        // The first of two edits may have removed the place of the second.
         let repeated = self.edits.iter().filter_map(|edit| edit.apply(&mut object)).last();
         let text = object.to_string();
         match repeated {
@@ -71,23 +71,24 @@ impl Mutant {
         }
     }
 
-    /// Where it differs from the good one: a refusal names one of these, or something below it.
+    /// Returns the places that differ from the good object. A refusal must name one of these, or
+    /// something below it.
     pub fn places(&self) -> impl Iterator<Item = Place> {
         self.edits.iter().flat_map(Edit::places)
     }
 
-    /// Whether it is the good one.
+    /// Returns whether this is the good object.
     pub fn is_good(&self) -> bool {
         self.edits.is_empty()
     }
 
-    /// Whether the edits are about the spec alone.
+    /// Returns whether the edits concern only the spec.
     pub fn spares_metadata(&self) -> bool {
         self.places().all(|place| place.to_string().starts_with("spec"))
     }
 }
 
-/// For whoever reads that it was judged wrongly.
+/// Describes the mutant in reports of wrong verdicts.
 impl fmt::Display for Mutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.good["kind"].as_str().unwrap_or_default(), self.good["metadata"]["name"])?;
@@ -106,7 +107,8 @@ impl fmt::Display for Mutant {
 }
 
 impl Edit {
-    /// Returns the name of the field that is to be written twice, if this is such an edit.
+    /// Applies the edit. Returns the name of the field that must be written twice, if this is such
+    /// an edit.
     fn apply(&self, object: &mut Value) -> Option<String> {
         match self {
             Self::Set(at, value) => *at.find(object)? = (**value).clone(),
@@ -136,7 +138,7 @@ impl Edit {
     fn places(&self) -> Vec<Place> {
         match self {
             Self::Set(at, _) | Self::Add(at, _) | Self::Remove(at) | Self::Repeat(at) => vec![at.clone()],
-            // A map's rule speaks of the map's names.
+            // A rule on a map's keys names the map.
             Self::Rename(at, name) => vec![at.clone(), at.parent().field(name), at.parent()],
             Self::Again(at) => vec![at.parent()],
         }
@@ -171,7 +173,7 @@ fn edits(good: &Value, places: &[Place], rng: &mut Rng) -> Vec<Edit> {
     edits
 }
 
-/// Fields that are known nowhere, or only elsewhere, or not beside each other.
+/// Fields that are unknown, or known only elsewhere or not in combination.
 fn siblings() -> [(&'static str, Value); 6] {
     [
         ("unheardOf", json!(1)),
@@ -183,7 +185,7 @@ fn siblings() -> [(&'static str, Value); 6] {
     ]
 }
 
-/// What people, templates and attackers put where something like `value` was meant.
+/// Returns values that people, templates and attackers put in place of something like `value`.
 fn oddities(value: &Value) -> Vec<Value> {
     let wrong_types = [json!(null), json!(true), json!("x"), json!(1), json!(1.5), json!([]), json!([null]), json!({})];
     let like_it: Vec<Value> = match value {
@@ -248,7 +250,7 @@ const STRINGS: [&str; 39] = [
     "{{ .Values.x }}",
 ];
 
-/// A text with one character lost, replaced or added.
+/// Removes, replaces or adds one character.
 fn slip(text: &str, rng: &mut Rng) -> String {
     const WRONG: [char; 26] = [
         '/', '.', '-', '_', '%', '*', ':', '?', '#', '@', '\\', '\'', '"', '$', '<', ' ', '\t', '\n', '\0', '\u{7f}',
@@ -265,7 +267,7 @@ fn slip(text: &str, rng: &mut Rng) -> String {
     characters.into_iter().collect()
 }
 
-/// Of the whole object the name and the spec, and all below.
+/// Returns the places of the object's name and spec, and everything below them.
 fn places(good: &Value) -> Vec<Place> {
     fn below(at: Place, value: &Value, into: &mut Vec<Place>) {
         match value {
@@ -283,7 +285,7 @@ fn places(good: &Value) -> Vec<Place> {
     all
 }
 
-/// Where a value is in an object.
+/// The path of a value in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place(Vec<Step>);
 
@@ -306,7 +308,7 @@ impl Place {
         Self(self.0[..self.0.len() - 1].to_vec())
     }
 
-    /// The field's name, unless it is an item of a list.
+    /// Returns the field's name, or `None` for an item of a list.
     fn name(&self) -> Option<&str> {
         match self.0.last()? {
             Step::Field(name) => Some(name),
@@ -329,7 +331,7 @@ impl Place {
     }
 }
 
-/// As Kubernetes writes it.
+/// Formats the path as Kubernetes does.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, step) in self.0.iter().enumerate() {
