@@ -1,4 +1,4 @@
-//! `tenon check`: what is wrong with the Workers in files.
+//! `tenon check`: reports problems with the Workers in files.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ pub(crate) struct Args {
     source: SourceArgs,
 }
 
-/// Reports on standard error; fails when there is a problem.
+/// Prints problems and notes to standard error and returns a failure code if there is a problem.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let settings = args.source.settings()?;
     let load = load::load(manifest::read(&args.source.paths), &settings, |_| None);

@@ -4,12 +4,13 @@
 //!  probe the port ─► watch the files ─► look ─► catalog ─► node ─► router ─► ready ─► print
 //!                                        ▲                                     │
 //!                                        └────────── a file was saved ◄────────┤
-//!                                                     a schedule's time ◄──────┤
+//!                                                   a schedule is due ◄────────┤
 //!                                  router drains ─► node drains ─► catalog ◄───┘ Ctrl-C
 //! ```
 //!
-//! The files are watched before they are read for the first time, so no save is missed. The parts end in the
-//! order in which requests come through them, so a request that was taken is answered.
+//! The watch starts before the files are read for the first time, so no save is missed. The parts
+//! shut down in the order in which requests pass through them, so every accepted request is
+//! answered.
 
 mod print;
 mod schedules;
@@ -36,17 +37,18 @@ use crate::source::SourceArgs;
 use crate::watch::Changes;
 use schedules::Schedules;
 
-/// The one node's name and pool. Every Worker runs on it, whatever pool it names.
+/// Name and pool of the only node. Every Worker runs on it, whichever pool its spec names.
 const NODE: &str = "dev";
 const POOL: &str = "dev";
 
-/// How long invocations may go on after Ctrl-C.
+/// How long invocations may continue after Ctrl-C.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
-/// Isolates that a shard keeps, and invocations at once on it: those of a node by default.
+/// Isolates kept per shard. This, `MAX_INFLIGHT`, `MAX_WAITING` and `ISOLATE_IDLE` equal a node's
+/// defaults.
 const ISOLATES_PER_SHARD: usize = 200;
 const SPARE_ISOLATES: usize = 2;
-/// Bytes.
+/// Size of the response cache, in bytes.
 const RESPONSE_CACHE: u64 = 64 << 20;
 const MAX_INFLIGHT: u32 = 1024;
 const MAX_WAITING: usize = 100;
@@ -75,7 +77,7 @@ pub(crate) struct Args {
     log: LogArgs,
 }
 
-/// Serves until Ctrl-C.
+/// Serves the Workers until Ctrl-C.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let _log = log::init(&args.log);
     let settings = args.source.settings()?;
@@ -92,7 +94,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     })
 }
 
-/// The router's listeners share their port with anybody who agrees to; a developer wants it alone.
+/// Fails if the port is in use. The router sets `SO_REUSEPORT`, so its own bind would succeed
+/// beside another process that sets it too.
 fn probe(listen: SocketAddr) -> anyhow::Result<()> {
     TcpListener::bind(listen).map(drop).with_context(|| {
         format!(
@@ -102,7 +105,7 @@ fn probe(listen: SocketAddr) -> anyhow::Result<()> {
     })
 }
 
-/// Everything that runs, with the signals that end it.
+/// The running parts, with the signals that shut them down.
 struct Dev {
     paths: Vec<PathBuf>,
     settings: Settings,
@@ -131,7 +134,7 @@ impl Dev {
         let catalog_url = format!("http://{}", listener.local_addr()?);
         tokio::spawn(catalog::serve(listener, None, catalog.clone(), catalog_drain));
 
-        // The router is there first: the node is told where its Workers' calls of one another go.
+        // The router starts first, because the node needs its address for calls between Workers.
         let router = Router::spawn(router_config(&args, &catalog_url, shards)?, router_drain, &registry, &readiness)?;
         let config = node_config(&catalog_url, router.inner_addr(), shards)?;
         let node = Node::spawn(config, node_drain, &registry, &readiness)?;
@@ -159,7 +162,8 @@ impl Dev {
         Ok(dev)
     }
 
-    /// Serves what the files hold now, as far as it is good.
+    /// Loads the files and applies the changes to the catalog. An invalid Worker keeps its last
+    /// good revision.
     fn look(&mut self) {
         let manifests = manifest::read(&self.paths);
         self.files.follow(&manifests.folders);
@@ -177,7 +181,7 @@ impl Dev {
         printer.changes(&changes, &self.site);
     }
 
-    /// Follows the files until the process is asked to end.
+    /// Follows the files and the schedules until the process is asked to terminate.
     async fn follow(&mut self) {
         let termination = drain::termination();
         tokio::pin!(termination);
@@ -219,7 +223,7 @@ fn node_config(catalog: &str, router: SocketAddr, shards: u16) -> anyhow::Result
         code_cache_dir: None,
         isolate_idle_timeout: ISOLATE_IDLE,
         memory_budget: None,
-        // What is run here is the developer's own, and reaches what they do.
+        // The code is the developer's own, so it may connect to whatever the developer can.
         egress_allow: vec!["0.0.0.0/0".parse()?, "::/0".parse()?],
         egress_deny: Vec::new(),
         egress_ca_files: Vec::new(),
@@ -246,7 +250,7 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
         client_memory: tenon_router::memory::for_clients(Path::new("/")),
         client_connections: tenon_router::descriptors::for_clients(),
         pace: tenon_router::Pace::default(),
-        // Nobody balances load here who would have to hear of the drain first.
+        // There is no load balancer that has to learn of the drain first.
         drain_linger: Duration::ZERO,
         tunnel_grace: Duration::ZERO,
     })

@@ -1,4 +1,4 @@
-//! `.env` files: values for secrets on a developer's machine, by the name of the binding.
+//! `.env` files: the values of secrets on a developer's machine, by binding name.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ pub(crate) struct MalformedLine {
     text: String,
 }
 
-/// Lines of `NAME=VALUE`, the value perhaps in quotes; empty lines and lines that begin with `#` are passed over.
+/// Parses lines of `NAME=VALUE`. The value may be quoted; empty lines and lines that begin with `#`
+/// are skipped.
 pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, String>, MalformedLine> {
     let lines = text.lines().map(str::trim).enumerate();
     lines

@@ -1,4 +1,5 @@
-//! A folder of modules in the place of a ConfigMap: what `kubectl create configmap NAME --from-file=NAME` makes of it.
+//! A folder of modules in place of a ConfigMap, equivalent to `kubectl create configmap NAME
+//! --from-file=NAME`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,19 +8,25 @@ use std::{fs, io};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 
-/// What a key of a ConfigMap may have beside letters and digits.
+/// Characters allowed in a ConfigMap's keys besides letters and digits.
 const PUNCTUATION: &[char] = &['-', '.', '_'];
 
-/// Where the modules of a Worker are looked for that names ConfigMap `name`: beside the file that has the Worker.
+/// Returns the folder that stands in for a ConfigMap: the one of the same name beside the Worker's
+/// file.
+///
+/// # Arguments
+/// * `file` - the file that declares the Worker.
+/// * `name` - the ConfigMap that the Worker references.
 pub(crate) fn beside(file: &Path, name: &str) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// The ConfigMap of a folder's files; `None` when there is no such folder. Files whose names cannot be keys, or begin with a
-/// dot as editors' own do, are not modules; neither is what is in folders below.
+/// Builds a ConfigMap from a folder's files; returns `None` if there is no such folder. Subfolders
+/// are ignored, and so are files whose names are not valid keys or begin with a dot, as editors'
+/// temporary files do.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Fails if the folder or a file in it cannot be read.
 pub(crate) fn read(folder: &Path) -> io::Result<Option<ConfigMap>> {
     if !folder.is_dir() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! From objects to revisions, as the operator does it, or to what is wrong with them. Pure.
+//! Turns objects into revisions, as the operator does, or into a list of problems. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use tenon_proto::revision::Revision;
 
 use crate::manifest::{Manifests, Place, Problem};
 
-/// What files leave open.
+/// Settings that the files do not contain.
 pub(crate) struct Settings {
-    /// A Worker without routes is reached at `<name>.<namespace>.<domain>`.
+    /// Domain of Workers without routes, which answer at `<name>.<namespace>.<domain>`.
     pub(crate) domain: String,
-    /// Values of secrets by the name of the binding, for those whose Secret is not among the files.
+    /// Values of secrets by binding name, for secrets whose Secret is not among the files.
     pub(crate) env: BTreeMap<String, String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Loaded {
     pub(crate) schedules: Vec<Schedule>,
 }
 
-/// What the files ask for.
+/// The state that the files describe.
 #[derive(Default)]
 pub(crate) struct Load {
     pub(crate) workers: BTreeMap<WorkerId, Loaded>,
@@ -41,10 +41,11 @@ pub(crate) struct Load {
     pub(crate) notes: Vec<String>,
 }
 
-/// Makes a revision of every Worker that is good.
+/// Builds a revision of every valid Worker.
 ///
 /// # Arguments
-/// * `served` - the revision of a Worker that is served now, which need not be compiled again.
+/// * `served` - returns the revision of a Worker that is being served, which need not be compiled
+///   again if it is unchanged.
 pub(crate) fn load(
     manifests: Manifests,
     settings: &Settings,
@@ -56,7 +57,7 @@ pub(crate) fn load(
             Ok(revision) => {
                 let (digest, routes) = (revision.digest(), revision::routes(worker, &settings.domain));
                 let schedules = worker.spec.schedules.clone();
-                // The Worker serves, and follows those that have a meaning.
+                // An invalid schedule is reported and skipped; the Worker still serves.
                 let invalid = schedules.iter().filter_map(|schedule| Timetable::of(schedule).err());
                 load.problems.extend(invalid.map(|invalid| Problem {
                     place: place.clone(),
@@ -101,7 +102,7 @@ fn revision_of(
     let name = revision::revision_name(&snapshot);
     let revision = revision::resolve(id, &name, &snapshot, &PoolLimits::default(), secret)
         .map_err(|error| vec![unresolved(error)])?;
-    // The name goes by the modules as they were written.
+    // The name is derived from the modules as written, before compilation.
     let modules = match served.filter(|served| served.name == name) {
         Some(served) => served.modules.clone(),
         None => compile::compile(&modules, &revision.entrypoint, &revision.compatibility_flags)
@@ -137,13 +138,14 @@ fn modules(manifests: &Manifests, id: &WorkerId, worker: &Worker) -> Result<BTre
 }
 
 fn secret_value(secret: &Secret, key: &str) -> Option<String> {
-    // As the API server merges them.
+    // `stringData` overrides `data`, as in the API server.
     let text = secret.string_data.as_ref().and_then(|data| data.get(key).cloned());
     text.or_else(|| String::from_utf8(secret.data.as_ref()?.get(key)?.0.clone()).ok())
 }
 
 impl Load {
-    /// Whoever has one Worker expects it at the address that is printed first.
+    /// Routes the bare domain to the Worker if there is only one and it has no routes of its own:
+    /// that is the address printed first.
     fn add_domain_route(&mut self, domain: &str) {
         if self.workers.len() == 1
             && let Some(mut only) = self.workers.first_entry()
@@ -156,7 +158,7 @@ impl Load {
         }
     }
 
-    /// A route belongs to the Worker that stands first; the others lose it.
+    /// Assigns each route to the Worker that comes first in the files; other Workers lose it.
     fn settle_conflicts(&mut self) {
         let mut by_place: Vec<_> = self.workers.iter_mut().collect();
         by_place.sort_by(|(_, a), (_, b)| a.place.cmp(&b.place));

@@ -1,13 +1,13 @@
 //! The `tenon` command.
 //!
 //! ```text
-//!  files ─► manifest: objects ─► load: revisions or problems ─┬─► check: report
-//!    ▲                                                        └─► dev: site ─► catalog ─► node, router
-//!  watch ── a file was saved ──────────────────────────────────────┘
+//!  files ─► manifest ─► load: revisions or problems ─┬─► check: report
+//!    ▲                                               └─► dev: site ─► catalog ─► node, router
+//!  watch ── a file was saved ─────────────────────────────┘
 //! ```
 //!
-//! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster, with files in
-//! the place of the Kubernetes API.
+//! `tenon dev` is the platform in one process: the same catalog, node and router as on a cluster,
+//! with files in place of the Kubernetes API. `manifest` parses the files into objects.
 
 mod check;
 mod dev;
@@ -41,7 +41,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // V8 first: on processors with protection keys, a thread that is older than V8 cannot run JavaScript.
+    // V8 is initialized first: on processors with memory protection keys, threads older than V8
+    // cannot run JavaScript.
     tenon_runtime_node::engine::init();
     let result = match Args::parse().command {
         Command::Dev(args) => dev::run(args).map(|()| ExitCode::SUCCESS),

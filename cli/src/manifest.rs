@@ -1,4 +1,5 @@
-//! From YAML files, and folders of modules, to objects, each with its place. Reads files; judges nothing but an object's form.
+//! Parses YAML files and folders of modules into objects, each with its place. It reads files and
+//! checks only the form of the objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,14 +17,14 @@ use tenon_proto::id::WorkerId;
 
 use crate::{folder, schema};
 
-/// Objects without a namespace are in this one, as with kubectl.
+/// Namespace of objects that name none, as with kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Where an object begins.
+/// The position at which an object begins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) file: PathBuf,
-    /// From 1.
+    /// The line, counted from 1.
     pub(crate) line: usize,
 }
 
@@ -33,11 +34,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// Something that a person has to put right.
+/// An error that the user has to correct.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
     pub(crate) place: Place,
-    /// The Worker it stands in the way of, where that is known.
+    /// The affected Worker, if known.
     pub(crate) worker: Option<WorkerId>,
     pub(crate) message: String,
 }
@@ -51,23 +52,23 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything the files hold.
+/// All objects in the files.
 #[derive(Default)]
 pub(crate) struct Manifests {
     pub(crate) workers: BTreeMap<WorkerId, (Place, Worker)>,
-    /// By namespace and name.
+    /// Keyed by namespace and name.
     pub(crate) config_maps: BTreeMap<(String, String), ConfigMap>,
-    /// By namespace and name.
+    /// Keyed by namespace and name.
     pub(crate) secrets: BTreeMap<(String, String), Secret>,
-    /// Those that were taken for ConfigMaps which are not among the files.
+    /// Folders that stand in for ConfigMaps that are not among the files.
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) problems: Vec<Problem>,
-    /// What is passed over, and why.
+    /// Skipped objects, with the reason.
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads every YAML file among `paths` and below those that are directories. What is not there holds nothing;
-/// what cannot be read is a problem.
+/// Reads every YAML file in `paths` and in the directories among them. A path that does not exist
+/// counts as empty; a path that cannot be read is a problem.
 pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
     let mut manifests = Manifests::default();
     for path in paths {
@@ -80,14 +81,15 @@ pub(crate) fn read(paths: &[PathBuf]) -> Manifests {
     manifests
 }
 
-/// Whether the process, or the machine, has no file descriptor left.
+/// Returns whether the process or the machine is out of file descriptors.
 fn is_out_of_descriptors(error: &io::Error) -> bool {
-    /// `EMFILE` and `ENFILE`, for which the standard library has no names.
+    /// `EMFILE` and `ENFILE`, which the standard library does not name.
     const TOO_MANY_OPEN: [i32; 2] = [24, 23];
     error.raw_os_error().is_some_and(|code| TOO_MANY_OPEN.contains(&code))
 }
 
-/// The YAML files below a directory, in order; a file is taken whatever its name.
+/// Returns the YAML files below a directory, in order. A path to a file is returned whatever its
+/// name.
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -114,7 +116,8 @@ impl Manifests {
         }
     }
 
-    /// Takes a folder beside a Worker for the ConfigMap of its modules that is not among the files.
+    /// Reads the folder beside a Worker's file in place of a referenced ConfigMap that is not among
+    /// the files.
     fn read_folders(&mut self) {
         let wanted = self.workers.iter().filter_map(|(id, (place, worker))| {
             let name = worker.spec.source.config_map_ref.as_ref()?.name.clone();
@@ -218,12 +221,12 @@ impl Manifests {
     }
 }
 
-/// Why the API server would refuse it.
+/// Returns the reasons for which the API server would reject the Worker.
 fn violations(value: &Value) -> Vec<String> {
     let crd = Worker::crd();
     let schema = crd.spec.versions.into_iter().next().and_then(|version| version.schema?.open_api_v3_schema);
     let mut schema = schema.expect("the CRD of Worker has one version with a schema");
-    // The API server checks these three itself.
+    // The API server checks these three fields itself.
     let properties = schema.properties.get_or_insert_default();
     for field in ["apiVersion", "kind", "metadata"] {
         properties.entry(field.to_owned()).or_default().x_kubernetes_preserve_unknown_fields = Some(true);
@@ -249,8 +252,8 @@ fn key(metadata: &ObjectMeta) -> (String, String) {
     (namespace, metadata.name.clone().unwrap_or_default())
 }
 
-/// The documents of a YAML stream, each with the line at which its content begins. Nothing but the end of a document stands as
-/// `---` at the beginning of a line: block scalars are indented.
+/// Splits a YAML stream into documents, each with the line at which its content begins. A line that
+/// begins with `---` always ends a document, because block scalars are indented.
 fn documents(text: &str) -> Vec<(usize, &str)> {
     let (mut documents, mut start, mut start_line, mut offset) = (Vec::new(), 0, 1, 0);
     for (i, line) in text.split_inclusive('\n').enumerate() {
@@ -264,7 +267,7 @@ fn documents(text: &str) -> Vec<(usize, &str)> {
     documents.into_iter().map(|(line, document)| without_preface(line, document)).collect()
 }
 
-/// A document without the blank lines and comments before it.
+/// Strips leading blank lines and comments from a document and returns its first line and the rest.
 fn without_preface(line: usize, document: &str) -> (usize, &str) {
     let is_preface = |line: &&str| line.trim().is_empty() || line.starts_with('#');
     let preface = document.split_inclusive('\n').take_while(is_preface);

@@ -1,6 +1,7 @@
-//! Checks an object against the schema of its CustomResourceDefinition, as the API server would. Pure.
+//! Validates an object against the schema of its CustomResourceDefinition, as the API server would.
+//! Pure.
 //!
-//! The schema, with its rules in CEL, is the one that is installed on clusters, so nothing is said twice.
+//! The schema and its CEL rules are those installed on clusters, so no rule is written twice.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -9,18 +10,19 @@ use kube_cel::{ErrorKind, ValidationErrors, Validator};
 use regex::Regex;
 use serde_json::Value;
 
-/// Everything about `value` that the schema does not allow, each as `path: message`.
+/// Returns every violation of the schema in `value`, each as `path: message`.
 pub(crate) fn violations(schema: &JSONSchemaProps, value: &Value) -> Vec<String> {
     let mut checker = Checker { path: Vec::new(), found: Vec::new() };
     checker.check(schema, value);
-    // Rules may rely on the form.
+    // The CEL rules may assume that the value matches the rest of the schema.
     if checker.found.is_empty() { broken_rules(schema, value) } else { checker.found }
 }
 
 fn broken_rules(schema: &JSONSchemaProps, value: &Value) -> Vec<String> {
     let schema = serde_json::to_value(schema).expect("a schema has string keys only");
     let broken = Validator::new().validate(&schema, value, None).err().map(ValidationErrors::into_vec);
-    // A rule that cannot be evaluated here is left to the API server. Messages name their field themselves.
+    // A rule that cannot be evaluated here is left to the API server. The messages name their
+    // fields.
     let broken = broken.into_iter().flatten().filter(|error| error.kind == ErrorKind::ValidationFailure);
     broken.map(|error| error.message).collect()
 }

@@ -1,7 +1,9 @@
-//! What is served, next to what the files ask for. Pure: a decision, which [`dev`](crate::dev) carries out.
+//! Compares the Workers being served with those in the files. Pure: it makes the decision that
+//! [`dev`](crate::dev) carries out.
 //!
-//! A Worker that is gone from the files is taken away. One that is there and not good keeps its last good
-//! revision, and so do all Workers of a file in which something cannot be read: they may be in that part.
+//! A Worker that is no longer in the files is removed. An invalid Worker keeps its last good
+//! revision, and so do all Workers of a file that cannot be read or parsed in part, because they
+//! may be in that part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,25 +15,25 @@ use tenon_proto::revision::Revision;
 use crate::load::{Load, Loaded};
 use crate::manifest::Problem;
 
-/// What is served now.
+/// The Workers being served.
 #[derive(Default)]
 pub(crate) struct Site {
     workers: BTreeMap<WorkerId, Loaded>,
-    /// Those that a person knows of already.
+    /// Problems that have been reported already.
     problems: Vec<Problem>,
     notes: Vec<String>,
 }
 
-/// What follows from a look at the files.
+/// The changes found by reading the files once.
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(crate) served: Vec<Loaded>,
     pub(crate) removed: Vec<WorkerId>,
-    /// Problems that were not there before.
+    /// Problems that are new since the last read.
     pub(crate) problems: Vec<Problem>,
-    /// Notes that were not there before.
+    /// Notes that are new since the last read.
     pub(crate) notes: Vec<String>,
-    /// There were problems, and now there are none.
+    /// The last read found problems, and this one found none.
     pub(crate) all_well_again: bool,
 }
 
@@ -40,17 +42,17 @@ impl Site {
         self.workers.contains_key(id)
     }
 
-    /// The Worker's revision that is served.
+    /// Returns the revision of the Worker that is being served.
     pub(crate) fn served(&self, id: &WorkerId) -> Option<Arc<Revision>> {
         self.workers.get(id).map(|loaded| Arc::clone(&loaded.revision))
     }
 
-    /// Every schedule of what is served.
+    /// Returns every schedule of the Workers being served.
     pub(crate) fn schedules(&self) -> impl Iterator<Item = (&WorkerId, &Schedule)> {
         self.workers.iter().flat_map(|(id, loaded)| loaded.schedules.iter().map(move |schedule| (id, schedule)))
     }
 
-    /// Moves on to what the files ask for now.
+    /// Moves to the state that the files describe and returns the changes.
     pub(crate) fn update(&mut self, load: Load) -> Changes {
         let mut changes = Changes::default();
         let kept = self.kept(&load);
@@ -75,7 +77,7 @@ impl Site {
         changes
     }
 
-    /// The Workers that go on as they are because something is wrong where they come from.
+    /// Returns the Workers that stay as they are because their source has a problem.
     fn kept(&self, load: &Load) -> BTreeSet<WorkerId> {
         let named = load.problems.iter().filter_map(|problem| problem.worker.clone());
         let unknown: BTreeSet<_> = load
@@ -84,7 +86,8 @@ impl Site {
             .filter(|problem| problem.worker.is_none())
             .map(|problem| problem.place.file.as_path())
             .collect();
-        // A directory that cannot be read, as when the process has no file descriptor left, hides all that is below it.
+        // A directory that cannot be read hides every file below it; a process without free file
+        // descriptors meets this.
         let is_unknown = |loaded: &Loaded| loaded.place.file.ancestors().any(|above| unknown.contains(above));
         let of_file = self.workers.iter().filter(|(_, loaded)| is_unknown(loaded));
         named.chain(of_file.map(|(id, _)| id.clone())).collect()

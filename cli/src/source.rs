@@ -1,4 +1,4 @@
-//! What a command works on: the arguments that all commands share.
+//! The input of a command: the arguments that all commands share.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,8 +25,10 @@ pub(crate) struct SourceArgs {
 }
 
 impl SourceArgs {
+    /// Reads the env file and returns the settings.
+    ///
     /// # Errors
-    /// When a path does not exist, or the env file cannot be read.
+    /// Fails if a path does not exist, or the env file cannot be read or parsed.
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
         for path in &self.paths {
             fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,7 +1,7 @@
-//! Tells when the files that were named may have changed.
+//! Reports when the given files may have changed.
 //!
-//! What is watched are directories, never files: an editor that writes a new file and renames it over the old
-//! one replaces what a watch on the file was watching.
+//! Directories are watched, never files: an editor that writes a new file and renames it over the
+//! old one replaces the file that a watch would be on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,25 +11,28 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
-/// A save is several events. They have ended when there was none for so long.
+/// A save produces several events. It is over when none has arrived for this long.
 const QUIET: Duration = Duration::from_millis(50);
 
 pub(crate) struct Changes {
     events_rx: mpsc::UnboundedReceiver<()>,
     watcher: RecommendedWatcher,
-    /// Folders that were found later.
+    /// Watched folders that were found while loading the files.
     followed: BTreeSet<PathBuf>,
 }
 
 impl Changes {
-    /// Watches `paths`, files and directories, from now on.
+    /// Starts to watch `paths`.
+    ///
+    /// # Arguments
+    /// * `paths` - files and directories.
     ///
     /// # Errors
-    /// When the system has no watches left, or a path is gone.
+    /// Fails if the system has no watches left, or a path does not exist.
     pub(crate) fn of(paths: &[PathBuf]) -> notify::Result<Self> {
         let (events_tx, events_rx) = mpsc::unbounded_channel();
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // An error may hide a change. To look once too often costs little.
+            // An error may hide a change, and reading the files once too often is cheap.
             if event.as_ref().map_or(true, |event| is_change(event.kind)) {
                 let _ = events_tx.send(());
             }
@@ -40,11 +43,12 @@ impl Changes {
         Ok(Self { events_rx, watcher, followed: BTreeSet::new() })
     }
 
-    /// Watches these folders as well, and those no more that are not among them. One that is gone is none.
+    /// Watches these folders too, and stops watching earlier ones that are not among them. A folder
+    /// that does not exist is skipped.
     pub(crate) fn follow(&mut self, folders: &[PathBuf]) {
         let folders: BTreeSet<_> = folders.iter().cloned().collect();
         for gone in self.followed.difference(&folders) {
-            // It went with the folder.
+            // The watch is already gone if the folder was deleted.
             let _ = self.watcher.unwatch(gone);
         }
         let Self { watcher, followed, .. } = self;
@@ -54,17 +58,19 @@ impl Changes {
         self.followed = new.chain(kept).cloned().collect();
     }
 
-    /// Resolves when something has changed since the last time, and then has rested.
+    /// Waits until something has changed since the last call and no event has arrived for
+    /// [`QUIET`].
     pub(crate) async fn next(&mut self) {
         if self.events_rx.recv().await.is_none() {
-            // The watcher holds the sender and we the watcher, so this is never reached.
+            // The watcher holds the sender and `self` holds the watcher, so the channel is never
+            // closed.
             std::future::pending::<()>().await;
         }
         while let Ok(Some(())) = tokio::time::timeout(QUIET, self.events_rx.recv()).await {}
     }
 }
 
-/// Reading a file is no change; having written it is.
+/// Returns whether an event is a change. Reading a file is not; closing it after a write is.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
@@ -72,7 +78,7 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-/// A named directory is watched with all that is in it, a named file by the directory it is in.
+/// Returns the directories to watch: a directory recursively, a file through its parent.
 fn directories(paths: &[PathBuf]) -> BTreeMap<&Path, RecursiveMode> {
     let mut directories = BTreeMap::new();
     for path in paths {
@@ -91,7 +97,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Far more than any event takes.
+    /// Much longer than any event takes.
     const DEADLINE: Duration = Duration::from_secs(20);
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! `tenon dev` as a person meets it: the real binary, real files, real requests.
+//! End-to-end tests of `tenon dev`: the real binary, real files and real requests.
 
 mod harness;
 
@@ -101,7 +101,7 @@ fn a_reload_drops_no_request() {
             });
         }
         for reload in 1..=RELOADS {
-            // As editors save: a new file in the place of the old one.
+            // Editors save by renaming a new file over the old one.
             let draft = directory.path().join(".draft");
             fs::write(&draft, answers(&reload.to_string())).unwrap();
             fs::rename(&draft, &file).unwrap();

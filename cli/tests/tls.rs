@@ -1,6 +1,6 @@
-//! Catalog, router and node, each with a certificate of its own in a directory: who is let in where, and that nobody notices
-//! when the certificates change.
-#![allow(clippy::unwrap_used)] // All of this is tests.
+//! Catalog, router and node, each with its own certificate in a directory: which clients each
+//! server accepts, and that certificate rotation is not noticeable.
+#![allow(clippy::unwrap_used)] // This file contains only tests.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -33,13 +33,13 @@ use tenon_runtime_node::node::Node;
 use tonic::Code;
 use tonic::transport::Endpoint;
 
-/// Far more than anything here takes, on a machine that does much else.
+/// Much longer than anything here takes, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 fn main() -> ExitCode {
-    // V8 first: a thread that is older than it cannot run JavaScript everywhere.
+    // V8 is initialized first: on some processors, threads older than V8 cannot run JavaScript.
     engine::init();
     let trials = vec![
         trial("who_may_come_where_is_decided_by_what_they_show", who_may_come_where_is_decided_by_what_they_show),
@@ -78,7 +78,7 @@ fn who_may_come_where_is_decided_by_what_they_show() {
             }
             assert!(hangs_up_on_plain_http(address), "{server}");
         }
-        // Of those who are let in by the catalog, only nodes get code, with the secrets in it.
+        // Of the clients that the catalog accepts, only nodes get code, which includes secrets.
         for role in [Role::Router, Role::RuntimeNode] {
             let connector = Connector::new(Some(show(&authority, role)), Role::Operator, DEADLINE);
             let endpoint = Endpoint::from_shared(format!("https://{}", platform.catalog)).unwrap();
@@ -109,12 +109,12 @@ fn while_certificates_change_no_request_fails() {
                 served.fetch_add(1, Ordering::Relaxed);
             }
         });
-        // Told of the new authority, then shown to have come from it, then told to forget the old one; each process when it
-        // happens to look at its files.
+        // Each process first trusts the new authority, then presents a certificate from it, then
+        // stops trusting the old one, each step at the time when it happens to reload its files.
         for (signs, others) in [(&old, &new), (&new, &old)] {
             platform.renew(signs, &[others]);
             more(50);
-            // What is new meets what was there before.
+            // A new router connects to the processes that were there before.
             let router = platform.start_router();
             assert_eq!(platform.get(router.router.addr()), "hello");
             router.end();
@@ -134,7 +134,7 @@ fn while_certificates_change_no_request_fails() {
     platform.end();
 }
 
-/// What runs, each part with its own directory.
+/// The running parts, each with its own directory of certificates.
 struct Platform {
     volumes: [Volume; Role::ALL.len()],
     registries: [Registry; Role::ALL.len()],
@@ -146,7 +146,7 @@ struct Platform {
     signals: [drain::Signal; Role::ALL.len()],
 }
 
-/// A router beside the platform's own.
+/// A second router beside the platform's own.
 struct AnotherRouter {
     router: Router,
     signal: drain::Signal,
@@ -212,7 +212,7 @@ impl Platform {
         Self { volumes, registries, runtime, catalog, digest, node, router, signals }
     }
 
-    /// A router that has just been started.
+    /// Starts a second router and waits until it is ready.
     fn start_router(&self) -> AnotherRouter {
         let (registry, readiness, (signal, drain)) = (Registry::new(), Readiness::new(), drain::channel());
         let tls = open(&self.volumes[Role::Router as usize], Role::Router, &registry);
@@ -221,7 +221,7 @@ impl Platform {
         AnotherRouter { router, signal }
     }
 
-    /// Gives each process another certificate, and waits until it uses it.
+    /// Issues each process a new certificate and waits until it has loaded it.
     fn renew(&self, authority: &Pair, others: &[&Pair]) {
         for (role, (volume, registry)) in Role::ALL.into_iter().zip(self.volumes.iter().zip(&self.registries)) {
             let before = loaded(registry);
@@ -230,7 +230,7 @@ impl Platform {
         }
     }
 
-    /// What a client of a router is answered.
+    /// Sends a request to a router and returns the body of the response.
     fn get(&self, router: SocketAddr) -> String {
         let mut stream = TcpStream::connect(router).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -283,7 +283,7 @@ fn router_config(catalog: SocketAddr, tls: Tls) -> tenon_router::Config {
     }
 }
 
-/// A directory as the kubelet makes one of a Secret.
+/// A directory laid out like a Secret volume of the kubelet.
 struct Volume(tempfile::TempDir);
 
 impl Volume {
@@ -314,7 +314,7 @@ fn authority() -> Pair {
     mint::authority(Timestamp::now(), DAY).unwrap()
 }
 
-/// For a process of this role that believes the authority, and others.
+/// Returns a bundle with a certificate for a role, trusting `authority` and `others`.
 fn bundle(authority: &Pair, role: Role, others: &[&Pair]) -> Bundle {
     let pair = mint::certificate(authority, role, Timestamp::now(), DAY).unwrap();
     let believed: String = [authority].iter().chain(others).map(|pair| pair.certificate.as_str()).collect();
@@ -325,33 +325,34 @@ fn open(volume: &Volume, role: Role, registry: &Registry) -> Tls {
     TlsArgs { tls_dir: Some(volume.path()) }.open(role, registry).unwrap().unwrap()
 }
 
-/// A process that shows it is of this role.
+/// Returns the TLS configuration of a client that presents a certificate for a role.
 fn show(authority: &Pair, role: Role) -> Tls {
     let tls = Tls::to_come(role, &Registry::new()).unwrap();
     tls.install(&bundle(authority, role, &[])).unwrap();
     tls
 }
 
-/// Whether a client is let in, and finds whom it looks for.
+/// Returns whether the server accepts the client and proves to have the role that the client
+/// expects.
 async fn meets(client: &Tls, looks_for: Role, address: SocketAddr) -> bool {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let met = tokio::time::timeout(DEADLINE, client.connect(looks_for, "127.0.0.1", stream)).await.unwrap();
     met.is_ok_and(|stream: Stream| stream.peer_is(looks_for) == Some(true))
 }
 
-/// Whether one who speaks HTTP/2 without TLS gets nothing but an alert.
+/// Returns whether a client that speaks HTTP/2 without TLS receives nothing but a TLS alert.
 fn hangs_up_on_plain_http(address: SocketAddr) -> bool {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
     let mut answer = Vec::new();
-    // A reset is as good an end as any.
+    // A connection reset is equally acceptable.
     let _ = stream.read_to_end(&mut answer);
     const ALERT: u8 = 21;
     answer.first().is_none_or(|first| *first == ALERT)
 }
 
-/// How many certificates a process has read so far.
+/// Returns the number of certificates that a process has loaded.
 fn loaded(registry: &Registry) -> u64 {
     let families = registry.gather();
     let reads = families.iter().find(|family| family.name() == "tenon_tls_reloads_total").unwrap();
@@ -363,7 +364,10 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Asks until it holds.
+/// Polls until `holds` returns true.
+///
+/// # Panics
+/// Panics if the deadline has passed.
 fn await_condition(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {

@@ -1,4 +1,4 @@
-//! What `tenon dev` tells the person who runs it: one line for each thing that happened.
+//! The terminal output of `tenon dev`: one line for each event.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ pub(super) fn ready() {
     println!("\nReady. Save a file and its Workers are reloaded; Ctrl-C ends.\n");
 }
 
-/// Knows where Workers are reached and where they are pinned.
+/// Prints changes, with the URLs and the pinned shard of each Worker.
 pub(super) struct Printer<'a> {
     addr: SocketAddr,
     pool: &'a str,
@@ -44,14 +44,15 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Id, revision, where it is pinned, and its URLs.
+    /// Formats a Worker's id, revision, pinned shard and URLs.
     fn worker(&self, loaded: &Loaded) -> String {
         let urls: Vec<_> = loaded.routes.iter().map(|route| url(self.addr, route)).collect();
         let pin = self.pin(loaded).unwrap_or_else(|| "no node".to_owned());
         format!("{}  {}  on {pin}  {}", loaded.revision.worker, loaded.digest.short(), urls.join("  "))
     }
 
-    /// The router's own table tells: it is a pure function of the catalog.
+    /// Returns the node and shard that a Worker is pinned to, by building a router's table, which
+    /// is a pure function of the catalog.
     fn pin(&self, loaded: &Loaded) -> Option<String> {
         let mut response = WatchResponse {
             workers: vec![Worker {
@@ -71,7 +72,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// As a terminal makes it clickable; a wildcard host stays what it is.
+/// Returns a route's URL, which terminals make clickable. A wildcard host is kept as it is.
 fn url(addr: SocketAddr, route: &Route) -> String {
     let port = if addr.port() == 80 { String::new() } else { format!(":{}", addr.port()) };
     format!("http://{}{port}{}", route.host, route.path)

@@ -1,4 +1,6 @@
-//! Schedules, for as long as the process runs: nobody else calls for a time, and nobody has to be told how far they are.
+//! Calls `scheduled` handlers for as long as the process runs.
+//!
+//! This process is the only caller, so unlike the operator it stores no progress.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,32 +12,35 @@ use tenon_operator::schedule::due::{CATCH_UP, Call};
 use tenon_operator::schedule::timetable::Timetable;
 use tenon_proto::id::WorkerId;
 
-/// How long the clock is not looked at: it may be put forward, or the machine sleep.
+/// Maximum sleep between two reads of the clock, which may be set forward, or jump because the
+/// machine was suspended.
 const LONGEST_SLEEP: Duration = Duration::from_secs(10);
 
 pub(super) struct Schedules {
     caller: Caller,
     timetables: Vec<(WorkerId, Schedule, Timetable)>,
-    /// Times up to this one have been called for.
+    /// Calls have been made for times up to this one.
     until: Timestamp,
 }
 
 impl Schedules {
     /// # Arguments
-    /// * `router` - its inner door.
+    /// * `router` - the address of the router's inner listener.
     pub(super) fn new(router: SocketAddr) -> Self {
         let url = format!("http://{router}").parse().expect("an address is a URL's authority");
         Self { caller: Caller::new(url, None), timetables: Vec::new(), until: Timestamp::now() }
     }
 
-    /// From now on these are called for. What cannot be followed has been reported.
+    /// Replaces the schedules to follow. Invalid schedules are skipped; they have been reported
+    /// already.
     pub(super) fn set<'a>(&mut self, schedules: impl Iterator<Item = (&'a WorkerId, &'a Schedule)>) {
         let understood =
             schedules.filter_map(|(id, schedule)| Some((id.clone(), schedule.clone(), Timetable::of(schedule).ok()?)));
         self.timetables = understood.collect();
     }
 
-    /// Waits for a time, and has the Workers called whose it is. Nothing is lost when this is dropped.
+    /// Waits until a schedule is due and starts the calls. Cancel safe: no call is lost if this
+    /// future is dropped.
     pub(super) async fn next(&mut self) {
         loop {
             let now = Timestamp::now();
@@ -49,7 +54,7 @@ impl Schedules {
         }
     }
 
-    /// What has come since the last look, but for what is too late.
+    /// Returns the calls that became due since the last one, except those older than [`CATCH_UP`].
     fn due(&self, now: Timestamp) -> Vec<(WorkerId, Call)> {
         let after = self.until.max(now.checked_sub(CATCH_UP).unwrap_or(self.until));
         let calls = self.timetables.iter().flat_map(|(id, Schedule { cron, .. }, timetable)| {

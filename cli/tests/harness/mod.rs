@@ -1,5 +1,5 @@
-//! A `tenon dev` of one's own, on a port that was free, ended with the test.
-#![allow(clippy::unwrap_used)] // A harness has nobody to return an error to.
+//! Runs a `tenon dev` for one test, on a free port, and stops it when the test ends.
+#![allow(clippy::unwrap_used)] // A test harness has no caller to return an error to.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -11,17 +11,20 @@ use std::time::{Duration, Instant};
 
 pub const TENON: &str = env!("CARGO_BIN_EXE_tenon");
 
-/// Far more than anything here takes, on a machine that does much else.
+/// Much longer than anything here takes, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A Worker of one module.
+/// Returns the manifest of a Worker with one module.
 pub fn worker(name: &str, source: &str) -> String {
     format!(
         "apiVersion: tenon.dev/v1alpha1\nkind: Worker\nmetadata:\n  name: {name}\nspec:\n  source:\n    modules:\n      worker.js: |\n        {source}\n"
     )
 }
 
-/// Asks until it holds.
+/// Polls until `holds` returns true.
+///
+/// # Panics
+/// Panics if the deadline has passed.
 pub fn await_condition(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -36,7 +39,7 @@ pub struct Dev {
     port: u16,
 }
 
-/// What it has printed so far, on either stream.
+/// Lines printed so far to standard output and standard error.
 #[derive(Default)]
 struct Lines {
     all: Mutex<Vec<String>>,
@@ -44,7 +47,7 @@ struct Lines {
 }
 
 impl Dev {
-    /// Serves `path`, and returns when it says that it is ready.
+    /// Starts `tenon dev` on `path` and waits until it reports that it is ready.
     pub fn start(path: &Path) -> Self {
         let mut child = Command::new(TENON)
             .args(["dev", "--listen", "127.0.0.1:0", "--shards", "2"])
@@ -53,7 +56,7 @@ impl Dev {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Its readers outlive the test by a moment.
+        // Leaked, because the reader threads outlive the test by a moment.
         let lines: &'static Lines = Box::leak(Box::default());
         lines.collect(child.stdout.take().unwrap());
         lines.collect(child.stderr.take().unwrap());
@@ -68,7 +71,7 @@ impl Dev {
         self.port
     }
 
-    /// The first line that contains `text`, as soon as it is there.
+    /// Waits for the first line that contains `text` and returns it.
     pub fn await_line(&self, text: &str) -> String {
         let all = self.lines.all.lock().unwrap();
         let found = |all: &[String]| all.iter().find(|line| line.contains(text)).cloned();
@@ -95,7 +98,7 @@ impl Dev {
         (head[9..12].parse().unwrap(), body.to_owned())
     }
 
-    /// Ctrl-C.
+    /// Sends SIGINT, as Ctrl-C does, and waits for the process to exit.
     pub fn interrupt(mut self) -> ExitStatus {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
@@ -110,7 +113,7 @@ impl Dev {
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        // Ended already, perhaps.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
