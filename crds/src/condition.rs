@@ -1,4 +1,4 @@
-//! Conditions, as Kubernetes spells them.
+//! Status conditions in the form of `metav1.Condition`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -40,7 +40,8 @@ impl From<bool> for ConditionStatus {
     }
 }
 
-/// A condition observed `now`, which keeps its transition time where `before` already had the same status.
+/// Returns a condition observed at `now`. It keeps the transition time of the condition of that
+/// type in `before` if that one has the same status.
 pub fn condition(
     before: &[Condition],
     type_: &str,

@@ -1,11 +1,12 @@
 //! Tenon's custom resources, `tenon.dev/v1alpha1`.
 //!
-//! The Rust types are the truth: `crdgen` writes the YAML in `charts/tenon-crds` from them. What can be checked
-//! from an object alone is checked by the API server, by the schema's bounds and CEL rules; each rule has a
-//! message that names the field and the remedy. Lists, maps and strings are bounded, so that the cost of a rule
-//! is.
+//! The Rust types are the source of truth: `crdgen` generates the YAML in `charts/tenon-crds` from
+//! them. Everything that can be checked from an object alone is checked by the API server, through
+//! the schema's bounds and CEL rules; each rule has a message that names the field and the remedy.
+//! Lists, maps and strings have upper bounds, which also bound the cost of the rules.
 //!
-//! A field that nothing acts on is not in the schema: the API server warns of it instead of Tenon ignoring it.
+//! The schema contains no field that Tenon does not act on: the API server warns about an unknown
+//! field, whereas Tenon would ignore it silently.
 
 mod condition;
 mod name;
@@ -33,8 +34,8 @@ pub use worker::{
 /// The API group.
 pub const GROUP: &str = "tenon.dev";
 
-/// Every CRD, in the order in which they are applied. Helm keeps them when their chart is uninstalled: with a CRD go all
-/// objects of its kind.
+/// Returns every CRD, in the order in which they are applied. Each is annotated so that Helm keeps
+/// it when the chart is uninstalled, because deleting a CRD deletes every object of its kind.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut all = vec![Worker::crd(), WorkerRevision::crd(), RuntimePool::crd()];
     for crd in &mut all {
@@ -43,14 +44,15 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     all
 }
 
-/// Helm's annotation of what it does not delete.
+/// Annotation of resources that Helm does not delete.
 const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
 
-/// The files in `charts/tenon-crds/templates`: the name of each, and its text. It is YAML, and a template in whose comments
-/// the chart's value `keep` decides on the annotation.
+/// Returns the files in `charts/tenon-crds/templates` as pairs of name and text. The text is valid
+/// YAML and also a Helm template: directives in its comments make the annotation depend on the
+/// chart's value `keep`.
 ///
 /// # Errors
-/// When a CRD cannot be written as YAML.
+/// Fails if a CRD cannot be serialized as YAML.
 pub fn files() -> Result<Vec<(String, String)>, serde_yaml::Error> {
     let annotations = format!("  annotations:\n    {}: {}\n", KEEP.0, KEEP.1);
     let optional = format!("  # {{{{- if .Values.keep }}}}\n{annotations}  # {{{{- end }}}}\n");
@@ -88,12 +90,12 @@ mod tests {
             let guarded =
                 "  # {{- if .Values.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  # {{- end }}\n";
             assert!(text.contains(guarded), "{name}");
-            // Anything else would be taken for a template's.
+            // Helm would parse any other braces as a template.
             assert_eq!(text.matches("{{").count(), 2, "{name}");
         }
     }
 
-    /// What the rules of a schema and of all below it say.
+    /// Returns the messages of the rules in a schema and in all schemas below it.
     fn messages(schema: &Value) -> Vec<String> {
         let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
         let own = rules.map(|rule| rule["message"].as_str().expect("each rule has a message").to_owned());

@@ -1,7 +1,8 @@
-//! On which Kubernetes nodes a pool's Pods may and should run.
+//! Which Kubernetes nodes a pool's Pods may and should run on.
 //!
-//! The types are Kubernetes' own, as far as a pool needs them, with its rules: what a Deployment would be refused
-//! for is refused here, where somebody reads it.
+//! The types mirror those of Kubernetes, as far as a pool needs them, including their rules: a
+//! value that would make the API server reject the Deployment is rejected in the RuntimePool, where
+//! its author sees the message.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +83,10 @@ pub enum WhenUnsatisfiable {
 }
 
 impl TopologySpread {
-    /// The constraint of a Pod template whose Pods `selector` selects.
+    /// Returns this constraint for a Pod template.
+    ///
+    /// # Arguments
+    /// * `selector` - labels that select the template's Pods.
     pub fn over(&self, selector: &BTreeMap<String, String>) -> TopologySpreadConstraint {
         let when_unsatisfiable = match self.when_unsatisfiable {
             WhenUnsatisfiable::DoNotSchedule => "DoNotSchedule",
@@ -99,10 +103,11 @@ impl TopologySpread {
     }
 }
 
-/// What a label's value may be; it has at most 63 characters.
+/// Pattern of a label value, which also has at most 63 characters.
 const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
 
-/// A condition that `subject` is a label's key: a name, or a domain, a slash and a name.
+/// Returns a CEL expression that holds if `subject` is a label key: a name, optionally preceded by
+/// a domain and a slash.
 pub(crate) fn label_key(subject: &str) -> String {
     let label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
     let name = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?";

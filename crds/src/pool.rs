@@ -16,7 +16,8 @@ use crate::placement::{self, Toleration, TopologySpread, label_key};
 
 pub use egress::{CaCertificates, KeyRef, PoolEgress, PoolProxy, ProxyResolver, SecretRef};
 
-/// The most shards of a node, and the most lanes. Their ports are in a row, and NetworkPolicies name the whole range.
+/// Maximum number of shards and of lanes per node. Their ports are consecutive, and NetworkPolicies
+/// name the whole range.
 pub const MAX_SHARDS: i32 = 64;
 pub const MAX_LANES: i32 = 8;
 

@@ -1,4 +1,4 @@
-//! `WorkerRevision`: what a Worker was at one time; what a rollback goes back to.
+//! `WorkerRevision`: a snapshot of a Worker at one point in time, and the target of a rollback.
 
 use std::collections::BTreeMap;
 

@@ -209,7 +209,8 @@ pub struct ServiceBinding {
     pub worker: String,
 }
 
-/// A rule for a spec and for a snapshot of one: no service has the name of a variable or of a secret.
+/// CEL rule for a Worker's spec and for a revision: no service binding has the name of a variable
+/// or a secret.
 pub(crate) const SERVICES_ARE_APART: &str = "!has(self.services) || self.services.all(s, \
      (!has(self.vars) || !(s.name in self.vars)) && (!has(self.secrets) || !self.secrets.exists(t, t.name == s.name)))";
 
@@ -230,7 +231,7 @@ pub struct Schedule {
     pub time_zone: String,
 }
 
-/// Of a cron expression, as far as a regular expression can say it.
+/// Returns the pattern of a cron expression, as far as a regular expression can check one.
 fn cron_form() -> String {
     let value = "([0-9]{1,2}|[A-Za-z]{3})";
     let item = format!("([*]|{value}(-{value})?)(/[0-9]{{1,2}})?");
@@ -250,12 +251,12 @@ pub struct Egress {
     pub allow: Option<Vec<String>>,
 }
 
-/// A DNS name, perhaps with a wildcard before it and a port behind it.
+/// Pattern of a DNS name with an optional wildcard before it and an optional port after it.
 const HOST_PATTERN: &str = "^([*][.])?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*\
      (:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?$";
 
 impl Egress {
-    /// Whether it leaves everything open.
+    /// Returns whether no restriction is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.allow.is_none()
     }
@@ -306,7 +307,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether none is set.
+    /// Returns whether no limit is set.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -374,7 +375,8 @@ pub struct ScheduleStatus {
     pub last_schedule_time: Time,
 }
 
-/// How many nodes are named in a Worker's status: enough to tell one bad node from bad code.
+/// Maximum number of nodes named in a Worker's status: enough to distinguish one bad node from bad
+/// code.
 pub const CRASH_LOOPS: usize = 16;
 
 /// One node on which a revision is left alone for a while, because its code has failed several times in a row.
@@ -400,8 +402,9 @@ pub struct CrashLoop {
 }
 
 /// The time for which every node refuses a revision, because its code ended a process of a node.
-// It names the WorkerRevision and not the digest by which nodes know it: the digest covers the values of Secrets, and
-// reading a Worker must not let a short value be guessed.
+// The `revision` field is the name of the WorkerRevision, not the digest by which nodes know it:
+// the digest covers the values of Secrets, and read access to a Worker must not allow a short value
+// to be guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Quarantine {
     /// The WorkerRevision.
@@ -435,7 +438,7 @@ pub struct Address {
 }
 
 impl WorkerSpec {
-    /// A Worker of these modules that asks for nothing else.
+    /// Returns the spec of a Worker with these modules and defaults for everything else.
     pub fn with_modules(modules: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
             source: Source { modules: Some(modules.into_iter().collect()), config_map_ref: None },
@@ -472,27 +475,29 @@ fn default_revision_history_limit() -> i32 {
 }
 
 pub(crate) mod schema {
-    //! Schemas of maps, whose bounds schemars has no attribute for.
+    //! Schemas of maps with bounds that schemars has no attribute for.
 
     use schemars::{Schema, SchemaGenerator, json_schema};
 
-    /// An object in etcd has at most 1.5 MiB; the modules get 1 MiB of it.
+    /// Maximum size of the modules, in bytes. An object in etcd is at most 1.5 MiB; the modules get
+    /// 1 MiB of it.
     const MODULES_BYTES: u32 = 1024 * 1024;
 
-    /// Of a revision, whose modules may come from a ConfigMap with as many keys.
+    /// Returns the schema of a revision's modules, which may come from a ConfigMap with this many
+    /// keys.
     pub(crate) fn modules(_: &mut SchemaGenerator) -> Schema {
         up_to(1_000)
     }
 
     const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
-    /// The same for those that are not text, in Base64.
+    /// Returns the schema of a revision's binary modules, in Base64.
     pub(crate) fn binary_modules(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "description": "The modules that are not text.",
             "type": "object",
             "maxProperties": 1_000,
-            // Not the format `byte`, with which the API server takes a list as well.
+            // The format `byte` is not used, because the API server then accepts a list as well.
             "additionalProperties": { "type": "string", "pattern": BASE64, "maxLength": MODULES_BYTES / 3 * 4 + 4 },
         })
     }
@@ -513,7 +518,10 @@ pub(crate) mod schema {
         })
     }
 
-    /// A condition that all names of a map are of a form.
+    /// Returns a CEL expression that holds if every key of a map matches a pattern.
+    ///
+    /// # Arguments
+    /// * `form` - the pattern, a regular expression.
     pub(crate) fn all_names(form: &str) -> String {
         format!("self.all(name, name.matches('{form}'))")
     }

@@ -1,4 +1,4 @@
-//! The committed YAML is what `make crds` writes.
+//! Tests that the committed YAML is the output of `make crds`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn the_committed_crds_are_fresh() {
         let path = directory.join(name);
         let committed = std::fs::read_to_string(&path).unwrap();
         assert!(committed == text, "{} is stale: run `make crds`", path.display());
-        // Whatever its text, it is the CRD.
+        // The template must also parse as plain YAML and equal the CRD.
         let committed: serde_json::Value = serde_yaml::from_str(&committed).unwrap();
         assert_eq!(committed, serde_json::to_value(&crd).unwrap());
     }

@@ -1,4 +1,4 @@
-//! Writes the CRDs' YAML. A test (`tests/generated.rs`) says whether what is committed is stale.
+//! Generates the CRDs' YAML. The test `tests/generated.rs` fails if the committed files are stale.
 
 use std::fs;
 use std::path::PathBuf;

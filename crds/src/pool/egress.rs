@@ -1,6 +1,8 @@
-//! How a pool's Workers reach what is outside: which networks, whom they trust, through which proxy.
+//! Outbound connections of a pool's Workers: the allowed networks, the trusted authorities and the
+//! proxy.
 //!
-//! What is referred to is in the namespace that the nodes run in, which is the operator's: a pool has none of its own.
+//! A pool has no namespace of its own, so its references are resolved in the namespace of the
+//! nodes, which is the operator's.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -10,7 +12,8 @@ use crate::name::{DATA_KEY, DNS_SUBDOMAIN};
 
 const NETWORKS: &str = "self.all(net, isCIDR(net) && cidr(net) == cidr(net).masked())";
 
-/// A scheme, a host and a port. A name's last label begins with a letter: what ends in a number is an address.
+/// CEL rule of a proxy's URL: a scheme, a host and an optional port. The last label of a name
+/// begins with a letter, because a host that ends in a number is an address.
 const PROXY_URL: &str = "self.matches('^https?://(([a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?[.])*\
     [a-zA-Z]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?|(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\
     ([.](25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}|\\\\[[0-9a-fA-F:]{2,39}\\\\])\
