@@ -1,4 +1,4 @@
-//! Forms, headers, media types, data: URLs (`workers/bodies.js`).
+//! Forms, headers, media types and data: URLs (`workers/bodies.js`).
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytecode from a disk is what was written there, or none.
+//! Bytecode read from a disk is either what was written or rejected.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use tenon_runtime_node::engine::{Bytecode, MalformedBytecode};
 
 fuzz_target!(|data: &[u8]| {
     let _ = Bytecode::decode(data);
-    // As this V8 would have it, and with a checksum that is right.
+    // Prepend the header of this V8's version and a valid checksum.
     let head = Bytecode::default().encode();
     let checksum = crc32fast::hash(data).to_le_bytes();
     let version = &head[..head.len() - checksum.len()];

@@ -1,5 +1,5 @@
-//! What a cache has for a request is what was put in for one like it: the same body, nothing that is private or too old or
-//! of another tenant.
+//! A cached response was stored for a matching request: it has the same body, and is neither
+//! private nor stale nor another tenant's.
 
 #![no_main]
 

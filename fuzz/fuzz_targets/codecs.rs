@@ -1,4 +1,4 @@
-//! Text in every encoding, base64, compression, clones (`workers/codecs.js`).
+//! Text encodings, base64, compression and structured clones (`workers/codecs.js`).
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! An origin's body comes out of its content codings the same wherever it was cut, in pieces of a bounded length, and takes
-//! no memory that was not counted; what has been encoded is what it was.
+//! The content codings of an origin's response body: decoding yields the same bytes wherever the
+//! input is split, in pieces of bounded length, with all of its memory accounted for; and an
+//! encoded body decodes to the original.
 
 #![no_main]
 
@@ -13,10 +14,10 @@ use tenon_fuzz::pieces;
 use tenon_runtime_node::fuzzing::{Decoded, decode};
 use tokio::io::AsyncReadExt as _;
 
-/// A bomb need not go off to the end.
+/// Maximum number of decoded bytes: a decompression bomb need not be decoded to its end.
 const MOST: usize = 1 << 20;
 
-/// Three times what the hungriest decoder takes.
+/// Memory limit in bytes: three times the need of the decoder that uses the most.
 const MEMORY: usize = 3 * (17 << 20);
 
 #[derive(Arbitrary, Debug)]
@@ -45,7 +46,7 @@ fuzz_target!(|input: Input<'_>| {
     let whole = undo(&coding, vec![Bytes::copy_from_slice(input.body)]);
     assert!(whole.codings <= 3 && (whole.codings == 0 || whole.longest <= 32 << 10));
     let cut = undo(&coding, pieces(input.body, &input.cuts));
-    // How far one gets before what is wrong is seen goes by the pieces.
+    // The number of bytes decoded before an error is detected depends on the pieces.
     assert_eq!(cut.failure.is_some(), whole.failure.is_some(), "{coding:?}: {cut:?} {whole:?}");
     let common = cut.bytes.len().min(whole.bytes.len());
     assert_eq!(cut.bytes[..common], whole.bytes[..common]);

@@ -1,5 +1,5 @@
-//! Modules either compile or are told what is wrong with them, where there is such a place. What is made of TypeScript is
-//! JavaScript that compiles as it stands, and whose source map leads into what it was made of.
+//! Modules either compile or yield errors at positions that exist. TypeScript is compiled to
+//! JavaScript that compiles unchanged, with a source map that leads into the original.
 
 #![no_main]
 
@@ -54,7 +54,8 @@ fuzz_target!(|input: Input<'_>| {
             ModuleKind::SourceMap | ModuleKind::JavaScript => {}
             ModuleKind::TypeScript => {
                 let script = BTreeMap::from([("worker.js".to_owned(), compiled[name].clone())]);
-                // Alone it lacks what it imports, and maybe a handler; it has no error of its own.
+                // On its own, the module may lack its imports and a handler, but it has no error of
+                // its own.
                 for error in compile(&script, "worker.js", &BTreeSet::new()).err().unwrap_or_default() {
                     let is_of_links = ["no module", "nothing handles", "is a module of", "import", "no \"", "export"]
                         .iter()
@@ -71,7 +72,7 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// What ends a line in JavaScript, at least.
+/// Returns whether a character is a JavaScript line terminator.
 fn ends_a_line(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }

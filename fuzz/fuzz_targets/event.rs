@@ -1,4 +1,5 @@
-//! A request's head as it comes from another process becomes an event, or is refused (`workers/event.js`).
+//! The head of a request from another process becomes an event, or is rejected
+//! (`workers/event.js`).
 
 #![no_main]
 
@@ -18,7 +19,7 @@ struct Input<'a> {
 }
 
 tenon_fuzz::in_an_isolate!("../workers/event.js", |host, input: Input<'_>| {
-    // Routers send what is one.
+    // Routers send only valid URLs and header values.
     let Ok(url) = Url::parse(input.url) else { return };
     if input.headers.iter().any(|(_, value)| HeaderValue::from_bytes(value).is_err()) {
         return;

@@ -1,4 +1,4 @@
-//! A stream of events from an origin (`workers/events.js`).
+//! An event stream from an origin (`workers/events.js`).
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Messages between processes come out of a stream as they were put in, wherever it is cut.
+//! Messages between processes are decoded from a stream as they were encoded, wherever the stream
+//! is split.
 
 #![no_main]
 
@@ -15,7 +16,7 @@ struct Input<'a> {
     stream: &'a [u8],
 }
 
-/// What comes out, and how it ends.
+/// Returns the messages decoded from a stream, and how it ended.
 fn read(stream: impl IntoIterator<Item = Bytes>) -> (Vec<InvokeRequest>, String) {
     let (mut decoder, mut messages) = (Decoder::default(), Vec::new());
     for piece in stream {

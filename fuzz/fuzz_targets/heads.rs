@@ -1,5 +1,6 @@
-//! The messages of an HTTP/1 connection: however their bytes are cut, the same ones pass, and what has passed has one
-//! meaning: it ends its lines in one way, and says in at most one way where it ends.
+//! HTTP/1 messages: the same ones pass however their bytes are split, and each that passes is
+//! unambiguous: its lines have one kind of line ending, and at most one header states where its
+//! body ends.
 
 #![no_main]
 
@@ -25,7 +26,7 @@ fuzz_target!(|input: Input<'_>| {
         let lines: Vec<_> = head.split(|byte| *byte == b'\n').collect();
         let (last, lines) = lines.split_last().expect("there is one");
         assert!(last.is_empty() && lines.iter().all(|line| line.ends_with(b"\r")));
-        // The request's line, whatever it looks like, is no header.
+        // The request line is not a header, whatever it looks like.
         let headers = || lines.iter().skip_while(|line| **line == b"\r").skip(1);
         let of = |name: &str| headers().filter(|line| line.starts_with(name.as_bytes())).count();
         assert!(of("content-length:") + of("transfer-encoding:") <= 1);

@@ -1,4 +1,4 @@
-//! Keys of Web Crypto in every format (`workers/keys.js`).
+//! Web Crypto keys in every format (`workers/keys.js`).
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! A source map leads from a place to another, or nowhere; a frame of a stack is taken apart as it is put together.
+//! A source map maps a position to another valid position, or to none. A stack frame is reassembled
+//! into the text it was parsed from.
 
 #![no_main]
 
@@ -26,6 +27,6 @@ fuzz_target!(|input: Input<'_>| {
     if let Some((_, line, column)) = &found {
         assert!(*line >= 1 && *column >= 1);
     }
-    // There is neither a line nor a column zero.
+    // Lines and columns are counted from 1.
     assert!(found.is_none() || (line > 0 && column > 0));
 });

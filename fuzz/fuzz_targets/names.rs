@@ -1,5 +1,5 @@
-//! Names that are read are written as they were: ids, digests, host patterns, flags, failures. What a module's specifier
-//! leads to is one of the Worker's modules, and the same by its full name.
+//! Ids, digests, host patterns, flags and failures round-trip. A module specifier resolves to one
+//! of the Worker's modules, and so does the full name of that module.
 
 #![no_main]
 
@@ -39,7 +39,7 @@ fuzz_target!(|input: Input<'_>| {
     is_written_as_it_was::<CompatibilityFlag>(name);
     is_written_as_it_was::<RevisionDigest>(name);
     if let Some(pattern) = is_written_as_it_was::<HostPattern>(name) {
-        // What it allows ends with the name that it has, after a dot or from the beginning.
+        // A host that the pattern matches is its name, or ends with a dot and its name.
         let bare = name.trim_start_matches("*.").split(':').next().unwrap_or_default();
         if pattern.matches(other, port) {
             assert!(other == bare || other.ends_with(&format!(".{bare}")), "{name} matches {other}");

@@ -1,5 +1,5 @@
-//! A proxy leads somewhere only when it has said so, with a status of success and nothing more, whatever comes in which
-//! pieces.
+//! A tunnel is established only after the proxy has sent a 2xx response, whatever else it sends and
+//! however its bytes are split.
 
 #![no_main]
 
@@ -30,13 +30,13 @@ fuzz_target!(|input: Input<'_>| {
         tokio::task::LocalSet::new().block_on(runtime, async {
             let (near, mut far) = tokio::io::duplex(1 << 16);
             let answers = async move {
-                // It listens to all of the question first.
+                // Read the whole request first.
                 let (mut heard, mut byte) = (Vec::new(), [0]);
                 while !heard.ends_with(b"\r\n\r\n") && matches!(far.read(&mut byte).await, Ok(1)) {
                     heard.push(byte[0]);
                 }
                 for piece in pieces(input.answer, &input.cuts) {
-                    // Nobody may want to hear of it any more.
+                    // The client may have closed the connection.
                     let _ = far.write_all(&piece).await;
                     tokio::task::yield_now().await;
                 }
@@ -48,7 +48,7 @@ fuzz_target!(|input: Input<'_>| {
         })
     });
     if led {
-        // After any that were not the last.
+        // Interim (1xx) responses may precede the final one.
         let answer = String::from_utf8_lossy(input.answer);
         assert!(answer.contains("HTTP/1.1 2") || answer.contains("HTTP/1.0 2"), "{answer:?}");
     }

@@ -1,5 +1,6 @@
-//! Where a redirect leads is a web page without credentials in its address, and what was for one origin goes to no other.
-//! An address that is let through is none of the networks that nobody is to reach, however it is written.
+//! A redirect leads to an HTTP URL without credentials, and headers meant for one origin are not
+//! sent to another. An address that the policy allows is in none of the networks that are closed to
+//! Workers, however it is written.
 
 #![no_main]
 
@@ -63,11 +64,12 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// Holds what is let through against what the standard library knows.
+/// Checks an allowed address against the classification of the standard library.
 fn judge(policy: &Policy, address: IpAddr) {
     let Ok(allowed) = policy.judge(address) else { return };
     assert_eq!(allowed.address(), address.to_canonical());
-    // All of the IPv4 Internet is there for those who have no other.
+    // The whole IPv4 Internet is also reachable through NAT64 addresses (64:ff9b::/96), for nodes
+    // without IPv4.
     let target = match allowed.address() {
         IpAddr::V6(v6) if v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0] => IpAddr::V4((v6.to_bits() as u32).into()),
         other => other,

@@ -1,5 +1,5 @@
-//! What a node is told of a client's request: one host, nothing that was meant for the connection, and nothing that only a
-//! router can know but from the router.
+//! The head of a client's request as a node receives it: it has exactly one host, no hop-by-hop
+//! headers, and headers reserved for the router only from the router.
 
 #![no_main]
 

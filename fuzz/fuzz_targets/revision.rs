@@ -1,4 +1,5 @@
-//! A revision that is put together of messages is made of the same messages again, and has the digest that it says.
+//! A revision assembled from messages serializes to messages that assemble to the same revision,
+//! and its digest is the one it claims.
 
 #![no_main]
 
@@ -24,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
 
     let digest = match assemble(messages.clone()) {
         Ok((digest, _)) => digest,
-        // No bytes have the digest of themselves in them.
+        // Random input cannot contain its own digest, so take the actual one.
         Err(MalformedRevision::WrongDigest { actual, .. }) => actual,
         Err(_) => return,
     };

@@ -1,4 +1,5 @@
-//! The times of a schedule are whole minutes, each after the last; whoever asks in between hears of the same.
+//! The times of a schedule are whole minutes in increasing order, and the next time is the same
+//! when asked from any time in between.
 
 #![no_main]
 
@@ -21,7 +22,7 @@ fuzz_target!(|input: Input<'_>| {
         Ok(timetable) => timetable,
         Err(invalid) => return assert!(invalid.to_string().starts_with("spec.schedules.")),
     };
-    // Within what calendars know.
+    // Clamp to the range of timestamps.
     let range = Timestamp::MIN.as_second()..=Timestamp::MAX.as_second();
     let Ok(mut last) = Timestamp::from_second(input.from.clamp(*range.start(), *range.end())) else { return };
     for _ in 0..4 {
@@ -30,7 +31,7 @@ fuzz_target!(|input: Input<'_>| {
         let between = Timestamp::from_second(last.as_second() + (next.as_second() - last.as_second()) / 2);
         let between = between.expect("what is between two times is one").max(last);
         assert_eq!(timetable.next_after(between), Some(next), "after {last} and {between}");
-        // Clocks that were never told from the sun go by seconds.
+        // Before standard time, offsets from UTC included seconds.
         if last.as_second() > 0 {
             assert_eq!(next.as_second() % 60, 0);
         }

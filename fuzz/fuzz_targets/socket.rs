@@ -1,7 +1,8 @@
-//! What a WebSocket says is what a plain reading of the same bytes finds, however they are cut, and it is said in frames that
-//! a client can read (`workers/socket.js`).
+//! A WebSocket receives the messages that an independent parser finds in the same bytes, however
+//! they are split, and echoes them in frames that a client can parse (`workers/socket.js`).
 //!
-//! The bytes are frames, made well so that they are met at all, and then whatever else comes.
+//! The input is a sequence of well-formed frames, so that frames are reached at all, followed by
+//! arbitrary bytes.
 
 #![no_main]
 
@@ -25,14 +26,14 @@ struct Input<'a> {
 
 #[derive(Arbitrary, Debug)]
 struct Frame<'a> {
-    /// Whether it is the last of its message, what is reserved, and the opcode.
+    /// The FIN bit, the reserved bits and the opcode.
     first: u8,
     mask: [u8; 4],
     payload: &'a [u8],
 }
 
 impl Frame<'_> {
-    /// RFC 6455 §5.2, as a client has it.
+    /// Writes the frame as a client does (RFC 6455 §5.2).
     fn write(&self, out: &mut Vec<u8>) {
         let payload = &self.payload[..self.payload.len().min(u16::MAX.into())];
         let length = payload.len() as u16;
@@ -46,7 +47,7 @@ impl Frame<'_> {
     }
 }
 
-/// Bytes to be read, where what is written is of no interest.
+/// A stream that yields the bytes and discards writes.
 struct Tape<'a>(&'a [u8]);
 
 impl Read for Tape<'_> {
@@ -65,7 +66,7 @@ impl Write for Tape<'_> {
     }
 }
 
-/// The messages in a stream of bytes, until something is wrong with them.
+/// Returns the messages in a stream of bytes, and the error that ends it.
 fn messages(stream: &[u8], role: Role) -> (Vec<Message>, tungstenite::Error) {
     let mut socket = WebSocket::from_raw_socket(Tape(stream), role, None);
     let mut messages = Vec::new();

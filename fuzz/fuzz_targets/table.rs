@@ -1,4 +1,5 @@
-//! A router's table finds what a look through all routes finds, after whatever the catalog has said.
+//! A router's table finds the route that a linear search finds, after any sequence of catalog
+//! messages.
 
 #![no_main]
 
@@ -10,7 +11,7 @@ use tenon_proto::catalog::{Node, Route, WatchResponse, Worker};
 use tenon_proto::id::WorkerId;
 use tenon_router::table::Table;
 
-/// From few letters, so that names meet.
+/// Generates text from a small alphabet, so that names collide.
 fn text(u: &mut Unstructured<'_>, letters: &[&str], most: usize) -> Result<String> {
     (0..u.int_in_range(0..=most)?).map(|_| u.choose(letters).copied()).collect()
 }
@@ -48,7 +49,7 @@ fn message(u: &mut Unstructured<'_>) -> Result<WatchResponse> {
     })
 }
 
-/// All routes that there are, each with the Worker that claimed it last.
+/// All routes, each with the Worker that claimed it last.
 #[derive(Default)]
 struct Model {
     workers: BTreeMap<String, Vec<(String, String)>>,
@@ -87,7 +88,7 @@ impl Model {
         let is_exact = |pattern: &str| !pattern.starts_with("*.");
         let is_host = |pattern: &str| if is_exact(pattern) { pattern == host } else { below(pattern) };
         let fits = |(pattern, prefix): &&(String, String)| is_host(pattern) && within(prefix);
-        // The exact host goes before the longest wildcard, and within one the longest path.
+        // An exact host precedes the longest wildcard; within a host, the longest path wins.
         let key = |(pattern, prefix): &&(String, String)| (is_exact(pattern), pattern.len(), prefix.len());
         let best = self.routes.keys().filter(fits).max_by_key(key);
         best.map(|route| self.routes[route].as_str())
@@ -98,7 +99,8 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let (mut table, mut model) = (Table::default(), Model::default());
     for _ in 0..u.int_in_range(1..=4)? {
         let message = message(u)?;
-        // Two of one name in one message: the last one serves, and the other's routes are nobody's promise.
+        // If one message has two Workers of the same name, the last one serves, and nothing is
+        // guaranteed about the routes of the other.
         let mut names: Vec<_> = message.workers.iter().map(|worker| &worker.id).collect();
         names.sort_unstable();
         names.dedup();
@@ -125,6 +127,6 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    // An input that ends early has said what it had to.
+    // Input that ends early is still a valid test.
     let _ = run(&mut Unstructured::new(data));
 });

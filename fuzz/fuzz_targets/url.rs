@@ -1,4 +1,4 @@
-//! URLs, their parts and setters, their parameters and patterns (`workers/url.js`).
+//! URLs, their components and setters, their parameters, and URL patterns (`workers/url.js`).
 
 #![no_main]
 

@@ -1,7 +1,8 @@
-//! What is said of a WebAssembly module before V8 sees it agrees with the validator, in a bounded number of steps; what is
-//! let through V8 compiles, and runs within limits (`workers/wasm.js`).
+//! The inspection of WebAssembly modules before V8 sees them: it agrees with the validator and
+//! takes a bounded number of steps. V8 compiles modules that pass, and runs them within limits
+//! (`workers/wasm.js`).
 //!
-//! Half of the modules are bytes as they come, the others valid ones made of them.
+//! Half of the modules are the raw input, the others are valid modules generated from it.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! An object that can be read has a plan; once that is carried out there is nothing left to do. What is called for by its
-//! schedules is due now, and not again.
+//! Every Worker that can be parsed has a plan; once the plan is carried out, the next one is empty.
+//! Schedules call only for times that are due, and only once.
 
 #![no_main]
 
@@ -52,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
         second.status,
         candidate.worker.status
     );
-    // A revision of a Worker that was named as another is nobody's.
+    // A revision that names another Worker belongs to none.
     assert!(second.events.is_empty());
 });
 

@@ -1,8 +1,9 @@
-//! A Worker in a real isolate, which gets one request after another.
+//! A Worker in a real isolate, which receives one request after another.
 //!
-//! The Workers are in `fuzz/workers`. Each takes bytes and does with them what a tenant could; it answers 200 when what it
-//! knows of them held (101 where it has become a WebSocket), and otherwise with what did not. Limits may strike, and then another isolate takes the place of the
-//! one that is condemned.
+//! The Workers are in `fuzz/workers`. Each does with the bytes what a tenant could do. It responds
+//! with 200 if all of its checks held (101 if it accepted a WebSocket), and otherwise with a
+//! description of the check that failed. A limit may be exceeded; the condemned isolate is then
+//! replaced.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,10 +17,10 @@ use tenon_runtime_node::engine::{self, Body, Engine, FetchRequest, FetchResponse
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// What every Worker here imports.
+/// A module that every Worker here imports.
 const SHARED: (&str, &str) = ("check.js", include_str!("../workers/check.js"));
 
-/// What hostile bytes may come to: a limit, and a request that is none.
+/// Failures that hostile bytes may cause: exceeded limits, and an invalid request.
 const EXPECTED: [FailureCode; 4] = [
     FailureCode::BadRequest,
     FailureCode::CpuLimitExceeded,
@@ -27,7 +28,7 @@ const EXPECTED: [FailureCode; 4] = [
     FailureCode::WallLimitExceeded,
 ];
 
-/// Belongs to the main thread.
+/// A Worker and the engine that runs it. Belongs to the main thread.
 pub struct Host {
     runtime: Runtime,
     tasks: LocalSet,
@@ -37,10 +38,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// Call before any thread is made, and once.
+    /// Initializes V8 and prepares the Worker. Call once, before any thread is spawned.
     ///
     /// # Arguments
-    /// * `source` - of the Worker.
+    /// * `source` - the source text of the Worker.
     pub fn new(source: &'static str) -> Self {
         engine::init();
         let module = |(name, source): (&str, &'static str)| (name.to_owned(), Bytes::from_static(source.as_bytes()));
@@ -52,10 +53,10 @@ impl Host {
             vars: BTreeMap::new(),
             secrets: BTreeMap::new(),
             services: BTreeMap::new(),
-            // Under a sanitizer all takes longer.
+            // Code is slower under a sanitizer.
             limits: Limits { cpu_ms: 500, startup_ms: 20_000, wall_ms: 5_000, ..Limits::default() },
             state: StatePolicy::default(),
-            // Nothing leaves.
+            // No outbound connection is allowed.
             egress: Egress::Only(Vec::new()),
             compatibility_flags: [CompatibilityFlag::NodejsCompat].into(),
         };
@@ -69,10 +70,10 @@ impl Host {
         }
     }
 
-    /// Has the Worker look at these bytes.
+    /// Sends the bytes to the Worker.
     ///
     /// # Panics
-    /// When it finds that something does not hold.
+    /// Panics if one of the Worker's checks fails.
     pub fn look_at(&mut self, data: &[u8]) {
         let body = Body::Full(Bytes::copy_from_slice(data));
         self.deliver(FetchRequest {
@@ -85,10 +86,11 @@ impl Host {
         });
     }
 
-    /// Has the Worker answer a request, and gives all of the answer's body, unless a limit struck or it was no request.
+    /// Sends a request to the Worker and returns the whole body of the response, or `None` if a
+    /// limit was exceeded or the request was invalid.
     ///
     /// # Panics
-    /// As [`Host::look_at`].
+    /// See [`Host::look_at`].
     pub fn deliver(&mut self, request: FetchRequest) -> Option<Bytes> {
         let Self { runtime, tasks, engine, revision, isolate } = self;
         let answer = tasks.block_on(runtime, async {
@@ -113,15 +115,15 @@ impl Host {
     }
 }
 
-/// A target whose bytes a Worker looks at.
+/// Defines a fuzz target whose input a Worker processes.
 ///
 /// # Arguments
-/// The path of its source, and a closure of the [`Host`] and of the input.
+/// The path of the Worker's source, and a closure over the [`Host`] and the input.
 #[macro_export]
 macro_rules! in_an_isolate {
     ($worker:literal, |$host:ident, $input:ident: $type:ty| $look:expr) => {
         thread_local! {
-            // At the process's end nobody is there to take an isolate apart.
+            // Leaked, because an isolate cannot be torn down at process exit.
             static HOST: &'static std::cell::RefCell<$crate::Host> =
                 Box::leak(Box::new(std::cell::RefCell::new($crate::Host::new(include_str!($worker)))));
         }
@@ -134,8 +136,10 @@ macro_rules! in_an_isolate {
             })
         );
 
-        /// What only V8's heap knows of looks leaked from the outside; V8 looks for the stack where the processor has it, and
-        /// where it looks at what has been freed, it is to find nothing that makes sense.
+        /// Sets the default options of AddressSanitizer. Leaks are not detected, because memory
+        /// referenced only from V8's heap looks leaked. Stack frames stay on the real stack, which
+        /// V8 scans. Freed memory is overwritten, so that V8 finds nothing there that looks like a
+        /// valid value.
         #[unsafe(no_mangle)]
         extern "C" fn __asan_default_options() -> *const std::ffi::c_char {
             c"detect_leaks=0:detect_stack_use_after_return=0:max_free_fill_size=1048576".as_ptr()

@@ -1,29 +1,38 @@
-//! Hostile bytes for every parser that meets some: `make fuzz`, or for one of them
+//! Hostile bytes for every parser that reads untrusted input. `make fuzz` runs every target; to run
+//! one:
 //!
 //! ```text
 //!  RUSTC_BOOTSTRAP=1 cargo fuzz run frame            # until it finds something
-//!  RUSTC_BOOTSTRAP=1 cargo fuzz run frame ARTIFACT   # that again
-//!  RUSTC_BOOTSTRAP=1 cargo fuzz cmin frame           # the corpus, without what teaches nothing
+//!  RUSTC_BOOTSTRAP=1 cargo fuzz run frame ARTIFACT   # reproduce it
+//!  RUSTC_BOOTSTRAP=1 cargo fuzz cmin frame           # minimize the corpus
 //! ```
 //!
-//! Each target is a page of `fuzz_targets` that says what holds whatever the bytes are: beyond that nothing crashes, hangs or
-//! fills the memory, that what was read can be written and read again, that pieces make what the whole makes, that a quick
-//! way and a thorough one agree. They run under AddressSanitizer, with assertions and checked arithmetic.
+//! Each target is a file in `fuzz_targets` that states properties of any input. Besides no crash,
+//! no hang and bounded memory: parsed values round-trip, input in pieces yields the same result as
+//! in one piece, and a fast implementation agrees with a thorough one. The targets run under
+//! AddressSanitizer, with assertions and checked arithmetic.
 //!
-//! | whose bytes | where they are read | targets |
-//! | --- | --- | --- |
-//! | a client's | the router's head of a request; the node's events and WebSockets | `request`, `event`, `socket` |
-//! | another process's | messages, revisions, the catalog, names, failures | `frame`, `revision`, `table`, `names` |
-//! | an origin's | content codings, redirects, what is cached, streams of events | `codings`, `redirect`, `cache`, `events` |
-//! | a proxy's | its answers | `proxy` |
-//! | an author's | objects, schedules, modules, source maps | `worker`, `schedule`, `compile`, `maps` |
-//! | a running Worker's | the Web's interfaces, in a real isolate ([`Host`]) | `url`, `codecs`, `bodies`, `keys`, `wasm` |
-//! | a disk's | bytecode | `bytecode` |
+//! The sources of the bytes, the parsers that read them, and the targets:
 //!
-//! What a developer has on the own disk for `tenon dev` is not among them: there is nobody to attack with it.
+//! - a client: the router's head of a request, and the node's events and WebSockets (`request`,
+//!   `event`, `socket`);
+//! - another process: messages, revisions, the catalog, names and failures (`frame`, `revision`,
+//!   `table`, `names`);
+//! - an origin: content codings, redirects, cached responses and event streams (`codings`,
+//!   `redirect`, `cache`, `events`);
+//! - a proxy: its responses (`proxy`);
+//! - an author: objects, schedules, modules and source maps (`worker`, `schedule`, `compile`,
+//!   `maps`);
+//! - a running Worker: the Web's interfaces, in a real isolate ([`Host`]) (`url`, `codecs`,
+//!   `bodies`, `keys`, `wasm`);
+//! - a disk: bytecode (`bytecode`).
 //!
-//! A crate shows what only targets need in one module of its own, `fuzzing`, which is there under `cfg(fuzzing)` alone.
-//! `corpus` holds what has been learned, `dictionaries` the words of formats, and `workers` what runs in an isolate.
+//! Files that a developer gives to `tenon dev` are not among them: they are the developer's own and
+//! give no attacker a way in.
+//!
+//! A crate exposes internals to the targets in a module `fuzzing`, which exists only under
+//! `cfg(fuzzing)`. `corpus` contains the inputs found so far, `dictionaries` the tokens of formats,
+//! and `workers` the code that runs in an isolate.
 
 mod host;
 mod pieces;
