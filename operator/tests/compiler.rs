@@ -1,4 +1,4 @@
-//! The process that compiles, as the operator runs it.
+//! The compiler process, as the operator runs it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ fn job(modules: &[(&str, &str)]) -> Job {
     Job { modules: modules.iter().map(owned).collect(), entrypoint: modules[0].0.to_owned(), flags: [].into() }
 }
 
-/// Conditional types that the parser reads in ever more ways, twice as many for each.
+/// Returns a job with nested conditional types: each level doubles the ways in which the parser
+/// tries to read them.
 fn endless() -> Job {
     let (levels, open, close) = (200, "A extends(infer B extends (", ")?1:2)?1:2");
     let types = format!("type C={}1{};\n{HANDLER}", open.repeat(levels), close.repeat(levels));
@@ -59,10 +60,10 @@ async fn slow_modules_of_one_tenant_keep_no_other_waiting() {
     for _ in 0..3 {
         assert!(outcome(&compiler, "shop", &good).await.is_ok());
     }
-    // Who came first and has twenty is not through with them.
+    // The tenant that came first with twenty jobs has not finished them yet.
     let ended = slow.iter().filter(|slow| slow.is_finished()).count();
     assert!(ended < 10, "{ended} of the slow ones came first");
-    // Who gives up has the process ended.
+    // Dropping the futures ends the compiler processes.
     slow.iter().for_each(tokio::task::JoinHandle::abort);
     for slow in slow {
         let _ = slow.await;
