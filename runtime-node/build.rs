@@ -1,15 +1,20 @@
-//! Evaluates `src/js` into the start-up snapshot that every isolate begins from.
+//! Evaluates `src/js` into the start-up snapshot from which every isolate begins.
 //!
-//! Each script is a function expression, called once with the shared object `internal`; the object travels in the
-//! snapshot as the context's only data. Of the files that `order.txt` calls eager every function is compiled and its
-//! bytecode kept, so that a fresh isolate compiles nothing on the way of a request; of the others functions are compiled
-//! when they are first called, so that no isolate carries what its Worker never calls. Of files that it calls late the snapshot
-//! has what they declare and nothing else, and of those that it calls modules nothing at all: the library has their text, and
-//! `src/js/later.js` and `src/js/node.js` say when and for whom they run.
+//! Each script is a function expression, called once with the shared object `internal`. That object
+//! travels in the snapshot as the context's only data. `order.txt` says when each file is compiled:
 //!
-//! The source text stays outside of the snapshot, once for all isolates: it is written to `OUT_DIR`, and the snapshot
-//! refers to it by its place in the table `SOURCES`, which the generated `sources.rs` defines for the library. So do the
-//! native functions, whose places `src/engine/ops/table.rs` gives.
+//! - *eager*: every function is compiled and its bytecode kept in the snapshot, so that a fresh
+//!   isolate compiles nothing while it serves a request.
+//! - unmarked: each function is compiled on its first call, so that no isolate carries functions
+//!   its Worker never calls.
+//! - *late*: the snapshot holds only the names that the file declares. *module*: the snapshot holds
+//!   nothing of the file. The library has the text of both; `src/js/later.js` and `src/js/node.js`
+//!   define when and for which Workers they run.
+//!
+//! The source text stays outside the snapshot, once for all isolates: it is written to `OUT_DIR`,
+//! and the snapshot refers to it by index into the table `SOURCES`, which the generated
+//! `sources.rs` defines for the library. Native functions are referred to by index in the same way;
+//! `src/engine/ops/table.rs` gives their order.
 
 #![allow(unsafe_code)] // Makes addresses that stand for functions.
 
@@ -63,31 +68,33 @@ struct Source {
     text: &'static v8::OneByteConst,
 }
 
-/// When its functions are compiled.
+/// When the functions of a file are compiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// Now, all of them.
+    /// All functions, while the snapshot is made.
     Eager,
-    /// When each is called.
+    /// Each function, on its first call.
     Called,
-    /// When something is wanted of what the file declares.
+    /// On the first use of a name that the file declares.
     Late,
-    /// When a Worker imports it, or another such file uses it.
+    /// When a Worker, or another module file, imports it.
     Module,
 }
 
 impl When {
-    /// Whether the snapshot has no code of the file.
+    /// Returns whether the snapshot contains no code of the file.
     fn is_later(self) -> bool {
         matches!(self, Self::Late | Self::Module)
     }
 }
 
 impl Source {
-    /// # Arguments
-    /// * `line` - of `order.txt`: the file's name, and `eager`, `late` or `module` behind it where that is so.
+    /// Reads one file of `src/js`. Escapes non-ASCII characters, which leaves the meaning of
+    /// literals unchanged and does not matter in comments.
     ///
-    /// Other characters than ASCII's are escaped, which in literals means the same and in comments nothing.
+    /// # Arguments
+    /// * `line` - a line of `order.txt`: the file's name, optionally followed by `eager`, `late` or
+    ///   `module`.
     fn read(directory: &Path, line: &str) -> std::io::Result<Self> {
         let (name, when) = match line.split_once(' ') {
             Some((name, "eager")) => (name, When::Eager),
@@ -107,7 +114,7 @@ impl Source {
         Ok(Self { name: name.to_owned(), when, text: Box::leak(Box::new(text)) })
     }
 
-    /// What it takes of the primordials, in `const { …, … } = internal.primordials;`.
+    /// Returns the primordials that the file takes in `const { …, … } = internal.primordials;`.
     fn wanted(&self) -> impl Iterator<Item = &str> {
         let taken = self.text.as_str().split_once("internal.primordials;").filter(|_| self.when.is_later());
         let names = taken.and_then(|(before, _)| before.trim_end().strip_suffix('=')?.trim_end().strip_suffix('}'));
@@ -115,7 +122,7 @@ impl Source {
         names.split(',').map(str::trim).filter(|name| !name.is_empty())
     }
 
-    /// Returns the expression that has the text in the library.
+    /// Writes the text to `out` and returns the Rust expression that includes it in the library.
     fn write(&self, out: &Path) -> std::io::Result<String> {
         let path = out.join(&self.name);
         fs::write(&path, self.text.as_str())?;
@@ -123,17 +130,17 @@ impl Source {
     }
 }
 
-/// Stands for a native function while the snapshot is made, and is never called.
+/// Returns a placeholder for a native function while the snapshot is made. It is never called.
 ///
 /// # Arguments
-/// * `place` - in the table.
+/// * `place` - the function's index in the ops table.
 fn stand_in(place: usize) -> v8::FunctionCallback {
     static PLACES: [u8; OPS.len()] = [0; OPS.len()];
-    // SAFETY: nothing calls it; V8 looks up the address among the external references.
+    // SAFETY: nothing calls it; V8 only looks up the address among the external references.
     unsafe { std::mem::transmute::<*const u8, v8::FunctionCallback>(&raw const PLACES[place]) }
 }
 
-/// What files declare: pairs of names, as `src/js/later.js` has them.
+/// The declarations of the files, as pairs of names in the form that `src/js/later.js` keeps.
 #[derive(Default)]
 struct Declared {
     files: Vec<(String, String)>,
@@ -141,7 +148,8 @@ struct Declared {
 }
 
 impl Declared {
-    /// Found out in an isolate that is then thrown away: a snapshot would keep every string of a file that was ever parsed.
+    /// Collects the declarations in an isolate that is then discarded: a snapshot would keep every
+    /// string of every file that was parsed in it.
     fn by(sources: &[Source]) -> Result<Self, Box<dyn Error>> {
         let mut isolate = v8::Isolate::new(v8::CreateParams::default());
         v8::scope!(let scope, &mut isolate);
@@ -155,7 +163,7 @@ impl Declared {
         Ok(Self { files: read(scope, "files")?, lazies: read(scope, "lazies")? })
     }
 
-    /// The object `internal`, before the first file has put something into it.
+    /// Returns the object `internal` as it is before the first file adds to it.
     fn internal<'s>(
         &self,
         scope: &mut v8::PinScope<'s, '_>,
@@ -168,7 +176,8 @@ impl Declared {
         };
         let value = ops(scope);
         set(scope, "ops", value);
-        // Functions of V8's own: what it carries along with promises (`engine::continuation`) is theirs to read and write.
+        // V8's own functions, which read and write the data that it carries along with promises
+        // (`engine::continuation`).
         let value = context.get_extras_binding_object(scope);
         set(scope, "extras", value);
         let value = table(scope, &self.files);
@@ -179,7 +188,7 @@ impl Declared {
     }
 }
 
-/// The enumerable properties of an object of `internal`, all of them strings.
+/// Returns the enumerable properties of the object `internal.<name>`, all of which are strings.
 fn pairs(
     scope: &mut v8::PinScope<'_, '_>,
     internal: v8::Local<'_, v8::Object>,
@@ -224,7 +233,8 @@ fn snapshot(sources: &[Source], declared: &Declared) -> Result<v8::StartupData, 
         forget(scope, internal);
         scope.add_context_data(context, internal);
         scope.add_context(context);
-        // V8 wants one of these as well. It does not say whether it could make another such.
+        // V8 also requires a default context. The engine does not create contexts from it, because
+        // V8 reports no failure of that.
         let default = v8::Context::new(scope, v8::ContextOptions::default());
         scope.set_default_context(default);
         evaluated
@@ -234,7 +244,7 @@ fn snapshot(sources: &[Source], declared: &Declared) -> Result<v8::StartupData, 
     Ok(blob.ok_or("V8 made no snapshot")?)
 }
 
-/// The object with the native functions.
+/// Returns the object that holds the native functions.
 fn ops<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
     let ops = v8::Object::new(scope);
     for (place, name) in OPS.iter().enumerate() {
@@ -248,7 +258,8 @@ fn ops<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Object> {
     ops
 }
 
-/// Leaves, of the hundreds of primordials, those that files take which run later. Others stay where a file has taken them.
+/// Reduces the hundreds of primordials to those taken by files that run later. The others live on
+/// where an evaluated file has taken them.
 fn keep_primordials(
     scope: &mut v8::PinScope<'_, '_>,
     internal: v8::Local<'_, v8::Object>,
@@ -271,7 +282,7 @@ fn keep_primordials(
     Ok(())
 }
 
-/// Stands for the getter of what is made when it is wanted, and is never called.
+/// Stands for the getter of lazily made properties while the snapshot is made. It is never called.
 fn lazy(
     _: &mut v8::PinScope<'_, '_>,
     _: v8::Local<'_, v8::Name>,
@@ -281,14 +292,15 @@ fn lazy(
     unreachable!("nothing of a Worker has run");
 }
 
-/// Makes properties of the global object of what `internal.later` was told, which only their first reader finds out.
-/// They have no data: V8 would keep what that refers to once for the isolate and again for the context.
+/// Defines the names declared to `internal.later` as lazy properties of the global object; the
+/// first read of one makes its value. The properties have no data: V8 would keep what the data
+/// refers to once for the isolate and again for the context.
 fn define_lazies(scope: &mut v8::PinScope<'_, '_>, declared: &Declared) -> Option<()> {
     let global = scope.get_current_context().global(scope);
     for (name, _) in &declared.lazies {
         let nothing = v8::undefined(scope).into();
         let [getting, setting] = [v8::SideEffectType::HasSideEffect, v8::SideEffectType::HasSideEffect];
-        // As in `bootstrap.js`: an interface's name begins with a capital, and is not enumerable.
+        // As in `bootstrap.js`: an interface's name begins with a capital and is not enumerable.
         let is_member = name.starts_with(|first: char| first.is_ascii_lowercase());
         let name = v8::String::new(scope, name)?.into();
         let attributes = if is_member { v8::PropertyAttribute::NONE } else { v8::PropertyAttribute::DONT_ENUM };
@@ -297,7 +309,7 @@ fn define_lazies(scope: &mut v8::PinScope<'_, '_>, declared: &Declared) -> Optio
     Some(())
 }
 
-/// Takes from `internal` what only the evaluation of the files needs.
+/// Removes from `internal` the properties that are needed only while the files are evaluated.
 fn forget(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) {
     for name in ["files", "globals", "late", "lazies"] {
         let key = v8::String::new(scope, name).expect("a short string can be made");

@@ -1,15 +1,18 @@
-//! What a buffer costs: from a shard's pool, and from the global allocator in the same pattern.
+//! Compares the cost of a buffer from a shard's pool with the global allocator under the same
+//! pattern.
 //!
-//! - **pool size**: all blocks of a pool are in use, and for each that is taken the oldest goes: the most that a pool of
-//!   this size asks of the caches. What is written into each and read from it is a small answer. *Touched* is a pool
-//!   that was made with all its memory; *untouched* is the first use of blocks that get theirs then.
-//! - **answers on their way**: the same in a pool of the size that was chosen, with fewer in use. Blocks that came home
-//!   last are taken first, so that only these are in the caches.
-//! - **length**: what becomes of an answer. *Pooled* is written once, its head before it; *allocated* is written into
-//!   memory of its own, shared, and copied into a message.
+//! - **pool size**: all blocks of the pool are in use, and each take releases the oldest. This is
+//!   the most that a pool of this size demands of the CPU caches. A small response is written into
+//!   each block and read from it. *Touched* is a pool whose memory was all resident beforehand;
+//!   *untouched* is the first use of blocks that get their memory then.
+//! - **in use**: the same with the node's pool size and fewer blocks in use. The pool hands out the
+//!   most recently returned blocks first, so only these are in the caches.
+//! - **length**: the path of a response. *Pooled* writes it once and its head in front; *allocated*
+//!   writes it into memory of its own, shares that, and copies it into a message.
 //!
-//! First uses are timed one by one, less what the clock takes, and all else by the batch. What is compared takes turns, so
-//! that a busy machine is the same for all.
+//! First uses are timed one by one, minus the cost of reading the clock; everything else is timed
+//! in batches. Compared candidates alternate, so that load on the machine affects all of
+//! them alike.
 
 #![allow(unsafe_code)] // A call of `malloc_trim`.
 
@@ -20,7 +23,7 @@ use std::time::{Duration, Instant};
 use bytes::{BufMut, Bytes, BytesMut};
 use tenon_runtime_node::buffers::{Block, BufferMetrics, BufferPool, HEADROOM, POOL, ROOM};
 
-/// Of a pool: from the first-level cache to more than any cache.
+/// Pool sizes in bytes, from the first-level cache to beyond any cache.
 const SIZES: [usize; 12] = [
     32 << 10,
     64 << 10,
@@ -36,18 +39,18 @@ const SIZES: [usize; 12] = [
     1 << 30,
 ];
 
-/// Bytes of a buffer that are used, and how many of those are its message's head.
+/// Bytes of a buffer that are used, and how many of them are the message's head.
 const USED: usize = 512;
 const HEAD: usize = 64;
 
-/// Operations between two looks at the clock, which takes about as long as one of them.
+/// Operations between two clock readings; one reading costs about as much as one operation.
 const BATCH: usize = 20;
 
-/// Turns that those which are compared take, and batches of one in a turn, at least.
+/// Rounds in which the candidates alternate, and the minimum number of batches of each per round.
 const TURNS: usize = 20;
 const BATCHES: usize = 500;
 
-/// First uses of blocks.
+/// First uses of blocks that are timed.
 const FIRST_USES: usize = 2_000;
 
 fn main() {
@@ -57,13 +60,13 @@ fn main() {
     by_length(&clock);
 }
 
-/// Where buffers come from.
+/// A source of buffers.
 trait Source {
     type Buffer;
 
     fn take(&self) -> Self::Buffer;
 
-    /// Uses the buffer as an answer would.
+    /// Uses the buffer as a response would.
     fn use_up(buffer: Self::Buffer, socket: &mut [u8; USED]) -> Self::Buffer;
 }
 
@@ -89,7 +92,7 @@ impl Source for BufferPool {
     }
 }
 
-/// The global allocator, for buffers of just the length that is needed.
+/// The global allocator, for buffers of exactly the required length.
 struct Allocator;
 
 impl Source for Allocator {
@@ -109,7 +112,7 @@ impl Source for Allocator {
     }
 }
 
-/// The same, for buffers as large as blocks.
+/// The global allocator, for buffers as large as a pool's blocks.
 struct AllocatedBlocks;
 
 impl Source for AllocatedBlocks {
@@ -135,7 +138,7 @@ fn by_pool_size(clock: &Clock) {
         let mut touched = InTurn::new(&pool, in_use);
         let mut allocated = InTurn::new(&Allocator, in_use);
         let mut blocks = InTurn::new(&AllocatedBlocks, in_use);
-        // As often as each block comes twice.
+        // Enough batches to use each block twice over all rounds.
         let batches = BATCHES.max(2 * in_use / (BATCH * TURNS));
         let [touched, allocated, blocks] =
             compare(clock, batches, [&mut || touched.step(), &mut || allocated.step(), &mut || blocks.step()]);
@@ -174,14 +177,14 @@ fn pool(bytes: usize) -> BufferPool {
     BufferPool::new(bytes, BufferMetrics::default())
 }
 
-/// What it takes to use each block of such a pool for the first time.
+/// Times the first use of each block in pools of `bytes` bytes.
 fn first_uses(bytes: usize, clock: &Clock) -> Times {
     let mut socket = [0; USED];
     let mut taken = Vec::new();
     while taken.len() < FIRST_USES {
         let pool = pool(bytes);
         let mut in_use = Vec::with_capacity(pool.blocks());
-        // SAFETY: it gives unused memory back to the system, which nobody has a reference to.
+        // SAFETY: returns unused memory to the system, to which nothing holds a reference.
         unsafe { libc::malloc_trim(0) };
         for _ in 0..pool.blocks().min(FIRST_USES) {
             taken.push(clock.time(|| in_use.push(BufferPool::use_up(Source::take(&pool), &mut socket))));
@@ -190,7 +193,7 @@ fn first_uses(bytes: usize, clock: &Clock) -> Times {
     Times::of(taken, 1)
 }
 
-/// Buffers in use, of which the oldest goes for each that is taken.
+/// Buffers in use; each new one releases the oldest.
 struct InTurn<'a, S: Source> {
     source: &'a S,
     queue: VecDeque<S::Buffer>,
@@ -211,7 +214,7 @@ impl<'a, S: Source> InTurn<'a, S> {
     }
 }
 
-/// What each takes, while they take turns.
+/// Times the candidates while they alternate.
 fn compare<const N: usize>(clock: &Clock, batches: usize, mut all: [&mut dyn FnMut(); N]) -> [Times; N] {
     let mut taken = [const { Vec::new() }; N];
     for _ in 0..TURNS {
@@ -243,7 +246,7 @@ fn allocated(source: &[u8], socket: &mut [u8]) {
     socket.copy_from_slice(black_box(&message));
 }
 
-/// The clock, and what looking at it takes.
+/// The clock and the cost of reading it.
 struct Clock {
     cost: Duration,
 }
@@ -263,14 +266,14 @@ impl Clock {
     }
 }
 
-/// Nanoseconds.
+/// Percentiles of the time per operation, in nanoseconds.
 struct Times {
     p50: f64,
     p99: f64,
 }
 
 impl Times {
-    /// Of so many operations each.
+    /// Computes the percentiles from measurements of `operations` operations each.
     fn of(mut taken: Vec<Duration>, operations: usize) -> Self {
         taken.sort_unstable();
         let at = |part: usize| taken[taken.len() * part / 100].as_nanos() as f64 / operations as f64;

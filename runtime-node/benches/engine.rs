@@ -1,17 +1,18 @@
-//! What an invocation and a start cost in the engine: one shard, no network.
+//! The cost of an invocation and of a start in the engine: one shard, no network.
 //!
 //! ```text
-//!  warm         enter the isolate, make the Request, run the handler, take the Response apart, leave
-//!  cold start   a Worker's source ──► a new isolate from the snapshot, or a spare one ──► its first response
-//!  CPU          of this process, all its threads, for one of them in a loop that does nothing else
+//!  warm       enter the isolate, make the Request, run the handler, take the Response apart, leave
+//!  cold start a Worker's source ──► a new isolate from the snapshot, or a spare ──► first response
+//!  CPU        CPU time of all threads of this process, per operation of an otherwise idle loop
 //! ```
 //!
-//! p50 and p99 are of a loop that reads the clock before and after each. The CPU time of a warm invocation is of a loop
-//! of its own, in which nobody looks at a clock: one divided by it is the rate that one core bears. That of a cold start
-//! is of the timed loop, and contains the end of the isolate before it, which is no part of the latency.
+//! p50 and p99 come from a loop that reads the clock before and after each operation. The CPU time
+//! of a warm invocation comes from a loop of its own that reads no clock; its reciprocal is the
+//! rate that one core sustains. The CPU time of a cold start comes from the timed loop and includes
+//! the end of the previous isolate, which is not part of the latency.
 //!
-//! An argument chooses the rows that have it in their label; `--json` prints each row as an object on a line, for
-//! `tenon-bench`, which holds them against the bars.
+//! An argument selects the rows whose label contains it. `--json` prints each row as a JSON object
+//! on a line of its own, for `tenon-bench`, which compares them with the required values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -29,22 +30,22 @@ use tokio::task::LocalSet;
 const WARM_UP: usize = 20_000;
 const WARM: usize = 200_000;
 const COLD: usize = 400;
-/// Isolates that take turns, or stay, at once.
+/// Number of isolates that are invoked in turn, or kept at once.
 const MANY: usize = 200;
 
-/// What the peers of the load scenarios run as well.
+/// The Worker that the peers in the load scenarios also run.
 const HELLO: &str = include_str!("../../bench/peers/hello.js");
 
-/// The least that is a Worker.
+/// The smallest useful Worker.
 const EMPTY: &str = "const well = 'well'; export default { fetch: () => new Response(well) }";
 
 fn main() {
-    // V8 before any thread.
+    // V8 must be initialised before any thread exists.
     engine::init();
     let watchdog = Watchdog::spawn();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
     LocalSet::new().block_on(&runtime, async {
-        // As for tests: an argument chooses what has it in its label.
+        // As for tests: an argument selects rows by label.
         let (options, labels): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|given| given.starts_with('-'));
         let bench = Bench {
             engine: Rc::new(Engine::new(&watchdog, ShardId(0))),
@@ -54,7 +55,7 @@ fn main() {
         if !bench.json {
             println!("{:<34}  {:>9}  {:>9}  {:>12}", "", "p50", "p99", "CPU");
         }
-        // First, while what is resident is not yet what others have left behind.
+        // First, before other rows leave resident memory behind.
         bench.memory().await;
         bench.warm("warm, hello", HELLO, 1).await;
         bench.warm("warm, empty handler", EMPTY, 1).await;
@@ -70,7 +71,7 @@ fn main() {
     });
 }
 
-/// What a cold start finds ready.
+/// Work done ahead of a cold start.
 #[derive(Clone, Copy, PartialEq)]
 enum Ahead {
     Nothing,
@@ -80,13 +81,13 @@ enum Ahead {
 
 struct Bench {
     engine: Rc<Engine>,
-    /// What a row must have in its label.
+    /// Text that a row's label must contain.
     wanted: String,
-    /// For programs, and not for people.
+    /// Prints for programs instead of people.
     json: bool,
 }
 
-/// What one row tells.
+/// The result of one row.
 enum Row {
     Times { p50: Duration, p99: Duration, cpu: Duration },
     Memory { bytes: usize },
@@ -125,7 +126,8 @@ impl Bench {
         if self.leaves_out(label) {
             return;
         }
-        // A node is never without isolates, and V8 forgets what they share when the last one ends.
+        // A node always has isolates; V8 forgets the data that isolates share when the last one
+        // ends.
         let _neighbour = self.start(EMPTY).await;
         let worker = Worker::new(source);
         let used = self.load(&worker, None).await;
@@ -182,7 +184,7 @@ impl Bench {
     }
 }
 
-/// As a node has it from the catalog, digest and all.
+/// A revision as a node gets it from the catalog, with its digest.
 struct Worker {
     digest: RevisionDigest,
     revision: Rc<Revision>,
@@ -207,7 +209,7 @@ impl Worker {
     }
 }
 
-/// As a browser's simple request comes to the node.
+/// Sends a browser's simple request, as it arrives at the node.
 async fn fetch(isolate: &Rc<Isolate>) {
     let header =
         |name: &str, value: &'static str| Header { name: name.to_owned(), value: Bytes::from_static(value.as_bytes()) };
@@ -223,8 +225,8 @@ async fn fetch(isolate: &Rc<Isolate>) {
     assert_eq!(response.status, 200);
 }
 
-/// The hello Worker and as much code beside it as makes `len` bytes, as a bundler leaves it: functions of some lines, few
-/// of which are ever called, and one export.
+/// Returns the hello Worker padded to `len` bytes with code as a bundler leaves it: functions of a
+/// few lines each, hardly any of which are called, and one export.
 fn padded(len: usize) -> String {
     let mut source = HELLO.to_owned();
     for n in 0.. {
@@ -256,7 +258,7 @@ impl Row {
         Self::Times { p50: at(0.50), p99: at(0.99), cpu }
     }
 
-    /// Durations are in nanoseconds.
+    /// Formats the row as JSON, with durations in nanoseconds.
     fn json(&self, label: &str) -> serde_json::Value {
         match self {
             Self::Times { p50, p99, cpu } => {
@@ -273,7 +275,7 @@ fn show(duration: Duration) -> String {
     if micros < 1_000.0 { format!("{micros:.2} µs") } else { format!("{:.2} ms", micros / 1e3) }
 }
 
-/// What this process has had of the CPU, the threads by which V8 compiles and collects among it.
+/// Returns the CPU time of this process so far, including V8's compiler and collector threads.
 fn cpu_time() -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").expect("Linux has it");
     let each = threads.map(|thread| {
@@ -286,7 +288,7 @@ fn cpu_time() -> Duration {
     each.sum()
 }
 
-/// Resident memory of this process, bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it tells the resident memory");

@@ -1,13 +1,14 @@
-//! What a WebAssembly module costs a start: one shard, no network.
+//! The cost that a WebAssembly module adds to a start: one shard, no network.
 //!
 //! ```text
-//!  first     the module is looked at, and V8 validates it
-//!  again     another isolate of the shard has had it
-//!  called    besides, each of its first functions is called: compiled the first time, there the next
+//!  first     the module is inspected, and V8 validates it
+//!  again     another isolate of the shard has already loaded it
+//!  called    also calls its first functions: compiled the first time, reused after that
 //! ```
 //!
-//! The modules are made here, of functions as compilers write them: locals, loads, stores, loops and calls. An argument
-//! that ends in `.wasm` is a file to measure instead, whose functions are not called.
+//! The modules are generated here from functions like those that compilers emit: locals, loads,
+//! stores, loops and calls. An argument that ends in `.wasm` names a file to measure instead; its
+//! functions are not called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -22,7 +23,7 @@ use tokio::task::LocalSet;
 
 const TIMES: usize = 40;
 
-/// How many of its functions a start calls.
+/// Number of the module's functions that a start calls.
 const CALLED: usize = 200;
 
 const IMPORT: &str =
@@ -33,7 +34,7 @@ const CALL: &str = "import module from './module.wasm'; const { exports } = new 
     for (const name in exports) exports[name](3); export default { fetch() {} }";
 
 fn main() {
-    // V8 before any thread.
+    // V8 must be initialised before any thread exists.
     engine::init();
     let watchdog = Watchdog::spawn();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
@@ -58,7 +59,7 @@ struct Bench(Watchdog);
 
 impl Bench {
     async fn starts(&self, label: &str, module: Option<Bytes>, source: &str) {
-        // Its own, so that nothing of the module is there yet.
+        // A new engine, which holds nothing of the module yet.
         let engine = Rc::new(Engine::new(&self.0, ShardId(0)));
         let size = module.as_ref().map_or(0, Bytes::len);
         let revision = Rc::new(revision(module, source));
@@ -101,7 +102,7 @@ fn revision(module: Option<Bytes>, source: &str) -> Revision {
     }
 }
 
-/// A module of about so many bytes.
+/// Returns a module of about `size` bytes.
 fn made(size: usize) -> Vec<u8> {
     // if (n == 0) return 1; loop { a[i] = a[i + 4] * n + i; i += 8 } while (i < n); return f(0) + i
     const STEP: &[u8] = &[
@@ -133,7 +134,7 @@ fn made(size: usize) -> Vec<u8> {
     .concat()
 }
 
-/// An unsigned number in LEB128.
+/// Encodes an unsigned number in LEB128.
 fn number(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 128 {

@@ -1,21 +1,23 @@
-//! A fuzzer of built-in functions: calls every function that is reachable from the global object with values at the edges of
-//! size and shape, until its time is over.
+//! A fuzzer of built-in functions: calls every function that is reachable from the global object
+//! with values at the edges of size and shape, until its time is up.
 //!
 //! ```text
-//!  this process                         a child, as many as it takes
-//!  names a seed ───────────────────────► for each call: a Worker plans it   ──► "call 7 (Array.prototype.flat).call(…)"
-//!  reads what is called, and looks at    (builtins/caller.js), then makes it ──► "done 7 12 returned"
-//!  the child's CPU time and memory  ◄──
+//!  this process                     a child, as many as it takes
+//!  chooses a seed ────────────────► for each call: a Worker plans it   ──► "call 7 (atob).call(…)"
+//!  reads the calls, and watches the (builtins/caller.js), then makes it ──► "done 7 12 returned"
+//!  child's CPU time and memory   ◄──
 //! ```
 //!
-//! A finding is a call with which the child aborts, takes more memory than a Pod has, or goes on for more than a second of CPU
-//! time after it should have been terminated. V8's built-in functions cannot all be bounded, so findings do not fail the
-//! test: they cost a process that a supervisor starts again, and are printed, by function. The test fails where that
-//! attribution does: where a child ends without a call that did it, since then neither could a supervisor say which Worker
-//! to quarantine.
+//! A finding is a call during which the child aborts, uses more memory than a Pod has, or runs for
+//! more than a second of CPU time after it should have been terminated. V8's built-in functions
+//! cannot all be bounded, so findings do not fail the test: they cost a process, which a supervisor
+//! restarts, and are printed by function. The test fails if a finding cannot be attributed, that
+//! is, if a child ends outside a call, because then a supervisor could not tell which Worker to
+//! quarantine either.
 //!
-//! A call follows from the seed and its number alone. `TENON_BUILTINS_SEED` and `TENON_BUILTINS_CALL` repeat one;
-//! `TENON_BUILTINS_SECONDS` has the fuzzer go on for longer than the 30 seconds that it has in tests.
+//! A call is determined by the seed and its number alone. `TENON_BUILTINS_SEED` and
+//! `TENON_BUILTINS_CALL` repeat one; `TENON_BUILTINS_SECONDS` replaces the default duration of 30
+//! seconds.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
@@ -34,13 +36,13 @@ use findings::Findings;
 use libtest_mimic::{Arguments, Failed, Trial};
 use watch::{Ended, Heard, How, Unattributed, watch};
 
-/// Makes of this program the child. The seed and the first call follow.
+/// Argument that makes this program the child. The seed and the first call's number follow.
 const PLAY: &str = "--play";
 
-/// Makes of it a child that does what is to be found out. What that is follows.
+/// Argument that makes this program a child that stages a finding. The kind of finding follows.
 const ACT: &str = "--act";
 
-/// How many functions there are at least, if the walk has come to all of them.
+/// Minimum number of functions that a complete walk finds.
 const FUNCTIONS: usize = 1_000;
 
 fn main() -> ExitCode {
@@ -62,7 +64,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// That a child which does this is found out, and its call named.
+/// Checks that a child that does this is detected and its call named.
 fn expect_found(act: &str, is_found: impl Fn(&How) -> bool) -> Result<(), Failed> {
     let ended = watch(&[ACT, act], 0, |_| false)?;
     assert_eq!((ended.call, &ended.text[..]), (7, act));
@@ -91,7 +93,7 @@ fn setting<T: FromStr>(name: &str) -> Option<T> {
     std::env::var(format!("TENON_BUILTINS_{name}")).ok()?.parse().ok()
 }
 
-/// Everything that is found in that time, and how many calls were made.
+/// Collects findings for `time`, and returns them with the number of calls made.
 fn find(seed: u32, time: Duration) -> Result<(Findings, usize), Unattributed> {
     let (mut findings, mut next, mut calls) = (Findings::default(), 0, 0);
     let deadline = Instant::now() + time;

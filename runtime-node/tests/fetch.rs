@@ -1,4 +1,4 @@
-//! Workers that fetch, from origins of this process, on a node that lets them reach it.
+//! Workers that fetch from origins in this process, on a node whose policy permits that.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
@@ -15,10 +15,10 @@ mod failures;
 #[path = "fetch/floods.rs"]
 mod floods;
 #[path = "engine/harness.rs"]
-#[allow(dead_code)] // The other suites want more of it.
+#[allow(dead_code)] // The other suites use more of it.
 mod harness;
 #[path = "../src/egress/tests/origin.rs"]
-#[allow(dead_code)] // As the client's own tests do.
+#[allow(dead_code)] // The client's own tests use the rest.
 mod origin;
 #[path = "fetch/sockets.rs"]
 mod sockets;
@@ -30,7 +30,7 @@ use tenon_runtime_node::engine::{Engine, FetchResponse};
 use tenon_runtime_node::metrics::EgressMetrics;
 use tenon_runtime_node::response_cache::ResponseCache;
 
-/// A test: a name and an async function of a fresh shard.
+/// Lists tests. Each is named after its async function, which gets a new shard.
 macro_rules! fetching {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
@@ -44,7 +44,8 @@ macro_rules! fetching {
 }
 pub(crate) use fetching;
 
-/// Has an engine's Workers reach this machine, under the name `origin.test` as well, and leaves a name that leads inside.
+/// Lets an engine's Workers reach this machine, also as `origin.test`, and defines a name that
+/// resolves to an internal address.
 fn reaching(engine: Engine) -> Engine {
     let mut hosts = Hosts::default();
     hosts.read_hosts_conf(&b"127.0.0.1 origin.test\n10.96.0.1 inside.test"[..]).unwrap();
@@ -54,7 +55,7 @@ fn reaching(engine: Engine) -> Engine {
     engine.with_egress(client).with_responses(ResponseCache::new(1 << 20))
 }
 
-/// All of a response as text.
+/// Returns a whole response body as text.
 async fn text(response: FetchResponse) -> String {
     let body: Bytes = response.body.collect().await.unwrap();
     String::from_utf8(body.to_vec()).unwrap()

@@ -5,13 +5,14 @@
 //!   ┌───────────────────────────┐
 //!   │ hostile  ◄── its requests │   must end as the script's header says
 //!   │ neighbour ◄── requests    │   must answer all the while, and afterwards
-//!   │ innocent  ◄── a request   │   the same Worker's next isolate, which must answer
+//!   │ innocent  ◄── a request   │   an isolate started afterwards, which must answer
 //!   └───────────────────────────┘
 //! ```
 //!
-//! The process that runs the suite is the one that a script would like to end, so a suite that comes to its end is
-//! the proof that none did; and when it has, the memory that all of them took must have come back. What nothing keeps
-//! from ending its process has one of its own (`hostile/ends.rs`).
+//! The scripts try to end the process that runs the suite, so a suite that finishes proves that
+//! none succeeded. After the last script, the memory that the scripts took must have been returned.
+//! Scripts that nothing can prevent from ending their process run in one of their own
+//! (`hostile/ends.rs`).
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 

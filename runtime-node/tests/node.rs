@@ -1,7 +1,8 @@
 //! A whole node against a real catalog, called by an ordinary gRPC client.
 //!
-//! It has a main of its own: V8 is initialised before the harness makes its threads. On a processor with memory
-//! protection keys a thread made earlier dies when it runs JavaScript.
+//! The suite has its own `main` because V8 must be initialised before the harness creates its
+//! threads: on a processor with memory protection keys, a thread created earlier dies when it runs
+//! JavaScript.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 

@@ -1,18 +1,20 @@
-//! Real programs: what Workers' authors install from npm, bundled as their tools bundle it, and asked as their callers ask.
+//! Real programs: what authors of Workers install from npm, bundled as their tools bundle it, and
+//! requested as their clients request it.
 //!
-//! Each `tests/programs/NAME.{js,jsx,ts}` is a Worker's entrypoint, or `tests/programs/NAME` a framework's project, and
-//! `NAME.json` beside it the requests that are made of it in turn, with what has to come of them. Versions are pinned in
-//! `package-lock.json`; npm, the frameworks' own builds and a bundler run when the suite begins.
+//! Each `tests/programs/NAME.{js,jsx,ts}` is a Worker's entrypoint, or `tests/programs/NAME` a
+//! framework's project. `NAME.json` beside it lists the requests that it gets in turn and the
+//! expected responses. Versions are pinned in `package-lock.json`; npm, the frameworks' own builds
+//! and a bundler run when the suite begins.
 
 #![allow(clippy::unwrap_used)] // Clippy knows tests by an attribute that this harness does not use.
 
 #[path = "programs/assets.rs"]
 mod assets;
 #[path = "engine/harness.rs"]
-#[allow(dead_code, unused_imports, unused_macros)] // The other suites want more of it.
+#[allow(dead_code, unused_imports, unused_macros)] // The other suites use more of it.
 mod harness;
 #[path = "../src/egress/tests/origin.rs"]
-#[allow(dead_code)] // As the client's own tests do.
+#[allow(dead_code)] // The client's own tests use the rest.
 mod origin;
 #[path = "programs/service.rs"]
 mod service;
@@ -38,7 +40,7 @@ use harness::{Loaded, Shard};
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
 
-/// A request, and what has to come of it.
+/// A request and its expected response.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -52,17 +54,17 @@ struct Case {
 
     #[serde(default = "ok")]
     status: u16,
-    /// Headers of the answer.
+    /// Expected response headers.
     #[serde(default)]
     expect: BTreeMap<String, String>,
-    /// All of its body.
+    /// The whole expected body.
     body: Option<String>,
-    /// The same as JSON.
+    /// The whole expected body, as JSON.
     json: Option<Value>,
-    /// Parts of it.
+    /// Texts that the body must contain.
     #[serde(default)]
     contains: Vec<String>,
-    /// The beginning of a path that it names, where there has to be something.
+    /// The beginning of a path in the body; a request for the whole path must succeed.
     names: Option<String>,
 }
 
@@ -88,7 +90,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit()
 }
 
-/// Of the programs: each has a file of cases.
+/// Returns the names of the programs, each of which has a file of cases.
 fn names() -> Vec<String> {
     let files = std::fs::read_dir(SOURCES).unwrap().map(|entry| entry.unwrap().path());
     let cases = files.filter(|file| file.extension().is_some_and(|kind| kind == "json"));
@@ -98,12 +100,13 @@ fn names() -> Vec<String> {
     names
 }
 
-/// Where the bundles are.
+/// Returns the directory of the bundles.
 fn bundles() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs")
 }
 
-/// Installs what the programs need, if that has changed since, and bundles these.
+/// Installs the programs' dependencies if the lock file has changed since, and bundles the named
+/// programs.
 fn bundle(names: &[String]) {
     let (lock, installed) =
         (["package-lock.json", "node_modules/.package-lock.json"].map(|file| Path::new(SOURCES).join(file))).into();
@@ -120,7 +123,7 @@ fn run(command: &mut Command) {
     assert!(status.success(), "{command:?} failed: {status}");
 }
 
-/// Has an engine's Workers reach this machine and these assets, and keep responses.
+/// Lets an engine's Workers reach this machine and these assets, and gives them a response cache.
 fn equip(engine: Engine, assets: Assets) -> Engine {
     let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
     let settings = Settings::isolated(policy, Vec::new(), hickory_resolver::Hosts::default());
@@ -138,7 +141,7 @@ async fn play(name: String, shard: Rc<Shard>) {
     let flags = [CompatibilityFlag::NodejsCompat].into();
     let worker = shard.modules(&[("worker.js", &source)]).var("ORIGIN", &service).var("GREETING", "Hello");
     let worker = worker.service(assets::BINDING, assets::NAME).flags(&flags);
-    // Builds without optimisation, on a busy machine; time is not what is looked at.
+    // Limits for unoptimised builds on a busy machine; time is not tested here.
     let worker = worker.limits(|limits| (limits.cpu_ms, limits.startup_ms) = (20_000, 20_000)).start().await.unwrap();
     for case in cases {
         ask(&worker, case).await;

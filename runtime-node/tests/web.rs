@@ -1,8 +1,8 @@
-//! Conformance: runs the Workers of `tests/web`, each a list of named checks of what a specification says, and makes every
-//! check a test.
+//! Conformance: runs the Workers of `tests/web`, each a list of named checks of a specification,
+//! and makes every check a test.
 //!
-//! They run in the real engine, on the main thread and before the test harness makes any other; what the harness
-//! then runs are the verdicts.
+//! The checks run in the real engine, on the main thread, before the test harness creates any other
+//! thread; the harness then only reports their results.
 
 #[path = "web/summary.rs"]
 mod summary;
@@ -28,13 +28,14 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/web");
 
-/// How the files of modules of Node.js begin, whose Workers have the flag for these.
+/// The prefix of files that test Node.js modules; their Workers have the compatibility flag for
+/// these.
 const NODE: &str = "node-";
 
-/// What the files share; not a Worker itself.
+/// The file that the others share; not a Worker itself.
 const SHARED: &str = "check.js";
 
-/// What those share that are about WebAssembly, and others with it.
+/// The module that tests of WebAssembly use, here and in other suites.
 const ASSEMBLER: (&str, &[u8]) = ("assembler.js", include_bytes!("assembler.js"));
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -73,19 +74,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     conclusion.exit()
 }
 
-/// One check of a file, and how it went.
+/// One check of a file and its result.
 #[derive(Deserialize)]
 struct Check {
     name: String,
-    /// The interface that it is about, where the file is about several.
+    /// The interface that it tests, if the file tests several.
     about: Option<String>,
     failure: Option<String>,
-    /// What it should have left in the log.
+    /// The lines that it should have logged.
     lines: Vec<String>,
 }
 
 impl Check {
-    /// Takes as many lines of the log as the check announced.
+    /// Takes as many lines of the log as the check expects, and returns the verdict.
     fn judged(self, file: &str, logged: &mut impl Iterator<Item = String>) -> Verdict {
         let logged: Vec<_> = logged.by_ref().take(self.lines.len()).collect();
         let outcome = match (self.failure, self.lines.iter().zip(&logged).find(|(expected, actual)| expected != actual))
@@ -100,9 +101,9 @@ impl Check {
     }
 }
 
-/// What is known of a check once it has run.
+/// The result of a check that has run.
 struct Verdict {
-    /// Its file.
+    /// The name of its file.
     group: String,
     subject: String,
     check: String,
@@ -122,7 +123,7 @@ impl From<Verdict> for Trial {
     }
 }
 
-/// Loads the file as a Worker and has it run its checks.
+/// Loads the file as a Worker and runs its checks.
 async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn Error>> {
     let module = |name: &str| Ok((name.to_owned(), Bytes::from(std::fs::read(Path::new(DIRECTORY).join(name))?)));
     let revision = Revision {
@@ -135,7 +136,7 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
         vars: BTreeMap::new(),
         secrets: BTreeMap::new(),
         services: BTreeMap::new(),
-        // Not what is tested here.
+        // Limits are not tested here.
         limits: Limits { cpu_ms: 10_000, startup_ms: 10_000, ..Limits::default() },
         state: StatePolicy::default(),
         egress: Egress::default(),
@@ -156,7 +157,7 @@ async fn checks(engine: &Rc<Engine>, file: &str) -> Result<Vec<Check>, Box<dyn E
     Ok(serde_json::from_slice(&response.body.collect().await?)?)
 }
 
-/// What Workers have logged, each line as "LEVEL text".
+/// The lines that Workers have logged, each as `LEVEL text`.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 

@@ -1,6 +1,7 @@
-//! The process in which the calls are made, and which may end for any of them.
+//! The process that makes the calls, any of which may end it.
 //!
-//! It tells on its standard output what it is about to do, and what came of it, a line each.
+//! It reports on its standard output each call that it is about to make and its outcome, one per
+//! line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -17,13 +18,13 @@ use tokio::task::LocalSet;
 
 use crate::FUNCTIONS;
 
-/// What a call may take.
+/// CPU time limit of a call.
 pub(crate) const CPU: Duration = Duration::from_millis(100);
 
-/// Calls that an isolate makes at most: what one leaves behind changes what the next ones do.
+/// Maximum number of calls per isolate: leftovers of one call change what later calls do.
 const CALLS: u32 = 32;
 
-/// Makes the calls from `first` on, for ever.
+/// Makes the calls from number `first` on, forever.
 pub(crate) fn play(seed: u32, first: u32) -> ! {
     engine::init();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -36,7 +37,7 @@ pub(crate) fn play(seed: u32, first: u32) -> ! {
     })
 }
 
-/// Makes the calls of one isolate, and returns the number of the next.
+/// Makes the calls of one isolate, and returns the number of the next call.
 async fn play_some(engine: &Rc<Engine>, seed: u32, first: u32) -> u32 {
     let revision = revision();
     let isolate = match Isolate::start(engine, revision.digest(), Rc::new(revision), None).await {
@@ -107,7 +108,7 @@ fn revision() -> Revision {
     }
 }
 
-/// Does with one call what a finding is made of, for the parent to find out.
+/// Stages a finding with one call, for the parent to detect.
 pub(crate) fn act(how: &str) -> ! {
     tell(&format!("call 7 {how}"));
     let mut kept = Vec::new();
@@ -125,13 +126,14 @@ pub(crate) fn act(how: &str) -> ! {
     std::process::exit(0)
 }
 
-/// What this thread has had of the CPU.
+/// Returns the CPU time of this thread so far.
 fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(stat.split_whitespace().next().unwrap().parse().unwrap())
 }
 
-/// Says a line at once. The parent that does not listen any more has ended.
+/// Writes a line and flushes it. Exits if the parent no longer reads, which means that it has
+/// ended.
 fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {

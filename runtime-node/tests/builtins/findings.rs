@@ -1,4 +1,4 @@
-//! What has been found, by function.
+//! The findings, grouped by function.
 
 use std::collections::BTreeMap;
 use std::fmt;

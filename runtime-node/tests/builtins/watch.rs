@@ -1,4 +1,4 @@
-//! The parent's side of a child: what it says, and what it takes.
+//! The parent's side of a child: reads its output and watches its resource use.
 
 use std::fmt;
 use std::fs;
@@ -11,23 +11,23 @@ use std::time::Duration;
 
 use crate::child::CPU;
 
-/// How often the parent looks at a child that says nothing.
+/// How often the parent checks a silent child.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a call may go on after it should have been terminated, in CPU time of the thread that makes it: so that it is
-/// the call and not the machine that is judged.
+/// How long a call may run after it should have been terminated, in CPU time of the thread that
+/// makes it, so that load on the machine does not count against the call.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// When to believe that a call never ends.
+/// CPU time after which a call is taken to never end.
 const FOREVER: Duration = Duration::from_secs(4);
 
-/// What a Pod has, by the chart.
+/// The memory limit of a Pod, from the chart, in bytes.
 const MEMORY: u64 = 1 << 30;
 
-/// Starts that may fail in a row, for a machine that is slow.
+/// Consecutive starts that may fail, to tolerate a slow machine.
 const STARTS: usize = 10;
 
-/// How a call was found out.
+/// How a call misbehaved.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum How {
     Aborted(String),
@@ -47,17 +47,17 @@ impl fmt::Display for How {
     }
 }
 
-/// How a child ended, and with which call.
+/// How a child ended, and during which call.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) call: u32,
     pub(crate) text: String,
-    /// `None` when the parent has ended it because it was enough.
+    /// `None` if the parent ended the child because `is_enough` was reached.
     pub(crate) how: Option<How>,
     pub(crate) calls: usize,
 }
 
-/// A child that ended, and no call that did it.
+/// A child that ended outside a call.
 #[derive(Debug, thiserror::Error)]
 #[error("a child ended without a call ({status}): {last_words}")]
 pub(crate) struct Unattributed {
@@ -65,24 +65,24 @@ pub(crate) struct Unattributed {
     last_words: String,
 }
 
-/// What a child has said so far.
+/// The reports of a child so far.
 #[derive(Default)]
 pub(crate) struct Heard {
     pub(crate) calls: usize,
-    /// Of the call that was told last.
+    /// Whether the call reported last is complete.
     pub(crate) is_done: bool,
     call: u32,
     text: String,
     failed_starts: usize,
-    /// The child's CPU time when the call was told.
+    /// The child's CPU time when the call was reported.
     cpu: Duration,
 }
 
-/// Has a child make calls until there is a finding or it `is_enough`.
+/// Runs a child that makes calls until there is a finding or `is_enough` returns true.
 ///
 /// # Arguments
-/// * `arguments` - that make of this program the child.
-/// * `first` - the call that it begins with.
+/// * `arguments` - arguments that make this program the child.
+/// * `first` - the number of its first call.
 pub(crate) fn watch(arguments: &[&str], first: u32, is_enough: impl Fn(&Heard) -> bool) -> Result<Ended, Unattributed> {
     let program = std::env::current_exe().unwrap();
     let mut child = Command::new(program)
@@ -124,15 +124,17 @@ pub(crate) fn watch(arguments: &[&str], first: u32, is_enough: impl Fn(&Heard) -
             break Some(How::TookMemory);
         }
     };
-    // It may have ended by itself.
+    // The child may have ended by itself.
     let _ = child.kill();
     let _ = child.wait();
     Ok(Ended { call: heard.call, text: heard.text, how, calls: heard.calls })
 }
 
 impl Heard {
+    /// Processes one line of the child's output.
+    ///
     /// # Arguments
-    /// * `cpu` - of the child, now.
+    /// * `cpu` - the child's CPU time so far.
     fn take(&mut self, line: &str, cpu: Duration) -> Option<How> {
         let mut words = line.splitn(3, ' ');
         let (what, call, rest) = (words.next()?, words.next()?, words.next()?);
@@ -162,7 +164,7 @@ fn lines(child: &mut Child) -> Receiver<String> {
     line_rx
 }
 
-/// What the child says before it ends.
+/// Reads the child's standard error until it ends.
 fn last_words(child: &mut Child) -> thread::JoinHandle<String> {
     let mut errors = child.stderr.take().unwrap();
     thread::spawn(move || {
@@ -172,7 +174,7 @@ fn last_words(child: &mut Child) -> thread::JoinHandle<String> {
     })
 }
 
-/// The signal, and the line that V8 writes about it.
+/// Returns the signal and the line that V8 wrote about it.
 fn told(status: ExitStatus, last_words: &str) -> String {
     let line = last_words.lines().find(|line| line.contains("Fatal") || line.contains("panicked"));
     let line = line.or_else(|| last_words.lines().rfind(|line| !line.trim_matches(['#', ' ']).is_empty()));
@@ -182,14 +184,14 @@ fn told(status: ExitStatus, last_words: &str) -> String {
     }
 }
 
-/// What the child's main thread has had of the CPU.
+/// Returns the CPU time of the child's main thread so far.
 fn cpu_time(process: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{process}/task/{process}/schedstat")).unwrap_or_default();
     let nanoseconds = stat.split_whitespace().next().and_then(|first| first.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
 
-/// Resident memory in bytes.
+/// Returns the resident memory of a process, in bytes.
 fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,4 +1,4 @@
-//! What a Worker that behaves can do.
+//! The capabilities of a well-behaved Worker.
 
 use std::rc::Rc;
 
@@ -170,7 +170,8 @@ async fn a_line_of_the_console_carries_its_level_and_request(shard: Rc<Shard>) {
     assert_eq!(shard.log(), ["WARN [] starting", "DEBUG [request/logs] one 1 { two: 2 }", "ERROR [request/logs] two"],);
 }
 
-/// Takes from the world what it stands on. What was there before goes by its name with `_` before it.
+/// Overwrites the built-in prototypes and globals. The originals stay available under their names
+/// with a leading `_`.
 const TAMPERING: &str = "
     const no = () => { throw new Error('tampered') };
     const { defineProperty, getOwnPropertyDescriptor, ownKeys } = Reflect;

@@ -1,4 +1,5 @@
-//! Handlers and what they are given, other than as functions of a default export that is an object.
+//! Handlers that are not functions of a default-exported object, and other ways to reach what
+//! handlers are given.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Handlers that go wrong without using too much of anything.
+//! Handlers that fail without exceeding a limit.
 
 use std::rc::Rc;
 
@@ -97,7 +97,7 @@ async fn a_promise_that_nothing_can_settle_is_noticed_at_once(shard: Rc<Shard>) 
     let failure = worker.get("/").await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::NoResponse, Phase::Handler));
     assert_eq!(worker.0.in_flight(), 0);
-    // And once a timer that might have settled it has fired.
+    // The same after a timer that might have settled it has fired.
     let worker = shard.handler("setTimeout(() => {}, 5); await new Promise(() => {})");
     assert_eq!(worker.failure().await.0, FailureCode::NoResponse);
     let worker = shard.worker("addEventListener('fetch', (event) => event.respondWith(new Promise(() => {})))");
@@ -179,14 +179,15 @@ async fn an_invocation_logs_only_so_much(shard: Rc<Shard>) {
     let lines = shard.log();
     assert_eq!(lines.len(), 64 * 1024 / 100 + 2);
     assert_eq!(lines.last().unwrap(), "WARN [request/] the invocation has logged too much; the rest is left out");
-    // The next one has its own budget; a line as large as the heap costs no more than that.
+    // The next invocation has a budget of its own; a line as large as the heap uses up that and no
+    // more.
     let worker = shard.handler("console.log('y'.repeat(1 << 24)); return new Response()");
     worker.limits(|limits| limits.cpu_ms = 20_000).get().await.unwrap();
     assert_eq!(shard.log().len(), lines.len() + 2);
 }
 
 async fn a_worker_logs_only_so_much_over_time(shard: Rc<Shard>) {
-    // In one isolate after another: a Worker whose isolates end is no stranger each time.
+    // Each request has a new isolate: the log rate is kept for the Worker, not for its isolate.
     for _ in 0..60 {
         shard.handler("console.log('x'.repeat(60000)); return new Response()").get().await.unwrap();
     }

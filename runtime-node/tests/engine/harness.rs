@@ -1,4 +1,4 @@
-//! Workers from a string, and what becomes of them.
+//! Starts Workers from strings and collects their results and logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -20,11 +20,12 @@ use tenon_runtime_node::engine::{
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-/// How long anything may take on a busy machine before a test gives up on it.
+/// How long any wait may take on a busy machine before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A test: a name and an async function of a fresh [`Shard`], on a thread of its own.
-#[allow(unused_macros)] // The suite of hostile Workers makes its tests of files.
+/// Lists tests. Each is named after its async function, which gets a new [`Shard`], and runs on a
+/// thread of its own.
+#[allow(unused_macros)] // The suite of hostile Workers makes its tests from files.
 macro_rules! trials {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
@@ -43,8 +44,10 @@ pub(crate) fn trial(name: String, test: impl FnOnce(Rc<Shard>) -> Running + Send
     trial_with(name, |engine| engine, test)
 }
 
+/// Returns a test whose shard has a customised engine.
+///
 /// # Arguments
-/// * `equip` - makes of an engine what the test wants.
+/// * `equip` - customises the engine.
 pub(crate) fn trial_with(
     name: String,
     equip: fn(Engine) -> Engine,
@@ -59,24 +62,25 @@ pub(crate) fn trial_with(
     })
 }
 
-/// Where a test runs its Workers.
+/// The engine on which a test runs its Workers.
 pub(crate) struct Shard {
     name: String,
     pub(crate) engine: Rc<Engine>,
 }
 
 impl Shard {
-    /// A Worker of one module.
+    /// Returns a Worker of one module.
     pub(crate) fn worker(&self, source: &str) -> Worker {
         self.modules(&[("worker.js", source)])
     }
 
-    /// A Worker whose handler is this function's body, of `request`, `env` and `ctx`.
+    /// Returns a Worker whose handler has this function body, with parameters `request`, `env` and
+    /// `ctx`.
     pub(crate) fn handler(&self, body: &str) -> Worker {
         self.worker(&format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}"))
     }
 
-    /// A Worker of many modules, of which the first is the entrypoint.
+    /// Returns a Worker of several modules, of which the first is the entrypoint.
     pub(crate) fn modules(&self, modules: &[(&str, &str)]) -> Worker {
         let module = |(name, source): &(&str, &str)| ((*name).to_owned(), Bytes::from((*source).to_owned()));
         Worker {
@@ -97,30 +101,30 @@ impl Shard {
         }
     }
 
-    /// The same with somebody who carries their calls of others out.
+    /// Returns a shard whose Workers' calls to other Workers go to `services`.
     #[allow(dead_code)]
     pub(crate) fn with_services(&self, services: Rc<dyn Services>) -> Rc<Self> {
         self.with(|engine| engine.with_services(services))
     }
 
-    /// Another with what is made of an engine.
+    /// Returns a shard with a new engine that `equip` customises.
     pub(crate) fn with(&self, equip: impl FnOnce(Engine) -> Engine) -> Rc<Self> {
         let engine = equip(Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0)));
         Rc::new(Self { name: self.name.clone(), engine: Rc::new(engine) })
     }
 
-    /// What the test's Workers have logged so far, as `LEVEL text`.
+    /// Returns the lines that the test's Workers have logged so far, as `LEVEL text`.
     pub(crate) fn log(&self) -> Vec<String> {
         let lines = LOG.lines();
         lines.iter().filter(|line| line.worker == format!("test/{}", self.name)).map(Line::to_string).collect()
     }
 
-    /// Whether a Worker of the test has logged a line with this in it.
+    /// Returns whether a Worker of the test has logged a line that contains `part`.
     pub(crate) fn logged(&self, part: &str) -> bool {
         self.log().iter().any(|line| line.contains(part))
     }
 
-    /// That a Worker beside the others, started now, answers.
+    /// Checks that a Worker started now beside the others answers.
     pub(crate) async fn expect_a_neighbour_to_answer(&self) {
         let neighbour = self.handler("return new Response('well')").start().await.expect("a neighbour starts");
         assert_eq!(neighbour.get("/").await.expect("a neighbour answers").text(), "well");
@@ -135,7 +139,7 @@ impl Drop for Shard {
     }
 }
 
-/// A Worker not started yet.
+/// A Worker that has not been started.
 pub(crate) struct Worker {
     engine: Rc<Engine>,
     revision: Revision,
@@ -152,14 +156,14 @@ impl Worker {
         self
     }
 
-    #[allow(dead_code)] // As below.
+    #[allow(dead_code)] // Not every suite uses it.
     pub(crate) fn flags(mut self, flags: &BTreeSet<CompatibilityFlag>) -> Self {
         self.revision.compatibility_flags.clone_from(flags);
         self
     }
 
-    /// Another Worker of the namespace as a binding.
-    #[allow(dead_code)] // Not every suite has use for it.
+    /// Adds another Worker of the namespace as a binding.
+    #[allow(dead_code)] // Not every suite uses it.
     pub(crate) fn service(mut self, name: &str, worker: &str) -> Self {
         self.revision.services.insert(name.to_owned(), WorkerId::new("test", worker));
         self
@@ -189,12 +193,12 @@ impl Worker {
         Isolate::start(&self.engine, digest, Rc::new(self.revision), bytecode).await.map(Loaded)
     }
 
-    /// Starts it and sends it one request.
+    /// Starts the Worker and sends it one request.
     pub(crate) async fn get(self) -> Result<FetchResponse, Failure> {
         self.start().await?.get("/").await
     }
 
-    /// Starts it, sends it one request, and tells how that failed.
+    /// Starts the Worker, sends it one request, and returns how that failed.
     pub(crate) async fn failure(self) -> (FailureCode, Phase) {
         let failure = self.get().await.expect_err("the Worker should have failed");
         (failure.code, failure.phase)
@@ -239,7 +243,7 @@ impl Text for FetchResponse {
     }
 }
 
-/// Lets everything that can happen at once happen.
+/// Polls a condition that gives no notification, and panics after [`PATIENCE`].
 pub(crate) async fn await_condition(what: &str, condition: impl Fn() -> bool) {
     let wait = async {
         while !condition() {

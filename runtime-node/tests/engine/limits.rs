@@ -1,4 +1,5 @@
-//! Workers that want too much: the process goes on, the right limit is named, the neighbours are well.
+//! Workers that exceed a limit: the process continues, the right limit is named, and neighbours are
+//! unaffected.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -52,7 +53,8 @@ async fn a_loop_ends_at_the_cpu_limit_wherever_it_is(shard: Rc<Shard>) {
     for code in loops {
         let worker = shard.handler(code).limits(|limits| limits.cpu_ms = 30);
         let failure = worker.get().await.expect_err(code);
-        // A thrown thing whose description loops may be described without asking it.
+        // The description of a thrown value may loop; the engine may also describe the value
+        // without running that code.
         let allowed: &[FailureCode] = if code.contains("throw") {
             &[FailureCode::CpuLimitExceeded, FailureCode::WorkerException]
         } else if code.contains("2n") {
@@ -172,7 +174,7 @@ async fn a_full_heap_ends_the_isolate_and_nothing_else(shard: Rc<Shard>) {
         let worker = worker.start().await.unwrap();
         let failure = worker.get("/").await.expect_err(code);
         assert!(
-            // V8 has limits of its own for some shapes, and throws there.
+            // V8 has limits of its own for some shapes, and throws.
             [FailureCode::MemoryLimitExceeded, FailureCode::WorkerException].contains(&failure.code),
             "{code}: {failure}"
         );
@@ -186,7 +188,7 @@ async fn a_full_heap_ends_the_isolate_and_nothing_else(shard: Rc<Shard>) {
 }
 
 async fn a_heap_that_has_outgrown_its_limit_is_given_back_when_its_turn_has_ended(shard: Rc<Shard>) {
-    // V8 lets one long string pass, whatever the limit is, and counts it when it collects.
+    // V8 permits one long string whatever the limit is, and counts it at the next collection.
     let worker = shard.handler(
         "if (request.url.endsWith('/waits')) await new Promise((resolve) => setTimeout(resolve, 1e6));
          globalThis.kept = 'x'.repeat(2 ** 28);
@@ -275,7 +277,7 @@ async fn an_idle_isolate_gives_back_its_garbage_now_and_then(shard: Rc<Shard>) {
     let worker = worker.limits(|limits| limits.cpu_ms = 20_000).start().await.unwrap();
     worker.get("/").await.unwrap();
     assert!(worker.0.collect().is_some_and(|freed| freed > 1 << 20));
-    // What one costs has to be earned before there is another.
+    // An isolate must earn the cost of a collection before the next one.
     let more = std::iter::from_fn(|| worker.0.collect()).take(10_000).count();
     assert!(more < 1_000, "{more}");
     let waits = async {
@@ -312,7 +314,7 @@ async fn a_backlog_of_long_turns_does_not_run_ahead_of_a_neighbour(shard: Rc<Sha
     let long = shard.handler("for (let i = 0; i < 2e7; i++); return new Response()");
     let long = Rc::new(long.limits(|limits| limits.cpu_ms = 60_000).start().await.unwrap());
     let neighbour = Rc::new(shard.handler("return new Response()").start().await.unwrap());
-    // Now it is known for its long turns.
+    // From now on this Worker is known for its long turns.
     long.get("/").await.unwrap();
     let answered = Rc::new(RefCell::new(Vec::new()));
     let request = |who: &'static str, worker: &Rc<Loaded>| {

@@ -1,4 +1,4 @@
-//! Modules of every kind, and what importing one gives.
+//! Modules of every kind, and the values that they export.
 
 use std::rc::Rc;
 use std::sync::Arc;

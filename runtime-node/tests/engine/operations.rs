@@ -1,4 +1,4 @@
-//! Timers, bodies, `waitUntil`: what an invocation has under way, and that it ends with it.
+//! Timers, bodies and `waitUntil`: pending operations of an invocation, which end with it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -105,7 +105,7 @@ async fn timers_are_counted_against_the_memory(shard: Rc<Shard>) {
     );
     let worker = worker.limits(|limits| (limits.memory_mib, limits.cpu_ms, limits.wall_ms) = (24, 20_000, 5_000));
     let worker = worker.start().await.unwrap();
-    // 9 MiB each.
+    // The timers of each request take 9 MiB.
     for _ in 0..2 {
         assert_eq!(worker.get("/").await.unwrap().text(), "set");
     }
@@ -218,7 +218,7 @@ async fn a_body_is_read_as_it_arrives(shard: Rc<Shard>) {
     let worker = shard.handler("return new Response((await request.text()).toUpperCase())").start().await.unwrap();
     let parts = ["one ", "", "two ", "three"].map(|part| Ok(Bytes::from_static(part.as_bytes())));
     assert_eq!(worker.post(stream(parts)).await.unwrap().text(), "ONE TWO THREE");
-    // A handler that does not ask does not wait.
+    // A handler that does not read the body does not wait for it.
     let worker = shard.handler("return new Response('uninterested')").start().await.unwrap();
     let never = Body::Stream(Box::pin(futures::stream::pending()));
     assert_eq!(worker.post(never).await.unwrap().text(), "uninterested");
@@ -239,7 +239,7 @@ async fn a_body_over_the_limit_is_refused(shard: Rc<Shard>) {
     assert_eq!(worker.post(full).await.unwrap_err().code, FailureCode::RequestTooLarge);
 }
 
-/// So many mebibytes, in parts of 64 KiB, of which it is counted how many were taken.
+/// Returns `count` MiB in parts of 64 KiB. `taken` counts the parts that were taken.
 fn mebibytes(count: usize, taken: &Rc<Cell<usize>>) -> impl Iterator<Item = Result<Bytes, Failure>> + use<> {
     let taken = Rc::clone(taken);
     (0..count * 16).map(move |_| {
@@ -260,13 +260,13 @@ async fn bodies_are_counted_while_they_arrive(shard: Rc<Shard>) {
     );
     let worker = worker.limits(|limits| limits.memory_mib = 24).start().await.unwrap();
     let taken = Rc::new(Cell::new(0));
-    // They say nothing of their end: all that there is of them is what has arrived.
+    // The bodies never announce their end, so only the bytes that have arrived can be counted.
     let endless = || stream(mebibytes(10, &taken).chain(std::iter::repeat(Ok(Bytes::new()))));
     let mut uploads: FuturesUnordered<_> = (0..10).map(|_| worker.post(endless())).collect();
     for _ in 1..10 {
         assert_eq!(uploads.next().await.unwrap().unwrap_err().code, FailureCode::MemoryLimitExceeded);
     }
-    // There is room for one, which goes on.
+    // There is room for one upload, which continues.
     assert!(uploads.next().now_or_never().is_none());
     assert!(worker.0.memory_bytes() < 40 << 20);
 }

@@ -1,4 +1,4 @@
-//! Workers whose state is reset: no invocation sees what another has left behind.
+//! Workers whose state is reset: no invocation sees the leftovers of another.
 
 use std::rc::Rc;
 
@@ -92,7 +92,8 @@ async fn what_goes_on_after_the_response_goes_on_in_its_own_realm(shard: Rc<Shar
 }
 
 async fn an_import_by_what_is_left_of_a_realm_is_answered(shard: Rc<Shard>) {
-    // Finalizers run when the heap is collected, in the turn of their realm's invocation or in a later one.
+    // Finalizers run when the heap is collected, in the turn of their realm's invocation or in a
+    // later one.
     let modules = [
         ("worker.js", "export default { fetch() {
             const registry = new FinalizationRegistry(() => import('./other.js').then(() => console.log('imported'), (error) => console.log(error.message)));
@@ -111,7 +112,7 @@ async fn an_import_by_what_is_left_of_a_realm_is_answered(shard: Rc<Shard>) {
 }
 
 async fn a_start_that_fails_later_fails_that_invocation(shard: Rc<Shard>) {
-    // The isolate's realms have a random number each, and nothing else to tell them apart by.
+    // The realms of an isolate differ only in their random numbers.
     let source =
         "if (Math.random() < 0.5) throw new Error('tails'); export default { fetch: () => new Response('heads') }";
     let worker = loop {
@@ -152,7 +153,7 @@ async fn a_heap_filled_by_one_invocation_condemns_the_isolate(shard: Rc<Shard>) 
 }
 
 async fn a_heap_filled_by_realms_that_linger_condemns_the_isolate(shard: Rc<Shard>) {
-    // Of different sizes, so that the heap is full now in one step of the next realm's making, now in another.
+    // Different sizes fill the heap at different steps of making the next realm.
     for size in [0, 100, 200, 400, 700, 1_000, 3_333, 33_000] {
         let source = format!(
             "export default {{ fetch(request, env, ctx) {{

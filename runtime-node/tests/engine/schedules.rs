@@ -1,4 +1,4 @@
-//! Times of schedules, as a Worker handles them.
+//! Scheduled events, as a Worker handles them.
 
 use std::rc::Rc;
 
@@ -162,7 +162,7 @@ async fn what_a_worker_does_to_built_in_objects_changes_no_outcome(shard: Rc<Sha
                 ctx.waitUntil({ get then() { throw new Error('thenable'); } });
             } }";
     let worker = shard.worker(source).start().await.unwrap();
-    // What is waited for is what failed.
+    // The thenable passed to `waitUntil` fails the event; the tampered built-ins do not.
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
     assert_eq!(worker.schedule("* * * * *").await.unwrap_err().code, FailureCode::WorkerException);
     assert!(shard.logged("thenable") && !shard.logged("tampered"));

@@ -1,4 +1,4 @@
-//! Calls of other Workers, as a Worker makes them: whoever carries them out is a test.
+//! A Worker's calls to other Workers, which the test carries out.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,7 +28,7 @@ trials! {
     what_a_worker_does_to_built_in_objects_does_not_change_a_call,
 }
 
-/// Answers as it is told to, and remembers what it was asked.
+/// Answers according to the URL's path, and records its calls.
 #[derive(Default)]
 struct Other {
     calls: RefCell<Vec<Called>>,

@@ -1,4 +1,4 @@
-//! Stacks and places, by the lines that a Worker's author wrote.
+//! Stack traces and locations that refer to the author's source lines.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ trials![
     every_realm_of_a_worker_that_resets_has_mapped_stacks,
 ];
 
-/// Every place of the first line is `src/index.ts:11:6`.
+/// Maps every position of the first line to `src/index.ts:11:6`.
 const MAP: &str = r#"{"version":3,"sources":["src/index.ts"],"names":[],"mappings":"AAUK"}"#;
 
 fn mapped(shard: &Shard, body: &str) -> Worker {

@@ -1,4 +1,4 @@
-//! The start of a Worker, and how it can fail.
+//! The start of a Worker and its failures.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ async fn a_heap_filled_at_top_level_is_a_failed_start(shard: Rc<Shard>) {
     shard.expect_a_neighbour_to_answer().await;
 }
 
-/// As much code as makes bytecode worth while, beside what answers with `text`.
+/// Returns a Worker that answers with `text` and has enough code to make bytecode worthwhile.
 fn long(shard: &Shard, text: &str) -> Worker {
     let ballast: String = (0..500).map(|n| format!("export function f{n}(x) {{ return x * {n}; }}\n")).collect();
     let main = format!("import './lib/ballast.js'; export default {{ fetch: () => new Response('{text}') }}");

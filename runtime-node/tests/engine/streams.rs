@@ -1,4 +1,5 @@
-//! Bodies as streams, both ways: as fast as their reader, in constant memory, and over when either end is.
+//! Streaming bodies in both directions: they flow as fast as their reader, in constant memory, and
+//! end when either side does.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -35,7 +36,7 @@ fn sending(response: FetchResponse) -> Sending {
     }
 }
 
-/// So many pieces of 64 KiB, of which it is counted how many were taken.
+/// Returns a body of `count` pieces of 64 KiB. `taken` counts the pieces that were taken.
 fn pieces(count: usize, taken: &Rc<Cell<usize>>) -> Body {
     let taken = Rc::clone(taken);
     Body::Stream(
@@ -100,7 +101,8 @@ async fn a_body_that_was_only_looked_at_passes_as_well(shard: Rc<Shard>) {
     passes(worker.start().await.unwrap()).await;
 }
 
-/// 64 MiB of a Worker whose memory and CPU time would not do for them.
+/// Sends 64 MiB through a Worker whose memory and CPU time would not suffice to handle them in
+/// JavaScript.
 async fn passes(worker: crate::harness::Loaded) {
     let taken = Rc::new(Cell::new(0));
     let mut body = sending(worker.post(pieces(1024, &taken)).await.unwrap());
@@ -152,7 +154,7 @@ async fn a_response_that_stands_still_breaks_off(shard: Rc<Shard>) {
     );
     let worker = worker.limits(|limits| (limits.wall_ms, limits.cpu_ms) = (2_000, 2_000)).start().await.unwrap();
     let pieces: Vec<_> = sending(worker.get("/").await.unwrap()).collect().await;
-    // For longer than the limit, and then not at all.
+    // The body flows for longer than the limit, then stands still.
     assert_eq!(pieces.iter().filter(|piece| piece.is_ok()).count(), 60);
     assert!(pieces.last().unwrap().is_err());
     worker.0.idle().await;
@@ -200,7 +202,7 @@ async fn who_does_not_ask_is_just_ended(shard: Rc<Shard>) {
     let worker = worker.start().await.unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(10), worker.get("/leaves")).await.is_err());
     worker.0.idle().await;
-    // By then the other would have been done as well.
+    // By now the dropped request would have finished too.
     worker.get("/stays").await.unwrap();
     assert!(shard.logged("/stays") && !shard.logged("/leaves"));
 }

@@ -1,4 +1,4 @@
-//! For how long Workers keep their thread, as a shard asks for it.
+//! How long Workers occupy their thread, as a shard measures it.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ trials! {
     a_collection_that_a_shard_asks_for_is_a_stretch,
 }
 
-/// Computes for some ten milliseconds at least.
+/// Computes for at least about ten milliseconds.
 const COUNTS: &str = "let n = 0; for (let i = 0; i < 3e7; i++) n += i & 3;";
 
 async fn the_longest_turn_is_the_longest_stretch_until_it_has_been_asked_for(shard: Rc<Shard>) {
@@ -38,7 +38,8 @@ async fn a_start_is_a_stretch(shard: Rc<Shard>) {
     assert!(!light.is_zero() && busy > light, "{busy:?}, {light:?}");
 }
 
-/// Each key is reached only through the value before it, so that one collection goes through the table again and again.
+/// Uses a chain of keys, each reachable only through the value before it, so that one collection
+/// goes through the table many times.
 async fn a_long_collection_is_told_from_a_long_computation(shard: Rc<Shard>) {
     let collects = "
         const map = globalThis.map = new WeakMap();

@@ -1,4 +1,4 @@
-//! WebAssembly modules among a Worker's own, and what their memory counts as.
+//! A Worker's own WebAssembly modules, and how their memory is counted.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ trials![
     code_counts_while_its_module_is_there,
 ];
 
-/// `add(a, b)`, and a memory of one page that `grow(n)` grows.
+/// Exports `add(a, b)`, a memory of one page, and `grow(n)`, which grows it.
 const ADD: &[u8] = &[
     0, b'a', b's', b'm', 1, 0, 0, 0, //
     1, 12, 2, 0x60, 2, 0x7f, 0x7f, 1, 0x7f, 0x60, 1, 0x7f, 1, 0x7f, //
@@ -114,7 +114,7 @@ async fn memory_is_seen_and_comes_back(shard: Rc<Shard>) {
 }
 
 async fn code_counts_while_its_module_is_there(shard: Rc<Shard>) {
-    // One custom section, of 8 MiB and a byte for its name, which is empty.
+    // One custom section of 8 MiB, plus one byte for its empty name.
     let handler = "if (!request.url.endsWith('/keep')) return new Response();
                    const module = new Uint8Array(14 + (8 << 20));
                    module.set([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 0, 0x81, 0x80, 0x80, 0x04]);

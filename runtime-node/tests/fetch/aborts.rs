@@ -1,4 +1,4 @@
-//! Requests that are given up.
+//! Requests that are aborted.
 
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ async fn silent() -> Origin {
     .await
 }
 
-/// One whose bodies begin and never end.
+/// Starts an origin whose bodies begin and never end.
 async fn slow() -> Origin {
     Origin::plain(|_| streamed(stream::iter(["begun".into()]).chain(stream::pending()))).await
 }
@@ -115,7 +115,7 @@ async fn a_cancelled_body_ends_the_exchange(shard: Rc<Shard>) {
     let answered = answer(&shard, &origin, body);
     let mut answered = std::pin::pin!(answered);
     let (mut seen, mut ended) = (0, false);
-    // While the invocation is still there.
+    // Checks while the invocation still runs.
     while !ended {
         tokio::select! {
             text = &mut answered => {

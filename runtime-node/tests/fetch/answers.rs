@@ -1,4 +1,4 @@
-//! What a Worker sees of a response, and an origin of a request.
+//! A response as a Worker sees it, and a request as an origin sees it.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ fetching![
     fetch_is_what_the_platform_says,
 ];
 
-/// A Worker whose handler is this body, where `origin` is the origin's URL.
+/// Returns a Worker with this handler body, in which `origin` is the origin's URL.
 fn worker(shard: &Shard, origin: &Origin, body: &str) -> Worker {
     shard
         .handler(&format!("const origin = env.ORIGIN; {body}"))
@@ -127,7 +127,7 @@ async fn answers_without_a_body_have_null(shard: Rc<Shard>) {
 }
 
 async fn fetches_run_at_once(shard: Rc<Shard>) {
-    // Nobody is answered before all are there.
+    // No request is answered before all have arrived.
     let all_are_there = Rc::new(Barrier::new(40));
     let origin = Origin::serve(None, move |asked| {
         let all_are_there = Rc::clone(&all_are_there);

@@ -1,4 +1,4 @@
-//! Bodies that stream, both ways.
+//! Streaming bodies in both directions.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ fetching![
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// So many bytes, and how many have been asked for.
+/// Returns `left` bytes, and counts in `made` how many have been requested.
 fn bytes(mut left: usize, made: Rc<Cell<usize>>) -> impl futures::Stream<Item = Bytes> {
     stream::poll_fn(move |_| {
         let piece = left.min(16 * 1024);
@@ -66,7 +66,7 @@ async fn a_large_body_passes_through_in_constant_memory(shard: Rc<Shard>) {
     let mut read = 0;
     while let Some(piece) = body.next().await {
         read += piece.unwrap().len();
-        // What lies ready between the two is the sockets' and one window.
+        // Only the socket buffers and one flow-control window lie between the two.
         assert!(made.get() - read < 16 * MEBIBYTE, "{} bytes were sent ahead", made.get() - read);
     }
     assert_eq!(read, 64 * MEBIBYTE);
@@ -107,7 +107,7 @@ async fn a_stream_is_sent_as_it_is_made(shard: Rc<Shard>) {
     );
     let worker = shard.handler(&body).limits(|limits| (limits.memory_mib, limits.cpu_ms) = (16, 2_000));
     assert_eq!(text(worker.get().await.unwrap()).await, (200 * 65536).to_string());
-    // One that comes from the caller goes past JavaScript.
+    // A body that comes from the client bypasses JavaScript.
     let worker = shard.handler(&format!(
         "return fetch('{}', {{ method: 'PUT', body: request.body, duplex: 'half' }})",
         origin.url("/")

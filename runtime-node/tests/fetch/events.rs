@@ -1,4 +1,4 @@
-//! EventSource, from an origin that streams events.
+//! `EventSource`, with an origin that streams events.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ async fn answer(shard: &Shard, origin: &Origin, body: &str) -> String {
     text(shard.handler(&body).get().await.unwrap()).await
 }
 
-/// A Worker's function that collects events until there are so many.
+/// A JavaScript function that collects `n` events and then closes the source.
 const COLLECT: &str = "const collect = (source, n, types = ['message']) => new Promise((resolve) => {
     const seen = [];
     for (const type of types) source.addEventListener(type, (e) => {
@@ -130,7 +130,7 @@ async fn a_closed_source_is_closed(shard: Rc<Shard>) {
         await scheduler.wait(1_000);
         return Response.json([source.readyState, errors])";
     let mut answered = std::pin::pin!(answer(&shard, &origin, body));
-    // While the invocation is still there, whose end would end it too.
+    // Checks while the invocation still runs; its end would also close the connection.
     tokio::select! {
         biased;
         () = await_condition("the end of the connection", || (origin.connections.get(), origin.open.get()) == (1, 0)) => {}

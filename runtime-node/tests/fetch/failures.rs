@@ -1,4 +1,4 @@
-//! What a Worker is told when there is no response.
+//! The errors that a Worker gets when there is no response.
 
 use std::rc::Rc;
 
@@ -119,7 +119,7 @@ async fn fetches_end_with_their_invocation(shard: Rc<Shard>) {
     let worker = shard.handler(&body).limits(|limits| limits.wall_ms = 2_000);
     assert_eq!(worker.failure().await.0, FailureCode::WallLimitExceeded);
     await_condition("the end of both connections", || (silent.connections.get(), silent.open.get()) == (2, 0)).await;
-    // Nor does one that nobody waited for go on after the answer.
+    // A fetch that is not awaited ends with the invocation too.
     let body = format!(
         "fetch('{}').catch(() => {{}}); await scheduler.wait(500); return new Response('done')",
         silent.url("/")

@@ -1,5 +1,5 @@
-//! WebSockets whose other side sends without end and never reads: what the node holds for one stays bounded, and the
-//! Worker's other sockets are served.
+//! WebSockets whose other side sends without end and never reads: the node holds a bounded amount
+//! for each, and the Worker's other sockets are served.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,21 +22,22 @@ fetching![
     a_client_that_reads_again_is_served_again,
 ];
 
-/// What a socket that is not read may have taken of what its other side sends, in bytes: pieces that have been read from the
-/// network, and what the Worker has said that waits.
+/// The maximum that a socket which is not read may take of the other side's data, in bytes: pieces
+/// that have been read from the network, and messages of the Worker that are queued.
 const HELD: usize = 2 << 20;
 
-/// What the kernel's buffers of both ends of a connection may take besides, in bytes.
+/// The maximum that the kernel's buffers at both ends of a connection may hold in addition, in
+/// bytes.
 const KERNEL: usize = 12 << 20;
 
-/// How often a neighbour has to be served while the flood goes on.
+/// How often a neighbour must be served during the flood.
 const ROUNDS: usize = 300;
 
 fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
 }
 
-/// The same piece without end, and how many bytes of it have been taken.
+/// Returns a stream that repeats `piece` without end, and a count of the bytes that were taken.
 fn endless(piece: Vec<u8>) -> (ByteStream, Rc<Cell<usize>>) {
     let taken = Rc::<Cell<usize>>::default();
     let count = Rc::clone(&taken);
@@ -48,7 +49,7 @@ fn endless(piece: Vec<u8>) -> (ByteStream, Rc<Cell<usize>>) {
     (Box::pin(pieces), taken)
 }
 
-/// Has another socket of the Worker served, again and again, or until the flood has gone beyond its bound.
+/// Checks repeatedly that another socket of the Worker is served, until the flood exceeds `bound`.
 async fn serve_a_neighbour(worker: &Loaded, taken: &Cell<usize>, bound: usize) {
     let mut neighbour = connect(worker).await;
     for round in 0..ROUNDS {
@@ -89,7 +90,7 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     let (request, sent) = opening(&[KEY, VERSION]);
     let response = worker.0.fetch(request).await.unwrap();
     let ResponseBody::Stream(mut received) = response.body else { panic!("no tunnel") };
-    // More than the leeway, and than the pipe to the client has room for.
+    // More than the leeway and the pipe to the client can hold.
     let message = masked(0x82, &[7; 125]);
     let count = 8_000;
     sent.unbounded_send(Ok(message.repeat(count).into())).unwrap();
@@ -104,8 +105,8 @@ async fn a_client_that_reads_again_is_served_again(shard: Rc<Shard>) {
     assert_eq!(heard.len(), count * (2 + 125) + 6, "every message has come back, and the answer to the ping");
 }
 
-/// An origin that agrees to a WebSocket, and then sends pings for as long as the network takes them. How many bytes that
-/// were.
+/// Starts an origin that accepts a WebSocket and then sends pings for as long as the network takes
+/// them. Also returns a count of the bytes sent.
 async fn flooding() -> (Origin, Rc<Cell<usize>>) {
     let taken = Rc::<Cell<usize>>::default();
     let count = Rc::clone(&taken);

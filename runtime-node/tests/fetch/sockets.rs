@@ -1,4 +1,5 @@
-//! WebSockets: a Worker that answers with one, one that opens one, and one between the two.
+//! WebSockets: a Worker that answers with one, a Worker that opens one, and a Worker between the
+//! two.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -53,10 +54,10 @@ fetching![
     listeners_find_what_their_storages_held_when_the_socket_was_accepted,
 ];
 
-/// One end of a connection whose other end is a Worker's.
+/// One end of a connection whose other end belongs to a Worker.
 pub(crate) type Client = WebSocketStream<DuplexStream>;
 
-/// An opening handshake, and what the client will send.
+/// Returns an opening handshake, and the sender of the client's bytes.
 pub(crate) fn opening(headers: &[(&str, &str)]) -> (FetchRequest, mpsc::UnboundedSender<Result<Bytes, Broken>>) {
     let (sent, body) = mpsc::unbounded();
     let header = |(name, value): &(&str, &str)| Header { name: (*name).to_owned(), value: (*value).to_owned().into() };
@@ -67,13 +68,13 @@ pub(crate) fn opening(headers: &[(&str, &str)]) -> (FetchRequest, mpsc::Unbounde
 pub(crate) const KEY: (&str, &str) = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
 pub(crate) const VERSION: (&str, &str) = ("sec-websocket-version", "13");
 
-/// Opens a socket to a Worker.
+/// Opens a WebSocket to a Worker.
 pub(crate) async fn connect(worker: &Loaded) -> Client {
     let (request, sent) = opening(&[KEY, VERSION]);
     join(worker.0.fetch(request).await.unwrap(), sent)
 }
 
-/// Both directions as one.
+/// Joins both directions of a tunnel into one client.
 fn join(response: FetchResponse, sent: mpsc::UnboundedSender<Result<Bytes, Broken>>) -> DuplexClient {
     assert_eq!(response.status, 101);
     let ResponseBody::Stream(mut received) = response.body else { panic!("a tunnel is a stream") };
@@ -115,7 +116,7 @@ pub(crate) async fn hear(client: &mut Client) -> String {
     }
 }
 
-/// The code and the reason of the Close that comes next.
+/// Returns the code and reason of the next Close frame.
 async fn hear_close(client: &mut Client) -> Option<(u16, String)> {
     loop {
         match client.next().await {
@@ -128,7 +129,8 @@ async fn hear_close(client: &mut Client) -> Option<(u16, String)> {
     }
 }
 
-/// A handler that accepts one end, has `body` do something with `server`, and answers with the other.
+/// Returns a handler body that accepts one end of a pair, runs `body` with it as `server`, and
+/// answers with the other end.
 pub(crate) fn serving(body: &str) -> String {
     format!(
         "const [client, server] = Object.values(new WebSocketPair());
@@ -210,7 +212,7 @@ async fn a_long_message_comes_whole_in_whatever_frames(shard: Rc<Shard>) {
         let answer = client.next().await.unwrap().unwrap().into_data();
         assert!(answer.iter().eq(bytes.iter().rev()), "{length}");
     }
-    // In the middle of a character, with a ping between.
+    // The frames split a character, with a ping between them.
     let [first, rest] = [&"𝄞".as_bytes()[..2], &"𝄞".as_bytes()[2..]].map(Bytes::copy_from_slice);
     client.send(Message::Frame(Frame::message(first, OpCode::Data(Data::Text), false))).await.unwrap();
     client.send(Message::Ping("between".into())).await.unwrap();
@@ -287,13 +289,13 @@ async fn what_the_protocol_forbids_ends_the_socket_with_its_code(shard: Rc<Shard
 
 async fn a_message_that_is_too_long_ends_the_socket(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).limits(|limits| limits.memory_mib = 16).start().await.unwrap();
-    // At once, where it says so.
+    // At once, if the frame's header announces the length.
     let (request, sent) = opening(&[KEY, VERSION]);
     let response = worker.0.fetch(request).await.unwrap();
     let header = [&[0x82, 0xFF][..], &u64::to_be_bytes(64 << 20), &[0; 4]].concat();
     sent.unbounded_send(Ok(header.into())).unwrap();
     assert_eq!(response.body.collect().await.unwrap()[..], [0x88, 2, 0x03, 0xF1]);
-    // When there is no memory for more.
+    // When memory runs out, if the message comes in fragments.
     let mut client = connect(&worker).await;
     let part = |data, is_final| Message::Frame(Frame::message(vec![0; 1 << 20], OpCode::Data(data), is_final));
     client.feed(part(Data::Binary, false)).await.unwrap();
@@ -375,7 +377,7 @@ async fn a_node_that_leaves_says_so(shard: Rc<Shard>) {
 }
 
 async fn nothing_is_read_while_the_worker_is_busy(shard: Rc<Shard>) {
-    // Each message comes whole before the next is looked at, whatever the client sends ahead.
+    // Each message is read whole before the next one, however far ahead the client sends.
     let body = "let count = 0;
         on('message', async ({ data }) => { count++; server.send(`${count}:${data.length}`) });";
     let worker = shard.handler(&serving(body)).start().await.unwrap();
@@ -410,7 +412,7 @@ async fn a_client_that_does_not_read_fills_the_workers_memory_and_no_more(shard:
 
 // ---- As a client
 
-/// What an origin was asked with, and what it has heard.
+/// The requests that an origin received, and the Close frames it has read.
 #[derive(Default)]
 struct Heard {
     heads: RefCell<Vec<String>>,
@@ -418,7 +420,8 @@ struct Heard {
     open: Cell<usize>,
 }
 
-/// An origin that echoes, with `headers` in its answers; a text `close` has it close.
+/// Starts an origin that echoes messages and adds `headers` to its handshake; the text `close`
+/// makes it close.
 async fn echo(headers: &'static str) -> (Origin, Rc<Heard>) {
     let heard = Rc::<Heard>::default();
     let log = Rc::clone(&heard);
@@ -430,7 +433,7 @@ async fn echo(headers: &'static str) -> (Origin, Rc<Heard>) {
     (origin, heard)
 }
 
-/// Agrees to the handshake that comes, as a server without choices does. Whether there was one.
+/// Accepts the opening handshake without a subprotocol or extension. Returns whether there was one.
 pub(crate) async fn agree(stream: &mut TcpStream) -> bool {
     let Some(head) = read_head(stream).await else { return false };
     let key = head.lines().find_map(|line| line.strip_prefix("sec-websocket-key: "));
@@ -561,7 +564,7 @@ async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
     let each =
         |url: &str, more: &str| format!("{events} return Response.json(await events(new WebSocket({url}{more})))");
     let (origin, _heard) = echo("").await;
-    // The origin chooses none of what was offered.
+    // The origin selects none of the offered subprotocols.
     assert_eq!(answer(&shard, &origin, &each("`ws${origin}`", ", 'chat'")).await, failed);
     for headers in ["sec-websocket-protocol: other\r\n", "sec-websocket-extensions: permessage-deflate\r\n"] {
         let (origin, _heard) = echo(headers).await;
@@ -576,9 +579,9 @@ async fn a_web_socket_that_cannot_be_opened_fails(shard: Rc<Shard>) {
         let origin = Origin::raw(raw).await;
         assert_eq!(answer(&shard, &origin, &each("`ws${origin}`", "")).await, failed, "{raw:?}");
     }
-    // The node does not let Workers go there.
+    // The node's policy forbids this address.
     assert_eq!(answer(&shard, &origin, &each("'ws://10.0.0.1/'", "")).await, failed);
-    // Who closes it before it is open.
+    // A socket that is closed before it opens.
     let body = format!(
         "{events} const socket = new WebSocket(`ws${{origin}}`);
          const seen = events(socket);
@@ -628,7 +631,7 @@ async fn a_socket_is_handed_on_past_javascript(shard: Rc<Shard>) {
 async fn a_flood_of_frames_is_no_ones_trouble_but_its_own(shard: Rc<Shard>) {
     let worker = shard.handler(&serving(ECHO)).start().await.unwrap();
     let masked = |first: u8, payload: &[u8]| [&[first, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat();
-    // A message that never ends and has nothing in it, and pings without number.
+    // A message of empty fragments that never ends, and a flood of pings.
     let floods = [masked(0x00, b"").repeat(200_000), masked(0x89, b"x").repeat(100_000)];
     for (begin, flood) in [masked(0x01, b""), Vec::new()].into_iter().zip(floods) {
         let (request, sent) = opening(&[KEY, VERSION]);

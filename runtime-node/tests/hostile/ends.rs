@@ -1,8 +1,10 @@
-//! Scripts that V8 may end the process for: each plays in a process of its own, with a bound on its memory.
+//! Scripts for which V8 may end the process: each runs in a process of its own, with a memory
+//! limit.
 //!
-//! No bound in JavaScript reaches what these do. They may end as their headers say, or with the process, by V8's hand
-//! and within the bound: whatever supervises the process then knows which Worker it was. They must not go on past the
-//! bound, where the kernel would choose what to end.
+//! No bound in JavaScript covers what these scripts do. They may end as their headers say, or V8
+//! may end the process within the memory limit: the supervisor of the process then knows which
+//! Worker ran. They must not go beyond the limit, where the kernel would choose which process to
+//! end.
 
 #![allow(unsafe_code)] // Sets a limit between fork and exec.
 
@@ -11,24 +13,24 @@ use std::process::{Command, ExitStatus};
 
 use libtest_mimic::{Failed, Trial};
 
-/// The family of these scripts.
+/// The directory of these scripts.
 const FAMILY: &str = "ends/";
 
-/// Set in the process that a script has for itself.
+/// Environment variable set in the process of a single script.
 const ALONE: &str = "TENON_HOSTILE_ALONE";
 
-/// What that process may have of memory of its own, in bytes: what the chart gives a node.
+/// Private memory that such a process may use, in bytes: the chart's memory limit of a node.
 pub(crate) const MEMORY: u64 = 1 << 30;
 
-/// How V8 ends a process, on one processor or another.
+/// The signals with which V8 ends a process, depending on the processor.
 const SIGNALS: [i32; 3] = [libc::SIGABRT, libc::SIGILL, libc::SIGTRAP];
 
-/// Whether the script that is so called is to play in a process of its own, and this is not it.
+/// Returns whether the script `name` needs a process of its own and this process is not it.
 pub(crate) fn needs_a_process(name: &str) -> bool {
     name.starts_with(FAMILY) && std::env::var_os(ALONE).is_none()
 }
 
-/// The script's trial in another process.
+/// Returns a trial that runs the script in another process.
 pub(crate) fn trial(name: String) -> Trial {
     Trial::test(name.clone(), move || {
         let mut alone = Command::new(std::env::current_exe()?);

@@ -1,4 +1,4 @@
-//! What is done with a script: it runs beside a neighbour on one shard, and both are watched.
+//! Plays a script: runs it beside a neighbour on one shard and watches both.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -16,24 +16,25 @@ use crate::harness::{self, Loaded, Shard, Text as _, Worker};
 use crate::script::{End, Script};
 use crate::waits::{self, TooLong, Waits, Yardstick};
 
-/// A Worker that waits a little, so that its event loop is at work while the hostile one runs.
+/// A Worker that waits briefly, so that its event loop is active while the hostile one runs.
 const NEIGHBOUR: &str = "
     await new Promise((resolve) => setTimeout(resolve, 1));
     return new Response(`${new URL(request.url).pathname} for ${env.WHO}`)";
 
-/// Work that V8 does in one piece, some milliseconds of it.
+/// A few milliseconds of work that V8 does in one uninterrupted piece.
 const PIECE: &str = "
     new Float64Array(1 << 16).map((_, n) => (n * 2654435761) % 4294967296).sort();
     return new Response('done')";
 
-/// How often a script is played that is over a limit of time, or whose neighbour waits too long. Whatever else a machine does
-/// only adds to that: the shortest of some waits is what the script can bring about.
+/// How often a script is played if it exceeds a time limit or its neighbour waits too long. Other
+/// load on the machine only adds to these times, so the shortest of several waits bounds what the
+/// script itself can cause.
 const TRIES: usize = 10;
 
-/// Ends of which the machine may be the cause.
+/// Failures that the machine may have caused by being slow.
 const TIME: [FailureCode; 2] = [FailureCode::CpuLimitExceeded, FailureCode::WallLimitExceeded];
 
-/// What may be the machine's doing.
+/// A result that the machine may have caused by being slow.
 #[derive(Debug, thiserror::Error)]
 enum Slow {
     #[error(transparent)]
@@ -42,10 +43,10 @@ enum Slow {
     Ended(String),
 }
 
-/// How often the neighbour is asked while nobody else is there.
+/// How often the neighbour is asked while nothing else runs.
 const ALONE: usize = 50;
 
-/// How often that work is done.
+/// How often [`PIECE`] is run.
 const PIECES: usize = 3;
 
 pub(crate) fn trial(script: Script) -> Trial {
@@ -84,7 +85,7 @@ async fn play_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
             continue;
         }
         let other = format!("{:?} was due, {end:?} came", script.ends);
-        // What is slow, as all is on a machine that is, may come to another limit than it would.
+        // On a slow machine a script may hit a time limit before the limit that it expects.
         assert!(end.is_err_and(|failure| TIME.contains(&failure.code)), "{other}");
         return Err(Slow::Ended(other));
     }
@@ -101,7 +102,7 @@ async fn play_once(script: &Script, shard: &Rc<Shard>) -> Result<(), Slow> {
     Ok(waits::expect_short(script, &waits, &yardstick)?)
 }
 
-/// What this machine takes for the neighbour's requests and for V8's own work, while nobody else is there.
+/// Measures the neighbour's requests and V8's own work on this machine while nothing else runs.
 async fn yardstick(neighbour: &Neighbour, shard: &Shard) -> Yardstick {
     let (mut alone, mut grace) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..ALONE {
@@ -116,13 +117,13 @@ async fn yardstick(neighbour: &Neighbour, shard: &Shard) -> Yardstick {
     Yardstick { alone, grace }
 }
 
-/// How each request ended.
+/// Sends the script's requests and returns how each of them ended.
 async fn requests(script: &Script, shard: &Shard, progress: &Progress) -> Vec<Result<String, Failure>> {
     let mut ends = Vec::new();
     let mut running: Vec<Option<Loaded>> = vec![None; script.revisions.len()];
     for number in 0..script.requests {
         let revision = number % running.len();
-        // As a pool would: what is condemned is replaced.
+        // As a pool does: a condemned isolate is replaced.
         let isolate = match running[revision].take().filter(|isolate| isolate.0.condemned().is_none()) {
             Some(isolate) => isolate,
             None => match progress.starting(worker(script, revision, shard).start()).await {
@@ -168,7 +169,7 @@ impl End {
     }
 }
 
-/// The Worker that must not notice.
+/// The Worker that must not notice the hostile one.
 struct Neighbour {
     isolate: Loaded,
     asked: Cell<usize>,
@@ -182,21 +183,21 @@ impl Neighbour {
         neighbour
     }
 
-    /// Asks it something and checks the answer.
+    /// Sends it a request and checks the response.
     async fn ask(&self) {
         let number = self.asked.replace(self.asked.get() + 1);
         let response = self.isolate.get(&format!("/{number}")).await.expect("the neighbour answers");
         assert_eq!(response.text(), format!("/{number} for the neighbour"));
     }
 
-    /// Asks it, and returns what this thread did until the answer came, in CPU time.
+    /// Sends it a request, and returns the CPU time that this thread used until the response came.
     async fn wait(&self) -> Duration {
         let asked = cpu_time();
         self.ask().await;
         cpu_time() - asked
     }
 
-    /// Asks it again and again.
+    /// Sends it requests until the script is over.
     async fn ask_until(&self, progress: &Progress) -> Waits {
         let mut waits = Waits::default();
         while !progress.over.get() {
@@ -213,12 +214,12 @@ impl Neighbour {
     }
 }
 
-/// What the hostile Worker is doing.
+/// The progress of the hostile Worker.
 #[derive(Default)]
 struct Progress {
     over: Cell<bool>,
     starting: Cell<bool>,
-    /// How many isolates have been started for it.
+    /// Number of isolates that have been started for it.
     begun: Cell<usize>,
 }
 
@@ -232,7 +233,7 @@ impl Progress {
     }
 }
 
-/// What this thread has had of the CPU.
+/// Returns the CPU time of this thread so far.
 fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     let nanoseconds = stat.split_whitespace().next().and_then(|first| first.parse().ok());

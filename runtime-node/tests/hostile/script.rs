@@ -1,4 +1,4 @@
-//! A script of the suite: a Worker, and in the comment at its head what must become of it.
+//! A script of the suite: a Worker, with the expected result in the comment at its head.
 //!
 //! ```js
 //! // What it tries, in a sentence or two.
@@ -9,22 +9,22 @@
 //!
 //! | line | meaning |
 //! | --- | --- |
-//! | `expect:` | how every request ends: a failure's code, `start` and a code, or `answer` and the text; alternatives with `or` |
-//! | `limits:` | other limits than [`Limits`]' own |
-//! | `requests:` | how many, one after another; one unless said |
-//! | `at once:` | how many, together; one unless said |
-//! | `body:` | the requests' body |
-//! | `logs:` | what a line of the log must have in it |
-//! | `lines:` | how many lines the log may have at most |
+//! | `expect:` | how requests end: `CODE`, `start CODE` or `answer TEXT`; alternatives with `or` |
+//! | `limits:` | limits that differ from the suite's own |
+//! | `requests:` | number of requests, one after another; 1 by default |
+//! | `at once:` | number of concurrent requests; 1 by default |
+//! | `body:` | the body of the requests |
+//! | `logs:` | text that a line of the log must contain |
+//! | `lines:` | maximum number of log lines |
 //! | `flags:` | compatibility flags |
 //! | `state:` | `Reset`, for a realm of its own for each request |
-//! | `beyond:` | milliseconds that the neighbour may wait in addition: for a step that nothing can break up |
-//! | `with:` | a file of `tests` that is a module beside it |
-//! | `revision:` | what follows is the entrypoint of another revision of the Worker; requests go to all of them in turn |
-//! | `module:` | what follows is the module of that name; what came before is the entrypoint |
-//! | `chain:` | so many modules more, `chain/1.js` and so on, each of which imports the next |
-//! | `deep:` | one module more, `deep.json`, of so many lists within each other |
-//! | `many:` | so many modules more of each kind, `many/1.json`, `many/1.txt`, `many/1.bin` and so on |
+//! | `beyond:` | ms added to the neighbour's allowed wait, for a step that cannot be split |
+//! | `with:` | a file of `tests` that is added as a module |
+//! | `revision:` | begins the entrypoint of another revision; requests go to each in turn |
+//! | `module:` | begins the module of that name; the lines before belong to the entrypoint |
+//! | `chain:` | adds that many modules, `chain/1.js` and so on, each of which imports the next |
+//! | `deep:` | adds the module `deep.json` of that many nested lists |
+//! | `many:` | adds that many modules of each kind, `many/1.json`, `.txt`, `.bin` and so on |
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,10 +32,10 @@ use std::time::Duration;
 
 use tenon_proto::revision::{CompatibilityFlag, Limits, StatePolicy};
 
-/// The module that a script begins with.
+/// The name of a script's first module.
 pub(crate) const ENTRYPOINT: &str = "worker.js";
 
-/// How a request may end.
+/// The ways in which a request may end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Answer(String),
@@ -46,7 +46,7 @@ pub(crate) enum End {
 pub(crate) struct Script {
     /// `family/name`.
     pub(crate) name: String,
-    /// Of each revision the modules, name and source; the entrypoint first.
+    /// The modules of each revision, as name and source, with the entrypoint first.
     pub(crate) revisions: Vec<Vec<(String, String)>>,
     pub(crate) ends: Vec<End>,
     pub(crate) limits: Limits,
@@ -60,7 +60,7 @@ pub(crate) struct Script {
     pub(crate) lines: Option<usize>,
 }
 
-/// Every script under `directory`, which has a directory for each family.
+/// Reads every script under `directory`, which has a subdirectory for each family.
 pub(crate) fn all(directory: &Path) -> Vec<Script> {
     let mut files: Vec<_> = directories(directory).flat_map(|family| files(&family)).collect();
     files.sort();
@@ -83,14 +83,16 @@ fn name(directory: &Path, file: &Path) -> String {
 }
 
 impl Script {
+    /// Parses a script.
+    ///
     /// # Arguments
-    /// * `shared` - where the files are that scripts are `with:`.
+    /// * `shared` - the directory of the files that `with:` refers to.
     fn parse(name: &str, text: &str, shared: &Path) -> Self {
         let mut script = Self {
             name: name.to_owned(),
             revisions: vec![entrypoint()],
             ends: Vec::new(),
-            // Time enough for a busy machine, and no more memory than a test needs.
+            // Enough time for a busy machine, and no more memory than a test needs.
             limits: Limits { cpu_ms: 50, wall_ms: 2_000, startup_ms: 2_000, memory_mib: 32, ..Limits::default() },
             state: StatePolicy::default(),
             flags: BTreeSet::new(),
@@ -118,12 +120,12 @@ impl Script {
         script
     }
 
-    /// Those of the revision that is being read.
+    /// Returns the modules of the revision that is being read.
     fn modules(&mut self) -> &mut Vec<(String, String)> {
         self.revisions.last_mut().expect("there is one from the first")
     }
 
-    /// Whether a comment was a line of the header's.
+    /// Applies a line of the header and returns whether it was one.
     fn heed(&mut self, word: &str, value: &str, shared: &Path) -> bool {
         match word {
             "expect" => self.ends = value.split(" or ").map(End::parse).collect(),
@@ -171,7 +173,7 @@ fn state(value: &str) -> StatePolicy {
     }
 }
 
-/// Modules each of which imports the next; the last imports nothing.
+/// Returns a chain of modules, each of which imports the next; the last imports nothing.
 fn chain(length: usize) -> impl Iterator<Item = (String, String)> {
     (1..=length).map(move |n| {
         let import = if n < length { format!("import './{}.js';", n + 1) } else { String::new() };
@@ -179,12 +181,12 @@ fn chain(length: usize) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// A module of lists within each other.
+/// Returns a JSON module of nested lists.
 fn deep(levels: usize) -> (String, String) {
     ("deep.json".to_owned(), "[".repeat(levels) + &"]".repeat(levels))
 }
 
-/// Modules that are no code.
+/// Returns modules that contain no code.
 fn many(number: usize) -> impl Iterator<Item = (String, String)> {
     (1..=number).flat_map(|n| ["json", "txt", "bin"].map(|kind| (format!("many/{n}.{kind}"), n.to_string())))
 }

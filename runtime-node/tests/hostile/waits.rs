@@ -1,11 +1,13 @@
-//! How long a neighbour waits for its answers, in CPU time of the thread that it shares with a hostile Worker.
+//! How long a neighbour waits for its responses, in CPU time of the thread that it shares with a
+//! hostile Worker.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::script::Script;
 
-/// What V8 itself may do about a start or the end of an isolate: setting up and tearing down a heap.
+/// Time that V8 itself may add to the start or the end of an isolate, to set up or tear down a
+/// heap.
 const START: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
@@ -20,7 +22,8 @@ impl Waits {
     }
 }
 
-/// What every script's neighbour waited beyond what the script's limit allows, with the script's name.
+/// For each script, the neighbour's wait beyond what the script's limit allows, and the script's
+/// name.
 static BEYOND: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
 /// The neighbour waited for too long.
@@ -32,18 +35,19 @@ pub(crate) struct TooLong {
     allowed: Duration,
 }
 
-/// What the neighbour's waits are measured by, taken in the same run on the same thread.
+/// The reference for the neighbour's waits, measured in the same run on the same thread.
 pub(crate) struct Yardstick {
-    /// The longest that the neighbour took with nobody beside it.
+    /// The neighbour's longest response time with no other load.
     pub(crate) alone: Duration,
-    /// What a request may have its neighbour wait for beyond its own CPU limit: as long as some work of V8's takes that is
-    /// in one piece.
+    /// Time that a request may make its neighbour wait beyond its own CPU limit: the duration of
+    /// some work that V8 does in one piece.
     pub(crate) grace: Duration,
 }
 
-/// That a request made the neighbour wait for its own CPU limit and little more, and a start for its own.
+/// Checks that a request made the neighbour wait for little more than its own CPU limit, and a
+/// start for little more than the start-up limit.
 pub(crate) fn expect_short(script: &Script, waits: &Waits, yardstick: &Yardstick) -> Result<(), TooLong> {
-    // Several may be using up their time in one go.
+    // Concurrent requests may use up their CPU limits back to back.
     let at_once = script.at_once as u32;
     let Yardstick { alone, grace } = *yardstick;
     let allowed = (Duration::from_millis(script.limits.cpu_ms.into()) + grace) * at_once + alone;
@@ -64,12 +68,12 @@ pub(crate) fn expect_short(script: &Script, waits: &Waits, yardstick: &Yardstick
     Ok(())
 }
 
-/// Whether a sanitizer watches, whose checks take longer than what they check.
+/// Returns whether a sanitizer is active; its checks take longer than the code that they check.
 fn is_instrumented() -> bool {
     std::env::var_os("ASAN_OPTIONS").is_some()
 }
 
-/// A line about all of them.
+/// Prints one line about all scripts.
 pub(crate) fn print() {
     let mut beyond = BEYOND.lock().expect("nothing panics with it");
     beyond.sort();

@@ -1,4 +1,4 @@
-//! Workers that answer, on the shard that was asked.
+//! Workers that answer, on the shard that received the request.
 
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ async fn a_caller_who_leaves_cancels_the_invocation(name: &'static str) {
     let waits = stand.handler_with("waits", "await request.text(); return new Response()", |limits| {
         limits.concurrency = 1;
     });
-    // One resets its stream, the other loses its connection.
+    // The first client resets its stream; the second loses its connection.
     let upload = stand.client().upload(&waits);
     stand.await_metric("tenon_shard_inflight", &[], 1).await;
     upload.cancel();
@@ -152,7 +152,7 @@ async fn a_caller_who_leaves_cancels_the_invocation(name: &'static str) {
     assert_eq!(stand.client().post(&waits, Bytes::new()).await.unwrap().status, 200);
 }
 
-/// An upload on a connection of its own, which belongs to a runtime that can be thrown away with it.
+/// An upload on a connection of its own, in a runtime that can be dropped together with it.
 struct Connection(tokio::runtime::Runtime);
 
 impl Connection {

@@ -1,4 +1,4 @@
-//! The end of a node: what has begun is finished, what comes is told to go elsewhere.
+//! The end of a node: invocations in flight finish, and new requests are told to go elsewhere.
 
 use std::time::Duration;
 
@@ -38,10 +38,11 @@ async fn what_is_in_flight_is_finished_and_what_is_new_is_refused(name: &'static
     stand.await_metric("tenon_shard_inflight", &[], 1).await;
     stand.begin_drain();
 
-    // On a connection that the node has not seen before, and on one that it has.
+    // On a connection that is new to the node, and on one that is not.
     let newcomer = stand.client().another();
     for client in [&newcomer, stand.client(), &newcomer] {
-        // The drain is heard of a moment after it began, and a connection that is told to end may do so under a request.
+        // The node notices the drain a moment after it begins, and may end a connection under a
+        // request.
         let failure = loop {
             match client.get(&waits).await {
                 Err(failure) if failure.code == FailureCode::Draining => break failure,
@@ -71,7 +72,7 @@ async fn a_node_waits_for_an_isolate_that_its_pool_has_let_go(name: &'static str
     stand.client().get(&lingers).await.unwrap();
     let failure = stand.client().post(&lingers, Bytes::new()).await.unwrap_err();
     assert_eq!(failure.code, FailureCode::CpuLimitExceeded);
-    // Its successor is stopped as well while it still has something to do.
+    // Its successor is also stopped while it still has pending work.
     let other = stand.client().post(&lingers, Bytes::new()).await.unwrap_err();
     assert_eq!(other.code, FailureCode::CpuLimitExceeded);
     stand.await_metric("tenon_evictions_total", &[("reason", "condemned")], 2).await;

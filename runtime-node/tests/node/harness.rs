@@ -1,4 +1,4 @@
-//! A node with its catalog, and what a test does with them.
+//! A node with its catalog, and the operations that tests perform on them.
 
 #[path = "harness/catalog.rs"]
 pub(crate) mod catalog;
@@ -30,10 +30,10 @@ use tenon_runtime_node::node::Node;
 use catalog::Catalog;
 use client::Client;
 
-/// How long anything may take on a busy machine before a test gives up on it.
+/// How long any wait may take on a busy machine before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A test: a name and an async function of its own name, on a thread of its own.
+/// Lists tests. Each is named after its async function and runs on a thread of its own.
 macro_rules! trials {
     ($($name:ident),+ $(,)?) => {
         pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
@@ -47,7 +47,8 @@ pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Trial {
     Trial::test(name, move || {
-        // A test that ends waits for its node, which says farewell to the test's connection: another thread answers.
+        // A test that ends waits for its node, which closes the test's connection gracefully:
+        // another thread answers.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let test = async { tokio::time::timeout(PATIENCE, test(name)).await };
         runtime.block_on(test).map_err(|_| "it never came to an end".into())
@@ -58,7 +59,7 @@ pub(crate) fn trial(name: &'static str, test: fn(&'static str) -> Running) -> Tr
 pub(crate) struct Stand {
     pub(crate) catalog: Catalog,
     pub(crate) readiness: Readiness,
-    /// The namespace of its Workers: the test's name, so that their logs can be told apart.
+    /// The namespace of its Workers: the test's name, which tells their logs apart.
     name: &'static str,
     registry: Registry,
     clients: Vec<Client>,
@@ -66,7 +67,7 @@ pub(crate) struct Stand {
     signal: Option<Signal>,
 }
 
-/// A revision that the catalog has.
+/// A revision in the catalog.
 #[derive(Clone)]
 pub(crate) struct Deployed {
     pub(crate) worker: WorkerId,
@@ -74,7 +75,7 @@ pub(crate) struct Deployed {
 }
 
 impl Stand {
-    /// A node of one shard that is as ready as it will be.
+    /// Starts a node of one shard and waits until it is ready.
     pub(crate) async fn start(name: &'static str) -> Self {
         Self::with(name, |_| {}).await
     }
@@ -116,12 +117,13 @@ impl Stand {
         Self { catalog, readiness, name, registry, clients, node: Some(node), signal: Some(signal) }
     }
 
-    /// A node on which nobody waits for room: there is some, or not.
+    /// Starts a node without queues: a request gets a permit at once or is shed.
     pub(crate) async fn without_queues(name: &'static str) -> Self {
         Self::with(name, |config| config.max_waiting = 0).await
     }
 
-    /// Deploys a Worker whose handler is this function's body, of `request`, `env` and `ctx`.
+    /// Deploys a Worker whose handler has this function body, with parameters `request`, `env` and
+    /// `ctx`.
     pub(crate) fn handler(&self, name: &str, body: &str) -> Deployed {
         self.handler_with(name, body, |_| {})
     }
@@ -131,13 +133,14 @@ impl Stand {
     }
 
     pub(crate) fn worker(&self, name: &str, source: &str, change: impl FnOnce(&mut Limits)) -> Deployed {
-        // Builds without optimisation, on a busy machine.
+        // Limits for unoptimised builds on a busy machine.
         let mut limits = Limits { cpu_ms: 500, startup_ms: 5_000, ..Limits::default() };
         change(&mut limits);
         self.worker_of(self.name, name, source, limits)
     }
 
-    /// The same of a Worker whose binding `OTHER` is that other Worker of the test.
+    /// Deploys a Worker like [`Stand::handler`], with the test's Worker `other` as its binding
+    /// `OTHER`.
     pub(crate) fn caller(&self, name: &str, body: &str, other: &str) -> Deployed {
         let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
         let limits = Limits { cpu_ms: 500, startup_ms: 5_000, ..Limits::default() };
@@ -145,7 +148,7 @@ impl Stand {
         self.deploy(WorkerId::new(self.name, name), &source, limits, services)
     }
 
-    /// A Worker of another tenant.
+    /// Deploys a Worker of another tenant.
     pub(crate) fn handler_of(&self, namespace: &str, name: &str, body: &str) -> Deployed {
         let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
         self.worker_of(namespace, name, &source, Limits { startup_ms: 5_000, ..Limits::default() })
@@ -173,7 +176,7 @@ impl Stand {
         Deployed { worker, digest }
     }
 
-    /// The client of the first shard.
+    /// Returns the client of the first shard.
     pub(crate) fn client(&self) -> &Client {
         &self.clients[0]
     }
@@ -182,12 +185,13 @@ impl Stand {
         &self.clients
     }
 
-    /// Whether a Worker of the test, or the node about one, has logged a line with this in it.
+    /// Returns whether a Worker of the test, or the node on its behalf, has logged a line that
+    /// contains `part`.
     pub(crate) fn logged(&self, part: &str) -> bool {
         log::lines().iter().any(|line| line.contains(self.name) && line.contains(part))
     }
 
-    /// The sum over all children of a family that have these labels.
+    /// Returns the sum over all metrics of a family that have these labels.
     pub(crate) fn metric(&self, family: &str, labels: &[(&str, &str)]) -> u64 {
         let families = self.registry.gather();
         let family = families.iter().find(|found| found.name() == family).expect("a family of the node");
@@ -195,13 +199,13 @@ impl Stand {
             metric.get_label().iter().any(|label| label.name() == *name && label.value() == *value)
         };
         let metrics = family.get_metric().iter().filter(|metric| labels.iter().all(|label| has(metric, label)));
-        // A metric is one of these, and the others read as zero.
+        // A metric is either a counter or a gauge, and reads as zero in the other form.
         let value =
             |metric: &prometheus::proto::Metric| metric.get_counter().get_value() + metric.get_gauge().get_value();
         metrics.map(value).sum::<f64>() as u64
     }
 
-    /// Families come with their first child.
+    /// Returns whether the family exists; a family appears with its first metric.
     fn has(&self, family: &str) -> bool {
         self.registry.gather().iter().any(|found| found.name() == family)
     }
@@ -214,7 +218,7 @@ impl Stand {
         await_condition(family, || self.has(family) && self.metric(family, labels) > 0).await;
     }
 
-    /// Asks the node to end.
+    /// Tells the node to drain.
     pub(crate) fn begin_drain(&mut self) {
         self.signal.take();
     }
@@ -235,7 +239,7 @@ impl Drop for Stand {
     }
 }
 
-/// Polls for what gives no sign of itself.
+/// Polls a condition that gives no notification, and panics after [`PATIENCE`].
 pub(crate) async fn await_condition(what: &str, condition: impl Fn() -> bool) {
     let wait = async {
         while !condition() {

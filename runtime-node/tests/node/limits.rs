@@ -1,4 +1,5 @@
-//! Bounds: of a Worker, of a shard, of a caller's patience. Whoever is within them does not notice the others.
+//! Limits of a Worker, of a shard, and of a client's deadline. Workers within their limits do not
+//! notice the others.
 
 use std::time::Duration;
 
@@ -77,7 +78,7 @@ async fn a_shard_has_so_many_invocations_at_once(name: &'static str) {
 async fn who_finds_no_room_waits_for_it_if_there_is_room_to_wait(name: &'static str) {
     let full = |config: &mut Config| (config.max_inflight, config.max_waiting) = (2, 1);
     let stand = Stand::with(name, full).await;
-    // One of them alone has at most half of the shard.
+    // A single Worker gets at most half of the shard.
     let (one, other) = (stand.handler("one", WAITS), stand.handler("other", WAITS));
     for worker in [&one, &other] {
         stand.client().get(worker).await.unwrap();
@@ -130,14 +131,14 @@ async fn a_body_over_the_limit_is_refused_however_it_comes(name: &'static str) {
     let mib = Bytes::from(vec![b'x'; 1 << 20]);
     assert_eq!(stand.client().post(&echo, mib.clone()).await.unwrap().body.len(), 1 << 20);
 
-    // In pieces, nobody knows how many.
+    // The body comes in pieces, without a declared length.
     let upload = stand.client().upload(&echo);
     upload.body_tx.send(mib.slice(..INLINE_BODY)).unwrap();
     upload.body_tx.send(mib).unwrap();
     let failure = upload.end().await.unwrap_err();
     assert_eq!((failure.code, failure.phase), (FailureCode::RequestTooLarge, Phase::Handler));
 
-    // Announced: the Worker does not hear of it.
+    // The length is declared: the Worker is never invoked.
     let mut announced = head(&echo);
     announced.more_body = true;
     announced.headers.push(Header { name: "content-length".to_owned(), value: Bytes::from_static(b"1048577") });
@@ -176,7 +177,8 @@ async fn an_isolate_that_is_full_is_replaced(name: &'static str) {
 
 async fn what_a_limit_has_stopped_is_let_go_at_once(name: &'static str) {
     let stand = Stand::start(name).await;
-    // If each waited for the next look at idle isolates, all of them together would outlast the test.
+    // If each one waited for the next scan of idle isolates, the ten together would outlast the
+    // test.
     for n in 0..10 {
         let loops = stand.handler(&format!("loops-{n}"), "for (;;);");
         let failure = stand.client().get(&loops).await.unwrap_err();
@@ -188,7 +190,7 @@ async fn what_a_limit_has_stopped_is_let_go_at_once(name: &'static str) {
 
 async fn who_waits_while_an_isolate_is_stopped_is_served_by_the_next(name: &'static str) {
     let stand = Stand::start(name).await;
-    // All of its turns are long, so that each request waits for the one before.
+    // All turns are long, so that each request waits for the previous one.
     let source = "let stops = false;
         export default { async fetch(request) {
           if (stops) return new Response('half done');
@@ -210,7 +212,7 @@ async fn workers_that_do_not_read_their_bodies_hold_up_nobody(name: &'static str
     let ignores = stand.handler("ignores", "await new Promise((resolve) => setTimeout(resolve, 1e6))");
     let echo = stand.handler("echo", "return new Response(await request.arrayBuffer())");
     let piece = Bytes::from(vec![b'x'; INLINE_BODY]);
-    // Together more than any single window.
+    // Together more than any single flow-control window.
     let mut stuck = Vec::new();
     for _ in 0..100 {
         let upload = stand.client().upload(&ignores);
@@ -250,16 +252,16 @@ async fn a_shard_retires_an_isolate_that_has_gone_over_its_limit_by_itself(name:
         } }";
     let deploy = |number| stand.worker(&format!("worker-{number}"), source, |limits| limits.cpu_ms = 5);
     let (mut number, mut worker, mut answered) = (0, deploy(0), false);
-    // A little more work each time, so that one of them ends just after the limit.
+    // Each request does a little more work, so that one of them ends just after the limit.
     let mut rounds = 100_000;
     loop {
         let url = format!("https://worker.test/?rounds={rounds}");
         let asked = InvokeHead { url, ..head(&worker) };
         match stand.client().call(asked, stream::empty()).await {
-            // A new isolate after one that has answered to the last.
+            // A new isolate, and the one before it has answered every request.
             Ok(answer) if answered && answer.text() == "1" => break,
             Ok(_) => (answered, rounds) = (true, rounds + rounds / 100),
-            // A step too far. Its Worker would be left alone for a while.
+            // Too much work. This Worker would now be in back-off.
             Err(_) => {
                 number += 1;
                 (worker, answered, rounds) = (deploy(number), false, rounds - rounds / 10);
@@ -269,7 +271,7 @@ async fn a_shard_retires_an_isolate_that_has_gone_over_its_limit_by_itself(name:
     assert!(stand.metric("tenon_evictions_total", &[("reason", "retired")]) >= 1);
 }
 
-/// The kernel's files about a container's memory, of which so many percent are used.
+/// The kernel's files about a container's memory, of which a given percentage is used.
 struct Memory(tempfile::TempDir);
 
 impl Memory {
@@ -290,7 +292,7 @@ impl Memory {
     fn write(&self, path: &str, content: &str) {
         let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // Whole or not at all: the node reads it at any time.
+        // Replaced atomically: the node may read it at any time.
         std::fs::write(path.with_extension("new"), content).unwrap();
         std::fs::rename(path.with_extension("new"), path).unwrap();
     }
@@ -309,7 +311,7 @@ async fn when_memory_is_tight_garbage_goes_before_isolates_do(name: &'static str
     memory.use_up(85);
     stand.await_metric("tenon_evictions_total", &[("reason", "memory")], 1).await;
     assert_eq!(stand.metric("tenon_forced_collections_total", &[]), 1);
-    // A cold one is started all the same.
+    // Cold isolates still start.
     assert!(stand.client().get(&wastes).await.is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! Memory of a node of processes: what one takes never ends another.
+//! Memory of a node of processes: one process's use never ends another.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ trials! {
     what_workers_map_and_touch_later_together_stays_within_the_budget,
 }
 
-/// In MiB.
+/// Memory budget of the node, in MiB.
 const BUDGET: u64 = 512;
 
-/// How far apart the requests of an attack are that gives the supervisor time to look.
+/// Interval between the requests of an attack; gives the supervisor time to react.
 const PACE: Duration = Duration::from_millis(120);
 
-/// Takes memory in pieces, of which the kernel gives nothing before they are touched.
+/// Takes memory in pieces, which the kernel provides only when they are touched.
 const TAKES: &str = "
     globalThis.pieces ??= [];
     if (request.url.includes('map')) {
@@ -54,18 +54,19 @@ async fn what_workers_map_and_touch_later_together_stays_within_the_budget(name:
     let node = Kept::with(name, &["--memory-budget", &BUDGET.to_string()]).await;
     let neighbour = node.known("neighbour", "return new Response('served')").await;
     let mut bearable = 48;
-    // Until their process ends for want of memory, and then not so far.
+    // The first round goes on until the process ends for lack of memory; the second stops short of
+    // that.
     for round in 0..2 {
         let takers = (0..12).map(|i| {
             let take = match i % 2 {
                 0 => "const take = () => new ArrayBuffer(4 << 20);",
                 _ => "const take = () => new WebAssembly.Memory({ initial: 64 }).buffer;",
             };
-            // However slow the machine is.
+            // A limit that no machine is too slow for.
             node.handler_within(&format!("taker-{round}-{i}"), &format!("{take} {TAKES}"), 120_000)
         });
         let takers: Vec<_> = takers.collect();
-        // After the first round the process is another one.
+        // After the first round the process is a new one.
         let probe = node.handler(&format!("probe-{round}"), "return new Response('there')");
         while node.lane.get(&probe).await.is_err() {}
         let mut mapped = 0_usize;

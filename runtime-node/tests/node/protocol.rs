@@ -1,4 +1,4 @@
-//! What goes over the wire, seen without a gRPC client.
+//! The wire protocol, observed without a gRPC client.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ trials! {
     a_callers_deadline_ends_the_invocation,
 }
 
-/// What a stream brought: the status, the headers, and the headers or trailers with the gRPC status.
+/// A stream's result: the status, the headers, and the headers or trailers with the gRPC status.
 struct Exchange {
     status: StatusCode,
     body: Bytes,

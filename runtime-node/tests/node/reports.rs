@@ -1,4 +1,4 @@
-//! What the operator hears of Workers whose code fails again and again.
+//! Reports to the operator about Workers whose code fails repeatedly.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,11 +14,12 @@ trials! {
     an_operator_that_was_gone_is_told_the_latest_state_when_it_is_back,
 }
 
-/// Longer than the pause after a first failure, and shorter than that and the one after the second.
+/// A time longer than the back-off after the first failure (1 s), and shorter than the first two
+/// back-offs together (3 s).
 const TWO_FAILURES: Duration = Duration::from_millis(2_900);
 
 impl Stand {
-    /// A Worker that cannot start for so long from now on.
+    /// Deploys a Worker that cannot start until `time` has passed.
     fn broken_for(&self, time: Duration) -> Deployed {
         let until = (SystemTime::now() + time).duration_since(UNIX_EPOCH).unwrap().as_millis();
         let source = format!(
@@ -28,14 +29,14 @@ impl Stand {
         self.worker("worker", &source, |_| {})
     }
 
-    /// Asks until it answers.
+    /// Sends requests until one succeeds.
     async fn ask_until_it_answers(&self, worker: &Deployed) {
         while self.client().get(worker).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// Asks until its failures are a crash loop.
+    /// Sends requests until the failures count as a crash loop.
     async fn ask_until_it_loops(&self, worker: &Deployed) {
         while self.metric("tenon_worker_crash_loops", &[]) == 0 {
             self.client().get(worker).await.unwrap_err();
@@ -43,7 +44,7 @@ impl Stand {
         }
     }
 
-    /// Everything that the catalog was told, in order.
+    /// Returns every report that the catalog has received, in order.
     fn reported(&self) -> Vec<WorkerReport> {
         self.catalog.reports().into_iter().flat_map(|report| report.workers).collect()
     }
@@ -67,7 +68,8 @@ async fn a_crash_loop_is_reported_and_so_is_its_end(name: &'static str) {
 
 async fn a_failure_that_does_not_repeat_is_not_reported(name: &'static str) {
     let stand = Stand::start(name).await;
-    // Not until it is started again, a second after it has failed.
+    // Broken until shortly before the second start, which comes a second after the first has
+    // failed.
     let worker = stand.broken_for(Duration::from_millis(950));
     stand.client().get(&worker).await.unwrap_err();
     stand.ask_until_it_answers(&worker).await;
@@ -80,7 +82,7 @@ async fn an_operator_that_was_gone_is_told_the_latest_state_when_it_is_back(name
     let (early, late) = (stand.broken_for(TWO_FAILURES), stand.worker("late", "throw 1", |_| {}));
     stand.ask_until_it_loops(&early).await;
     await_condition("a report", || !stand.reported().is_empty()).await;
-    // It has the code of both by now.
+    // The node has fetched the code of both by now.
     stand.client().get(&late).await.unwrap_err();
     stand.catalog.stop();
     stand.ask_until_it_answers(&early).await;

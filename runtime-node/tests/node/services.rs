@@ -1,4 +1,4 @@
-//! Workers that call one another, and Workers that the clock calls.
+//! Workers that call one another, and Workers that run on a schedule.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ trials! {
     what_a_schedule_began_goes_on_when_nobody_waits_for_it,
 }
 
-/// A stand whose calls go by a router.
+/// Starts a stand whose service calls go through a router.
 async fn stand_and_router(name: &'static str) -> (Stand, Router) {
     let router = Router::start().await;
     let stand = Stand::with(name, |config| config.router = Some(router.url().parse().unwrap())).await;
@@ -34,7 +34,7 @@ async fn stand_and_router(name: &'static str) -> (Stand, Router) {
     (stand, router)
 }
 
-/// A request for a Worker as a router sends it, which knows what serves the others.
+/// Sends a request to `caller` as a router does, with the current digests of `services`.
 async fn call(stand: &Stand, caller: &Deployed, services: &[&Deployed]) -> Result<Answer, Failure> {
     let digest = |worker: &Deployed| Bytes::copy_from_slice(worker.digest.as_bytes());
     let service = |worker: &&Deployed| Service { worker: worker.worker.to_string(), digest: digest(worker) };
@@ -147,7 +147,7 @@ async fn a_worker_that_is_full_is_asked_of_a_router(name: &'static str) {
 
 async fn busy_workers_that_call_one_another_all_get_their_turns(name: &'static str) {
     let stand = Stand::start(name).await;
-    // Long enough that others are let through before it.
+    // Turns long enough that other isolates are let through first.
     const SPINS: &str = "for (let i = 0; i < 2_000_000; i++);";
     let other = stand.handler("other", &format!("{SPINS} return new Response('done')"));
     let calls = "const answer = await env.OTHER.fetch('http://other.test/');";

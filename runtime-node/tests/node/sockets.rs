@@ -1,4 +1,4 @@
-//! WebSockets between Workers, by their bindings.
+//! WebSockets between Workers, through their bindings.
 
 use bytes::Bytes;
 use futures::stream;
@@ -23,7 +23,7 @@ const ECHO: &str = "
     server.addEventListener('close', ({ code }) => console.log('closed', code));
     return new Response(null, { status: 101, webSocket: client });";
 
-/// A handler that opens a socket to `OTHER`, says something and answers with what it hears.
+/// A handler that opens a socket to `OTHER`, sends a message and answers with what it receives.
 const ASKS: &str = "
     const { webSocket } = await env.OTHER.fetch('http://other.test/', { headers: { upgrade: 'websocket' } });
     const heard = new Promise((resolve) => webSocket.addEventListener('message', resolve));
@@ -71,7 +71,7 @@ async fn a_worker_hands_a_socket_of_another_on(name: &'static str) {
     let (head, mut messages) = stand.client().tunnel(&front, sent_rx).await.unwrap();
     let accept = head.headers.iter().find(|header| header.name == "sec-websocket-accept").unwrap();
     assert_eq!((head.status, &accept.value[..]), (101, &b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="[..]));
-    // A text, masked with nothing, and what comes back without a mask.
+    // A text frame with an all-zero mask; the echo comes back unmasked.
     sent_tx.send(Bytes::from_static(b"\x81\x82\0\0\0\0hi")).await.unwrap();
     assert_eq!(piece(&mut messages).await.unwrap().unwrap()[..], b"\x81\x02hi"[..]);
     sent_tx.send(Bytes::from_static(b"\x88\x80\0\0\0\0")).await.unwrap();

@@ -1,4 +1,5 @@
-//! Cold starts: once for all who wait, from the catalog or from what is kept of it, and in the place of others.
+//! Cold starts: one for all waiting requests, from the catalog or from cached code, and in place of
+//! other isolates.
 
 use std::time::Duration;
 
@@ -42,12 +43,12 @@ async fn many_requests_for_a_cold_worker_wait_for_one_start(name: &'static str) 
 
 async fn of_those_who_wait_for_a_start_the_earliest_deadline_goes_first(name: &'static str) {
     let stand = Stand::start(name).await;
-    // It has each of them waiting for the one before.
+    // The first Worker queues its requests behind one another.
     let one_by_one = stand.worker("one-by-one", COUNTER, |limits| limits.concurrency = 1);
     let side_by_side = stand.worker("side-by-side", COUNTER, |_| {});
     for worker in [one_by_one, side_by_side] {
         stand.catalog.hold();
-        // Who comes last has the least time.
+        // The last request has the earliest deadline.
         let mut answers = Vec::new();
         for (n, seconds) in [50, 40, 30, 20].into_iter().enumerate() {
             answers.push(tokio::spawn(stand.client().get_within(&worker, Duration::from_secs(seconds))));
@@ -100,7 +101,7 @@ async fn what_runs_goes_on_without_the_catalog(name: &'static str) {
     stand.client().get(&known).await.unwrap();
     stand.client().get(&other).await.unwrap();
     stand.catalog.stop();
-    // Neither the warm one nor the one whose isolate made room needs it.
+    // Neither the warm Worker nor the evicted one needs the catalog.
     stand.client().get(&other).await.unwrap();
     stand.client().get(&known).await.unwrap();
     let failure = stand.client().get(&unknown).await.unwrap_err();
@@ -158,7 +159,8 @@ async fn a_catalog_that_gives_other_code_is_not_believed(name: &'static str) {
 async fn a_worker_that_cannot_start_is_not_tried_for_every_request(name: &'static str) {
     let stand = Stand::start(name).await;
     let broken = stand.worker("broken", "throw new Error('at the top')", |_| {});
-    // They go out together; what comes after a back-off, on a slow machine, starts it again.
+    // The requests go out together; one that comes after a back-off, on a slow machine, starts it
+    // again.
     for failure in futures::future::join_all((0..10).map(|_| stand.client().get(&broken))).await {
         let failure = failure.unwrap_err();
         assert_eq!((failure.code, failure.phase), (FailureCode::WorkerStartFailed, Phase::Start));
@@ -174,7 +176,7 @@ async fn the_least_recently_used_makes_room_and_starts_afresh(name: &'static str
     let [a, b, c] = ["a", "b", "c"].map(|name| stand.worker(name, COUNTER, |_| {}));
     for (worker, n) in [(&a, "1"), (&b, "1"), (&a, "2"), (&c, "1"), (&a, "3"), (&b, "1")] {
         assert_eq!(stand.client().get(worker).await.unwrap().text(), n, "{}", worker.worker);
-        // An answer may be here a moment before its permits are back.
+        // A response may arrive a moment before its permits are released.
         stand.await_metric("tenon_shard_inflight", &[], 0).await;
     }
     assert_eq!(stand.metric("tenon_evictions_total", &[("reason", "room")]), 2);
@@ -231,7 +233,7 @@ async fn bytecode_outlives_the_process_and_damage_to_it_costs_only_time(name: &'
         let found = |lookup| stand.metric("tenon_bytecode_lookups_total", &[("outcome", lookup)]);
         assert_eq!(lookups.map(found), lookups.map(|lookup| u64::from(lookup == wanted)));
         let file = directory.path().join("code").join(worker.digest.to_string());
-        // It is written under another name first.
+        // The file is written under another name first.
         await_condition("the bytecode's file", || std::fs::read(&file).is_ok_and(|bytes| bytes != damaged)).await;
         file
     };

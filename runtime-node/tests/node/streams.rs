@@ -1,4 +1,4 @@
-//! Answers that take their time.
+//! Responses that take a while.
 
 use bytes::Bytes;
 use tenon_proto::failure::{FailureCode, Phase};
@@ -16,7 +16,8 @@ trials! {
     a_request_that_breaks_off_breaks_off_what_is_made_of_it,
 }
 
-/// Writes what another request says. The timer is something to wait for: without it, it could never go on.
+/// Writes the bodies of later POST requests. The timer is pending work: without it, the stream
+/// could never continue.
 const PROMPTED: &str = "
     let write;
     export default { async fetch(request) {
@@ -95,7 +96,7 @@ async fn a_caller_who_reads_slowly_holds_the_worker_back(name: &'static str) {
         read += piece(&mut answer).await.unwrap().unwrap().len();
     }
     let mut written = 0;
-    // It comes to a standstill when all that lies between is full.
+    // Writing stops when every buffer along the way is full.
     loop {
         let now = stand.client().post(&worker, "".into()).await.unwrap().text().parse().unwrap();
         if now == written {

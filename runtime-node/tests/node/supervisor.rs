@@ -50,7 +50,7 @@ async fn a_revision_whose_code_ran_when_its_process_ended_is_refused_and_reporte
     let other = node.handler("other", "return new Response('served')");
     let (lane, asked) = (node.lane.clone(), killer.clone());
     let lost = tokio::spawn(async move { lane.get(&asked).await });
-    // The kernel says which process computes: the lane's turn goes on for as long as its limit says.
+    // The metrics show which process is computing: the lane's turn runs until its CPU limit.
     node.await_line("tenon_node_process_up{process=\"lane-0\"} 1").await;
     node.await_line("tenon_shard_inflight{shard=\"lane-0\"} 1").await;
     node.signal("lane-0", "-ABRT");
@@ -76,7 +76,7 @@ async fn a_request_that_is_repeated_hears_the_verdict_on_what_ended_its_shard(na
     node.await_line("tenon_shard_inflight{shard=\"0\"} 1").await;
     node.signal("0", "-ABRT");
     assert!(lost.await.unwrap().is_err());
-    // At once: whoever has lost the connection does not wait for the supervisor.
+    // Asked at once: a router that has lost the connection does not wait for the supervisor.
     let again = node.lane.call(InvokeHead { stay: true, ..kill }, stream::empty()).await;
     assert_eq!(code(again), Some(FailureCode::WorkerQuarantined));
     await_condition("the operator hears", || !node.quarantines().is_empty()).await;
@@ -92,7 +92,7 @@ async fn a_process_that_ends_between_turns_is_started_again_and_nothing_is_refus
         node.signal(seat, "-KILL");
         let process = if seat == "0" { "shard-0" } else { seat };
         node.await_line(&format!("tenon_node_process_exits_total{{cause=\"killed\",process=\"{process}\"}} 1")).await;
-        // Connections that come meanwhile wait.
+        // Connections that arrive in the meantime wait.
         let (shard, lane) = (node.shard.another(), node.lane.another());
         let outcome = match shard.get(&worker).await {
             Err(failure) if failure.code == FailureCode::Moved => lane.get(&worker).await,
@@ -116,7 +116,7 @@ async fn a_heavy_revision_moves_back_to_the_lanes(name: &'static str) {
     assert!(node.lane.call(heavy, stream::empty()).await.is_ok());
 }
 
-/// Takes longer than a shard lets a turn take.
+/// A computation longer than the turns that a shard permits.
 const COMPUTE: &str = "const compute = () => { let sum = 0; for (let i = 0; i < 3e7; i++) sum += i % 7; return sum };";
 
 async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_in_a_lane(name: &'static str) {
@@ -133,7 +133,7 @@ async fn a_web_socket_that_stays_heavy_on_the_shard_is_closed_and_opened_again_i
     let mut socket = Socket::open(&node.shard, &worker).await.unwrap();
     socket.echoes("light").await;
     let closed = loop {
-        // It may have been closed since the last answer.
+        // The socket may have been closed since the last message.
         let _ = socket.stream.send(Message::from("heavy")).await;
         match socket.receive().await {
             Message::Close(closed) => break closed.unwrap(),
@@ -157,7 +157,7 @@ async fn a_timer_that_stays_heavy_on_the_shard_is_ended(name: &'static str) {
     let lingers = InvokeHead { url: "https://worker.test/linger".to_owned(), ..head(&worker) };
     assert_eq!(node.shard.call(lingers, stream::empty()).await.unwrap().text(), "light");
     while code(node.shard.get(&worker).await) != Some(FailureCode::Moved) {}
-    // By its own limits it would go on for minutes.
+    // Its own limits would let it run for minutes.
     node.await_line("tenon_isolates{shard=\"0\",state=\"retiring\"} 0").await;
 }
 

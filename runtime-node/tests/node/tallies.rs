@@ -1,4 +1,4 @@
-//! What a node tells of each Worker.
+//! A node's metrics about each Worker.
 
 use tenon_proto::failure::FailureCode;
 

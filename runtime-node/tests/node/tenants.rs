@@ -1,4 +1,4 @@
-//! What one tenant can take from another: nothing that the other needs.
+//! Isolation between tenants: one tenant cannot take what another needs.
 
 use tenon_proto::failure::{FailureCode, Phase};
 
@@ -15,12 +15,12 @@ trials! {
 const WAITS: &str = "await request.text(); return new Response('done')";
 
 impl Stand {
-    /// Workers of a tenant that answer when their request has come to its end.
+    /// Deploys Workers of a tenant that answer once their request has ended.
     fn waiters<const N: usize>(&self, namespace: &str) -> [Deployed; N] {
         std::array::from_fn(|n| self.handler_of(namespace, &format!("worker-{n}"), WAITS))
     }
 
-    /// Has each of them busy.
+    /// Makes each of them busy.
     async fn occupy(&self, workers: &[&Deployed]) -> Vec<Upload> {
         let before = self.metric("tenon_shard_inflight", &[]);
         let uploads = workers.iter().map(|worker| self.client().upload(worker)).collect();
@@ -28,7 +28,7 @@ impl Stand {
         uploads
     }
 
-    /// Asks, and is refused for that reason.
+    /// Sends a request and checks that it is shed for `reason`.
     async fn is_refused(&self, worker: &Deployed, reason: &str) {
         let before = self.metric("tenon_shed_total", &[("reason", reason)]);
         let failure = self.client().get(worker).await.unwrap_err();
@@ -51,7 +51,7 @@ async fn one_tenant_cannot_take_every_permit_whatever_number_of_workers_it_has(n
     stand.client().get(&modest).await.unwrap();
     stand.await_metric("tenon_shard_inflight", &[], 0).await;
     let uploads = stand.occupy(&[&one, &one, &two, &two]).await;
-    // It waits, for there is room to wait, and not for what the shard has left.
+    // The request queues, because the queue has room, and takes none of the shard's free permits.
     let more = stand.client().upload(&three);
     stand.await_metric("tenon_shard_waiting", &[], 1).await;
     for _ in 0..3 {
@@ -91,7 +91,7 @@ async fn one_tenant_cannot_take_every_isolate(name: &'static str) {
     let mut uploads = stand.occupy(&[&one, &two]).await;
     stand.is_refused(&three, "tenant_full").await;
     uploads.extend(stand.occupy(&[&first, &second]).await);
-    // Now nobody could be let go for a third tenant either.
+    // Now no isolate could be evicted for a third tenant either.
     let [other] = stand.waiters("other");
     stand.is_refused(&other, "no_idle_isolate").await;
     end(uploads).await;
@@ -107,7 +107,7 @@ async fn a_tenant_alone_may_have_more_than_half(name: &'static str) {
     let stand = Stand::with(name, small).await;
     let workers: [_; 8] = stand.waiters("alone");
     let uploads = stand.occupy(&workers.iter().take(7).collect::<Vec<_>>()).await;
-    // Its share, of isolates and of permits. What is left is for whoever comes next.
+    // The tenant has its share of isolates and of permits. The rest is kept for a new tenant.
     stand.is_refused(&workers[7], "tenant_full").await;
     stand.is_refused(&workers[0], "tenant_full").await;
     let [newcomer] = stand.waiters("newcomer");

@@ -1,4 +1,4 @@
-//! Clients' WebSockets, as a router brings them: bytes of the protocol in the messages of a call.
+//! Clients' WebSockets, as a router forwards them: protocol bytes in the messages of a call.
 
 use std::time::Duration;
 
@@ -33,11 +33,11 @@ const ECHO: &str = "
     server.addEventListener('close', ({ code, wasClean }) => console.log(`closed: ${code}, ${wasClean}`));
     return new Response(null, { status: 101, webSocket: client });";
 
-/// The client's end, at the far side of a router that carries bytes.
+/// The client's end of a WebSocket, behind a router that carries bytes.
 pub(crate) struct Socket {
     pub(crate) stream: WebSocketStream<DuplexStream>,
     head: ResponseHead,
-    /// Ends with what the call's messages end with.
+    /// The task that copies the call's messages to the client; its result is the call's.
     carried: tokio::task::JoinHandle<Result<(), Failure>>,
 }
 
@@ -89,7 +89,7 @@ async fn a_worker_that_agrees_answers_with_101_and_speaks_from_then_on(name: &'s
     let echo = stand.handler("echo", ECHO);
     let mut socket = Socket::open(stand.client(), &echo).await.unwrap();
     assert!(socket.head.status == 101 && socket.head.more_body, "{:?}", socket.head);
-    // The standard's own example.
+    // The example of RFC 6455, section 1.3.
     assert_eq!(header(&socket.head, "sec-websocket-accept"), Some(&b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="[..]));
     assert_eq!(header(&socket.head, "content-length"), None);
     socket.echoes("a text").await;
@@ -104,7 +104,7 @@ async fn a_worker_that_does_not_agree_answers_as_ever(name: &'static str) {
     let stand = Stand::start(name).await;
     let never = stand.handler("never", "return new Response(await request.text() + 'no', { status: 403 })");
     let (body_tx, body_rx) = mpsc::channel(1);
-    // As a router has it that hears what the answer is.
+    // The client's direction ends, as when a router sees that the response is not a 101.
     drop(body_tx);
     let (head, _) = stand.client().tunnel(&never, body_rx).await.unwrap();
     assert_eq!((head.status, &head.body[..], head.more_body), (403, &b"no"[..], false));

@@ -1,5 +1,5 @@
-//! The files that a framework's build makes for browsers, as its Worker asks for them: by the binding `ASSETS`, behind which
-//! another Worker has them as its modules.
+//! The files that a framework's build makes for browsers, as its Worker requests them: through the
+//! binding `ASSETS`, to another Worker that has the files as its modules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,18 +13,20 @@ use tenon_runtime_node::engine::{Answered, Broken, Call, FetchResponse, Isolate,
 
 use crate::harness::{Loaded, Shard};
 
-/// What the Worker is called, and its binding.
+/// The name of the Worker, and its binding.
 pub(crate) const NAME: &str = "assets";
 pub(crate) const BINDING: &str = "ASSETS";
 
 const WORKER: &str = include_str!("assets/worker.js");
 
-/// Hands calls to the one Worker that there is to call.
+/// Passes calls to the only Worker that can be called.
 pub(crate) struct Assets(Rc<Isolate>);
 
 impl Assets {
+    /// Starts the Worker that serves the files.
+    ///
     /// # Arguments
-    /// * `directory` - where the files are; there may be none.
+    /// * `directory` - the directory of the files; it may not exist.
     pub(crate) async fn start(shard: &Shard, directory: &Path) -> Self {
         let mut files = BTreeMap::new();
         read(directory, "", &mut files);

@@ -1,4 +1,4 @@
-//! Services that programs talk to: as much of OpenAI's, Stripe's and S3's APIs as their clients need to be seen at work.
+//! Services that programs call: as much of the APIs of OpenAI, Stripe and S3 as their clients need.
 
 use http_body::Frame;
 use http_body_util::StreamBody;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::origin::{Answer, Asked, Origin};
 
-/// Returns its URL.
+/// Starts the services and returns their URL.
 pub(crate) async fn start() -> String {
     let origin = Origin::plain(answer).await;
     origin.url("").as_str().trim_end_matches('/').to_owned()
@@ -62,7 +62,7 @@ fn complete(request: &Value) -> Answer {
 
 // ---- Stripe
 
-/// Two pages.
+/// Returns one of the two pages of the list.
 fn customers(asked: &Asked) -> Answer {
     let is_second = asked.uri().query().is_some_and(|query| query.contains("starting_after=cus_2"));
     let names: &[_] = if is_second { &[("cus_3", "Edith")] } else { &[("cus_1", "Ada"), ("cus_2", "Grace")] };

@@ -1,11 +1,11 @@
-//! How much of each interface behaves as its specification says: a table to read, and the same as JSON.
+//! How much of each interface conforms to its specification: a table to read, and the same as JSON.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// By interface, or what else a check is about.
+/// Results by interface or other subject of a check.
 #[derive(Default, Serialize)]
 pub(crate) struct Summary {
     subjects: BTreeMap<String, Subject>,
@@ -32,10 +32,10 @@ impl Summary {
         }
     }
 
-    /// Prints the table, and writes the JSON to where cargo has room for what tests write.
+    /// Prints the table, and writes the JSON to `CARGO_TARGET_TMPDIR`.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the JSON cannot be written.
     pub(crate) fn publish(&self) -> std::io::Result<()> {
         println!("\nconformance{:>32}", "passed");
         for (name, Subject { passed, failed }) in &self.subjects {

@@ -1,4 +1,5 @@
-//! A catalog whose revisions a test decides. It runs like a process: it can be stopped and started again.
+//! A catalog whose revisions a test chooses. It behaves like a process: it can be stopped and
+//! started again.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use tonic::{Request, Response, Status};
 pub(crate) struct Catalog {
     addr: SocketAddr,
     content: Content,
-    /// Its threads are the process: without it every connection is reset.
+    /// The runtime whose threads stand for the process: dropping it resets every connection.
     process: Option<tokio::runtime::Runtime>,
 }
 
@@ -34,7 +35,7 @@ struct Content {
 #[derive(Default)]
 struct State {
     revisions: HashMap<RevisionDigest, Revision>,
-    /// Whom the messages are of, where that is not who is asked for.
+    /// Digests whose requests are answered with the messages of another revision.
     swapped: HashMap<RevisionDigest, RevisionDigest>,
     fetches: usize,
     reports: Vec<ReportRequest>,
@@ -47,7 +48,7 @@ impl Catalog {
         catalog
     }
 
-    /// Where it was before, with what it had.
+    /// Starts the catalog again, at the same address and with the same content.
     pub(crate) fn restart(&mut self) {
         let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = std::net::TcpListener::bind(self.addr).unwrap();
@@ -61,10 +62,10 @@ impl Catalog {
         self.process = Some(process);
     }
 
-    /// As if it were killed.
+    /// Stops the catalog as if it were killed.
     pub(crate) fn stop(&mut self) {
         let process = self.process.take().expect("it runs");
-        // A runtime must not be waited for within another. Its port is to be free afterwards.
+        // A runtime must not be waited for inside another one. The port must be free afterwards.
         std::thread::spawn(move || process.shutdown_timeout(Duration::from_secs(5))).join().unwrap();
     }
 
@@ -78,12 +79,12 @@ impl Catalog {
         digest
     }
 
-    /// From now on, who asks for `digest` gets `other`.
+    /// Makes later requests for `digest` return `other`.
     pub(crate) fn swap(&self, digest: RevisionDigest, other: RevisionDigest) {
         self.content.state().swapped.insert(digest, other);
     }
 
-    /// From now on it keeps everybody waiting, until it is let go.
+    /// Makes every request for a revision wait until [`Catalog::let_go`].
     pub(crate) fn hold(&self) {
         self.content.held.send_replace(true);
     }
@@ -92,12 +93,12 @@ impl Catalog {
         self.content.held.send_replace(false);
     }
 
-    /// How often it has been asked for a revision.
+    /// Returns how many revisions have been requested.
     pub(crate) fn fetches(&self) -> usize {
         self.content.state().fetches
     }
 
-    /// What it has been told of Workers' health.
+    /// Returns the reports about Workers' health so far.
     pub(crate) fn reports(&self) -> Vec<ReportRequest> {
         self.content.state().reports.clone()
     }
@@ -105,7 +106,7 @@ impl Catalog {
 
 impl Drop for Catalog {
     fn drop(&mut self) {
-        // A runtime must not wait for its threads within another one.
+        // A runtime must not wait for its threads inside another one.
         if let Some(process) = self.process.take() {
             process.shutdown_background();
         }

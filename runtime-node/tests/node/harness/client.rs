@@ -1,4 +1,4 @@
-//! A caller of a shard: tonic's generated client, as anybody could use it.
+//! A client of a shard: tonic's generated client, as any caller could use it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct Client {
     runtime: RuntimeClient<Channel>,
 }
 
-/// What a Worker answered.
+/// A Worker's response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u32,
@@ -44,13 +44,13 @@ impl Answer {
 }
 
 impl Client {
-    /// It connects when it is used.
+    /// Returns a client that connects on first use.
     pub(crate) fn of(address: SocketAddr) -> Self {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address is a URL's authority");
         Self { address, runtime: RuntimeClient::new(endpoint.connect_lazy()) }
     }
 
-    /// Another connection to the same shard.
+    /// Returns a client with another connection to the same shard.
     pub(crate) fn another(&self) -> Self {
         Self::of(self.address)
     }
@@ -63,7 +63,7 @@ impl Client {
         self.call(head(worker), stream::empty()).await
     }
 
-    /// The same by somebody who says how long it may take.
+    /// Sends a GET request with a deadline of `time`.
     pub(crate) fn get_within(
         &self,
         worker: &Deployed,
@@ -76,7 +76,7 @@ impl Client {
         async move { read(runtime.invoke(request).await).await.map_err(|status| Failure::from(&status)) }
     }
 
-    /// The body goes as a router sends it: with the head if it is small, and in pieces if it is not.
+    /// Sends a body as a router does: with the head if it is small, and in pieces otherwise.
     pub(crate) async fn post(&self, worker: &Deployed, mut body: Bytes) -> Result<Answer, Failure> {
         let first = body.split_to(body.len().min(INLINE_BODY));
         let head = InvokeHead { method: "POST".to_owned(), body: first, more_body: !body.is_empty(), ..head(worker) };
@@ -84,7 +84,7 @@ impl Client {
         self.call(head, stream::iter(pieces.collect::<Vec<_>>())).await
     }
 
-    /// A request whose body the test sends piece by piece, and ends by dropping the sender.
+    /// Starts a request whose body the test sends piece by piece, and ends by dropping the sender.
     pub(crate) fn upload(&self, worker: &Deployed) -> Upload {
         let (body_tx, body_rx) = mpsc::unbounded_channel();
         let head = InvokeHead { method: "POST".to_owned(), more_body: true, ..head(worker) };
@@ -93,7 +93,7 @@ impl Client {
         Upload { body_tx, answer: tokio::spawn(answer) }
     }
 
-    /// An answer to be read message by message, of which the head has come.
+    /// Sends a GET request and returns the response's messages after its head.
     pub(crate) async fn open(&self, worker: &Deployed) -> Streaming<InvokeResponse> {
         let part = Some(invoke_request::Part::Head(head(worker)));
         let messages = self.runtime.clone().invoke(stream::iter([InvokeRequest { part }])).await;
@@ -103,8 +103,8 @@ impl Client {
         messages
     }
 
-    /// Asks for a WebSocket as a router does: the answer's head, and what the other side says in it. It says what the test
-    /// sends.
+    /// Asks for a WebSocket as a router does. Returns the response's head and the messages of the
+    /// other side; `body_rx` supplies the bytes that the client sends.
     pub(crate) async fn tunnel(
         &self,
         worker: &Deployed,
@@ -141,25 +141,25 @@ impl Client {
     }
 }
 
-/// A request that is being sent.
+/// A request whose body is being sent.
 pub(crate) struct Upload {
     pub(crate) body_tx: mpsc::UnboundedSender<Bytes>,
     answer: JoinHandle<Result<Answer, Failure>>,
 }
 
 impl Upload {
-    /// Ends the body.
+    /// Ends the body and waits for the response.
     pub(crate) async fn end(self) -> Result<Answer, Failure> {
         drop(self.body_tx);
         self.answer.await.expect("a call does not panic")
     }
 
-    /// Waits for the answer without ending the body.
+    /// Waits for the response without ending the body.
     pub(crate) async fn answer(&mut self) -> Result<Answer, Failure> {
         (&mut self.answer).await.expect("a call does not panic")
     }
 
-    /// Hangs up.
+    /// Cancels the request.
     pub(crate) fn cancel(self) {
         self.answer.abort();
     }
@@ -177,7 +177,7 @@ pub(crate) fn head(worker: &Deployed) -> InvokeHead {
     }
 }
 
-/// The next piece of a body; `None` at the end.
+/// Returns the next piece of a body, or `None` at its end.
 pub(crate) async fn piece(messages: &mut Streaming<InvokeResponse>) -> Result<Option<Bytes>, Failure> {
     let message = messages.message().await.map_err(|status| Failure::from(&status))?;
     Ok(message.map(|message| match message.part {

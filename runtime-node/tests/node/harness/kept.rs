@@ -1,4 +1,5 @@
-//! A node of processes: its supervisor, in the test's own process, and the program itself for each shard and lane.
+//! A node of processes: its supervisor, in the test's own process, and the program itself for each
+//! shard and lane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -43,8 +44,10 @@ impl Kept {
         Self::with(name, &[]).await
     }
 
+    /// Starts a node with additional command-line arguments.
+    ///
     /// # Arguments
-    /// * `more` - of the command line.
+    /// * `more` - arguments to append to the command line.
     pub(crate) async fn with(name: &'static str, more: &[&str]) -> Self {
         let catalog = Catalog::start();
         let url = catalog.url();
@@ -66,12 +69,14 @@ impl Kept {
         Self { catalog, name, node: Some(node), signal: Some(signal), shard, lane }
     }
 
-    /// Deploys a Worker whose handler is this function's body. Its limit is the largest with which it may run on a shard.
+    /// Deploys a Worker whose handler has this function body. Its CPU limit is the largest that
+    /// permits it to run on a shard.
     pub(crate) fn handler(&self, name: &str, body: &str) -> Deployed {
         self.handler_within(name, body, 1_000)
     }
 
-    /// The same with another limit of CPU time, in milliseconds.
+    /// Deploys a Worker whose handler has this function body, with a CPU limit of `cpu_ms`
+    /// milliseconds.
     pub(crate) fn handler_within(&self, name: &str, body: &str, cpu_ms: u32) -> Deployed {
         let source = format!("export default {{ async fetch(request, env, ctx) {{ {body} }} }}");
         let worker = WorkerId::new(self.name, name);
@@ -91,8 +96,8 @@ impl Kept {
         Deployed { worker, digest }
     }
 
-    /// Deploys a Worker and asks it until it runs on its shard. A revision that starts slowly stays in the lanes, so on a
-    /// slow machine several are tried.
+    /// Deploys a Worker and sends it requests until it runs on its shard. A revision that starts
+    /// slowly stays in the lanes, so a slow machine may need several attempts.
     pub(crate) async fn known(&self, name: &str, body: &str) -> Deployed {
         let mut attempts = 0;
         loop {
@@ -107,7 +112,8 @@ impl Kept {
         }
     }
 
-    /// Asks as a router does: where the Worker has moved to, until it runs.
+    /// Sends a request as a router does: to the shard, and to the lane if the shard answers
+    /// `moved`.
     pub(crate) async fn ask(&self, worker: &Deployed) -> Result<Answer, Failure> {
         match self.shard.get(worker).await {
             Err(failure) if failure.code == FailureCode::Moved => self.lane.get(worker).await,
@@ -120,21 +126,22 @@ impl Kept {
         String::from_utf8(page).unwrap()
     }
 
-    /// Waits until the page of metrics has this line.
+    /// Waits until the metrics contain this line.
     pub(crate) async fn await_line(&self, line: &str) {
         while !self.metrics().await.lines().any(|found| found == line) {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Sends a signal to the process of a shard or lane, by kill(1).
+    /// Sends a signal to the process of a shard or lane, with kill(1).
     pub(crate) fn signal(&self, id: &str, signal: &str) {
         let process = self.process(id).expect("the process runs");
         let pid = process.file_name().unwrap();
         assert!(std::process::Command::new("kill").arg(signal).arg(pid).status().unwrap().success());
     }
 
-    /// What the kernel says of the process of a shard or lane, in bytes: such as `VmRSS`. Zero where there is none.
+    /// Returns a field of `/proc/PID/status` of the process of a shard or lane, such as `VmRSS`, in
+    /// bytes; zero if there is none.
     pub(crate) fn memory(&self, id: &str, field: &str) -> u64 {
         let status = self.process(id).and_then(|process| std::fs::read_to_string(process.join("status")).ok());
         let status = status.unwrap_or_default();
@@ -142,7 +149,7 @@ impl Kept {
         value.map_or(0, |kib| kib.trim().parse::<u64>().unwrap() << 10)
     }
 
-    /// Where the kernel tells of the process of a shard or lane.
+    /// Returns the `/proc` directory of the process of a shard or lane.
     fn process(&self, id: &str) -> Option<PathBuf> {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let arguments = |pid: &Path| std::fs::read(pid.join("cmdline")).unwrap_or_default();
@@ -155,7 +162,7 @@ impl Kept {
         processes.map(|entry| entry.path()).find(|path| is_it(path))
     }
 
-    /// What the operator has heard of quarantines.
+    /// Returns the quarantines that the operator has been told of.
     pub(crate) fn quarantines(&self) -> Vec<Quarantined> {
         let reports = self.catalog.reports().into_iter().flat_map(|report| report.workers);
         let quarantined = reports.filter_map(|report| match report.state {

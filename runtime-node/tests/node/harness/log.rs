@@ -1,4 +1,4 @@
-//! What the process has logged, for tests that look for a line.
+//! The log of the process, for tests that look for a line.
 
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -8,13 +8,13 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Collects every line of the platform and its Workers.
+/// Collects every line that the platform and its Workers log.
 pub(crate) fn collect() {
     let subscriber = tracing_subscriber::registry().with(Collector);
     tracing::subscriber::set_global_default(subscriber).expect("it is the first of this process");
 }
 
-/// Every line so far: `LEVEL field=value …`.
+/// Returns every line so far, as `LEVEL field=value …`.
 pub(crate) fn lines() -> Vec<String> {
     LINES.lock().expect("nothing panics while it holds the log").clone()
 }

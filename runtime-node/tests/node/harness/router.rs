@@ -1,4 +1,5 @@
-//! What a node takes for a router: it passes calls on to the node's own shard, with the digest that the Worker has.
+//! A stand-in for a router: forwards calls to the node's own shard, with the digest of the called
+//! Worker.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::Deployed;
 
-/// It ends with the test's runtime.
+/// A router that runs until the test's runtime ends.
 #[derive(Clone)]
 pub(crate) struct Router {
     address: SocketAddr,
@@ -29,7 +30,7 @@ pub(crate) struct Router {
 struct Known {
     shard: Option<SocketAddr>,
     digests: HashMap<String, RevisionDigest>,
-    /// Of all calls so far.
+    /// The heads of all calls so far.
     heads: Vec<InvokeHead>,
 }
 
@@ -46,7 +47,7 @@ impl Router {
         format!("http://{}", self.address)
     }
 
-    /// Where it passes calls on to.
+    /// Sets the shard to which calls are forwarded.
     pub(crate) fn leads_to(&self, shard: SocketAddr) {
         self.known.lock().unwrap().shard = Some(shard);
     }
@@ -55,7 +56,7 @@ impl Router {
         self.known.lock().unwrap().digests.insert(worker.worker.to_string(), worker.digest);
     }
 
-    /// The heads of the calls so far.
+    /// Returns the heads of the calls so far.
     pub(crate) fn calls(&self) -> Vec<InvokeHead> {
         self.known.lock().unwrap().heads.clone()
     }
