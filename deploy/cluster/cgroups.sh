@@ -1,12 +1,13 @@
 # shellcheck shell=bash
-# A node's cgroups: one in each hierarchy of cgroup v1, or one in the only hierarchy of cgroup v2, directly below its root:
-# wherever a command was called from, it finds them again. To the node's processes they are the roots themselves.
+# A node's cgroups: one in each hierarchy of cgroup v1, or one in the only hierarchy of cgroup v2.
+# They are directly below the root, so that commands find them wherever they were called from. The
+# node's processes see them as the roots.
 
 has_cgroup_v2() {
     [ -e /sys/fs/cgroup/cgroup.controllers ]
 }
 
-# Where each hierarchy is mounted. On a machine that has v1 beside v2, no controller is in v2's.
+# Prints the mount point of each hierarchy. On a machine with both v1 and v2, v2 has no controllers.
 hierarchies() {
     local folder
     if has_cgroup_v2; then
@@ -14,20 +15,20 @@ hierarchies() {
         return
     fi
     for folder in /sys/fs/cgroup/*; do
-        # A link is one more name for a hierarchy of several controllers.
+        # A link is another name for a hierarchy of several controllers.
         [ -e "$folder/cgroup.procs" ] && [ ! -L "$folder" ] && [ ! -e "$folder/cgroup.controllers" ] && echo "$folder"
     done
     return 0
 }
 
-# join_cgroup NAME: makes the cgroup called NAME where it is not there, and puts the calling shell into it.
+# join_cgroup NAME: makes the cgroup NAME if necessary, and moves the calling shell into it.
 join_cgroup() {
     local hierarchy file
     ! has_cgroup_v2 || prepare_v2_root
     for hierarchy in $(hierarchies); do
         mkdir -p "$hierarchy/$1"
         if ! has_cgroup_v2 && [ -e "$hierarchy/cpuset.cpus" ]; then
-            # In v1 these start empty, and who has no CPU cannot be.
+            # In v1 these are empty at first, and a cgroup without CPUs cannot hold processes.
             for file in cpuset.cpus cpuset.mems; do
                 cat "$hierarchy/$file" >"$hierarchy/$1/$file"
             done
@@ -36,8 +37,8 @@ join_cgroup() {
     done
 }
 
-# In v2 only the machine's true root may hold processes beside cgroups that have controllers. In a container the root that
-# is seen is not the true one, so whoever is in it moves down.
+# In v2 only the machine's true root may hold processes beside cgroups with controllers. In a
+# container the visible root is not the true one, so its processes move into a child cgroup.
 prepare_v2_root() {
     local process
     if [ -e /sys/fs/cgroup/cgroup.type ]; then
@@ -49,7 +50,7 @@ prepare_v2_root() {
     pass_controllers_on
 }
 
-# All that there are: which ones a kubelet cannot do without, it says itself.
+# Passes on all controllers: kubelet itself reports those that it cannot do without.
 pass_controllers_on() {
     local controller
     local -a controllers
@@ -59,8 +60,8 @@ pass_controllers_on() {
     done
 }
 
-# mount_own_cgroups: in namespaces of the node's own (mount, network, cgroup), has /sys show that network and, as the roots
-# of the hierarchies, the node's cgroups.
+# mount_own_cgroups: in the node's own namespaces (mount, network, cgroup), mounts a /sys that shows
+# the node's network, with the node's cgroups as the roots of the hierarchies.
 mount_own_cgroups() {
     local hierarchy controllers
     local -a all
@@ -84,7 +85,8 @@ mount_own_cgroups() {
     done
 }
 
-# remove_cgroup NAME: and all below it. Nobody may live in there any more.
+# remove_cgroup NAME: removes it with all cgroups below it. They must have no processes, or lose
+# them soon.
 remove_cgroup() {
     wait_until 10 "the cgroup $1 to be empty" try_to_remove_cgroup "$1"
 }

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Where the cluster's files are and how its processes are started, found and ended. Sourced by the commands beside it.
+# Defines where the cluster's files are, and how its processes are started, found and ended. Sourced
+# by the commands in this directory.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
@@ -9,7 +10,8 @@ fail() {
     exit 1
 }
 
-# source_part NAME: what that one of the three things that `build` builds is `made_of`, and how.
+# source_part NAME: sources the definition of a part for `build`: its inputs in `made_of`, and how
+# it is built.
 source_part() {
     case $1 in
         control) source "$here/parts/control.sh" ;;
@@ -19,7 +21,8 @@ source_part() {
     esac
 }
 
-# part NAME: the folder of what is built. Its name tells what that was made of, so clones share it.
+# part NAME: prints the directory of a built part. Its name contains a hash of the part's inputs, so
+# that clones share it.
 part() (
     set -e
     source_part "$1"
@@ -32,21 +35,23 @@ bin=$(part control)/bin
 nodes=$(part nodes)
 tools=$(part tools)
 
-# The running cluster: certificates, etcd's data, logs, process ids. Each clone has a cluster of its own.
+# The running cluster: certificates, etcd's data, logs, process ids. Each clone has a cluster of its
+# own.
 run=${TENON_CLUSTER_RUN:-$repository/target/cluster}
 
-# What processes with an account of their own have asked of the API server: audit.yaml.
+# The requests to the API server by processes with a service account of their own: audit.yaml.
 audit_log=$run/log/audit.jsonl
 
-# For those inside the cluster's namespace; `up` derives the other one, for this side of it.
+# The inner one is for processes inside the cluster's namespace; `up` derives the other one, for
+# outside.
 inner_kubeconfig=$run/pki/admin.kubeconfig
 outer_kubeconfig=$run/kubeconfig
 
-# On all nodes together; each has a /24 of it.
+# The range of all nodes together; each node has a /24 of it.
 pod_addresses=10.244.0.0/16
 service_addresses=10.96.0.0/16
 
-# install_packages COMMAND=PACKAGE…: from the distribution, where the command is missing.
+# install_packages COMMAND=PACKAGE…: installs the distribution's packages of missing commands.
 install_packages() {
     local pair missing=()
     for pair in "$@"; do
@@ -60,7 +65,7 @@ install_packages() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# pid_of NAME: its process id, if it is alive. A process that merely got a recycled id has another start time.
+# pid_of NAME: prints its process id if it is alive. A recycled id is recognized by its start time.
 pid_of() {
     local pid started
     [ -s "$run/$1.pid" ] || return
@@ -68,8 +73,9 @@ pid_of() {
     [ "$(start_time "$pid")" = "$started" ] && echo "$pid"
 }
 
-# start_time PID: in clock ticks since boot; nothing if there is no such process. (Field 22 of stat, counted from behind
-# the command's closing parenthesis, because the command may hold spaces.)
+# start_time PID: prints the start time in clock ticks since boot, or nothing if there is no such
+# process. (Field 22 of stat, counted from behind the command's closing parenthesis, because the
+# command may contain spaces.)
 start_time() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
@@ -77,7 +83,8 @@ start_time() {
     cut -d ' ' -f 20 <<<"$stat"
 }
 
-# spawn NAME COMMAND…: in a session of its own, so that a terminal's Ctrl-C is not for it; output goes to NAME.log.
+# spawn NAME COMMAND…: starts a process in a session of its own, so that Ctrl-C in a terminal does
+# not reach it. Its output goes to NAME.log.
 spawn() {
     local name=$1
     shift
@@ -86,15 +93,15 @@ spawn() {
     echo "$! $(start_time $!)" >"$run/$name.pid"
 }
 
-# spawn_inside NAME COMMAND…: the same, in the cluster's network namespace.
+# spawn_inside NAME COMMAND…: does the same in the cluster's network namespace.
 spawn_inside() {
     local name=$1
     shift
     spawn "$name" nsenter --net="$(namespace)" "$@"
 }
 
-# halt NAME: by SIGKILL. None of these processes holds anything that outlives the cluster, and a component that dies
-# without a word is the harder case for those who depend on it.
+# halt NAME: ends a process by SIGKILL. None of these processes holds state that outlives the
+# cluster, and an abrupt end of a component is the harder case for those that depend on it.
 halt() {
     local pid
     pid=$(pid_of "$1") || true
@@ -104,22 +111,22 @@ halt() {
     wait_until 10 "$1 to end" has_ended "$pid"
 }
 
-# A zombie has ended; whoever started it is only late in asking.
+# A zombie has ended, although its parent has not waited for it yet.
 has_ended() {
     ! grep -q '^State:[[:space:]]*[^Z]' "/proc/$1/status" 2>/dev/null
 }
 
-# inside COMMAND…: in the cluster's network namespace.
+# inside COMMAND…: runs a command in the cluster's network namespace.
 inside() {
     nsenter --net="$(namespace)" "$@"
 }
 
-# kubectl ARGUMENT…: as the cluster's administrator.
+# kubectl ARGUMENT…: runs kubectl as the cluster's administrator.
 kubectl() {
     inside "$bin/kubectl" --kubeconfig "$inner_kubeconfig" "$@"
 }
 
-# namespace: the file that stands for the cluster's network namespace.
+# namespace: prints the file of the cluster's network namespace.
 namespace() {
     local pid
     pid=$(pid_of namespace) || true
@@ -127,7 +134,7 @@ namespace() {
     echo "/proc/$pid/ns/net"
 }
 
-# wait_until SECONDS WHAT COMMAND…: until the command succeeds.
+# wait_until SECONDS WHAT COMMAND…: waits until the command succeeds.
 wait_until() {
     local deadline=$((SECONDS + $1)) what=$2
     shift 2
@@ -137,7 +144,7 @@ wait_until() {
     done
 }
 
-# what_to_export: for a shell on this side.
+# what_to_export: prints the exports for a shell outside the namespace.
 what_to_export() {
     local folder path=
     for folder in "$bin" "$nodes/bin" "$tools/bin"; do
@@ -146,8 +153,8 @@ what_to_export() {
     echo "export KUBECONFIG=$outer_kubeconfig PATH=$path\$PATH"
 }
 
-# Whether or not there are nodes, it can reach kubelets and be the proxy of other API servers: so it need not start again
-# when nodes join.
+# The options for reaching kubelets and for aggregated API servers are set even without nodes, so
+# that the API server need not be restarted when nodes join.
 start_apiserver() {
     local pki=$run/pki
     spawn_inside kube-apiserver "$bin/kube-apiserver" \

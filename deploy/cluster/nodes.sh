@@ -1,11 +1,12 @@
 # shellcheck shell=bash
-# Nodes, as the machine sees them: each is a tree of processes in namespaces of its own (mounts, network, processes, host
-# name, cgroups), plugged into the cluster's network. The first of its processes is `node-init`; when that is killed, the
-# kernel kills the others, and what the node leaves is what is on its disk.
+# Nodes, as the machine sees them: each is a tree of processes in namespaces of its own (mounts,
+# network, processes, host name, cgroups), attached to the cluster's network. The first of its
+# processes is `node-init`; when it is killed, the kernel kills the others, and only the node's disk
+# remains.
 
 source "$here/cgroups.sh"
 
-# What a node keeps when its power is cut: images, containers, volumes, logs.
+# The state of a node that survives a power cut: images, containers, volumes, logs.
 disk_of() {
     echo "$run/nodes/$1"
 }
@@ -21,19 +22,19 @@ address_of() {
     echo "192.0.2.$((10 + $(number_of "$1")))"
 }
 
-# pods_of NAME: the addresses of the Pods on it.
+# pods_of NAME: prints the address range of its Pods.
 pods_of() {
     echo "10.244.$(number_of "$1").0/24"
 }
 
-# cgroup_of NAME: clusters of several clones must not meet.
+# cgroup_of NAME: prints the name of its cgroup, which differs between clusters of different clones.
 cgroup_of() {
     local clone
     clone=$(sha256sum <<<"$run")
     echo "tenon-cluster-${clone:0:8}-$1"
 }
 
-# start_node NAME: unless it runs.
+# start_node NAME: starts a node unless it is running.
 start_node() {
     local name=$1 address
     [ -z "$(pid_of "$name")" ] || return 0
@@ -50,24 +51,24 @@ is_running() {
     [ -n "$(pid_of "$1")" ]
 }
 
-# One end of the cable is the node's eth0, the other is in the bridge that the control plane calls eth0, which also knows
-# the way from node to node.
+# Connects a veth pair: one end is the node's eth0, the other is in the bridge that is the control
+# plane's eth0. The control plane also has the routes from node to node.
 plug_in() {
     local name=$1 address=$2
-    # The end of a node that is gone goes too, but takes its time.
+    # The kernel removes the link of an ended node too, but not immediately.
     inside ip link delete "$name" 2>/dev/null || true
     inside ip link add "$name" type veth peer name eth0 netns "$(pid_of "$name")"
     inside ip link set "$name" master eth0 up
     inside ip route replace "$(pods_of "$name")" via "$address"
 }
 
-# stop_node NAME: a power cut.
+# stop_node NAME: simulates a power cut.
 stop_node() {
     halt "$1"
     remove_cgroup "$(cgroup_of "$1")"
 }
 
-# all_nodes: the names of those that were ever started.
+# all_nodes: prints the names of all nodes that were ever started.
 all_nodes() {
     local disk
     for disk in "$run"/nodes/node-*/; do
@@ -76,7 +77,7 @@ all_nodes() {
     return 0
 }
 
-# enter_node NAME COMMAND…: inside it.
+# enter_node NAME COMMAND…: runs a command in the node's namespaces.
 enter_node() {
     local name=$1 pid
     shift
@@ -85,7 +86,8 @@ enter_node() {
     nsenter --target "$pid" --mount --net --pid --uts --ipc --cgroup env PATH="$nodes/bin:$PATH" "$@"
 }
 
-# keep_image ARCHIVE: for the nodes that run, at their next import, and for those that will.
+# keep_image ARCHIVE: stores an image for the next import of running nodes, and for nodes that start
+# later.
 keep_image() {
     local sum
     sum=$(sha256sum <"$1")
@@ -94,8 +96,8 @@ keep_image() {
     mv "$run/images/${sum:0:16}".{next,tar}
 }
 
-# import_images NAME: those that were kept since it was last asked, in the order in which they were: of two archives with
-# the same reference, the later one counts.
+# import_images NAME: imports the images that were stored since its last import, in the order of
+# storing: of two archives with the same reference, the later one wins.
 import_images() {
     local name=$1 mark archive
     mark=$(disk_of "$name")/imported
@@ -109,7 +111,7 @@ import_images() {
     mv "$mark.next" "$mark"
 }
 
-# import_images_everywhere: on all nodes that run, at once.
+# import_images_everywhere: imports the images on all running nodes, concurrently.
 import_images_everywhere() {
     local name import
     local -a imports=()
@@ -129,7 +131,7 @@ has_containerd() {
     enter_node "$1" ctr version >/dev/null 2>&1
 }
 
-# It changes nothing that the machine has only one of.
+# These options keep kube-proxy from changing settings of the whole machine.
 kube_proxy=(
     kube-proxy --proxy-mode nftables --cluster-cidr "$pod_addresses"
     --conntrack-max-per-core 0 --conntrack-min 0

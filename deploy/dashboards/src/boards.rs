@@ -1,6 +1,7 @@
-//! The dashboards: which panels, which queries. A file each.
+//! The dashboards with their panels and queries, one file each.
 //!
-//! A Worker's own series (`tenon_worker_…`) are of its namespace; all others of the namespace that Tenon is installed in.
+//! A Worker's own series (`tenon_worker_…`) carry its namespace; all others carry the namespace in
+//! which Tenon is installed.
 
 mod node;
 mod operator;
@@ -11,20 +12,21 @@ mod worker;
 use crate::model::{Dashboard, Panel, Variable};
 use crate::unit::Unit;
 
-/// All of them.
+/// Returns all dashboards.
 pub fn all() -> [Dashboard; 5] {
     [overview::dashboard(), worker::dashboard(), node::dashboard(), router::dashboard(), operator::dashboard()]
 }
 
-/// Where Tenon is installed.
+/// Returns the variable that selects an installation by its namespace.
 fn installation() -> Variable {
     Variable::any("installation", "Installed in", "tenon_build_info", "namespace")
 }
 
-/// What a process uses of its machine. `@` is to select its installation and Pods.
+/// Returns the panels about the resources that a process uses. `@` stands for the labels that
+/// select the installation and its Pods.
 ///
 /// # Arguments
-/// * `component` - which process.
+/// * `component` - the name of the process.
 fn process(component: &str) -> Vec<Panel> {
     let of = |query: &str| query.replace("{@}", &format!("{{@,job=\"tenon\",component=\"{component}\"}}"));
     let lines = |title, unit, description, query: &str, legend| {

@@ -1,33 +1,34 @@
-//! Which panels have no data. A panel is as good as the worst of its queries: one that nothing answers is a metric that is not
-//! there, or a label that has another name.
+//! Finds panels without data. A panel is only as good as the worst of its queries: a query without
+//! results names a metric that does not exist, or a label that has another name.
 
 use crate::model::Dashboard;
 use crate::prometheus::{Ask, AskError, Window};
 use crate::variables::{self, Values};
 
-/// How to look.
+/// The settings of a check.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub window: Window,
-    /// What rates are computed over, in seconds: four times as long as between two scrapes, or more.
+    /// The interval over which rates are computed, in seconds: at least four times the scrape
+    /// interval.
     pub interval: u64,
-    /// Variables that somebody has chosen.
+    /// Values that the user has set for variables.
     pub set: Values,
 }
 
-/// One query of a panel, and what it came to.
+/// One query of a panel, and its outcome.
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub dashboard: String,
     pub panel: String,
-    /// As it was asked.
+    /// The query as it was sent.
     pub query: String,
     pub outcome: Outcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// So many series with data.
+    /// The query found this many series.
     Data(usize),
     Nothing,
     Refused(String),
@@ -42,7 +43,7 @@ impl Finding {
 /// Runs every query of every panel.
 ///
 /// # Errors
-/// When Prometheus cannot be asked. A query that it refuses is a finding.
+/// Fails if Prometheus cannot be reached. A query that it refuses is a finding.
 pub async fn check(
     dashboards: &[Dashboard],
     prometheus: &impl Ask,
@@ -75,7 +76,7 @@ mod tests {
     use crate::model::{Panel, Variable};
     use crate::unit::Unit;
 
-    /// Has data for whatever asks for `up` of the Worker `cart`.
+    /// Returns data only for queries of `up` for the Worker `cart`.
     struct OnlyUp;
 
     impl Ask for OnlyUp {

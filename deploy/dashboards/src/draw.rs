@@ -1,4 +1,5 @@
-//! A dashboard as a picture: its panels where Grafana puts them, each with a plot of what its queries find.
+//! Draws a dashboard as a picture: its panels in Grafana's layout, each with a plot of the results
+//! of its queries.
 //!
 //! ```text
 //!  panel ─► queries ─► lines, each with its legend ─► plot ─► SVG
@@ -15,13 +16,13 @@ use crate::prometheus::{Ask, AskError, Series};
 use crate::variables::{self, Values};
 use svg::{Svg, Weight};
 
-/// Of a column and of a row of the grid, in pixels.
+/// The size of a column and of a row of the grid, in pixels.
 const COLUMN: f64 = 60.0;
 const ROW: f64 = 34.0;
 const MARGIN: f64 = 16.0;
 const TITLE: f64 = 56.0;
 
-/// Between panels.
+/// The gap between panels, in pixels.
 const GAP: f64 = 8.0;
 
 /// A part of the picture, in pixels.
@@ -43,7 +44,7 @@ struct Line {
 /// Draws a dashboard.
 ///
 /// # Errors
-/// When Prometheus cannot be asked, or refuses a query.
+/// Fails if Prometheus cannot be reached, or refuses a query.
 pub async fn draw(dashboard: &Dashboard, prometheus: &impl Ask, settings: &Settings) -> Result<String, AskError> {
     let Settings { window, interval, set } = settings;
     let values = variables::choose(dashboard, prometheus, *window, *interval, set).await?;
@@ -75,7 +76,7 @@ pub async fn draw(dashboard: &Dashboard, prometheus: &impl Ask, settings: &Setti
     Ok(svg.finish())
 }
 
-/// What is chosen, but for Grafana's own.
+/// Returns the values of the dashboard's variables, without those that Grafana defines.
 fn subtitle(dashboard: &Dashboard, values: &Values) -> String {
     let chosen = dashboard.templating.list.iter().filter_map(|variable| {
         let value = values.get(&variable.name).map(|value| if value == ".*" { "all" } else { value.as_str() })?;
@@ -103,7 +104,7 @@ fn line(legend: &str, series: Series) -> Line {
     Line { legend: fill(legend, &series.labels), points: series.points }
 }
 
-/// A legend with labels in the place of `{{label}}`.
+/// Replaces `{{label}}` in a legend with the value of the label.
 fn fill(legend: &str, labels: &BTreeMap<String, String>) -> String {
     let mut parts = legend.split("{{");
     let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(fill("p99", &labels), "p99");
     }
 
-    /// Has two series for whatever is asked, but for what is called `nothing`.
+    /// Returns two series for every query except `nothing`.
     struct Canned;
 
     impl Ask for Canned {

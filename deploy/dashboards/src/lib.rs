@@ -1,4 +1,5 @@
-//! Tenon's Grafana dashboards: made from the queries in [`boards`], checked against a Prometheus, and drawn without a Grafana.
+//! Tenon's Grafana dashboards: generated from the queries in [`boards`], checked against a
+//! Prometheus, and drawn without Grafana.
 //!
 //! ```text
 //!  boards ─► model ─► charts/tenon/dashboards/*.json ─► Grafana
@@ -6,13 +7,14 @@
 //!                              └─► check, draw ─► Prometheus
 //! ```
 //!
-//! - [`boards`]: which panels there are; [`model`]: what Grafana calls them; [`unit`]: what they are measured in.
-//! - [`variables`]: what a dashboard's variables stand for where nobody chooses.
-//! - [`prometheus`]: its HTTP API, by whatever way there is to it.
-//! - [`check`]: which panels have no data; [`draw`]: what they show, as a picture.
+//! - [`boards`] defines the panels, [`model`] is Grafana's schema, and [`unit`] has the units.
+//! - [`variables`] selects values for a dashboard's variables that the user has not set.
+//! - [`prometheus`] is a client of Prometheus' HTTP API, over any transport.
+//! - [`check`] finds panels without data; [`draw`] draws them as a picture.
 //!
-//! The queries rely on what a scrape adds: `job="tenon"`, `namespace` and `pod`, `component` and, of nodes, `pool`; and that it
-//! leaves the labels alone that are there, as a Worker's series have its own `namespace`. `scrape.yaml` beside this does so.
+//! The queries rely on labels that the scrape configuration adds: `job="tenon"`, `namespace`,
+//! `pod`, `component`, and `pool` for nodes. It must keep labels that exist already, because a
+//! Worker's series have a `namespace` of their own. `scrape.yaml` in this crate does all of this.
 
 pub mod boards;
 pub mod check;
@@ -27,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use model::Dashboard;
 
-/// Why a directory's dashboards cannot be used.
+/// The reasons why the dashboards of a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error("cannot read {0}: {1}")]
@@ -38,10 +40,10 @@ pub enum ReadError {
     None(PathBuf),
 }
 
-/// The dashboards of a directory, in the order of their files' names.
+/// Reads the dashboards of a directory, ordered by file name.
 ///
 /// # Errors
-/// When there is none, or one that cannot be read.
+/// Fails if there are none, or if one of them cannot be read.
 pub fn read(directory: &Path) -> Result<Vec<Dashboard>, ReadError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();

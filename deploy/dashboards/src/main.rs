@@ -1,4 +1,4 @@
-//! `tenon-dashboards`: makes, checks and draws dashboards.
+//! `tenon-dashboards`: generates, checks and draws dashboards.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -64,7 +64,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Points of a line.
+/// The number of points per line.
 const POINTS: u64 = 90;
 
 impl Look {

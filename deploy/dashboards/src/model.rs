@@ -1,17 +1,17 @@
-//! Dashboards as Grafana's schema has them: as much of it as ours use, and no more. What is written here can be read again,
-//! so that what is checked and drawn is what people install.
+//! The part of Grafana's dashboard schema that these dashboards use. Dashboards can be written and
+//! read back, so that the files that users install are what is checked and drawn.
 
 use serde::{Deserialize, Serialize};
 
 use crate::unit::Unit;
 
-/// Of Grafana 11; later ones read it.
+/// The schema version of Grafana 11, which later versions can read.
 const SCHEMA_VERSION: u32 = 39;
 
-/// Columns of a dashboard.
+/// The number of columns of a dashboard.
 pub const COLUMNS: u32 = 24;
 
-/// One dashboard.
+/// A dashboard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Dashboard {
@@ -20,7 +20,7 @@ pub struct Dashboard {
     pub description: String,
     pub tags: Vec<String>,
     editable: bool,
-    /// 1: what is pointed at in one panel shows in all.
+    /// 1: the position under the pointer in one panel shows in all.
     graph_tooltip: u8,
     links: Vec<Link>,
     pub panels: Vec<Panel>,
@@ -29,7 +29,7 @@ pub struct Dashboard {
     pub templating: Templating,
     time: Range,
     timezone: String,
-    /// See [`Dashboard::selecting`].
+    /// The labels set with [`Dashboard::selecting`].
     #[serde(skip)]
     selector: String,
 }
@@ -64,7 +64,7 @@ pub struct Templating {
     pub list: Vec<Variable>,
 }
 
-/// What people choose at the top of a dashboard.
+/// A variable, which users choose at the top of a dashboard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Variable {
@@ -72,7 +72,7 @@ pub struct Variable {
     pub label: String,
     #[serde(rename = "type")]
     pub kind: VariableKind,
-    /// `label_values(SERIES, LABEL)`, or what kind of data source.
+    /// `label_values(SERIES, LABEL)`, or the type of a data source.
     pub query: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     definition: Option<String>,
@@ -84,9 +84,9 @@ pub struct Variable {
     include_all: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     all_value: Option<String>,
-    /// 2: whenever the time range changes.
+    /// 2: refreshed when the time range changes.
     refresh: u8,
-    /// 1: by name.
+    /// 1: sorted by name.
     sort: u8,
 }
 
@@ -105,7 +105,7 @@ pub struct Datasource {
     uid: String,
 }
 
-/// A panel, or the title of a row of them.
+/// A panel, or the title of a row of panels.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Panel {
@@ -136,7 +136,7 @@ pub enum PanelKind {
     Row,
     /// Lines over time.
     TimeSeries,
-    /// The latest value, large.
+    /// The latest value, in large type.
     Stat,
     /// The latest values, as bars.
     BarGauge,
@@ -186,8 +186,10 @@ pub struct Field {
 }
 
 impl Dashboard {
+    /// Returns an empty dashboard.
+    ///
     /// # Arguments
-    /// * `name` - of its file and, after "tenon-", its uid.
+    /// * `name` - the name of its file; its uid is "tenon-" and this name.
     pub fn new(name: &str, title: &str, description: &str) -> Self {
         let links = vec![Link {
             title: "Tenon".to_owned(),
@@ -224,21 +226,22 @@ impl Dashboard {
         }
     }
 
-    /// The same, where `{@` in queries to come stands for the beginning of a selector: these labels.
+    /// Sets the labels that `{@` stands for in the queries added afterwards, where it begins a
+    /// selector.
     #[must_use]
     pub fn selecting(mut self, labels: &str) -> Self {
         self.selector = format!("{{{labels}");
         self
     }
 
-    /// The same with one more variable.
+    /// Adds a variable.
     #[must_use]
     pub fn with(mut self, variable: Variable) -> Self {
         self.templating.list.push(variable);
         self
     }
 
-    /// The same with one more row, whose panels stand side by side as long as there is room.
+    /// Adds a row, whose panels are placed side by side as long as there is room.
     #[must_use]
     pub fn row(mut self, title: &str, panels: impl IntoIterator<Item = Panel>) -> Self {
         let mut y = self.panels.iter().map(|panel| panel.grid_pos.y + panel.grid_pos.h).max().unwrap_or(0);
@@ -263,22 +266,22 @@ impl Dashboard {
         self.panels.push(Panel { id, grid_pos, ..panel });
     }
 
-    /// The file that it is kept in.
+    /// Returns the name of the dashboard's file.
     pub fn file_name(&self) -> String {
         format!("{}.json", self.uid.trim_start_matches("tenon-"))
     }
 
-    /// As it is kept.
+    /// Returns the contents of the dashboard's file.
     ///
     /// # Panics
-    /// Never: everything in it is JSON.
+    /// Never panics: the dashboard contains only valid JSON.
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).expect("strings, numbers, lists and maps of them");
         json.push('\n');
         json
     }
 
-    /// Its panels with queries.
+    /// Returns the panels with queries.
     pub fn queried(&self) -> impl Iterator<Item = &Panel> {
         self.panels.iter().filter(|panel| panel.kind != PanelKind::Row)
     }
@@ -301,14 +304,15 @@ impl Variable {
         }
     }
 
-    /// One of the values of `of` that the series which match `series` have.
+    /// Returns a variable with one of the values that the label `of` has in the series that match
+    /// `series`.
     pub fn one(name: &str, label: &str, series: &str, of: &str) -> Self {
         let query = format!("label_values({series}, {of})");
         let datasource = Some(Datasource::prometheus());
         Self { definition: Some(query.clone()), query, datasource, ..Self::plain(name, label, VariableKind::Query) }
     }
 
-    /// Any of them, and all unless somebody chooses.
+    /// Returns a variable with any number of those values, by default all of them.
     pub fn any(name: &str, label: &str, series: &str, of: &str) -> Self {
         Self { multi: true, include_all: true, all_value: Some(".*".to_owned()), ..Self::one(name, label, series, of) }
     }
@@ -364,10 +368,10 @@ impl Panel {
         }
     }
 
-    /// Lines over time.
+    /// Returns a panel with lines over time.
     ///
     /// # Arguments
-    /// * `queries` - each with the legend of what it finds.
+    /// * `queries` - queries, each with the legend of its series.
     pub fn lines(title: &str, unit: Unit, description: &str, queries: &[(&str, &str)]) -> Self {
         let options = serde_json::json!({
             "legend": {"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []},
@@ -377,11 +381,12 @@ impl Panel {
         Self { options: Some(options), ..panel }.drawn(0, "none")
     }
 
-    /// Lines over time: quantiles of a histogram, of all its series together.
+    /// Returns a panel with lines over time: quantiles of a histogram, over all its series
+    /// together.
     ///
     /// # Arguments
-    /// * `histogram` - its name, without `_bucket`.
-    /// * `quantiles` - between 0 and 1.
+    /// * `histogram` - the name of the histogram, without `_bucket`.
+    /// * `quantiles` - numbers between 0 and 1.
     pub fn quantiles(title: &str, unit: Unit, description: &str, histogram: &str, quantiles: &[f64]) -> Self {
         let line = |quantile: &f64| {
             let rate = format!("rate({histogram}_bucket{{@}}[$__rate_interval])");
@@ -392,12 +397,12 @@ impl Panel {
         Self::lines(title, unit, description, &queries)
     }
 
-    /// Areas over time, one on the other.
+    /// Returns a panel with stacked areas over time.
     pub fn areas(title: &str, unit: Unit, description: &str, queries: &[(&str, &str)]) -> Self {
         Self::lines(title, unit, description, queries).drawn(30, "normal")
     }
 
-    /// The latest value.
+    /// Returns a panel with the latest value.
     pub fn stat(title: &str, unit: Unit, description: &str, query: (&str, &str)) -> Self {
         let options = serde_json::json!({
             "colorMode": "value",
@@ -412,7 +417,7 @@ impl Panel {
         Self { options: Some(options), grid_pos: Place { w: 4, h: 4, ..panel.grid_pos }, ..panel }
     }
 
-    /// The latest values, as bars.
+    /// Returns a panel with the latest values, as bars.
     pub fn bars(title: &str, unit: Unit, description: &str, query: (&str, &str)) -> Self {
         let options = serde_json::json!({
             "displayMode": "basic",
@@ -443,26 +448,26 @@ impl Panel {
         self
     }
 
-    /// The same, so many columns wide.
+    /// Sets the width, in columns.
     #[must_use]
     pub fn wide(mut self, columns: u32) -> Self {
         self.grid_pos.w = columns;
         self
     }
 
-    /// The same, with an axis that always goes up to this.
+    /// Extends the axis to this value, even if all values are lower.
     #[must_use]
     pub fn up_to(mut self, max: f64) -> Self {
         self.field_config.iter_mut().for_each(|config| config.defaults.max = Some(max));
         self
     }
 
-    /// What its values are measured in.
+    /// Returns the unit of the panel's values.
     pub fn unit(&self) -> Unit {
         self.field_config.as_ref().map_or(Unit::Count, |config| config.defaults.unit)
     }
 
-    /// Whether its series stand one on the other.
+    /// Returns whether the panel's series are stacked.
     pub fn is_stacked(&self) -> bool {
         let custom = self.field_config.as_ref().and_then(|config| config.defaults.custom.as_ref());
         custom.is_some_and(|custom| custom["stacking"]["mode"] == "normal")

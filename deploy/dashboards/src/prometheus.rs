@@ -1,7 +1,7 @@
-//! Prometheus' HTTP API: as much of it as it takes to run a panel's query.
+//! The part of Prometheus' HTTP API that is needed to run a panel's query.
 //!
-//! How its answers are got at is left to an [`Ask`]: [`Http`] asks at a URL; who has only a cluster's API server asks through
-//! that.
+//! An [`Ask`] is the transport: [`Http`] sends requests to a URL; other implementations can go
+//! through a cluster's API server.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,10 +17,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-/// For one question.
+/// The timeout of one request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A time to look at, in Unix seconds.
+/// A range of time, in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub start: u64,
@@ -28,15 +28,15 @@ pub struct Window {
     pub step: u64,
 }
 
-/// What a query found: labels and values over time.
+/// A series that a query found: its labels, and its values over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     pub labels: BTreeMap<String, String>,
-    /// Unix seconds and values, of which none is NaN.
+    /// Times in Unix seconds with their values, none of which is NaN.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Why there is no answer.
+/// The reasons why a query has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     #[error("Prometheus cannot be asked: {0}")]
@@ -47,21 +47,21 @@ pub enum AskError {
     Nonsense(String),
 }
 
-/// Somebody through whom Prometheus can be asked.
+/// A transport to Prometheus.
 pub trait Ask {
-    /// The body of the answer to a GET, whatever its status.
+    /// Sends a GET request, and returns the body of the response, whatever its status.
     ///
     /// # Arguments
-    /// * `path` - from `/api/v1` on, with its query.
+    /// * `path` - the path from `/api/v1` on, with its query.
     ///
     /// # Errors
-    /// [`AskError::Unreachable`] when there is no answer.
+    /// Fails with [`AskError::Unreachable`] if there is no response.
     fn get(&self, path: &str) -> impl Future<Output = Result<String, AskError>>;
 
-    /// What a query finds over time.
+    /// Runs a query over a range of time.
     ///
     /// # Errors
-    /// When it is refused, or nobody answers.
+    /// Fails if the query is refused, or if Prometheus does not respond.
     fn range(&self, query: &str, window: Window) -> impl Future<Output = Result<Vec<Series>, AskError>> {
         async move {
             let Window { start, end, step } = window;
@@ -71,10 +71,10 @@ pub trait Ask {
         }
     }
 
-    /// The values of a label, in order.
+    /// Returns the values of a label, sorted.
     ///
     /// # Errors
-    /// When nobody answers.
+    /// Fails if Prometheus does not respond.
     fn label_values(
         &self,
         series: &str,
@@ -90,7 +90,7 @@ pub trait Ask {
     }
 }
 
-/// Asks at a URL, by plain HTTP.
+/// A transport to a URL, over plain HTTP.
 #[derive(Clone, Debug)]
 pub struct Http {
     client: Client<HttpConnector, Empty<Bytes>>,
@@ -98,8 +98,10 @@ pub struct Http {
 }
 
 impl Http {
+    /// Returns a transport to `url`.
+    ///
     /// # Errors
-    /// When the URL is not `http://HOST[:PORT][/PATH]`.
+    /// Fails if the URL is not `http://HOST[:PORT][/PATH]`.
     pub fn at(url: &Uri) -> Result<Self, AskError> {
         if url.host().is_none() || url.scheme_str() != Some("http") {
             return Err(AskError::Unreachable(format!("{url} is not http://HOST[:PORT][/PATH]")));

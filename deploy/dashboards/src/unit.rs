@@ -1,8 +1,8 @@
-//! What panels measure in: Grafana's name of it, and how a value reads.
+//! The units of panels: Grafana's name of each, and the format of its values.
 
 use serde::{Deserialize, Serialize};
 
-/// A unit, by Grafana's name for it.
+/// A unit, serialized as Grafana's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     #[serde(rename = "short")]
@@ -17,7 +17,7 @@ pub enum Unit {
     Bytes,
     #[serde(rename = "binBps")]
     BytesPerSecond,
-    /// Of one.
+    /// A part of one, shown in percent.
     #[serde(rename = "percentunit")]
     Share,
     #[serde(rename = "suffix: cores")]
@@ -25,7 +25,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// A value as people read it: three digits at least of what matters.
+    /// Formats a value for people, with at least three significant digits.
     pub fn show(self, value: f64) -> String {
         match self {
             Self::Count => scaled(value, 1000.0, &["", " k", " M", " G"]),

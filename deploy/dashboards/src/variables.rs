@@ -1,23 +1,24 @@
-//! What a dashboard's variables stand for where nobody chooses: everything, or the first that there is.
+//! Selects values for a dashboard's variables that the user has not set: all values, or the first
+//! that exists.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Dashboard, Variable, VariableKind};
 use crate::prometheus::{Ask, AskError, Window};
 
-/// Values by variables' names.
+/// Values by the names of their variables.
 pub type Values = BTreeMap<String, String>;
 
-/// `label_values(SERIES, LABEL)`, taken apart.
+/// Parses `label_values(SERIES, LABEL)`.
 pub fn label_values(variable: &Variable) -> Option<(&str, &str)> {
     let inside = variable.query.strip_prefix("label_values(")?.strip_suffix(')')?;
     let (series, label) = inside.rsplit_once(',')?;
     Some((series.trim(), label.trim()))
 }
 
-/// A query with values in the place of variables, Grafana's own among them.
+/// Replaces the variables in a query, including Grafana's own, with their values.
 pub fn fill(query: &str, values: &Values) -> String {
-    // The longest names first, as one may begin with another.
+    // The longest names come first, because one name may be a prefix of another.
     let mut names: Vec<_> = values.iter().collect();
     names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     names.into_iter().fold(query.to_owned(), |query, (name, value)| {
@@ -25,13 +26,14 @@ pub fn fill(query: &str, values: &Values) -> String {
     })
 }
 
-/// The values for a dashboard: what is set, else everything where that may be chosen, else the first that Prometheus has.
+/// Selects the values for a dashboard: the one that is set, else all if the variable allows that,
+/// else the first that Prometheus has.
 ///
 /// # Arguments
-/// * `interval` - what rates are computed over, in seconds.
+/// * `interval` - the interval over which rates are computed, in seconds.
 ///
 /// # Errors
-/// When Prometheus does not answer.
+/// Fails if Prometheus does not respond.
 pub async fn choose(
     dashboard: &Dashboard,
     prometheus: &impl Ask,
@@ -56,7 +58,7 @@ pub async fn choose(
     Ok(values)
 }
 
-/// Those that Grafana has of its own.
+/// Returns the variables that Grafana defines itself.
 pub fn grafanas(window: Window, interval: u64) -> Values {
     let seconds = |seconds: u64| format!("{seconds}s");
     Values::from([

@@ -1,4 +1,5 @@
-//! What is in the chart is what the boards say, and fit to be read.
+//! Checks that the chart's dashboards are those that the boards generate, and that they are
+//! readable.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -58,7 +59,7 @@ fn panels_stand_beside_one_another_and_never_on() {
     }
 }
 
-/// Labels that a legend names and no query keeps would read as nothing.
+/// A label that a legend names and its query drops would be empty.
 #[test]
 fn a_legend_names_labels_that_its_query_keeps() {
     for dashboard in boards::all() {

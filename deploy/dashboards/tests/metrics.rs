@@ -1,25 +1,25 @@
-//! What queries ask for is what the processes tell, and the other way round.
+//! Checks that the metrics in queries are those that the processes export, and the reverse.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use tenon_dashboards::boards;
 
-/// What nobody needs to look at until they look for it.
+/// Metrics that are needed only in an investigation.
 const NOT_SHOWN: [&str; 2] = ["process_threads", "process_virtual_memory_bytes"];
 
 fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Words that metrics of ours are called by.
+/// Returns whether a word is the name of one of our metrics.
 fn is_metric(word: &str) -> bool {
     (word.starts_with("tenon_") || word.starts_with("process_"))
         && !word.ends_with('_')
         && word.bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
 }
 
-/// Those that are string literals, whole, in the sources of the processes.
+/// Returns the metrics whose names are whole string literals in the sources of the processes.
 fn told() -> BTreeSet<String> {
     fn walk(directory: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(directory).expect("it is there") {
@@ -28,7 +28,7 @@ fn told() -> BTreeSet<String> {
                 walk(&path, found);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let source = std::fs::read_to_string(&path).expect("it is text");
-                // What tests make up is nobody's.
+                // Metrics in unit tests are not exported.
                 let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
                 found.extend(source.split('"').filter(|word| is_metric(word)).map(str::to_owned));
             }
@@ -38,12 +38,12 @@ fn told() -> BTreeSet<String> {
     for process in ["lifecycle", "operator", "router", "runtime-node"] {
         walk(&repository().join(process).join("src"), &mut found);
     }
-    // Cargo's own of that prefix.
+    // Crate names with that prefix are not metrics.
     found.retain(|word| !word.starts_with("tenon_lifecycle"));
     found
 }
 
-/// Those that queries of dashboards and rules name, as they are called in the sources.
+/// Returns the metrics that the queries of dashboards and rules use, by their names in the sources.
 fn asked(told: &BTreeSet<String>) -> BTreeSet<String> {
     let mut texts =
         vec![std::fs::read_to_string(repository().join("charts/tenon/rules/tenon.yaml")).expect("it is text")];
@@ -56,7 +56,8 @@ fn asked(told: &BTreeSet<String>) -> BTreeSet<String> {
     words.filter(|word| is_metric(word)).map(|word| base(word, told)).collect()
 }
 
-/// A histogram is told as three.
+/// Returns the name of the histogram that a series belongs to: a histogram is exported as three
+/// series.
 fn base(word: &str, told: &BTreeSet<String>) -> String {
     let parts = ["_bucket", "_sum", "_count"].into_iter().filter_map(|part| word.strip_suffix(part));
     parts.into_iter().find(|base| told.contains(*base)).unwrap_or(word).to_owned()

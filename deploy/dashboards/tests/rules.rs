@@ -1,4 +1,4 @@
-//! Alerts that tell what to do.
+//! Checks that every alert has a runbook and a test.
 
 use std::collections::BTreeSet;
 

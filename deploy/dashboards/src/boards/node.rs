@@ -1,4 +1,5 @@
-//! Nodes and their shards: what each thread does, what waits for it, and what it holds. A lane is a shard called `lane-0`.
+//! Nodes and their shards: the load of each thread, its queues, and its memory. A lane is a shard
+//! called `lane-0`.
 
 use super::{installation, process};
 use crate::model::{Dashboard, Panel, Variable};

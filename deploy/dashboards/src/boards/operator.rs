@@ -1,4 +1,4 @@
-//! The operator: how it comes along with what people apply, and how far those are behind whom it tells.
+//! The operator: its progress on applied objects, and how far its catalog's subscribers are behind.
 
 use super::{installation, process};
 use crate::model::{Dashboard, Panel, Variable};

@@ -1,4 +1,4 @@
-//! Is all well? One look at the whole installation.
+//! The health of the whole installation at a glance.
 
 use super::installation;
 use crate::model::{Dashboard, Panel, Variable};

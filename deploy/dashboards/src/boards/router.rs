@@ -1,4 +1,5 @@
-//! Routers: how their cores are loaded, whom they send requests to, and what goes wrong on the way.
+//! Routers: the load of their threads, the destinations of their requests, and the failures on the
+//! way.
 
 use super::{installation, process};
 use crate::model::{Dashboard, Panel, Variable};

@@ -1,4 +1,4 @@
-//! One tenant's Worker: what it does, what it uses, where it runs.
+//! One tenant's Worker: its requests, the resources that it uses, and the shards on which it runs.
 
 use crate::model::{Dashboard, Panel, Variable};
 use crate::unit::Unit;

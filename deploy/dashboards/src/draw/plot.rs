@@ -1,4 +1,4 @@
-//! What is inside of a panel.
+//! Draws the contents of a panel.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use super::{Area, Line};
 use crate::model::Panel;
 use crate::prometheus::Window;
 
-/// Series of a panel that are drawn: those that are largest. More nobody could tell apart.
+/// The maximum number of series drawn per panel, the largest first. More could not be told apart.
 const MOST: usize = 12;
 
-/// Between two lines of a legend, in pixels; and about how wide a letter is.
+/// The distance between two lines of a legend, and the approximate width of a letter, in pixels.
 const LEGEND: f64 = 14.0;
 const LETTER: f64 = 5.6;
 
-/// What the values of an axis need beside it, and the times below.
+/// The space beside an axis for its values, and below it for the times, in pixels.
 const AXIS: f64 = 62.0;
 const TIMES: f64 = 16.0;
 
@@ -22,14 +22,14 @@ pub(super) fn nothing(svg: &mut Svg, area: Area) {
     svg.label(area.x + area.w / 2.0, area.y + area.h / 2.0, Anchor::Middle, "no data");
 }
 
-/// The latest value of the first line.
+/// Draws the latest value of the first line.
 pub(super) fn number(svg: &mut Svg, area: Area, panel: &Panel, lines: &[Line]) {
     let latest = lines.first().and_then(|line| line.points.last());
     let text = latest.map_or_else(String::new, |(_, value)| panel.unit().show(*value));
     svg.text(area.x, area.y + area.h * 0.6, 28.0, Weight::Bold, COLOURS[0], &text);
 }
 
-/// The latest value of each line.
+/// Draws the latest value of each line.
 pub(super) fn bars(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>) {
     let lines = largest(lines);
     let latest: Vec<_> = lines.iter().map(|line| line.points.last().map_or(0.0, |(_, value)| *value)).collect();
@@ -45,7 +45,7 @@ pub(super) fn bars(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>) {
     }
 }
 
-/// Lines over time, on one another if the panel has them so.
+/// Draws lines over time, stacked if the panel is.
 pub(super) fn lines(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>, window: Window) {
     let lines = largest(lines);
     let legend = legend(&lines, area.w);
@@ -93,7 +93,7 @@ pub(super) fn lines(svg: &mut Svg, area: Area, panel: &Panel, lines: Vec<Line>, 
     }
 }
 
-/// As many as can be told apart, those with the largest sums, by their legends.
+/// Returns the lines with the largest sums, as many as can be told apart, ordered by their legends.
 fn largest(mut lines: Vec<Line>) -> Vec<Line> {
     let sum = |line: &Line| finite(line).iter().map(|(_, value)| *value).sum::<f64>();
     lines.sort_by(|one, other| sum(other).total_cmp(&sum(one)));
@@ -108,9 +108,9 @@ fn finite(line: &Line) -> Vec<(f64, f64)> {
 
 type Points = Vec<(f64, f64)>;
 
-/// Each line on those before it, and what it stands on.
+/// Stacks each line on those before it. Returns its points, and those of the line below it.
 fn stack(lines: &[Line]) -> Vec<(Points, Option<Points>)> {
-    // By milliseconds: floating-point numbers are no keys.
+    // The keys are milliseconds, because floating-point numbers cannot be keys.
     let mut height: BTreeMap<i64, f64> = BTreeMap::new();
     let mut place = |line: &Line| {
         let (mut upper, mut lower) = (Points::new(), Points::new());
@@ -125,7 +125,7 @@ fn stack(lines: &[Line]) -> Vec<(Points, Option<Points>)> {
     lines.iter().map(&mut place).collect()
 }
 
-/// A round number of which a few make up the span.
+/// Returns a round number of which a few add up to the span.
 fn step(span: f64) -> f64 {
     if span <= 0.0 {
         return 1.0;
@@ -136,7 +136,8 @@ fn step(span: f64) -> f64 {
     round.unwrap_or(10.0) * power
 }
 
-/// Entries by rows: where each begins, which line it names, and how.
+/// Returns the rows of a legend. An entry is its horizontal position, the index of its line, and
+/// its text.
 fn legend(lines: &[Line], width: f64) -> Vec<Vec<(f64, usize, String)>> {
     let mut rows = vec![Vec::new()];
     let mut x = 0.0;
@@ -150,12 +151,12 @@ fn legend(lines: &[Line], width: f64) -> Vec<Vec<(f64, usize, String)>> {
         rows.last_mut().expect("there is one from the start").push((x, at, text));
         x += wide;
     }
-    // The plot is worth more than the names of all that is in it.
+    // The plot matters more than a complete legend.
     rows.truncate(4);
     rows
 }
 
-/// What of a text has room.
+/// Shortens a text to the width.
 fn short(text: &str, width: f64) -> String {
     let room = (width / LETTER) as usize;
     match text.chars().count() {
@@ -164,7 +165,7 @@ fn short(text: &str, width: f64) -> String {
     }
 }
 
-/// The time of day, in UTC.
+/// Formats the time of day, in UTC.
 fn clock(at: f64) -> String {
     let seconds = at as u64 % 86_400;
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)

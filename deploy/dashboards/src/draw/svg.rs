@@ -1,4 +1,4 @@
-//! SVG: as much of it as plots need.
+//! A minimal SVG writer for plots.
 
 use std::fmt::{Display, Write as _};
 
@@ -8,7 +8,7 @@ pub(super) const INK: &str = "#24292e";
 pub(super) const FAINT: &str = "#6a737d";
 pub(super) const GRID: &str = "#e1e4e8";
 
-/// Colours that can be told apart, by those with common colour blindnesses too, after Okabe and Ito.
+/// Colours that can be told apart, also with common colour blindnesses, after Okabe and Ito.
 pub(super) const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#b8a800", "#555555"];
 
@@ -18,7 +18,7 @@ pub(super) enum Weight {
     Bold,
 }
 
-/// Where a text is put by.
+/// The point of a text that is placed at its coordinates.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -69,7 +69,7 @@ impl Svg {
         ));
     }
 
-    /// A small text of an axis or a legend.
+    /// Draws a small text of an axis or a legend.
     pub(super) fn label(&mut self, x: f64, y: f64, anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
@@ -80,7 +80,7 @@ impl Svg {
         self.put(format_args!(r#"<text x="{x:.1}" y="{y:.1}" font-size="10"{anchor} fill="{FAINT}">{text}</text>"#));
     }
 
-    /// A line through these points.
+    /// Draws a line through these points.
     pub(super) fn line(&mut self, points: &[(f64, f64)], colour: &str) {
         let path = Path(points);
         self.put(format_args!(
@@ -88,7 +88,7 @@ impl Svg {
         ));
     }
 
-    /// What is between two lines.
+    /// Fills the area between two lines.
     pub(super) fn area(&mut self, upper: &[(f64, f64)], lower: &[(f64, f64)], colour: &str) {
         let around: Vec<_> = upper.iter().chain(lower.iter().rev()).copied().collect();
         let path = Path(&around);
