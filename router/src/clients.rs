@@ -504,7 +504,8 @@ mod tests {
         for client in [first, second] {
             client.since.store(0, Relaxed);
         }
-        assert!(clients.admit(address(1)).is_some());
+        // The sample is taken at random.
+        assert!((0..1000).any(|_| clients.admit(address(1)).is_some()));
         assert_eq!([first, second].map(|client| client.can_end()), [false, false], "one works, and one has ended");
         assert!(is_told_to_end(&crowd[1].0) && !is_told_to_end(&crowd[0].0));
         more.unread(true);
