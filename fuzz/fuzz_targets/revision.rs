@@ -36,5 +36,5 @@ fuzz_target!(|data: &[u8]| {
     }
     let (named, revision) = assemble(messages).expect("it was the digest alone that was wrong");
     assert_eq!(named, digest);
-    assert_eq!(assemble(revision.to_messages()), Ok((digest, revision)));
+    assert_eq!(assemble(revision.to_messages(&digest)), Ok((digest, revision)));
 });
