@@ -104,13 +104,14 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
                 }
             }
         }
+        // Counted before the stop, after which the liveness probe of the node may restart it.
+        let restarts = installation.restarts().await? - before;
         let stopped = match is_chosen("stop", words) {
             true => Some(stopping::a_node(&mut load).await?),
             false => None,
         };
         let rest = load.stop().await;
         eprintln!("containment: at the end: {rest}");
-        let restarts = installation.restarts().await? - before;
         victims.delete().await?;
         Ok(Record { alone, plays, left_out, stopped, rest, restarts })
     })
