@@ -232,6 +232,7 @@ mod tests {
         for how in [Disconnect::Closed, Disconnect::HungUp, Disconnect::Vanished] {
             let draining = Health::Draining { nodes_version: 7 };
             assert!(draining.disconnected(how).is_ejected() && draining.fell_silent().disconnected(how).is_ejected());
+            assert!(!Health::connected().disconnected(how).is_ejected());
         }
     }
 }
