@@ -9,7 +9,7 @@ use crate::table::Table;
 use crate::unit::{human, micros};
 use crate::{containment, contest, engine, fairness, fleet, front, hostile, isolates, streams, web};
 
-/// The contender whose CPU time per request is the bound of Tenon's.
+/// The contender that bounds Tenon's CPU time per request.
 const REFERENCE: &str = "Envoy + deno";
 
 const FIRST_200_WITHIN: Duration = Duration::from_secs(1);

@@ -101,7 +101,7 @@ impl Load {
         &self.shape
     }
 
-    /// Runs the load against an architecture, whose end on each thread is made by `build`.
+    /// Runs the load against an architecture. `build` makes the end of it that a thread has.
     ///
     /// # Errors
     /// Fails if the CPU time or the memory of the process cannot be read.
