@@ -43,7 +43,7 @@ enum Command {
 fn main() -> ExitCode {
     // V8 is initialized first: on processors with memory protection keys, threads older than V8
     // cannot run JavaScript.
-    tenon_runtime_node::engine::init();
+    tenon_engine::init();
     let result = match Args::parse().command {
         Command::Dev(args) => dev::run(args).map(|()| ExitCode::SUCCESS),
         Command::Check(args) => check::run(&args),

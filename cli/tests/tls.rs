@@ -28,7 +28,6 @@ use tenon_proto::catalog::{GetRevisionRequest, Node as NodeEntry, ReportRequest,
 use tenon_proto::revision::Revision;
 use tenon_router::Router;
 use tenon_runtime_node::config::{Config as NodeConfig, NodeArgs};
-use tenon_runtime_node::engine;
 use tenon_runtime_node::node::Node;
 use tonic::Code;
 use tonic::transport::Endpoint;
@@ -40,7 +39,7 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 fn main() -> ExitCode {
     // V8 is initialized first: on some processors, threads older than V8 cannot run JavaScript.
-    engine::init();
+    tenon_engine::init();
     let trials = vec![
         trial("who_may_come_where_is_decided_by_what_they_show", who_may_come_where_is_decided_by_what_they_show),
         trial("while_certificates_change_no_request_fails", while_certificates_change_no_request_fails),

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tenon_runtime_node::engine::{Bytecode, MalformedBytecode};
+use tenon_engine::{Bytecode, MalformedBytecode};
 
 fuzz_target!(|data: &[u8]| {
     let _ = Bytecode::decode(data);

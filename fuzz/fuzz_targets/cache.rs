@@ -9,7 +9,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue, SET_COOKIE, VARY};
 use http::{StatusCode, header};
 use libfuzzer_sys::fuzz_target;
 use tenon_proto::id::WorkerId;
-use tenon_runtime_node::response_cache::{Answer, Asked, Key, ResponseCache};
+use tenon_web::response_cache::{Answer, Asked, Key, ResponseCache};
 
 const NAMES: [HeaderName; 16] = [
     header::CACHE_CONTROL,

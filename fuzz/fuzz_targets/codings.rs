@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures::executor::block_on;
 use http::{HeaderMap, HeaderValue, header};
 use libfuzzer_sys::fuzz_target;
+use tenon_egress::fuzzing::{Decoded, decode};
 use tenon_fuzz::pieces;
-use tenon_runtime_node::fuzzing::{Decoded, decode};
 use tokio::io::AsyncReadExt as _;
 
 /// Maximum number of decoded bytes: a decompression bomb need not be decoded to its end.

@@ -64,7 +64,7 @@ fuzz_target!(|input: Input<'_>| {
                 }
                 if let Some(map) = compiled.get(&source_map_of(name)) {
                     let lines = 1 + String::from_utf8_lossy(content).matches(ends_a_line).count();
-                    tenon_runtime_node::fuzzing::every_place(map, |line, _| assert!((line as usize) < lines));
+                    tenon_engine::fuzzing::every_place(map, |line, _| assert!((line as usize) < lines));
                 }
             }
             _ => assert_eq!(&compiled[name], content),

@@ -6,8 +6,8 @@
 use arbitrary::Arbitrary;
 use bytes::Bytes;
 use http::HeaderValue;
+use tenon_engine::{Body, FetchRequest, Origin};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{Body, FetchRequest, Origin};
 use url::Url;
 
 #[derive(Arbitrary, Debug)]

@@ -5,7 +5,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use tenon_runtime_node::fuzzing::{frame, place};
+use tenon_engine::fuzzing::{frame, place};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {

@@ -6,9 +6,9 @@
 use arbitrary::Arbitrary;
 use http::uri::Authority;
 use libfuzzer_sys::fuzz_target;
+use tenon_egress::Proxy;
+use tenon_egress::fuzzing::tunnel;
 use tenon_fuzz::pieces;
-use tenon_runtime_node::egress::Proxy;
-use tenon_runtime_node::fuzzing::tunnel;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 #[derive(Arbitrary, Debug)]

@@ -10,8 +10,8 @@ use arbitrary::Arbitrary;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use libfuzzer_sys::fuzz_target;
-use tenon_runtime_node::egress::policy::Policy;
-use tenon_runtime_node::egress::redirect::{self, MOST, Next};
+use tenon_egress::policy::Policy;
+use tenon_egress::redirect::{self, MOST, Next};
 use url::{Host, Url};
 
 #[derive(Arbitrary, Debug)]

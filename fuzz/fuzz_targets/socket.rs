@@ -11,9 +11,9 @@ use std::io::{self, Read, Write};
 use arbitrary::Arbitrary;
 use bytes::Bytes;
 use futures::StreamExt as _;
+use tenon_engine::{Body, FetchRequest, Origin};
 use tenon_fuzz::pieces;
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{Body, FetchRequest, Origin};
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
 

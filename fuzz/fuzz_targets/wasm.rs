@@ -7,7 +7,7 @@
 #![no_main]
 
 use arbitrary::Unstructured;
-use tenon_runtime_node::fuzzing::{Verdict, look_at_module};
+use tenon_engine::fuzzing::{Verdict, look_at_module};
 use wasm_smith::{Config, Module};
 
 tenon_fuzz::in_an_isolate!("../workers/wasm.js", |host, data: &[u8]| {

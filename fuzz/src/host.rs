@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use tenon_engine::{Body, Engine, FetchRequest, FetchResponse, Isolate, Origin, Watchdog};
 use tenon_proto::egress::Egress;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
-use tenon_runtime_node::engine::{self, Body, Engine, FetchRequest, FetchResponse, Isolate, Origin, Watchdog};
+use tenon_web::Web;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
@@ -43,7 +44,7 @@ impl Host {
     /// # Arguments
     /// * `source` - the source text of the Worker.
     pub fn new(source: &'static str) -> Self {
-        engine::init();
+        tenon_engine::init();
         let module = |(name, source): (&str, &'static str)| (name.to_owned(), Bytes::from_static(source.as_bytes()));
         let revision = Revision {
             worker: WorkerId::new("fuzz", "worker"),
@@ -64,7 +65,7 @@ impl Host {
         Self {
             runtime: runtime.expect("there are files and memory for a runtime"),
             tasks: LocalSet::new(),
-            engine: Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0))),
+            engine: Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0), Rc::new(Web::default()))),
             revision: Rc::new(revision),
             isolate: None,
         }

@@ -21,7 +21,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use tenon_runtime_node::buffers::{Block, BufferMetrics, BufferPool, HEADROOM, POOL, ROOM};
+use tenon_engine::buffers::{Block, BufferMetrics, BufferPool, HEADROOM, POOL, ROOM};
 
 /// Pool sizes in bytes, from the first-level cache to beyond any cache.
 const SIZES: [usize; 12] = [

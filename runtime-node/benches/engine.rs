@@ -20,11 +20,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tenon_engine::{Body, Bytecode, Engine, FetchRequest, Isolate, Origin, Watchdog};
 use tenon_proto::egress::Egress;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{self, Body, Bytecode, Engine, FetchRequest, Isolate, Origin, Watchdog};
+use tenon_web::Web;
 use tokio::task::LocalSet;
 
 const WARM_UP: usize = 20_000;
@@ -41,14 +42,14 @@ const EMPTY: &str = "const well = 'well'; export default { fetch: () => new Resp
 
 fn main() {
     // V8 must be initialised before any thread exists.
-    engine::init();
+    tenon_engine::init();
     let watchdog = Watchdog::spawn();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
     LocalSet::new().block_on(&runtime, async {
         // As for tests: an argument selects rows by label.
         let (options, labels): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|given| given.starts_with('-'));
         let bench = Bench {
-            engine: Rc::new(Engine::new(&watchdog, ShardId(0))),
+            engine: Rc::new(Engine::new(&watchdog, ShardId(0), Rc::new(Web::default()))),
             wanted: labels.into_iter().next().unwrap_or_default(),
             json: options.iter().any(|option| option == "--json"),
         };

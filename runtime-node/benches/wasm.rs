@@ -15,10 +15,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tenon_engine::{Engine, Isolate, Watchdog};
 use tenon_proto::egress::Egress;
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
-use tenon_runtime_node::engine::{self, Engine, Isolate, Watchdog};
+use tenon_web::Web;
 use tokio::task::LocalSet;
 
 const TIMES: usize = 40;
@@ -35,7 +36,7 @@ const CALL: &str = "import module from './module.wasm'; const { exports } = new 
 
 fn main() {
     // V8 must be initialised before any thread exists.
-    engine::init();
+    tenon_engine::init();
     let watchdog = Watchdog::spawn();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
     let files: Vec<_> = std::env::args().skip(1).filter(|argument| argument.ends_with(".wasm")).collect();
@@ -60,7 +61,7 @@ struct Bench(Watchdog);
 impl Bench {
     async fn starts(&self, label: &str, module: Option<Bytes>, source: &str) {
         // A new engine, which holds nothing of the module yet.
-        let engine = Rc::new(Engine::new(&self.0, ShardId(0)));
+        let engine = Rc::new(Engine::new(&self.0, ShardId(0), Rc::new(Web::default())));
         let size = module.as_ref().map_or(0, Bytes::len);
         let revision = Rc::new(revision(module, source));
         let digest = revision.digest();

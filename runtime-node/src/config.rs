@@ -9,11 +9,11 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use http::Uri;
 use ipnet::IpNet;
+use tenon_egress::{InvalidProxy, Proxy, Resolver};
 use tenon_lifecycle::tls::{self, Tls, TlsArgs, WrongScheme};
 use tenon_proto::id::ShardId;
 use tonic::transport::Endpoint;
 
-use crate::egress::{InvalidProxy, Proxy, Resolver};
 use crate::services::{InvalidRouter, RouterUrl};
 
 /// The command line and environment.

@@ -14,8 +14,8 @@ use tenon_lifecycle::tls::Role;
 use tenon_proto::id::ShardId;
 use tenon_runtime_node::config::{Config, NodeArgs};
 use tenon_runtime_node::node::Node;
+use tenon_runtime_node::seat;
 use tenon_runtime_node::supervisor::{Program, Supervisor};
-use tenon_runtime_node::{engine, seat};
 
 /// Runs Workers in V8 isolates on pinned threads.
 #[derive(Parser)]
@@ -74,7 +74,7 @@ fn sit(id: ShardId, args: Args) -> anyhow::Result<()> {
     seat::settle(id);
     // V8 is initialised before any thread starts: on processors with protection keys, a thread that
     // is older than V8 cannot run JavaScript.
-    engine::init();
+    tenon_engine::init();
     let log = log::init(&args.log);
     let registry = Registry::new();
     log.register(&registry)?;

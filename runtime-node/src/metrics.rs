@@ -8,14 +8,14 @@ use prometheus::{
     Counter, CounterVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
     Opts, Registry,
 };
+use tenon_egress::metrics::{EgressFamilies, EgressMetrics};
+use tenon_engine::BytecodeLookup;
+use tenon_engine::buffers::BufferMetrics;
 use tenon_lifecycle::event_loop;
 use tenon_proto::failure::FailureCode;
 use tenon_proto::id::{RevisionDigest, ShardId};
 
 use crate::admission::Refusal;
-use crate::buffers::BufferMetrics;
-use crate::egress::error::Stage;
-use crate::engine::BytecodeLookup;
 use crate::pool::Eviction;
 use crate::tallies::{Book, End, Phases, StartPhase, Tallies};
 
@@ -55,9 +55,7 @@ pub struct Metrics {
     buffers_in_use: IntGaugeVec,
     buffer_fallbacks: IntCounterVec,
     bytecode_lookups: IntCounterVec,
-    egress_requests: IntCounterVec,
-    egress_connections: IntGaugeVec,
-    egress_bytes: IntCounterVec,
+    egress: EgressFamilies,
     workers: Book,
 }
 
@@ -121,20 +119,6 @@ pub struct ShardMetrics {
     pub egress: EgressMetrics,
     /// Metrics of each Worker that it runs.
     pub workers: Tallies,
-}
-
-/// Metrics of the outbound requests of a shard's Workers.
-#[derive(Clone)]
-pub struct EgressMetrics {
-    ok: IntCounter,
-    failed: Vec<IntCounter>,
-    /// Connections to origins.
-    pub open: IntGauge,
-    /// Connections to origins without a request.
-    pub idle: IntGauge,
-    /// Bytes of bodies, by direction.
-    pub sent: IntCounter,
-    pub received: IntCounter,
 }
 
 /// Isolates by state.
@@ -217,17 +201,7 @@ impl Metrics {
                 "Answers whose buffer came from the global allocator.",
                 &["shard", "reason"],
             )?,
-            egress_requests: counter(
-                "tenon_egress_requests_total",
-                "Fetches by Workers, by how they ended or at which stage they failed.",
-                &["shard", "outcome"],
-            )?,
-            egress_connections: gauge("tenon_egress_connections", "Connections to origins.", &["shard", "state"])?,
-            egress_bytes: counter(
-                "tenon_egress_bytes_total",
-                "Bytes of bodies that Workers fetched or sent.",
-                &["shard", "direction"],
-            )?,
+            egress: EgressFamilies::register(registry)?,
             workers,
         })
     }
@@ -271,14 +245,7 @@ impl Metrics {
             spare_hits: of(&self.spare_lookups, "hit"),
             spare_misses: of(&self.spare_lookups, "miss"),
             bytecode: BytecodeLookup::ALL.iter().map(|lookup| of(&self.bytecode_lookups, lookup.as_str())).collect(),
-            egress: EgressMetrics {
-                ok: of(&self.egress_requests, "ok"),
-                failed: Stage::ALL.iter().map(|stage| of(&self.egress_requests, stage.as_str())).collect(),
-                open: self.egress_connections.with_label_values(&[shard.as_str(), "open"]),
-                idle: self.egress_connections.with_label_values(&[shard.as_str(), "idle"]),
-                sent: of(&self.egress_bytes, "sent"),
-                received: of(&self.egress_bytes, "received"),
-            },
+            egress: self.egress.shard(id),
             workers: self.workers.shard(id),
         }
     }
@@ -348,29 +315,6 @@ impl ShardMetrics {
     }
 }
 
-impl EgressMetrics {
-    /// Counts a request that ended with a response, or failed at that stage.
-    pub fn ended(&self, failure: Option<Stage>) {
-        failure.map_or(&self.ok, |stage| &self.failed[stage as usize]).inc();
-    }
-}
-
-impl Default for EgressMetrics {
-    /// Creates metrics that are not registered anywhere.
-    fn default() -> Self {
-        let counter = || IntCounter::new("uncounted", "Counted for nobody.").expect("the name is one");
-        let gauge = || IntGauge::new("uncounted", "Counted for nobody.").expect("the name is one");
-        Self {
-            ok: counter(),
-            failed: Stage::ALL.iter().map(|_| counter()).collect(),
-            open: gauge(),
-            idle: gauge(),
-            sent: counter(),
-            received: counter(),
-        }
-    }
-}
-
 /// Measures one invocation; observed on drop.
 pub struct Observation<'a> {
     metrics: &'a ShardMetrics,
@@ -416,15 +360,6 @@ mod tests {
         for why in Eviction::ALL {
             shard.evicted(why);
             assert_eq!(metrics.evictions.with_label_values(&["0", why.as_str()]).get(), 1, "{}", why.as_str());
-        }
-        for stage in Stage::ALL {
-            shard.egress.ended(Some(stage));
-            assert_eq!(
-                metrics.egress_requests.with_label_values(&["0", stage.as_str()]).get(),
-                1,
-                "{}",
-                stage.as_str()
-            );
         }
     }
 

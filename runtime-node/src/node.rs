@@ -23,14 +23,14 @@ use tenon_proto::id::ShardId;
 use tokio::sync::watch;
 
 use crate::config::Config;
-use crate::egress::{Policy, Settings, SettingsError};
-use crate::engine::{Headroom, Watchdog};
 use crate::memory::{self, Meter, MeterError, Pressure};
 use crate::metrics::{LOOPS, Metrics, NodeMetrics};
 use crate::reports::Reporter;
-use crate::response_cache::ResponseCache;
 use crate::seat::Seat;
 use crate::source::Source;
+use tenon_egress::{Policy, Settings, SettingsError};
+use tenon_engine::{Headroom, Watchdog};
+use tenon_web::response_cache::ResponseCache;
 use thread::{ShardThread, Supervised};
 
 /// A running node.
@@ -58,7 +58,7 @@ pub enum SpawnError {
 }
 
 impl Node {
-    /// Starts every shard. [`engine::init`](crate::engine::init) must have been called.
+    /// Starts every shard. [`engine::init`](tenon_engine::init) must have been called.
     ///
     /// The node is ready once every shard serves; it does not wait for the catalog. A node that
     /// starts while the operator is away works as soon as the operator is back, and one that loses

@@ -23,10 +23,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
+use tenon_engine::share::Share;
 use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 
-use crate::tenants::Share;
 pub use eviction::Eviction;
 use trouble::Trouble;
 

@@ -30,6 +30,7 @@ use hyper_util::rt::TokioIo;
 use prometheus::{Registry, TextEncoder};
 use rustix::process::{Signal, nice, set_parent_process_death_signal};
 use rustix::thread::set_name;
+use tenon_engine::page::Page;
 use tenon_lifecycle::vital;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
@@ -44,8 +45,6 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 use tower_service::Service;
-
-use crate::page::Page;
 
 /// Numbers of the file descriptors that the process inherits.
 pub(crate) const CONTROL: RawFd = 3;

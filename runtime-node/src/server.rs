@@ -21,6 +21,7 @@ use std::time::Duration;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
+use tenon_engine::{Body, FetchRequest, FetchResponse, Origin, Piece, ResponseBody, ScheduledEvent};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, Scheduled};
@@ -28,7 +29,6 @@ use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::engine::{Body, FetchRequest, FetchResponse, Origin, Piece, ResponseBody, ScheduledEvent};
 use crate::shard::{Admitted, Permits, Shard};
 use messages::{Messages, too_large};
 use reply::Reply;

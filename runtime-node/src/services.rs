@@ -32,9 +32,10 @@ use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::engine::{Answered, Body, Broken, Call, FetchResponse, ResponseBody, Services};
 use crate::shard::{Permits, Shard};
 pub use router::{InvalidRouter, Router, RouterUrl};
+use tenon_engine::{Body, Broken, FetchResponse, ResponseBody};
+use tenon_web::{Answered, Call, Services};
 
 /// Deadline of a call in the admission queue; the caller's own time limit ends the call as well.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -28,13 +28,14 @@ use std::time::Instant;
 use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared};
 use rustc_hash::{FxHashMap, FxHashSet};
+use tenon_engine::share::Share;
+use tenon_engine::{Bytecode, BytecodeLookup, Engine, Isolate};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::RevisionDigest;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
 use crate::admission::{Gate, Permit, Refusal};
-use crate::engine::{Bytecode, BytecodeLookup, Engine, Isolate};
 use crate::memory::{self, Pressure};
 use crate::metrics::ShardMetrics;
 use crate::pool::{Eviction, Launch, Lookup, Obstacle, Pool, Retry};
@@ -42,14 +43,13 @@ use crate::reports::Reports;
 use crate::seat::{Delivery, Place, Supervisor};
 use crate::source::{self, Source, Sourced};
 use crate::spares::Demand;
-use crate::tenants::{Share, Tenants};
+use crate::tenants::Tenants;
 use crate::upkeep;
+use admitted::InFlight;
+pub use admitted::{Admitted, Permits};
 use admitted::{Ask, Counted};
 use refusals::Refusals;
 use resident::{Resident, Start};
-
-use admitted::InFlight;
-pub use admitted::{Admitted, Permits};
 
 /// One shard of a node.
 pub struct Shard {

@@ -68,7 +68,7 @@ const BYTECODE: usize = 64 << 20;
 #[derive(Clone)]
 pub struct Sourced {
     pub revision: Arc<Revision>,
-    /// Encoded as by an isolate's [`Bytecode`](crate::engine::Bytecode). It is validated where it
+    /// Encoded as by an isolate's [`Bytecode`](tenon_engine::Bytecode). It is validated where it
     /// is run.
     pub bytecode: Option<Bytes>,
 }

@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
+use tenon_engine::share::Share;
 
 use crate::admission::{Gate, Permit, Refusal};
 
@@ -23,25 +24,6 @@ const RECENT: Duration = Duration::from_secs(10);
 
 /// Known tenants at which absent ones are first forgotten.
 const CROWD: usize = 64;
-
-/// The share of one tenant in a bounded resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// Other tenants are present.
-    Half,
-    /// No other tenant is present.
-    Most,
-}
-
-impl Share {
-    /// Returns this share of `whole`, rounded so that a tenant gets at least one if there is one.
-    pub fn of(self, whole: usize) -> usize {
-        match self {
-            Self::Half => whole.div_ceil(2),
-            Self::Most => whole - whole / 8,
-        }
-    }
-}
 
 /// The tenants whose Workers have been requested on a shard.
 pub struct Tenants {

@@ -32,8 +32,9 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use findings::Findings;
 use libtest_mimic::{Arguments, Failed, Trial};
+
+use findings::Findings;
 use watch::{Ended, Heard, How, Unattributed, watch};
 
 /// Argument that makes this program the child. The seed and the first call's number follow.

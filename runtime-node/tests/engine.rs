@@ -38,7 +38,7 @@ mod stretches;
 mod wasm;
 
 fn main() {
-    tenon_runtime_node::engine::init();
+    tenon_engine::init();
     harness::collect_logs();
     let rooms = [
         answers::trials(),

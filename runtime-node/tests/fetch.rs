@@ -17,18 +17,20 @@ mod floods;
 #[path = "engine/harness.rs"]
 #[allow(dead_code)] // The other suites use more of it.
 mod harness;
-#[path = "../src/egress/tests/origin.rs"]
+#[path = "../egress/src/tests/origin.rs"]
 #[allow(dead_code)] // The client's own tests use the rest.
 mod origin;
 #[path = "fetch/sockets.rs"]
 mod sockets;
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use hickory_resolver::Hosts;
-use tenon_runtime_node::egress::{Client, Policy, Settings};
-use tenon_runtime_node::engine::{Engine, FetchResponse};
-use tenon_runtime_node::metrics::EgressMetrics;
-use tenon_runtime_node::response_cache::ResponseCache;
+use tenon_egress::{Client, EgressMetrics, Policy, Settings};
+use tenon_engine::{Engine, FetchResponse};
+use tenon_web::Web;
+use tenon_web::response_cache::ResponseCache;
 
 /// Lists tests. Each is named after its async function, which gets a new shard.
 macro_rules! fetching {
@@ -52,7 +54,8 @@ fn reaching(engine: Engine) -> Engine {
     let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
     let settings = Settings::isolated(policy, Vec::new(), hosts);
     let client = Client::new(&settings, EgressMetrics::default());
-    engine.with_egress(client).with_responses(ResponseCache::new(1 << 20))
+    let web = Web::default().with_egress(client).with_responses(ResponseCache::new(1 << 20));
+    engine.with_interfaces(Rc::new(web))
 }
 
 /// Returns a whole response body as text.
@@ -62,7 +65,7 @@ async fn text(response: FetchResponse) -> String {
 }
 
 fn main() {
-    tenon_runtime_node::engine::init();
+    tenon_engine::init();
     harness::collect_logs();
     let rooms = [
         aborts::trials(),

@@ -36,7 +36,7 @@ use std::process::ExitCode;
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile");
 
 fn main() -> ExitCode {
-    tenon_runtime_node::engine::init();
+    tenon_engine::init();
     harness::collect_logs();
     let arguments = libtest_mimic::Arguments::from_args();
     let lists = arguments.list;

@@ -38,7 +38,7 @@ mod tenants;
 mod web_sockets;
 
 fn main() {
-    tenon_runtime_node::engine::init();
+    tenon_engine::init();
     harness::log::collect();
     let rooms = [
         answers::trials(),

@@ -13,7 +13,7 @@ mod assets;
 #[path = "engine/harness.rs"]
 #[allow(dead_code, unused_imports, unused_macros)] // The other suites use more of it.
 mod harness;
-#[path = "../src/egress/tests/origin.rs"]
+#[path = "../egress/src/tests/origin.rs"]
 #[allow(dead_code)] // The client's own tests use the rest.
 mod origin;
 #[path = "programs/service.rs"]
@@ -28,12 +28,12 @@ use bytes::Bytes;
 use libtest_mimic::{Arguments, Trial};
 use serde::Deserialize;
 use serde_json::Value;
+use tenon_egress::{Client, EgressMetrics, Policy, Settings};
+use tenon_engine::{Body, Engine, FetchRequest};
 use tenon_proto::revision::CompatibilityFlag;
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::egress::{Client, Policy, Settings};
-use tenon_runtime_node::engine::{Body, Engine, FetchRequest};
-use tenon_runtime_node::metrics::EgressMetrics;
-use tenon_runtime_node::response_cache::ResponseCache;
+use tenon_web::Web;
+use tenon_web::response_cache::ResponseCache;
 
 use assets::Assets;
 use harness::{Loaded, Shard};
@@ -77,7 +77,7 @@ fn ok() -> u16 {
 }
 
 fn main() {
-    tenon_runtime_node::engine::init();
+    tenon_engine::init();
     harness::collect_logs();
     let arguments = Arguments::from_args();
     let mut names = names();
@@ -127,8 +127,11 @@ fn run(command: &mut Command) {
 fn equip(engine: Engine, assets: Assets) -> Engine {
     let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], vec![]);
     let settings = Settings::isolated(policy, Vec::new(), hickory_resolver::Hosts::default());
-    let engine = engine.with_egress(Client::new(&settings, EgressMetrics::default()));
-    engine.with_responses(ResponseCache::new(1 << 20)).with_services(Rc::new(assets))
+    let web = Web::default()
+        .with_egress(Client::new(&settings, EgressMetrics::default()))
+        .with_responses(ResponseCache::new(1 << 20))
+        .with_services(Rc::new(assets));
+    engine.with_interfaces(Rc::new(web))
 }
 
 async fn play(name: String, shard: Rc<Shard>) {

@@ -16,15 +16,17 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use libtest_mimic::{Arguments, Trial};
 use serde::Deserialize;
-use summary::Summary;
+use tenon_engine::{Body, Engine, FetchRequest, Isolate, Origin, Watchdog};
 use tenon_proto::egress::Egress;
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{self, Body, Engine, FetchRequest, Isolate, Origin, Watchdog};
-use tenon_runtime_node::response_cache::ResponseCache;
+use tenon_web::Web;
+use tenon_web::response_cache::ResponseCache;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+
+use summary::Summary;
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/web");
 
@@ -39,12 +41,13 @@ const SHARED: &str = "check.js";
 const ASSEMBLER: (&str, &[u8]) = ("assembler.js", include_bytes!("assembler.js"));
 
 fn main() -> Result<(), Box<dyn Error>> {
-    engine::init();
+    tenon_engine::init();
     let arguments = Arguments::from_args();
     let lines = Lines::default();
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines.clone()))?;
 
-    let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0)).with_responses(ResponseCache::new(64 << 20)));
+    let web = Web::default().with_responses(ResponseCache::new(64 << 20));
+    let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0), Rc::new(web)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut verdicts = Vec::new();
     let mut files = std::fs::read_dir(DIRECTORY)?

@@ -15,25 +15,26 @@ use std::time::Duration;
 
 use core_affinity::CoreId;
 use socket2::SockRef;
+use tenon_egress::{Client, Settings};
+use tenon_engine::buffers::{self, BufferPool};
+use tenon_engine::page::Page;
+use tenon_engine::{Engine, Headroom, Watchdog};
 use tenon_lifecycle::event_loop::EventLoops;
 use tenon_lifecycle::readiness::Handle;
 use tenon_lifecycle::tls::Tls;
 use tenon_lifecycle::{drain, vital};
 use tenon_proto::id::ShardId;
+use tenon_web::Web;
+use tenon_web::response_cache::ResponseCache;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
 use super::connection;
-use crate::buffers::{self, BufferPool};
 use crate::config::Config;
-use crate::egress::{Client, Settings};
-use crate::engine::{Engine, Headroom, Watchdog};
 use crate::memory::Pressure;
 use crate::metrics::ShardMetrics;
-use crate::page::Page;
 use crate::reports::Reports;
-use crate::response_cache::ResponseCache;
 use crate::seat::{Errand, Supervisor};
 use crate::services::{Calls, Router};
 use crate::shard::{Bounds, Shard};
@@ -114,12 +115,12 @@ impl ShardThread {
         let calls = Calls::new(config.router.clone().map(|url| Router::at(url, config.tls.clone())));
         let page = supervised.as_ref().map(|supervised| Arc::clone(&supervised.page));
         let supervisor = supervised.as_ref().map(|supervised| supervised.supervisor.clone());
-        let engine = Engine::supervised(&watchdog, id, page)
-            .with_headroom(headroom)
-            .with_buffers(buffers)
-            .with_responses(responses)
+        let web = Web::default()
             .with_egress(Client::new(&egress, metrics.egress.clone()))
+            .with_responses(responses)
             .with_services(calls.clone());
+        let engine =
+            Engine::supervised(&watchdog, id, Rc::new(web), page).with_headroom(headroom).with_buffers(buffers);
         let Config { isolates_per_shard: isolates, max_inflight: in_flight, max_waiting: waiting, tls, .. } = config;
         let bounds = Bounds { isolates, in_flight, tunnels: connection::TUNNELS, waiting };
         let shard = Shard::new(engine, source, supervisor, reports, bounds, metrics);

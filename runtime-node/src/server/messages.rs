@@ -4,12 +4,11 @@ use bytes::Bytes;
 use futures::stream;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use tenon_engine::{Body, Broken};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::{Decoder, FrameError};
 use tenon_proto::id::RevisionDigest;
 use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request};
-
-use crate::engine::{Body, Broken};
 
 pub(super) struct Messages {
     incoming: Incoming,

@@ -11,12 +11,12 @@ use futures::Stream;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
+use tenon_engine::{FetchResponse, Piece, ResponseBody, Sending};
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::INLINE_BODY;
 use tenon_proto::runtime::ResponseHead;
 
 use super::wire::Prologue;
-use crate::engine::{FetchResponse, Piece, ResponseBody, Sending};
 use crate::shard::Permits;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");

@@ -24,19 +24,20 @@ use http_body::{Body as HttpBody, Frame};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tenon_engine::{Body, Broken, FetchRequest};
 use tenon_lifecycle::tls::{Role, Stream as Transport, Tls};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::{self, Decoder, INLINE_BODY};
 use tenon_proto::runtime::{
     INVOKE_PATH, InvokeHead, InvokeRequest, InvokeResponse, ResponseHead, invoke_request, invoke_response,
 };
+use tenon_web::{Answered, Call};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 use tonic::{Code, Status};
 
 use super::head;
-use crate::engine::{Answered, Body, Broken, Call, FetchRequest};
 use crate::node::Local;
 
 /// Time limit for connecting. A router in the same cluster answers within a millisecond; a lost SYN
@@ -169,7 +170,7 @@ impl Router {
 /// A call as it is sent: the head with the first bytes of the body, then the rest as it arrives.
 struct Upload {
     head: Option<Bytes>,
-    rest: Option<crate::engine::ByteStream>,
+    rest: Option<tenon_engine::ByteStream>,
 }
 
 impl Upload {

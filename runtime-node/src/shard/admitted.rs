@@ -9,10 +9,10 @@ use tenon_proto::id::RevisionDigest;
 use super::Shard;
 use super::resident::Resident;
 use crate::admission::Permit;
-#[cfg(doc)]
-use crate::engine::Isolate;
-use crate::engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
 use crate::tenants::{Place, Tenant};
+#[cfg(doc)]
+use tenon_engine::Isolate;
+use tenon_engine::{FetchRequest, FetchResponse, Pass, ScheduledEvent};
 
 /// A request's identity, as admission needs it.
 pub(super) struct Ask {

@@ -5,12 +5,12 @@ use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
+use tenon_engine::Isolate;
 use tenon_proto::id::RevisionDigest;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
 
 use super::Shard;
-use crate::engine::Isolate;
 use crate::memory::Pressure;
 use crate::pool::{Eviction, Notice};
 use crate::seat::{Errand, Supervisor};

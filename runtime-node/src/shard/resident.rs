@@ -3,12 +3,12 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+use tenon_engine::Isolate;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::WorkerId;
 
 use super::weight::Weight;
 use crate::admission::Gate;
-use crate::engine::Isolate;
 use crate::pool::{Condition, Occupant, Spent};
 
 /// A warm isolate and how much of it is in use.

@@ -14,9 +14,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use tenon_engine::{BytecodeLookup, Isolate};
+
 use super::Shard;
 use super::resident::Resident;
-use crate::engine::{BytecodeLookup, Isolate};
 
 /// CPU time in one stretch that neighbours do not notice.
 const LIGHT: Duration = Duration::from_millis(5);

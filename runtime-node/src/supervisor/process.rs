@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use command_fds::{CommandFdExt as _, FdMapping};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use tenon_engine::page::Page;
 use tenon_proto::id::{RevisionDigest, ShardId};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
-use crate::page::Page;
 use crate::seat;
 
 /// The program of every process of a node, and its arguments.

@@ -13,7 +13,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::page::Look;
+use tenon_engine::page::Look;
 
 /// CPU time that a turn may take after it was told to end.
 const OVERRUN: Duration = Duration::from_secs(1);

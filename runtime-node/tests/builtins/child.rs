@@ -9,11 +9,12 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tenon_engine::{Body, Engine, FetchRequest, Isolate, Origin, ResponseBody, Watchdog};
 use tenon_proto::egress::Egress;
 use tenon_proto::failure::Failure;
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
-use tenon_runtime_node::engine::{self, Body, Engine, FetchRequest, Isolate, Origin, ResponseBody, Watchdog};
+use tenon_web::Web;
 use tokio::task::LocalSet;
 
 use crate::FUNCTIONS;
@@ -26,9 +27,9 @@ const CALLS: u32 = 32;
 
 /// Makes the calls from number `first` on, forever.
 pub(crate) fn play(seed: u32, first: u32) -> ! {
-    engine::init();
+    tenon_engine::init();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0)));
+    let engine = Rc::new(Engine::new(&Watchdog::spawn(), ShardId(0), Rc::new(Web::default())));
     LocalSet::new().block_on(&runtime, async {
         let mut next = first;
         loop {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tenon_runtime_node::buffers::ROOM;
+use tenon_engine::buffers::ROOM;
 
 use crate::harness::{Shard, Text as _, trials};
 
@@ -41,7 +41,7 @@ async fn bytes_go_through_unchanged(shard: Rc<Shard>) {
     let echo = shard.handler("return new Response(await request.arrayBuffer())").start().await.unwrap();
     let long = |length| (0..=255).cycle().take(length).collect::<Vec<u8>>();
     for body in [vec![], vec![0, 1, 254, 255], long(ROOM), long(ROOM + 1), long(3_000_000)] {
-        let full = tenon_runtime_node::engine::Body::Full(body.clone().into());
+        let full = tenon_engine::Body::Full(body.clone().into());
         assert!(echo.post(full).await.unwrap().body.collect().await.unwrap() == body);
     }
 }

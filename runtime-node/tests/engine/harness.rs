@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use libtest_mimic::Trial;
+use tenon_engine::{Body, Bytecode, Engine, FetchRequest, FetchResponse, Isolate, Origin, ResponseBody, Watchdog};
 use tenon_proto::egress::Egress;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{ShardId, WorkerId};
 use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{
-    Body, Bytecode, Engine, FetchRequest, FetchResponse, Isolate, Origin, ResponseBody, Services, Watchdog,
-};
+use tenon_web::{Services, Web};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -55,7 +54,7 @@ pub(crate) fn trial_with(
 ) -> Trial {
     Trial::test(name.clone(), move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let engine = equip(Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0)));
+        let engine = equip(Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0), Rc::new(Web::default())));
         let shard = Rc::new(Shard { name, engine: Rc::new(engine) });
         let test = async { tokio::time::timeout(PATIENCE, test(shard)).await };
         tokio::task::LocalSet::new().block_on(&runtime, test).map_err(|_| "it never came to an end".into())
@@ -104,12 +103,12 @@ impl Shard {
     /// Returns a shard whose Workers' calls to other Workers go to `services`.
     #[allow(dead_code)]
     pub(crate) fn with_services(&self, services: Rc<dyn Services>) -> Rc<Self> {
-        self.with(|engine| engine.with_services(services))
+        self.with(|engine| engine.with_interfaces(Rc::new(Web::default().with_services(services))))
     }
 
     /// Returns a shard with a new engine that `equip` customises.
     pub(crate) fn with(&self, equip: impl FnOnce(Engine) -> Engine) -> Rc<Self> {
-        let engine = equip(Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0)));
+        let engine = equip(Engine::new(WATCHDOG.get_or_init(Watchdog::spawn), ShardId(0), Rc::new(Web::default())));
         Rc::new(Self { name: self.name.clone(), engine: Rc::new(engine) })
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
+use tenon_engine::{Body, Broken};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_runtime_node::engine::{Body, Broken};
 
 use crate::harness::{Shard, Text as _, await_condition, request, trials};
 

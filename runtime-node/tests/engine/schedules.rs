@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
+use tenon_engine::{Origin, ScheduledEvent};
 use tenon_proto::failure::{Failure, FailureCode};
-use tenon_runtime_node::engine::{Origin, ScheduledEvent};
 
 use crate::harness::{Loaded, Shard, Text as _, trials};
 

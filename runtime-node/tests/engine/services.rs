@@ -6,10 +6,11 @@ use std::rc::Rc;
 use bytes::Bytes;
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
+use tenon_engine::{Body, FetchRequest, Origin};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::id::{RevisionDigest, WorkerId};
 use tenon_proto::runtime::{Header, Service};
-use tenon_runtime_node::engine::{Answered, Body, Call, FetchRequest, Origin, Services};
+use tenon_web::{Answered, Call, Services};
 
 use crate::harness::{Shard, Text as _, request, trials};
 

@@ -3,9 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tenon_engine::{Bytecode, BytecodeLookup};
 use tenon_proto::failure::{FailureCode, Phase};
-
-use tenon_runtime_node::engine::{Bytecode, BytecodeLookup};
 
 use crate::harness::{Shard, Text as _, Worker, trials};
 

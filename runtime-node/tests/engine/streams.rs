@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use tenon_engine::{Body, FetchResponse, ResponseBody, Sending};
 use tenon_proto::failure::{FailureCode, Phase};
-use tenon_runtime_node::engine::{Body, FetchResponse, ResponseBody, Sending};
 
 use crate::harness::{Shard, Text as _, await_condition, trials};
 

@@ -84,10 +84,10 @@ async fn a_request_can_be_handed_on_and_its_response_too(shard: Rc<Shard>) {
     let proxy = worker(&shard, &origin, "return fetch(new Request(origin + new URL(request.url).pathname, request))");
     let proxy = proxy.start().await.unwrap();
     assert_eq!(text(proxy.get("/x").await.unwrap()).await, "/x hello b\"\"");
-    let body = tenon_runtime_node::engine::Body::Full("given".into());
+    let body = tenon_engine::Body::Full("given".into());
     assert_eq!(text(proxy.post(body).await.unwrap()).await, "/ hello b\"given\"");
     let pieces = futures::stream::iter([Ok("in ".into()), Ok("pieces".into())]);
-    let body = tenon_runtime_node::engine::Body::Stream(Box::pin(pieces));
+    let body = tenon_engine::Body::Stream(Box::pin(pieces));
     assert_eq!(text(proxy.post(body).await.unwrap()).await, "/ hello b\"in pieces\"");
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use tenon_runtime_node::engine::{Body, ResponseBody};
+use tenon_engine::{Body, ResponseBody};
 use tokio::io::AsyncReadExt as _;
 
 use crate::fetching;

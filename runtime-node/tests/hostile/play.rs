@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 use libtest_mimic::Trial;
+use tenon_engine::{Body, Engine, FetchResponse, Headroom};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_runtime_node::engine::{Body, Engine, FetchResponse, Headroom};
 
 use crate::ends;
 use crate::harness::{self, Loaded, Shard, Text as _, Worker};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use tenon_engine::buffers::ROOM;
 use tenon_proto::failure::{FailureCode, Phase};
-use tenon_runtime_node::buffers::ROOM;
 
 use crate::harness::client::{Client, head};
 use crate::harness::{Stand, trials};

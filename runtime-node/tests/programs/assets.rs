@@ -8,8 +8,9 @@ use std::rc::Rc;
 use bytes::{Buf as _, Bytes};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
+use tenon_engine::{Broken, FetchResponse, Isolate, ResponseBody};
 use tenon_proto::failure::Failure;
-use tenon_runtime_node::engine::{Answered, Broken, Call, FetchResponse, Isolate, ResponseBody, Services};
+use tenon_web::{Answered, Call, Services};
 
 use crate::harness::{Loaded, Shard};
 

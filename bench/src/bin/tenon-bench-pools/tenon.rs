@@ -6,11 +6,12 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
+use tenon_engine::{Body, Engine, FetchRequest, Isolate, Origin, Watchdog};
 use tenon_proto::egress::Egress;
 use tenon_proto::id::{ShardId, WorkerId as ProductId};
 use tenon_proto::revision::{Limits, Revision, StatePolicy};
 use tenon_proto::runtime::Header;
-use tenon_runtime_node::engine::{Body, Engine, FetchRequest, Isolate, Origin, Watchdog};
+use tenon_web::Web;
 
 use crate::load::{Load, Server};
 use crate::measurement::Measurement;
@@ -26,13 +27,13 @@ struct Tenon {
     workers: Vec<WorkerId>,
 }
 
-pub use tenon_runtime_node::engine::init;
+pub use tenon_engine::init;
 
 pub fn measure(load: &Load) -> anyhow::Result<Measurement> {
     let watchdog = Watchdog::spawn();
     let shape = load.shape();
     load.run(async |thread| {
-        let engine = Rc::new(Engine::new(&watchdog, ShardId(thread as u16)));
+        let engine = Rc::new(Engine::new(&watchdog, ShardId(thread as u16), Rc::new(Web::default())));
         let workers = shape.workers.of(thread).to_vec();
         let mut isolates = FxHashMap::default();
         for worker in &workers {

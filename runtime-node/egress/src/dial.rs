@@ -1,0 +1,139 @@
+//! Connecting to the first of several addresses that answers (RFC 8305, "Happy Eyeballs").
+//!
+//! IPv6 and IPv4 addresses alternate. Each attempt has a head start of a quarter of a second; then,
+//! or once it has failed, the next one starts in parallel. The first connection wins, and the other
+//! attempts are dropped.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use tokio::net::TcpStream;
+
+use super::policy::Allowed;
+
+/// RFC 8305 §8, "Connection Attempt Delay".
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// The most addresses that are tried. A name may have any number of them.
+const MOST: usize = 8;
+
+/// A destination that can be tried in parallel with others.
+pub(super) trait Candidate: Copy {
+    fn is_ipv6(&self) -> bool;
+}
+
+/// Connects to the first address that accepts.
+///
+/// # Arguments
+/// * `addresses` - at least one.
+///
+/// # Errors
+/// Returns the error of the last attempt to fail.
+pub(super) async fn dial<A: Candidate + Into<IpAddr>>(addresses: &[A], port: u16) -> io::Result<TcpStream> {
+    let stream = first(addresses, |address| TcpStream::connect(SocketAddr::new(address.into(), port))).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Returns the result of the first attempt to succeed.
+///
+/// # Arguments
+/// * `candidates` - at least one.
+///
+/// # Errors
+/// Returns the error of the last attempt to fail.
+pub(super) async fn first<C, T, E, F>(candidates: &[C], attempt: impl Fn(C) -> F) -> Result<T, E>
+where
+    C: Candidate,
+    F: Future<Output = Result<T, E>>,
+{
+    let mut rest = in_turns(candidates).into_iter().map(attempt);
+    let mut attempts = FuturesUnordered::new();
+    attempts.extend(rest.next());
+    let mut failure = None;
+    loop {
+        tokio::select! {
+            ended = attempts.next() => match ended {
+                Some(Ok(won)) => return Ok(won),
+                Some(Err(error)) => {
+                    failure = Some(error);
+                    attempts.extend(rest.next());
+                }
+                None => return Err(failure.expect("there is a candidate, and it has failed")),
+            },
+            () = tokio::time::sleep(HEAD_START), if rest.len() > 0 => attempts.extend(rest.next()),
+        }
+    }
+}
+
+/// Alternates the two address families, IPv6 first as RFC 8305 requires, in the order given.
+fn in_turns<C: Candidate>(candidates: &[C]) -> Vec<C> {
+    let (six, four): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(Candidate::is_ipv6);
+    let longer = six.len().max(four.len());
+    let pairs = (0..longer).flat_map(|at| [six.get(at), four.get(at)]);
+    pairs.flatten().take(MOST).copied().collect()
+}
+
+impl Candidate for IpAddr {
+    fn is_ipv6(&self) -> bool {
+        Self::is_ipv6(self)
+    }
+}
+
+impl Candidate for Allowed {
+    fn is_ipv6(&self) -> bool {
+        self.address().is_ipv6()
+    }
+}
+
+impl From<Allowed> for IpAddr {
+    fn from(allowed: Allowed) -> Self {
+        allowed.address()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Policy;
+
+    fn allowed(addresses: &[&str]) -> Vec<Allowed> {
+        let open = Policy::new(vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()], vec![]);
+        addresses.iter().map(|address| open.judge(address.parse().unwrap()).unwrap()).collect()
+    }
+
+    #[test]
+    fn both_kinds_of_addresses_take_turns() {
+        let order = in_turns(&allowed(&["1.0.0.1", "1.0.0.2", "1.0.0.3", "2a00::1"]));
+        let texts: Vec<_> = order.iter().map(|allowed| allowed.address().to_string()).collect();
+        assert_eq!(texts, ["2a00::1", "1.0.0.1", "1.0.0.2", "1.0.0.3"]);
+    }
+
+    #[test]
+    fn of_many_addresses_some_are_tried() {
+        assert_eq!(in_turns(&allowed(&["1.0.0.1"; 40])).len(), MOST);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_refuses_makes_way_for_the_next() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // The address has no listener.
+        let stream = dial(&allowed(&["127.0.0.9", "127.0.0.1"]), port).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
+        assert!(dial(&allowed(&["127.0.0.9"]), port).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_silent_does_not_keep_the_next_waiting() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // 192.0.2.0/24 is reserved for documentation: the attempt hangs or fails, and in both cases
+        // the other one is made.
+        let stream = dial(&allowed(&["192.0.2.1", "127.0.0.1"]), port).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
+    }
+}

@@ -1,0 +1,74 @@
+//! Outbound requests from Workers: a shard's own HTTP client.
+//!
+//! ```text
+//!  fetch ─► hop ─► allowed? ─► seat ─► pool ─────────────────► exchange ─► head ─► body
+//!            ▲                          │ no connection           ▲         │        │
+//!            │                          ▼                         │         │        ▼
+//!            │                        reach ─► TLS, ALPN ─────────┘         │      decode
+//!            └────────────────────── redirect ──────────────────────────────┘
+//!
+//!  allowed?  scheme, port, and the Worker's own list of hosts
+//!  seat      bounds the requests that wait for a response
+//!  reach     names ─► policy ─► dial
+//! ```
+//!
+//! - [`client`]: the path above; [`message`]: requests and responses; [`error`]: how a request
+//!   fails, and what the tenant can do about it.
+//! - [`policy`]: which addresses may be reached at all; [`redirect`]: where a redirect leads. Both
+//!   are pure.
+//! - [`reach`]: from a name to a byte stream: [`names`] resolves, [`dial`] connects, [`proxy`]
+//!   tunnels where the node must go through one.
+//! - [`connection`] speaks HTTP/1.1 or HTTP/2; [`pool`] keeps idle connections.
+//! - [`seats`]: bounds on concurrent requests and responses; [`incoming`] and [`decode`]: a
+//!   response body as it arrives.
+//! - [`handshake`]: the WebSocket opening handshake, for both of its sides; [`metrics`].
+//! - [`settings`]: fixed when the node starts.
+//!
+//! ## Which addresses a Worker may reach
+//!
+//! A Worker's program is hostile, and the node stands inside the network: next to other tenants'
+//! Services, its own ports and the cloud's metadata service. The client therefore judges the
+//! addresses that a name has resolved to, and connects to exactly these; a name that resolves to
+//! something else a moment later gains nothing. A redirect is a request like any other and takes
+//! the whole path again. The Worker's own list of hosts can only narrow the policy.
+//!
+//! ## What tenants share
+//!
+//! Tenants share no connection, and no TLS session that a connection could be resumed from: a
+//! pool's key begins with the tenant, which is the namespace. Two tenants on one connection could
+//! infer each other's traffic from the latency of their own responses and from the state of
+//! HTTP/2's header compression, and an origin that authenticates the connection would trust both.
+//! The DNS cache is shared, because its answers are the same for every tenant.
+//!
+//! All of this belongs to a shard's thread. The one thing shards share is immutable: [`Settings`].
+
+pub mod client;
+mod connection;
+mod decode;
+mod dial;
+pub mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+pub mod handshake;
+mod incoming;
+pub mod message;
+pub mod metrics;
+mod names;
+pub mod policy;
+mod pool;
+pub mod proxy;
+mod reach;
+pub mod redirect;
+mod seats;
+pub mod settings;
+
+pub use client::{Account, Client, Ledger, Opened, Tunnel};
+pub use error::EgressError;
+pub use message::{Bytestream, Outgoing, RedirectMode, Request, Response};
+pub use metrics::EgressMetrics;
+pub use policy::Policy;
+pub use proxy::{InvalidProxy, Proxy, Resolver};
+pub use settings::{Settings, SettingsError};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Metrics of outbound requests.
+
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use tenon_proto::id::ShardId;
+
+use crate::error::Stage;
+
+/// The metric families of a node's outbound requests, labelled by shard.
+pub struct EgressFamilies {
+    requests: IntCounterVec,
+    connections: IntGaugeVec,
+    bytes: IntCounterVec,
+}
+
+impl EgressFamilies {
+    /// Registers the families.
+    ///
+    /// # Errors
+    /// Fails if the registry has them already.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counter = |name, help, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);
+        let families = Self {
+            requests: counter(
+                "tenon_egress_requests_total",
+                "Fetches by Workers, by how they ended or at which stage they failed.",
+                &["shard", "outcome"],
+            )?,
+            connections: IntGaugeVec::new(
+                Opts::new("tenon_egress_connections", "Connections to origins."),
+                &["shard", "state"],
+            )?,
+            bytes: counter(
+                "tenon_egress_bytes_total",
+                "Bytes of bodies that Workers fetched or sent.",
+                &["shard", "direction"],
+            )?,
+        };
+        registry.register(Box::new(families.requests.clone()))?;
+        registry.register(Box::new(families.connections.clone()))?;
+        registry.register(Box::new(families.bytes.clone()))?;
+        Ok(families)
+    }
+
+    /// Returns the metrics of one shard, all of which exist from now on.
+    pub fn shard(&self, id: ShardId) -> EgressMetrics {
+        let shard = id.to_string();
+        let requests = |outcome| self.requests.with_label_values(&[shard.as_str(), outcome]);
+        let connections = |state| self.connections.with_label_values(&[shard.as_str(), state]);
+        let bytes = |direction| self.bytes.with_label_values(&[shard.as_str(), direction]);
+        EgressMetrics {
+            ok: requests("ok"),
+            failed: Stage::ALL.iter().map(|stage| requests(stage.as_str())).collect(),
+            open: connections("open"),
+            idle: connections("idle"),
+            sent: bytes("sent"),
+            received: bytes("received"),
+        }
+    }
+}
+
+/// Metrics of the outbound requests of a shard's Workers.
+#[derive(Clone)]
+pub struct EgressMetrics {
+    ok: IntCounter,
+    /// Indexed by [`Stage`].
+    failed: Vec<IntCounter>,
+    /// Connections to origins.
+    pub open: IntGauge,
+    /// Connections to origins without a request.
+    pub idle: IntGauge,
+    /// Bytes of bodies sent.
+    pub sent: IntCounter,
+    /// Bytes of bodies received.
+    pub received: IntCounter,
+}
+
+impl EgressMetrics {
+    /// Counts a request that ended with a response, or failed at that stage.
+    pub fn ended(&self, failure: Option<Stage>) {
+        failure.map_or(&self.ok, |stage| &self.failed[stage as usize]).inc();
+    }
+}
+
+impl Default for EgressMetrics {
+    /// Creates metrics that are not registered anywhere.
+    fn default() -> Self {
+        let counter = || IntCounter::new("uncounted", "Not registered.").expect("the name is valid");
+        let gauge = || IntGauge::new("uncounted", "Not registered.").expect("the name is valid");
+        Self {
+            ok: counter(),
+            failed: Stage::ALL.iter().map(|_| counter()).collect(),
+            open: gauge(),
+            idle: gauge(),
+            sent: counter(),
+            received: counter(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stage_is_counted_under_its_own_name() {
+        let families = EgressFamilies::register(&Registry::new()).unwrap();
+        let shard = families.shard(ShardId(0));
+        for stage in Stage::ALL {
+            shard.ended(Some(stage));
+            assert_eq!(families.requests.with_label_values(&["0", stage.as_str()]).get(), 1, "{stage}");
+        }
+    }
+}

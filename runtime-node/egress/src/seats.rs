@@ -1,0 +1,196 @@
+//! Limits on concurrent requests: per Worker, per tenant and per shard.
+//!
+//! A request holds a **seat** until the head of its response has arrived, and queues for one if all
+//! are taken; then its response is **open** until its body has ended or been dropped. Open
+//! responses beyond the limit are refused instead of queued: a Worker that awaits a hundred heads
+//! before it reads any body would wait for itself.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tokio::sync::{OwnedSemaphorePermit as Permit, Semaphore};
+
+use super::EgressError;
+
+/// The concurrency limits of a shard. Each open response uses a socket, or a stream of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The most requests of a Worker that wait for a head: far more than a page or an API call
+    /// needs at once, and few enough that a loop over a long list does not flood the origin.
+    pub waiting_of_worker: u32,
+    pub waiting_of_tenant: u32,
+    pub waiting_of_shard: u32,
+    pub open_of_worker: u32,
+    pub open_of_tenant: u32,
+    pub open_of_shard: u32,
+    /// Idle connections kept for later requests.
+    pub idle_of_origin: usize,
+    pub idle_of_shard: usize,
+    /// How long they are kept. Many origins close theirs after a minute.
+    pub idle: Duration,
+    /// How long all attempts to connect may take together.
+    pub connect: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            waiting_of_worker: 64,
+            waiting_of_tenant: 256,
+            waiting_of_shard: 1024,
+            open_of_worker: 256,
+            open_of_tenant: 1024,
+            open_of_shard: 4096,
+            idle_of_origin: 8,
+            idle_of_shard: 256,
+            idle: Duration::from_secs(30),
+            connect: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A Worker, a tenant or the shard, with its two limits.
+struct Party {
+    waiting: Arc<Semaphore>,
+    open: Arc<Semaphore>,
+}
+
+/// A shard's seats.
+pub(super) struct Seats {
+    bounds: Bounds,
+    shard: Rc<Party>,
+    tenants: RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
+    workers: RefCell<FxHashMap<Rc<str>, Weak<Party>>>,
+}
+
+/// The right to wait for a response.
+pub(super) struct Seat {
+    parties: [Rc<Party>; 3],
+    _waiting: [Permit; 3],
+}
+
+/// The right to have a response open.
+pub(super) struct Open {
+    // Declared first, so that the permits are dropped before the parties they belong to.
+    _permits: [Permit; 3],
+    _parties: [Rc<Party>; 3],
+}
+
+/// The parties, as named in errors.
+const PARTIES: [&str; 3] = ["the Worker", "the namespace", "the node"];
+
+impl Seats {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let shard = Party::new(bounds.waiting_of_shard, bounds.open_of_shard);
+        Self { bounds, shard, tenants: RefCell::default(), workers: RefCell::default() }
+    }
+
+    /// Waits for a seat.
+    pub(super) async fn take(&self, worker: &str, tenant: &str) -> Seat {
+        let Bounds { waiting_of_worker, open_of_worker, waiting_of_tenant, open_of_tenant, .. } = self.bounds;
+        let parties = [
+            party(&self.workers, worker, waiting_of_worker, open_of_worker),
+            party(&self.tenants, tenant, waiting_of_tenant, open_of_tenant),
+            Rc::clone(&self.shard),
+        ];
+        let [of_worker, of_tenant, of_shard] = &parties;
+        // The narrowest limit first, so that a request that queues there holds no permit that
+        // others wait for.
+        let waiting = [of_worker.enter().await, of_tenant.enter().await, of_shard.enter().await];
+        Seat { parties, _waiting: waiting }
+    }
+}
+
+impl Seat {
+    /// Exchanges the seat for an open response, once the response's head has arrived.
+    ///
+    /// # Errors
+    /// Fails if the limit on open responses is reached.
+    pub(super) fn open(self) -> Result<Open, EgressError> {
+        let [of_worker, of_tenant, of_shard] = &self.parties;
+        let open = |at: usize, party: &Party| {
+            Arc::clone(&party.open).try_acquire_owned().map_err(|_| EgressError::TooManyOpen(PARTIES[at]))
+        };
+        let permits = [open(0, of_worker)?, open(1, of_tenant)?, open(2, of_shard)?];
+        Ok(Open { _permits: permits, _parties: self.parties })
+    }
+}
+
+impl Party {
+    fn new(waiting: u32, open: u32) -> Rc<Self> {
+        // The queue is bounded by the operations that invocations may have in flight.
+        let semaphore = |permits: u32| Arc::new(Semaphore::new(permits as usize));
+        Rc::new(Self { waiting: semaphore(waiting), open: semaphore(open) })
+    }
+
+    /// Waits for a permit, in order of arrival.
+    async fn enter(&self) -> Permit {
+        Arc::clone(&self.waiting).acquire_owned().await.expect("the semaphore is never closed")
+    }
+}
+
+/// Returns the party of that name, and creates it if it does not exist.
+fn party(parties: &RefCell<FxHashMap<Rc<str>, Weak<Party>>>, name: &str, waiting: u32, open: u32) -> Rc<Party> {
+    let mut parties = parties.borrow_mut();
+    if let Some(party) = parties.get(name).and_then(Weak::upgrade) {
+        return party;
+    }
+    // Pruning whenever the number has doubled costs each insertion amortised constant time.
+    if parties.len().is_power_of_two() {
+        parties.retain(|_, party| party.strong_count() > 0);
+    }
+    let party = Party::new(waiting, open);
+    parties.insert(name.into(), Rc::downgrade(&party));
+    party
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn seats() -> Seats {
+        Seats::new(Bounds { waiting_of_worker: 2, waiting_of_tenant: 3, open_of_worker: 2, ..Bounds::default() })
+    }
+
+    #[test]
+    fn a_worker_waits_for_its_own_seats_and_its_tenants() {
+        let seats = seats();
+        let take = |worker| Box::pin(seats.take(worker, "a"));
+        let first = take("a/1").now_or_never().unwrap();
+        let _second = take("a/1").now_or_never().unwrap();
+        let mut third = take("a/1");
+        assert!(third.as_mut().now_or_never().is_none());
+        let _other = take("a/2").now_or_never().unwrap();
+        let mut more = take("a/3");
+        assert!(more.as_mut().now_or_never().is_none());
+        assert!(Box::pin(seats.take("b/1", "b")).now_or_never().is_some());
+        drop(first);
+        // One seat of the tenant is free, and one of the Worker.
+        assert!(third.now_or_never().is_some() || more.now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_response_leaves_its_seat_and_is_refused_when_too_many_are_open() {
+        let seats = seats();
+        let take = || seats.take("a/1", "a").now_or_never().unwrap();
+        let first = take().open().unwrap();
+        let _second = take().open().unwrap();
+        assert!(matches!(take().open(), Err(EgressError::TooManyOpen("the Worker"))));
+        drop(first);
+        assert!(take().open().is_ok());
+    }
+
+    #[test]
+    fn those_who_have_nothing_under_way_are_forgotten() {
+        let seats = seats();
+        for n in 0..1000 {
+            seats.take(&format!("a/{n}"), &format!("{n}")).now_or_never().unwrap();
+        }
+        assert!(seats.workers.borrow().len() < 600 && seats.tenants.borrow().len() < 600);
+    }
+}

@@ -1,0 +1,215 @@
+//! Which connections are opened, and which tenant they belong to.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::io::AsyncWriteExt as _;
+
+use super::origin::{Authority, Origin, read_head, text};
+use super::*;
+use crate::error::Stage;
+
+/// Returns a client that trusts an authority.
+fn trusting(authority: &Authority) -> Client {
+    let known = hosts("127.0.0.1 origin.test other.test");
+    Client::new(&Settings::isolated(settings().policy, vec![authority.root.clone()], known), EgressMetrics::default())
+}
+
+fn secure(host: &str, origin: &Origin) -> Url {
+    Url::parse(&format!("https://{host}:{}/", origin.port)).unwrap()
+}
+
+#[tokio::test]
+async fn one_connection_serves_one_request_after_another() {
+    on_a_shard(async {
+        let origin = Origin::plain(|_| text("hi")).await;
+        let client = client();
+        for _ in 0..5 {
+            fetch_text(&client, get(origin.url("/"))).await;
+            // The connection's task must notice that the exchange is over.
+            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(origin.connections.get(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tenants_share_no_connection() {
+    on_a_shard(async {
+        let authority = Authority::new();
+        let plain = Origin::plain(|_| text("hi")).await;
+        let http2 = Origin::serve(Some(authority.server(&["h2"])), |_| Box::pin(async { text("hi") })).await;
+        let client = trusting(&authority);
+        for (origin, url) in [(&plain, plain.url("/")), (&http2, secure("origin.test", &http2))] {
+            for tenant in ["a", "b", "a", "b"] {
+                let response = client.fetch(&account(tenant), get(url.clone())).await.unwrap();
+                body(response).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            assert_eq!(origin.connections.get(), 2, "{url}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn http2_is_agreed_on_and_serves_many_requests_on_one_connection() {
+    on_a_shard(async {
+        let authority = Authority::new();
+        let origin = Origin::serve(Some(authority.server(&["h2", "http/1.1"])), |asked| {
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                text(&format!("{:?} {} {:?}", asked.version(), asked.uri(), asked.headers().get("host")))
+            })
+        })
+        .await;
+        let client = trusting(&authority);
+        // All at once, before the origin's protocol is known.
+        let answers = join_all((0..20).map(|_| fetch_text(&client, get(secure("origin.test", &origin))))).await;
+        let uri = secure("origin.test", &origin);
+        assert!(answers.iter().all(|answer| *answer == format!("HTTP/2.0 {uri} None")), "{answers:?}");
+        assert_eq!(origin.connections.get(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_origin_without_http2_is_spoken_with_in_http1() {
+    on_a_shard(async {
+        let authority = Authority::new();
+        for protocols in [&["http/1.1"] as &[&str], &[]] {
+            let origin = Origin::serve(Some(authority.server(protocols)), |asked| {
+                Box::pin(async move { text(&format!("{:?}", asked.version())) })
+            })
+            .await;
+            let client = trusting(&authority);
+            let answers = join_all((0..3).map(|_| fetch_text(&client, get(secure("127.0.0.1", &origin))))).await;
+            assert_eq!(answers, ["HTTP/1.1"; 3]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_certificate_must_be_trusted_and_for_the_host() {
+    on_a_shard(async {
+        let (authority, stranger) = (Authority::new(), Authority::new());
+        let origin = Origin::serve(Some(authority.server(&["h2"])), |_| Box::pin(async { text("") })).await;
+        let error = failure(&trusting(&stranger), get(secure("origin.test", &origin))).await;
+        assert_eq!(error.stage(), Stage::Tls, "{error}");
+        let error = failure(&trusting(&authority), get(secure("other.test", &origin))).await;
+        assert_eq!(error.stage(), Stage::Tls, "{error}");
+        // A server that does not speak TLS is not sent plaintext either.
+        let plain = Origin::plain(|_| text("")).await;
+        assert_eq!(failure(&trusting(&authority), get(secure("origin.test", &plain))).await.stage(), Stage::Tls);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_that_finds_its_connection_closed_is_sent_over_another() {
+    on_a_shard(async {
+        // Each connection answers once as if it stayed open, and closes when it is used again.
+        let origin = Origin::by_hand(|mut stream| async move {
+            if read_head(&mut stream).await {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+                read_head(&mut stream).await;
+            }
+        })
+        .await;
+        let client = client();
+        for connections in 1..=3 {
+            assert_eq!(fetch_text(&client, get(origin.url("/"))).await, "ok");
+            assert_eq!(origin.connections.get(), connections);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        // A request that may have been processed is not sent again.
+        let error = failure(&client, post(origin.url("/"), Outgoing::Full("x".into()))).await;
+        assert_eq!(error.stage(), Stage::Exchange, "{error}");
+        assert_eq!(origin.connections.get(), 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_worker_waits_for_so_many_answers_at_once() {
+    on_a_shard(async {
+        let busy = Rc::<Cell<usize>>::default();
+        let most = Rc::<Cell<usize>>::default();
+        let (now, highest) = (Rc::clone(&busy), Rc::clone(&most));
+        let origin = Origin::serve(None, move |_| {
+            let (now, highest) = (Rc::clone(&now), Rc::clone(&highest));
+            Box::pin(async move {
+                now.set(now.get() + 1);
+                highest.set(highest.get().max(now.get()));
+                // Wait until the limit is reached, long enough for one request too many to arrive.
+                while highest.get() < 64 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                now.set(now.get() - 1);
+                text("")
+            })
+        })
+        .await;
+        let client = client();
+        let answers = join_all((0..90).map(|_| fetch(&client, get(origin.url("/"))))).await;
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!((most.get(), busy.get()), (64, 0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn responses_that_are_left_open_are_bounded() {
+    on_a_shard(async {
+        let origin = Origin::plain(|_| text("never read")).await;
+        let client = client();
+        let mut open = Vec::new();
+        for _ in 0..256 {
+            let ledger = account("shop");
+            open.push(client.fetch(&ledger, get(origin.url("/"))).await.unwrap());
+        }
+        let error = failure(&client, get(origin.url("/"))).await;
+        assert!(error.to_string().contains("body.cancel()"), "{error}");
+        // Another tenant has its own limit.
+        client.fetch(&account("other"), get(origin.url("/"))).await.unwrap();
+        open.clear();
+        fetch(&client, get(origin.url("/"))).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_nobody_uses_for_a_while_is_closed() {
+    on_a_shard(async {
+        let origin = Origin::plain(|_| text("hi")).await;
+        let mut settings = settings();
+        settings.bounds.idle = Duration::from_millis(50);
+        let client = Client::new(&settings, EgressMetrics::default());
+        fetch_text(&client, get(origin.url("/"))).await;
+        assert_eq!(origin.open.get(), 1);
+        until(|| origin.open.get() == 0).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn few_idle_connections_are_kept_of_many() {
+    on_a_shard(async {
+        let origin = Origin::serve(None, |_| {
+            Box::pin(async {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                text("hi")
+            })
+        })
+        .await;
+        let client = client();
+        let answers = join_all((0..30).map(|_| fetch_text(&client, get(origin.url("/"))))).await;
+        assert_eq!((answers.len(), origin.connections.get()), (30, 30));
+        until(|| origin.open.get() == 8).await;
+    })
+    .await;
+}

@@ -1,0 +1,112 @@
+//! Resolution, with a name server that changes its answers.
+
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+
+use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
+use tokio::net::UdpSocket;
+use tokio::task::spawn_local;
+
+use super::origin::{Origin, text};
+use super::*;
+use crate::error::Stage;
+
+/// Starts a name server that answers queries for IPv4 addresses by a function of the number of
+/// earlier queries; it has no IPv6 addresses.
+async fn name_server(answers: impl Fn(usize) -> Vec<Ipv4Addr> + 'static) -> (u16, Rc<Cell<usize>>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let asked = Rc::<Cell<usize>>::default();
+    let count = Rc::clone(&asked);
+    spawn_local(async move {
+        let mut question = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut question).await {
+            let question = &question[..length];
+            let end = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
+            let wants_v4 = question[end - 3] == 1;
+            let addresses = if wants_v4 { answers(count.replace(count.get() + 1)) } else { Vec::new() };
+            // The query's id, the flags of a response, and the number of records in each section.
+            let mut answer = question[..2].to_vec();
+            answer.extend([0x81, 0x80, 0, 1, 0, addresses.len() as u8, 0, 0, 0, 0]);
+            answer.extend(&question[12..end]);
+            for address in addresses {
+                // The query's name, A, IN, a TTL of zero, four bytes.
+                answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
+                answer.extend(address.octets());
+            }
+            let _ = socket.send_to(&answer, from).await;
+        }
+    });
+    (port, asked)
+}
+
+fn client_of(port: u16, policy: Policy) -> Client {
+    let mut server = NameServerConfig::udp_and_tcp("127.0.0.1".parse().unwrap());
+    server.connections.iter_mut().for_each(|connection| connection.port = port);
+    let config = ResolverConfig::from_parts(None, vec!["search.test".parse().unwrap()], vec![server]);
+    let resolver = Some((config, ResolverOpts::default()));
+    let settings = Settings { resolver, ..Settings::isolated(policy, Vec::new(), Hosts::default()) };
+    Client::new(&settings, EgressMetrics::default())
+}
+
+fn local(last: u8) -> Policy {
+    Policy::new(vec![format!("127.0.0.{last}/32").parse().unwrap()], vec![])
+}
+
+#[tokio::test]
+async fn a_name_is_asked_for_and_its_answer_is_kept() {
+    on_a_shard(async {
+        let origin = Origin::plain(|_| text("found")).await;
+        let (port, asked) = name_server(|_| vec![Ipv4Addr::LOCALHOST]).await;
+        let client = client_of(port, local(1));
+        for tenant in ["a", "b", "c"] {
+            let url = Url::parse(&format!("http://name.test:{}/", origin.port)).unwrap();
+            let response = client.fetch(&account(tenant), get(url)).await.unwrap();
+            assert_eq!(body(response).await.unwrap(), "found");
+        }
+        assert_eq!(asked.get(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_name_that_moves_inside_gains_nothing() {
+    on_a_shard(async {
+        let origin = Origin::plain(|_| text("found")).await;
+        // First an address that may be reached, then one inside the network.
+        let (port, _) = name_server(|n| vec![Ipv4Addr::new(127, 0, 0, if n == 0 { 1 } else { 9 })]).await;
+        let client = client_of(port, local(1));
+        let url = |name| Url::parse(&format!("http://{name}.test:{}/", origin.port)).unwrap();
+        assert_eq!(fetch_text(&client, get(url("a"))).await, "found");
+        let error = failure(&client, get(url("b"))).await;
+        assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
+        // The earlier decision does not count: the answer has expired, and no connection is left.
+        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+        let error = client.fetch(&account("other"), get(url("a"))).await.err().unwrap();
+        assert!(matches!(error, EgressError::RefusedName { .. }), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_several_addresses_only_those_that_may_be_are_connected_to() {
+    on_a_shard(async {
+        let origin = Origin::plain(|_| text("found")).await;
+        let (port, _) = name_server(|_| vec![Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::LOCALHOST]).await;
+        let url = Url::parse(&format!("http://name.test:{}/", origin.port)).unwrap();
+        assert_eq!(fetch_text(&client_of(port, local(1)), get(url)).await, "found");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_none_says_so() {
+    on_a_shard(async {
+        let (port, _) = name_server(|_| Vec::new()).await;
+        let error = failure(&client_of(port, local(1)), get(Url::parse("http://name.test/").unwrap())).await;
+        assert_eq!(error.stage(), Stage::Resolve, "{error}");
+        let error = failure(&client(), get(Url::parse("http://unlisted.test/").unwrap())).await;
+        assert_eq!(error.stage(), Stage::Resolve, "{error}");
+    })
+    .await;
+}

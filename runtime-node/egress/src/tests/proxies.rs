@@ -1,0 +1,297 @@
+//! Requests through a proxy: what it is told and not told, and the errors if it does not open a
+//! tunnel.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::spawn_local;
+use tokio_rustls::TlsAcceptor;
+
+use super::origin::{Authority, Origin, redirect, text};
+use super::*;
+use crate::error::Stage;
+use crate::{Proxy, Resolver};
+
+/// A proxy that connects every tunnel to 127.0.0.1, whatever host the target names.
+struct Tunnels {
+    origin: Origin,
+    /// The heads of the requests received.
+    heads: Rc<RefCell<Vec<String>>>,
+}
+
+/// A target that the proxy refuses.
+const NOWHERE: &str = "127.0.0.9";
+
+impl Tunnels {
+    async fn plain() -> Self {
+        Self::serve(None).await
+    }
+
+    async fn serve(tls: Option<std::sync::Arc<rustls::ServerConfig>>) -> Self {
+        let heads = Rc::<RefCell<Vec<String>>>::default();
+        let log = Rc::clone(&heads);
+        let origin = Origin::by_hand(move |stream| {
+            let (log, tls) = (Rc::clone(&log), tls.clone());
+            async move {
+                match tls {
+                    None => lead(stream, &log).await,
+                    Some(tls) => {
+                        if let Ok(stream) = TlsAcceptor::from(tls).accept(stream).await {
+                            lead(stream, &log).await;
+                        }
+                    }
+                }
+            }
+        })
+        .await;
+        Self { origin, heads }
+    }
+
+    fn url(&self, userinfo: &str) -> Proxy {
+        format!("http://{userinfo}127.0.0.1:{}", self.origin.port).parse().unwrap()
+    }
+
+    /// Returns the first lines of the requests received.
+    fn asked(&self) -> Vec<String> {
+        self.heads.borrow().iter().map(|head| head.lines().next().unwrap().to_owned()).collect()
+    }
+}
+
+async fn lead(mut stream: impl AsyncRead + AsyncWrite + Unpin, log: &RefCell<Vec<String>>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let Ok(byte) = stream.read_u8().await else { return };
+        head.push(byte);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let target = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next()).map(str::to_owned);
+    log.borrow_mut().push(head);
+    let Some(target) = target.filter(|target| !target.starts_with(NOWHERE)) else {
+        let _ = stream.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 2\r\n\r\nno").await;
+        return;
+    };
+    let port = target.rsplit_once(':').unwrap().1;
+    let mut origin = TcpStream::connect(format!("127.0.0.1:{port}")).await.unwrap();
+    stream.write_all(b"HTTP/1.1 200 Connection established\r\nvia: 1.1 proxy\r\n\r\n").await.unwrap();
+    let _ = tokio::io::copy_bidirectional(&mut stream, &mut origin).await;
+}
+
+fn by(settings: Settings, proxy: Proxy) -> Client {
+    Client::new(&settings.with_proxy(Some(proxy)), EgressMetrics::default())
+}
+
+fn trusting(authority: &Authority) -> Settings {
+    Settings::isolated(settings().policy, vec![authority.root.clone()], hosts("127.0.0.1 origin.test"))
+}
+
+/// Returns the settings of a node that reaches no private address, although a name resolves to one.
+fn closed() -> Settings {
+    Settings::isolated(Policy::default(), Vec::new(), hosts("127.0.0.1 inside.test"))
+}
+
+#[tokio::test]
+async fn both_schemes_go_through_a_tunnel_to_an_address_and_origins_see_their_names() {
+    on_a_shard(async {
+        let authority = Authority::new();
+        let proxy = Tunnels::plain().await;
+        let client = by(trusting(&authority), proxy.url(""));
+        let plain = Origin::plain(|asked| text(asked.headers()["host"].to_str().unwrap())).await;
+        let url = Url::parse(&format!("http://origin.test:{}/", plain.port)).unwrap();
+        assert_eq!(fetch_text(&client, get(url)).await, format!("origin.test:{}", plain.port));
+        let secure = Origin::serve(Some(authority.server(&["h2"])), |asked| {
+            Box::pin(async move { text(asked.uri().host().unwrap()) })
+        })
+        .await;
+        // The certificate is for that name, and is verified.
+        let url = Url::parse(&format!("https://origin.test:{}/", secure.port)).unwrap();
+        assert_eq!(fetch_text(&client, get(url)).await, "origin.test");
+        let connect = |port| format!("CONNECT 127.0.0.1:{port} HTTP/1.1");
+        assert_eq!(proxy.asked(), [connect(plain.port), connect(secure.port)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tls_with_the_proxy_goes_around_tls_with_the_origin() {
+    on_a_shard(async {
+        let authority = Authority::new();
+        let proxy = Tunnels::serve(Some(authority.server(&[]))).await;
+        let url: Proxy = format!("https://origin.test:{}", proxy.origin.port).parse().unwrap();
+        let client = by(trusting(&authority), url.clone());
+        let large = "large ".repeat(100_000);
+        let answer = large.clone();
+        let origin = Origin::serve(Some(authority.server(&["http/1.1"])), move |_| {
+            let answer = text(&answer);
+            Box::pin(async move { answer })
+        })
+        .await;
+        let target = Url::parse(&format!("https://origin.test:{}/", origin.port)).unwrap();
+        assert_eq!(fetch_text(&client, get(target.clone())).await, large);
+        // A proxy with an unverified identity is told nothing.
+        let error = failure(&by(settings(), url), get(target)).await;
+        assert_eq!(error.stage(), Stage::Proxy);
+        assert!(error.to_string().contains("no secure connection to it"), "{error}");
+        assert_eq!(proxy.asked().len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_may_not_be_reached_is_not_asked_of_the_proxy_either() {
+    on_a_shard(async {
+        let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("reached")).await);
+        for resolver in [Resolver::Node, Resolver::Proxy] {
+            // The proxy is at an address that no Worker may reach.
+            let client = by(closed(), proxy.url("").with_resolver(resolver));
+            for host in ["127.0.0.1", "[::1]", "0x7f.1", "localhost", "a.localhost", "inside.test", "INSIDE.test."] {
+                let url = Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
+                let error = failure(&client, get(url)).await;
+                assert_eq!(error.stage(), Stage::Policy, "{host}: {error}");
+            }
+        }
+        assert_eq!((proxy.asked().len(), origin.connections.get()), (0, 0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_redirect_is_judged_before_the_proxy_hears_of_it() {
+    on_a_shard(async {
+        let (proxy, inside) = (Tunnels::plain().await, Origin::plain(|_| text("inside")).await);
+        let to = format!("http://127.0.0.2:{}/", inside.port);
+        let origin = Origin::plain(move |_| redirect(302, &to)).await;
+        let policy = Policy::new(vec!["127.0.0.1/32".parse().unwrap()], vec![]);
+        let client = by(Settings::isolated(policy, Vec::new(), Hosts::default()), proxy.url(""));
+        let error = failure(&client, get(origin.url("/"))).await;
+        assert_eq!(error.stage(), Stage::Policy, "{error}");
+        assert_eq!(proxy.asked().len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_proxy_that_resolves_is_told_the_name() {
+    on_a_shard(async {
+        let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("reached")).await);
+        let url = |host: &str| Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
+        let client = by(closed(), proxy.url("").with_resolver(Resolver::Proxy));
+        for host in ["unknown.test", "UNKNOWN.test."] {
+            assert_eq!(fetch_text(&client, get(url(host))).await, "reached");
+        }
+        let expected = format!("CONNECT unknown.test:{} HTTP/1.1", origin.port);
+        assert_eq!(proxy.asked(), [expected.clone(), expected]);
+        // By default the node does not leave unknown names to the proxy.
+        let error = failure(&by(closed(), proxy.url("")), get(url("unknown.test"))).await;
+        assert_eq!(error.stage(), Stage::Resolve, "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn credentials_go_to_the_proxy_alone() {
+    on_a_shard(async {
+        let proxy = Tunnels::plain().await;
+        let origin = Origin::plain(|asked| text(&format!("{:?}", asked.headers()))).await;
+        let client = by(settings(), proxy.url("alice:geheim@"));
+        let own = with(get(origin.url("/")), &[("proxy-authorization", "Basic b3du")]);
+        let seen = fetch_text(&client, own).await;
+        let head = proxy.heads.borrow()[0].to_lowercase();
+        assert!(head.contains("proxy-authorization: basic ywxpy2u6z2vozwlt"), "{head}");
+        assert!(!seen.contains("YWxpY2U6Z2VoZWlt") && !head.contains("b3du"), "{seen} {head}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tunnels_are_kept_for_the_same_origin_of_the_same_tenant() {
+    on_a_shard(async {
+        let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("hi")).await);
+        let other = Origin::plain(|_| text("hi")).await;
+        let client = by(settings(), proxy.url(""));
+        for tenant in ["a", "b", "a", "b"] {
+            for origin in [&origin, &other] {
+                let response = client.fetch(&account(tenant), get(origin.url("/"))).await.unwrap();
+                body(response).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        assert_eq!(proxy.asked().len(), 4);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_that_the_proxy_cannot_reach_makes_way_for_the_next() {
+    on_a_shard(async {
+        let (proxy, origin) = (Tunnels::plain().await, Origin::plain(|_| text("reached")).await);
+        let known = hosts(&format!("{NOWHERE} two.test\n127.0.0.1 two.test\n{NOWHERE} one.test"));
+        let client = by(Settings::isolated(settings().policy, Vec::new(), known), proxy.url(""));
+        let url = |host: &str| Url::parse(&format!("http://{host}:{}/", origin.port)).unwrap();
+        assert_eq!(fetch_text(&client, get(url("two.test"))).await, "reached");
+        let error = failure(&client, get(url("one.test"))).await;
+        assert_eq!(error.stage(), Stage::Proxy);
+        let said = error.to_string();
+        assert!(said.contains("one.test") && said.contains("502 Bad Gateway") && !said.contains(NOWHERE), "{said}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_proxy_that_does_not_lead_there_is_named_with_the_reason() {
+    on_a_shard(async {
+        for (answer, why) in [
+            ("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n", "credentials"),
+            ("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", "403 Forbidden"),
+            ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1/\r\n\r\n", "302 Found"),
+            ("HTTP/1.1 200 OK\r\n\r\nahead", "before anything went in"),
+            ("SSH-2.0-Server\r\n", "does not answer as a proxy does"),
+            ("", "does not answer as a proxy does"),
+        ] {
+            let proxy = Origin::raw(answer.as_bytes()).await;
+            let url: Proxy = format!("http://alice:geheim@127.0.0.1:{}", proxy.port).parse().unwrap();
+            let error = failure(&by(settings(), url), get(Url::parse("http://origin.test/").unwrap())).await;
+            assert_eq!(error.stage(), Stage::Proxy, "{answer:?}: {error}");
+            let said = error.to_string();
+            let named = format!("the platform's proxy http://127.0.0.1:{} does not lead to origin.test:80", proxy.port);
+            assert!(said.contains(&named) && said.contains(why) && !said.contains("geheim"), "{answer:?}: {said}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_not_there_is_named() {
+    on_a_shard(async {
+        let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+        let client = by(settings(), format!("http://127.0.0.1:{port}").parse().unwrap());
+        let error = failure(&client, get(Url::parse("http://origin.test/").unwrap())).await.to_string();
+        assert!(error.contains("cannot connect to it") && error.contains(&port.to_string()), "{error}");
+        let client = by(settings(), "http://nowhere.test:3128".parse().unwrap());
+        let error = failure(&client, get(Url::parse("http://origin.test/").unwrap())).await.to_string();
+        assert!(error.contains("http://nowhere.test:3128") && error.contains("cannot be resolved"), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_silent_proxy_is_given_up() {
+    on_a_shard(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let taken = spawn_local(async move {
+            let mut all = Vec::new();
+            listener.accept().await.unwrap().0.read_to_end(&mut all).await.unwrap();
+            String::from_utf8(all).unwrap()
+        });
+        let mut settings = settings();
+        settings.bounds.connect = Duration::from_secs(1);
+        let client = by(settings, format!("http://127.0.0.1:{port}").parse().unwrap());
+        let error = failure(&client, get(Url::parse("http://origin.test/").unwrap())).await;
+        assert!(error.to_string().contains("longer than 1s"), "{error}");
+        // The connection to the proxy is closed with the request.
+        assert!(taken.await.unwrap().starts_with("CONNECT "));
+    })
+    .await;
+}

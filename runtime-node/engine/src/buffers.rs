@@ -1,0 +1,259 @@
+//! A shard's buffers: Workers' responses are written into them and sent from there.
+//!
+//! ```text
+//!   free (last in, first out) ──take──► Block ──fill──► body ──prepend──► head, body ──► socket
+//!        ▲                                                                                 │
+//!        └────────────────────────────────── dropped ◄─────────────────────────────────────┘
+//! ```
+//!
+//! All blocks have the same size, and the one returned last is taken first: no more blocks are used
+//! than there are responses in flight at once, and those stay in the CPU cache however many more
+//! exist. There are no atomics: a [`Block`] is `!Send`, so it cannot be returned on another thread.
+//! There is no unsafe code either: a block owns its memory, so two holders cannot share it.
+//!
+//! One size is enough. The part of a block that a response leaves unused is never touched and costs
+//! no cache; for longer responses, larger blocks would save nothing measurable beside the copying.
+//! Responses that fit in no block, or come when every block is in use, use the global allocator and
+//! are counted.
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use bytes::Buf;
+use prometheus::{IntCounter, IntGauge};
+
+/// Capacity of a block, in bytes: HTTP/2's default maximum frame size.
+pub const ROOM: usize = 16 * 1024;
+
+/// Space in front of the body, in bytes: enough for the head of a response without unusually long
+/// headers.
+pub const HEADROOM: usize = 1024;
+
+/// Offset in a block at which its bytes begin, before anything is prepended.
+const BEGIN: u32 = HEADROOM as u32;
+
+/// Not a power of two: otherwise all blocks would begin in the same few sets of a CPU cache, which
+/// then holds only a few of them.
+const SIZE: usize = HEADROOM + ROOM;
+
+type Memory = Box<[u8; SIZE]>;
+
+/// Memory of a shard's blocks, in bytes. Half of the per-core L2 cache of most processors; V8 gets
+/// the other half. `benches/buffers.rs` measures what a larger pool would cost.
+pub const POOL: usize = 512 * 1024;
+
+/// Metrics of a pool. Its gauges are written by one thread only, without a read-modify-write.
+#[derive(Clone, Debug)]
+pub struct BufferMetrics {
+    /// Blocks in the pool.
+    pub blocks: IntGauge,
+    pub in_use: IntGauge,
+    /// Buffers that came from the global allocator because no block was free.
+    pub none_free: IntCounter,
+    /// Buffers that came from the global allocator because no block was large enough.
+    pub too_large: IntCounter,
+}
+
+/// Metrics that are not registered anywhere.
+impl Default for BufferMetrics {
+    fn default() -> Self {
+        let counter = || IntCounter::new("uncounted", "Nobody's.").expect("the name is one");
+        let gauge = || IntGauge::new("uncounted", "Nobody's.").expect("the name is one");
+        Self { blocks: gauge(), in_use: gauge(), none_free: counter(), too_large: counter() }
+    }
+}
+
+/// The blocks of one thread.
+#[derive(Clone)]
+pub struct BufferPool(Rc<Home>);
+
+struct Home {
+    free: RefCell<Vec<Memory>>,
+    /// Blocks without memory so far.
+    unmade: Cell<usize>,
+    blocks: usize,
+    metrics: BufferMetrics,
+}
+
+impl BufferPool {
+    /// Creates a pool whose blocks get their memory on first use; see [`Self::touch`].
+    ///
+    /// # Arguments
+    /// * `bytes` - memory of all blocks together.
+    pub fn new(bytes: usize, metrics: BufferMetrics) -> Self {
+        let blocks = bytes / SIZE;
+        metrics.blocks.set(blocks as i64);
+        let free = RefCell::new(Vec::with_capacity(blocks));
+        Self(Rc::new(Home { free, unmade: Cell::new(blocks), blocks, metrics }))
+    }
+
+    /// Allocates the memory of every block now, near the processor that this thread runs on,
+    /// instead of page by page while requests wait.
+    #[must_use]
+    pub fn touch(self) -> Self {
+        let unmade = self.0.unmade.take();
+        self.0.free.borrow_mut().extend((0..unmade).map(|_| make()));
+        self
+    }
+
+    /// Takes a block for at least `len` bytes. Returns `None`, which is counted, if a block is too
+    /// small or none is free.
+    #[inline]
+    pub fn take(&self, len: usize) -> Option<Block> {
+        let home = &self.0;
+        if len > ROOM {
+            home.metrics.too_large.inc();
+            return None;
+        }
+        // Not in the condition: the borrow would last until its end.
+        let free = home.free.borrow_mut().pop();
+        let Some(memory) = free.or_else(|| home.make()) else {
+            home.metrics.none_free.inc();
+            return None;
+        };
+        home.count();
+        Some(Block { memory: Some(memory), start: BEGIN, end: BEGIN, home: Rc::clone(home) })
+    }
+
+    /// Returns the number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.0.blocks
+    }
+
+    /// Returns the number of blocks in use.
+    pub fn in_use(&self) -> usize {
+        self.0.in_use()
+    }
+}
+
+impl fmt::Debug for BufferPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferPool").field("blocks", &self.blocks()).field("in_use", &self.in_use()).finish()
+    }
+}
+
+impl Home {
+    #[cold]
+    fn make(&self) -> Option<Memory> {
+        self.unmade.set(self.unmade.get().checked_sub(1)?);
+        Some(make())
+    }
+
+    #[inline]
+    fn in_use(&self) -> usize {
+        self.blocks - self.unmade.get() - self.free.borrow().len()
+    }
+
+    #[inline]
+    fn count(&self) {
+        self.metrics.in_use.set(self.in_use() as i64);
+    }
+}
+
+/// Fills the memory with a value other than zero: the system could supply zeros without backing
+/// memory.
+fn make() -> Memory {
+    vec![u8::MAX; SIZE].into_boxed_slice().try_into().expect("it has the length")
+}
+
+/// A buffer in use: bytes, and space in front of them. It returns to its pool when it is dropped.
+///
+/// Its [`Buf`] implementation reads it from the beginning. A block stays on its thread:
+///
+/// ```compile_fail
+/// fn leaves(block: tenon_engine::buffers::Block) {
+///     std::thread::spawn(move || drop(block));
+/// }
+/// ```
+pub struct Block {
+    /// `None` once it is being returned.
+    memory: Option<Memory>,
+    start: u32,
+    end: u32,
+    home: Rc<Home>,
+}
+
+impl Block {
+    /// Lets `write` put bytes into the empty block and return their number.
+    ///
+    /// The slice still holds bytes written earlier, for other Workers: `write` must have written
+    /// every byte that it counts. If `write` returns `None` because the space is too small, the
+    /// block returns to its pool, this is counted, and the result is `None`.
+    #[inline]
+    pub fn fill(mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<Self> {
+        debug_assert!(self.is_empty() && self.start == BEGIN, "a block is filled once");
+        let room = &mut self.memory_mut()[HEADROOM..];
+        match write(room) {
+            Some(len) => {
+                assert!(len <= ROOM, "what was written is within the room there is");
+                self.end = BEGIN + len as u32;
+                Some(self)
+            }
+            None => {
+                self.home.metrics.too_large.inc();
+                None
+            }
+        }
+    }
+
+    /// Returns `len` bytes in front of the content, which they extend, for the caller to write.
+    /// Returns `None` if there is not enough space.
+    #[inline]
+    pub fn prepend(&mut self, len: usize) -> Option<&mut [u8]> {
+        let end = self.start as usize;
+        let start = end.checked_sub(len)?;
+        self.start = start as u32;
+        Some(&mut self.memory_mut()[start..end])
+    }
+
+    fn memory(&self) -> &[u8; SIZE] {
+        self.memory.as_ref().expect("a block has its memory until it is dropped")
+    }
+
+    fn memory_mut(&mut self) -> &mut [u8; SIZE] {
+        self.memory.as_mut().expect("a block has its memory until it is dropped")
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.memory()[self.start as usize..self.end as usize]
+    }
+}
+
+impl Buf for Block {
+    fn remaining(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self
+    }
+
+    fn advance(&mut self, count: usize) {
+        assert!(count <= self.remaining(), "no more is read than there is");
+        self.start += count as u32;
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a block with {} bytes", self.len())
+    }
+}
+
+impl Drop for Block {
+    #[inline]
+    fn drop(&mut self) {
+        self.home.free.borrow_mut().extend(self.memory.take());
+        self.home.count();
+    }
+}

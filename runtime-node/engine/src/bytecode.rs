@@ -1,0 +1,154 @@
+//! The bytecode of a revision's modules (V8's code cache), made after first use so that later
+//! starts need not compile the same functions again.
+//!
+//! V8 trusts bytecode as much as the program that produced it, and checks little more than its
+//! version and flags before it runs it. So bytecode from outside the process is first verified by a
+//! checksum.
+
+use std::collections::BTreeMap;
+
+use tenon_proto::module::ModuleKind;
+use tenon_proto::revision::Revision;
+
+/// The total module size in bytes below which compiling is faster than reading bytecode.
+const LEAST: usize = 8 << 10;
+
+/// The total module size in bytes above which no bytecode is made, because that would block the
+/// shard for too long.
+const MOST: usize = 8 << 20;
+
+/// The magic number of an encoding, including its version.
+const MAGIC: [u8; 8] = *b"tenoncc1";
+
+/// Bytecode by module name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Bytecode {
+    modules: BTreeMap<String, Vec<u8>>,
+}
+
+/// The result of the bytecode lookup of a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BytecodeLookup {
+    /// Bytecode was found, and nothing had to be compiled.
+    Hit,
+    /// There was no bytecode.
+    Miss,
+    /// V8 rejected some of the bytecode.
+    Rejected,
+}
+
+impl BytecodeLookup {
+    pub const ALL: [Self; 3] = [Self::Hit, Self::Miss, Self::Rejected];
+
+    /// Returns the value of the metrics label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Miss => "miss",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// The reason why bytes are not bytecode of this V8.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum MalformedBytecode {
+    #[error("it is of another version of V8, or was made with other flags")]
+    Foreign,
+    #[error("it is damaged")]
+    Damaged,
+}
+
+impl Bytecode {
+    /// Returns whether a revision's bytecode is worth making.
+    pub(crate) fn is_worth_while(revision: &Revision) -> bool {
+        let code = revision.modules.iter().filter(|(name, _)| ModuleKind::of(name).is_code());
+        (LEAST..=MOST).contains(&code.map(|(_, source)| source.len()).sum())
+    }
+
+    pub(crate) fn insert(&mut self, module: String, bytecode: Vec<u8>) {
+        self.modules.insert(module, bytecode);
+    }
+
+    pub(crate) fn get(&self, module: &str) -> Option<&[u8]> {
+        self.modules.get(module).map(Vec::as_slice)
+    }
+
+    /// Returns its size, in bytes.
+    pub fn size(&self) -> usize {
+        self.modules.iter().map(|(name, bytecode)| name.len() + bytecode.len()).sum()
+    }
+
+    /// Encodes it for a file: the magic number, V8's version, a checksum, then each module's name
+    /// and bytecode, each preceded by its length.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::with_capacity(self.size() + 16 * self.modules.len());
+        for field in self.modules.iter().flat_map(|(name, bytecode)| [name.as_bytes(), bytecode]) {
+            body.extend_from_slice(&(field.len() as u64).to_le_bytes());
+            body.extend_from_slice(field);
+        }
+        let checksum = crc32fast::hash(&body).to_le_bytes();
+        [&MAGIC[..], &v8_version(), &checksum, &body].concat()
+    }
+
+    /// Decodes the output of [`Self::encode`].
+    ///
+    /// # Errors
+    /// Fails if the bytes were not made by [`Self::encode`] of the same V8.
+    pub fn decode(bytes: &[u8]) -> Result<Self, MalformedBytecode> {
+        let rest = bytes.strip_prefix(&MAGIC).ok_or(MalformedBytecode::Foreign)?;
+        let rest = rest.strip_prefix(&v8_version()).ok_or(MalformedBytecode::Foreign)?;
+        let (checksum, mut body) = rest.split_first_chunk::<4>().ok_or(MalformedBytecode::Damaged)?;
+        if u32::from_le_bytes(*checksum) != crc32fast::hash(body) {
+            return Err(MalformedBytecode::Damaged);
+        }
+        let mut decoded = Self::default();
+        while !body.is_empty() {
+            let name = String::from_utf8(field(&mut body)?.to_vec()).map_err(|_| MalformedBytecode::Damaged)?;
+            decoded.insert(name, field(&mut body)?.to_vec());
+        }
+        Ok(decoded)
+    }
+}
+
+/// Removes a field: its length, then its bytes.
+fn field<'a>(body: &mut &'a [u8]) -> Result<&'a [u8], MalformedBytecode> {
+    let (length, rest) = body.split_first_chunk::<8>().ok_or(MalformedBytecode::Damaged)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| MalformedBytecode::Damaged)?;
+    let (field, rest) = rest.split_at_checked(length).ok_or(MalformedBytecode::Damaged)?;
+    *body = rest;
+    Ok(field)
+}
+
+fn v8_version() -> [u8; 4] {
+    v8::script_compiler::cached_data_version_tag().to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_can_be_decoded(modules: BTreeMap<String, Vec<u8>>) {
+            let bytecode = Bytecode { modules };
+            prop_assert_eq!(Bytecode::decode(&bytecode.encode()), Ok(bytecode));
+        }
+
+        #[test]
+        fn no_byte_of_it_can_change_unnoticed(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index, flip in 1..=255_u8) {
+            let mut bytes = Bytecode { modules }.encode();
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+            prop_assert!(Bytecode::decode(&bytes).is_err());
+        }
+
+        #[test]
+        fn a_part_of_it_is_not_it(modules: BTreeMap<String, Vec<u8>>, at: prop::sample::Index) {
+            let bytes = Bytecode { modules }.encode();
+            prop_assert!(Bytecode::decode(&bytes[..at.index(bytes.len())]).is_err());
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Access to the memory of array buffers that does not retain it.
+
+use std::cell::Cell;
+
+/// Calls `read` with the bytes that `view` shows: none if its buffer has been detached. No
+/// JavaScript may run during the call.
+pub fn read<R>(view: v8::Local<'_, v8::ArrayBufferView>, read: impl FnOnce(&[u8]) -> R) -> R {
+    // Small arrays live in V8's heap and are copied out.
+    let mut storage = [0; v8::TYPED_ARRAY_MAX_SIZE_IN_HEAP];
+    read(view.get_contents(&mut storage))
+}
+
+/// Calls `write` with the memory that `view` shows: none if its buffer has been detached or has
+/// shrunk.
+pub fn cells<R>(view: v8::Local<'_, v8::ArrayBufferView>, write: impl FnOnce(&[Cell<u8>]) -> R) -> R {
+    let store = view.get_backing_store();
+    let start = view.byte_offset();
+    let visible = store.as_ref().and_then(|store| store.get(start..start.checked_add(view.byte_length())?));
+    write(visible.unwrap_or_default())
+}

@@ -1,0 +1,57 @@
+//! Clients that disconnect before the whole response has been sent. When that happens,
+//! `request.signal` aborts, and the stream of the response is cancelled.
+
+use std::rc::Rc;
+
+use futures::FutureExt as _;
+use tokio::time::Instant;
+
+use super::invocation::InvocationId;
+use super::operations::Settle;
+use super::state::State;
+
+impl State {
+    /// Registers a function to be called in a turn if the client disconnects before the whole
+    /// response has been sent.
+    pub fn on_caller_left(&self, id: InvocationId, callback: v8::Global<v8::Function>) {
+        self.callers.borrow_mut().entry(id).or_default().push(callback);
+    }
+
+    /// Records that the client has disconnected before there was a response. The Worker is notified
+    /// if it has registered for that, and the invocation continues only while something then still
+    /// keeps it.
+    pub fn abandon(self: &Rc<Self>, id: InvocationId, deadline: Instant) {
+        if !self.callers.borrow().contains_key(&id) {
+            return self.end(id);
+        }
+        self.invocations.borrow_mut().abandon(id);
+        self.end_at(id, deadline);
+        self.caller_left(id);
+        self.sweep(id);
+        self.rest();
+    }
+
+    /// Calls the registered functions, because the client has disconnected.
+    pub fn caller_left(self: &Rc<Self>, id: InvocationId) {
+        let Some(callbacks) = self.callers.borrow_mut().remove(&id) else { return };
+        let operation = {
+            let mut invocations = self.invocations.borrow_mut();
+            invocations.wait_until(id).then(|| invocations.next_operation())
+        };
+        let Some(operation) = operation else { return };
+        let state = Rc::downgrade(self);
+        let tell: Settle = Box::new(move |scope| {
+            let undefined = v8::undefined(scope).into();
+            for callback in callbacks {
+                v8::Local::new(scope, callback).call(scope, undefined, &[])?;
+            }
+            if let Some(state) = state.upgrade() {
+                state.wait_over(id);
+            }
+            Some(())
+        });
+        if !self.operate_as(id, operation, async { tell }.boxed_local()) {
+            self.wait_over(id);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Garbage collections that we force, in addition to those that V8 starts itself.
+//!
+//! There are three occasions. First, data that a Worker sends or receives finds no room in its
+//! budget of array buffers, some of which may be garbage. Second, these have grown a lot since the
+//! last time (both in [`make_room`]): a stream's pieces are garbage as soon as they have been
+//! passed on, but V8, which looks at its own heap, lets some 100 MiB of them accumulate first.
+//! Third, a shard that is short of memory makes an idle isolate give back what it can
+//! ([`Isolate::collect`]).
+//!
+//! A collection runs on the shard's thread and cannot be interrupted. Its cost depends on the live
+//! objects in V8's heap, and hardly on garbage or array buffers: some 3 ms for a small Worker, and
+//! 3 to 5 ms more for each MiB of small objects, so half a second for a heap of 100 MiB. A Worker
+//! can cause the first two occasions as often as it likes. So each isolate has a
+//! [`CollectionBudget`], and a collection that exceeds it is skipped: the call fails as if nothing
+//! had been garbage.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Isolate;
+use super::heap::BufferBudget;
+use super::state::State;
+use super::watchdog::CpuClock;
+
+/// One part in this many of an isolate's time may go into collections: 5 %.
+const SHARE: u32 = 20;
+
+/// The time that may be saved up. It pays for collections in a row of a [`SHARE`]th of it, which is
+/// as much CPU time as an invocation may use by default.
+const SAVINGS: Duration = Duration::from_secs(1);
+
+/// The largest heap that is collected without need, in bytes: collecting it takes about as long as
+/// a Worker may delay others anyway. To relieve a shard, dropping a larger isolate gives back more,
+/// and sooner.
+const LARGEST_HEAP: usize = 16 << 20;
+
+/// The growth of array buffers from which a collection is worth while to find garbage among them,
+/// in bytes. A stream that fills this in a tenth of a second spends 3 % of its time on collections.
+const GROWTH: usize = 16 << 20;
+
+/// The forced collections of one isolate.
+#[derive(Debug, Default)]
+pub struct Collections {
+    budget: Cell<CollectionBudget>,
+    /// The bytes in array buffers after the last collection, or the smallest number since then.
+    kept: Cell<usize>,
+}
+
+impl Collections {
+    /// Returns whether most of `used` bytes in array buffers are likely to be garbage: as for V8's
+    /// own heap, if more than half of them are new.
+    fn are_due(&self, used: usize) -> bool {
+        let kept = self.kept.get().min(used);
+        self.kept.set(kept);
+        used - kept > kept.max(GROWTH)
+    }
+}
+
+/// How much of an isolate's time forced collections may take.
+///
+/// Each has to be earned: after one of 2 ms the isolate is in debt for 40 ms. An isolate whose debt
+/// is at most [`SAVINGS`] may have another.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CollectionBudget {
+    /// The time at which all collections so far will have been earned.
+    earned: Option<Instant>,
+}
+
+impl CollectionBudget {
+    /// Returns whether a collection is allowed now.
+    fn allows(&self, now: Instant) -> bool {
+        self.earned.is_none_or(|earned| earned <= now + SAVINGS)
+    }
+
+    /// Records a collection.
+    fn spend(&mut self, began: Instant, cost: Duration) {
+        let debt_from = self.earned.map_or(began, |earned| earned.max(began));
+        self.earned = Some(debt_from + cost * SHARE);
+    }
+}
+
+impl Isolate {
+    /// Makes an idle isolate give back memory that it does not need, which blocks the thread for
+    /// some milliseconds (see above). Returns the number of bytes freed, or `None` if nothing was
+    /// done because the isolate is not idle, is too large, or has been collected too often
+    /// recently.
+    pub fn collect(&self) -> Option<usize> {
+        if self.is_sealed() || self.in_flight() > 0 || !is_small(&mut self.vm.borrow_mut().isolate) {
+            return None;
+        }
+        let before = self.memory_bytes();
+        self.look(|scope, _| within(&self.state.collections.budget, || press(scope)).then_some(()))?;
+        Some(before.saturating_sub(self.memory_bytes()))
+    }
+}
+
+/// Returns the isolate's budget of array buffers once it has room for `length` more bytes, after a
+/// collection if that is needed: what fills it may be garbage, for which V8 itself looks only when
+/// it allocates an array buffer. Returns `None` if there is no room, or if the isolate cannot
+/// afford the collection.
+pub fn make_room(scope: &mut v8::PinScope<'_, '_>, length: usize) -> Option<Arc<BufferBudget>> {
+    let state = State::of(scope);
+    let (buffers, collections) = (&state.buffers, &state.collections);
+    if length <= buffers.limit() {
+        if !buffers.has_room(length.max(1)) {
+            within(&collections.budget, || press(scope));
+        } else if collections.are_due(buffers.used() + length)
+            && (!is_small(scope) || within(&collections.budget, || buffers.have_collected(scope)))
+        {
+            collections.kept.set(buffers.used());
+        }
+    }
+    buffers.has_room(length).then(|| Arc::clone(buffers))
+}
+
+fn is_small(isolate: &mut v8::Isolate) -> bool {
+    isolate.get_heap_statistics().used_heap_size() <= LARGEST_HEAP
+}
+
+/// Collects everything, and drops what V8 caches for speed.
+fn press(isolate: &mut v8::Isolate) {
+    // `low_memory_notification` would collect again and again until nothing more is found.
+    isolate.memory_pressure_notification(v8::MemoryPressureLevel::Critical);
+    isolate.memory_pressure_notification(v8::MemoryPressureLevel::None);
+}
+
+/// Runs `collect` if the budget allows it, and returns whether it did.
+fn within(budget: &Cell<CollectionBudget>, collect: impl FnOnce()) -> bool {
+    let mut left = budget.get();
+    let began = Instant::now();
+    if !left.allows(began) {
+        return false;
+    }
+    // The time that the thread waits for its processor is not charged.
+    let clock = CpuClock::of_this_thread();
+    let before = clock.now();
+    collect();
+    left.spend(began, clock.now().saturating_sub(before));
+    budget.set(left);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn collections_take_no_more_than_their_share_of_any_stretch_of_time(
+            asks in prop::collection::vec((0_u64..200_000, 0_u64..100_000), 1..200),
+        ) {
+            let start = Instant::now();
+            let mut now = start;
+            let mut budget = CollectionBudget::default();
+            let mut done: Vec<(Instant, Duration)> = Vec::new();
+            for (pause, cost) in asks {
+                now += Duration::from_micros(pause);
+                if budget.allows(now) {
+                    let cost = Duration::from_micros(cost);
+                    budget.spend(now, cost);
+                    done.push((now, cost));
+                    now += cost;
+                }
+            }
+            for first in 0..done.len() {
+                for last in first..done.len() {
+                    // The last collection may take as long as it does.
+                    let spent: Duration = done[first..last].iter().map(|(_, cost)| *cost).sum();
+                    let stretch = done[last].0 - done[first].0;
+                    prop_assert!(spent * SHARE <= stretch + SAVINGS, "{spent:?} of {stretch:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn who_waits_may_always_have_another(costs in prop::collection::vec(0_u64..100_000, 0..50)) {
+            let mut now = Instant::now();
+            let mut budget = CollectionBudget::default();
+            for cost in costs {
+                prop_assert!(budget.allows(now));
+                let cost = Duration::from_micros(cost);
+                budget.spend(now, cost);
+                now += cost * SHARE;
+            }
+        }
+    }
+
+    #[test]
+    fn buffers_are_looked_at_when_they_have_grown_by_much_and_to_twice_what_was_kept() {
+        let collections = Collections::default();
+        assert!(!collections.are_due(GROWTH));
+        assert!(collections.are_due(GROWTH + 1));
+        collections.kept.set(3 * GROWTH);
+        assert!(!collections.are_due(6 * GROWTH));
+        assert!(collections.are_due(6 * GROWTH + 1));
+        assert!(!collections.are_due(0));
+        assert!(collections.are_due(GROWTH + 1), "what they have now is all that may be worth to keep");
+    }
+
+    #[test]
+    fn a_first_one_is_free_and_a_long_one_is_paid_for_later() {
+        let now = Instant::now();
+        let mut budget = CollectionBudget::default();
+        assert!(budget.allows(now));
+        budget.spend(now, Duration::from_millis(200));
+        assert!(!budget.allows(now + Duration::from_millis(2_999)));
+        assert!(budget.allows(now + Duration::from_secs(3)));
+    }
+}

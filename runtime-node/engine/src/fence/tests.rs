@@ -1,0 +1,128 @@
+//! Tests that a panic in any of the functions that V8 calls ends one isolate, and that the next one
+//! starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use tenon_proto::egress::Egress;
+use tenon_proto::failure::{Failure, FailureCode};
+use tenon_proto::id::{RevisionDigest, ShardId, WorkerId};
+use tenon_proto::revision::{CompatibilityFlag, Limits, Revision, StatePolicy};
+use tokio::task::LocalSet;
+
+use super::*;
+use crate::invocation::{Event, Invocation};
+use crate::testing::NoInterfaces;
+use crate::{Engine, Isolate, Watchdog};
+
+/// Returns a Worker that runs `code` while it starts.
+fn revision(code: &str) -> Rc<Revision> {
+    let modules = [
+        ("worker.js", format!("{code}; export default {{ fetch: () => {{}} }}")),
+        ("other.js", "export default 1".to_owned()),
+        ("text.txt", "a text".to_owned()),
+    ];
+    Rc::new(Revision {
+        worker: WorkerId::new("default", "panics"),
+        name: "panics-1".to_owned(),
+        entrypoint: "worker.js".to_owned(),
+        modules: modules.map(|(name, text)| (name.to_owned(), Bytes::from(text))).into(),
+        vars: BTreeMap::default(),
+        secrets: BTreeMap::default(),
+        services: BTreeMap::default(),
+        limits: Limits { startup_ms: 10_000, cpu_ms: 10_000, ..Limits::default() },
+        state: StatePolicy::Persist,
+        egress: Egress::default(),
+        compatibility_flags: BTreeSet::from([CompatibilityFlag::NodejsCompat]),
+    })
+}
+
+fn run(test: impl AsyncFnOnce(Rc<Engine>)) {
+    crate::init();
+    let watchdog = Watchdog::spawn();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new()
+        .block_on(&runtime, async { test(Rc::new(Engine::new(&watchdog, ShardId(0), Rc::new(NoInterfaces)))).await });
+}
+
+async fn start(engine: &Rc<Engine>, code: &str) -> Result<Rc<Isolate>, Failure> {
+    Isolate::start(engine, RevisionDigest::new([0; 32]), revision(code), None).await
+}
+
+/// Starts a Worker whose code triggers the callback, once with a panic in it and once without.
+fn ends_its_isolate(callback: Callback, code: &str) {
+    run(async |engine| {
+        injected::arm(callback);
+        let started = start(&engine, code).await.map(drop).map_err(|failure| failure.code);
+        assert!(!injected::is_armed(), "V8 does not make the callback {callback:?} for: {code}");
+        assert_eq!(started, Err(FailureCode::Internal), "{callback:?}");
+        start(&engine, code).await.unwrap();
+    });
+}
+
+#[test]
+fn a_panic_in_an_operation_ends_its_isolate() {
+    ends_its_isolate(Callback::Operation, "operate()");
+}
+
+#[test]
+fn a_panic_where_a_rejection_is_noted_ends_its_isolate() {
+    ends_its_isolate(Callback::Rejection, "Promise.reject(new Error('nobody handles it'))");
+}
+
+#[test]
+fn a_panic_for_import_meta_ends_its_isolate() {
+    ends_its_isolate(Callback::ImportMeta, "globalThis.url = import.meta.url");
+}
+
+#[test]
+fn a_panic_in_a_dynamic_import_ends_its_isolate() {
+    ends_its_isolate(Callback::DynamicImport, "await import('./other.js')");
+    ends_its_isolate(Callback::DynamicImport, "import('./other.js').catch(() => {})");
+}
+
+#[test]
+fn a_panic_where_a_module_is_looked_up_ends_its_isolate() {
+    ends_its_isolate(Callback::Resolve, "import other from './other.js'");
+    ends_its_isolate(Callback::Resolve, "import other from './other.js'; try { await import('./other.js') } catch {}");
+}
+
+#[test]
+fn a_panic_where_a_module_gets_its_value_ends_its_isolate() {
+    ends_its_isolate(Callback::Value, "import text from './text.txt'");
+}
+
+#[test]
+fn a_panic_in_a_module_of_node_ends_its_isolate() {
+    ends_its_isolate(Callback::Builtin, "import path from 'node:path'");
+}
+
+#[test]
+fn a_panic_in_a_lazy_property_ends_its_isolate() {
+    ends_its_isolate(Callback::Lazy, "try { globalThis.wasm = typeof WebAssembly } finally { globalThis.seen = 1 }");
+}
+
+#[test]
+fn a_panic_where_eval_is_judged_ends_its_isolate() {
+    ends_its_isolate(Callback::CodeGeneration, "try { (0, eval)('1') } catch {}");
+}
+
+#[test]
+fn a_panic_where_a_lost_exception_is_logged_ends_its_isolate() {
+    run(async |engine| {
+        let code = "globalThis.registry = new FinalizationRegistry(() => { throw new Error('lost') });
+            for (let i = 0; i < 100; i++) registry.register({}, i)";
+        let isolate = start(&engine, code).await.unwrap();
+        let limit = std::time::Duration::from_secs(10);
+        let id = isolate.state.begin(Invocation::new(Event::Fetch, String::new(), limit, 0));
+        isolate.state.end(id);
+        isolate.collect().expect("an idle and small isolate is collected");
+        injected::arm(Callback::Message);
+        let pass = isolate.queue().await;
+        let _ = isolate.turn(&pass, None, |_, _| Some(()));
+        drop(pass);
+        assert!(!injected::is_armed(), "V8 reports what the callbacks of a registry throw");
+        assert_eq!(isolate.condemned(), Some(FailureCode::Internal));
+        start(&engine, "").await.unwrap();
+    });
+}

@@ -1,0 +1,190 @@
+//! Delivers one event, and waits for its invocation's outcome.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tenon_proto::failure::FailureCode;
+use tokio::time::{Instant, Sleep};
+
+use super::invocation::{Event, Invocation, InvocationId, Outcome};
+use super::isolate::Isolate;
+use super::realm::{Hooks, Realm};
+use super::streams::Streams;
+use super::string::{from_name, from_octets};
+use super::turn::Stop;
+use super::turnstile::Pass;
+use super::{FetchRequest, ScheduledEvent, report};
+
+/// Delivers a request: runs the first turn of its invocation and waits for the outcome.
+pub(crate) async fn deliver(isolate: Rc<Isolate>, pass: Pass, request: FetchRequest) -> Outcome {
+    let FetchRequest { request_id, method, url, headers, body, origin } = request;
+    let streams = Streams::of_request(body);
+    let interfaces = &isolate.engine.interfaces;
+    let attachment = streams.has_request_body().then(|| interfaces.upgrade(&method, &headers)).flatten();
+    let has_body = streams.has_request_body() && attachment.is_none();
+    let furnish = |invocation: &mut Invocation| {
+        invocation.headers = headers;
+        invocation.streams = streams;
+        invocation.attachment = attachment;
+        invocation.origin = origin;
+    };
+    let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| call(scope, hooks, id, &method, &url, has_body);
+    attend(isolate, pass, Event::Fetch, request_id, furnish, call).await
+}
+
+/// Delivers a scheduled time in the same way.
+pub(crate) async fn deliver_scheduled(isolate: Rc<Isolate>, pass: Pass, event: ScheduledEvent) -> Outcome {
+    let ScheduledEvent { request_id, cron, time_ms, origin } = event;
+    let furnish = |invocation: &mut Invocation| invocation.origin = origin;
+    let call = |scope: &mut v8::PinScope<'_, '_>, hooks: &Hooks, id| call_scheduled(scope, hooks, id, &cron, time_ms);
+    attend(isolate, pass, Event::Scheduled, request_id, furnish, call).await
+}
+
+/// Begins an invocation of `event`, runs its first turn and waits for the outcome.
+///
+/// # Arguments
+/// * `furnish` - gives the invocation what belongs to the event.
+/// * `call` - calls the handler, in the first turn.
+async fn attend(
+    isolate: Rc<Isolate>,
+    pass: Pass,
+    event: Event,
+    request_id: String,
+    furnish: impl FnOnce(&mut Invocation),
+    call: impl FnOnce(&mut v8::PinScope<'_, '_>, &Hooks, InvocationId) -> Option<()>,
+) -> Outcome {
+    let (realm, pass) = isolate.realm_for_one(pass).await?;
+    let cpu = Duration::from_millis(isolate.state.revision.limits.cpu_ms.into());
+    let mut invocation = Invocation::new(event, request_id, cpu, report::LOG_BUDGET);
+    furnish(&mut invocation);
+    invoke(&isolate, pass, realm, invocation, call).await
+}
+
+/// Begins an invocation, runs its first turn, and waits for its outcome.
+///
+/// # Arguments
+/// * `realm` - the realm that belongs to this invocation alone, if it has one.
+pub(crate) async fn invoke(
+    isolate: &Rc<Isolate>,
+    pass: Pass,
+    realm: Option<Rc<Realm>>,
+    invocation: Invocation,
+    call: impl FnOnce(&mut v8::PinScope<'_, '_>, &Hooks, InvocationId) -> Option<()>,
+) -> Outcome {
+    let id = isolate.state.begin_in(realm, invocation);
+    let answer = Answer::of(isolate, id);
+    match isolate.turn(&pass, Some(id), |scope, hooks| call(scope, hooks, id)) {
+        Ok(()) | Err(Stop::Limit) => {}
+        Err(Stop::Threw(exception)) => isolate.state.threw(id, &exception),
+        Err(Stop::NotBegun) => isolate.state.fail(id, isolate.condemned().unwrap_or(FailureCode::Internal)),
+    }
+    drop(pass);
+    answer.await
+}
+
+fn call_scheduled(
+    scope: &mut v8::PinScope<'_, '_>,
+    hooks: &Hooks,
+    id: InvocationId,
+    cron: &str,
+    time_ms: i64,
+) -> Option<()> {
+    let args: [v8::Local<'_, v8::Value>; 3] = [
+        v8::Number::new(scope, id.to_number()).into(),
+        v8::String::new(scope, cron)?.into(),
+        v8::Number::new(scope, time_ms as f64).into(),
+    ];
+    let scheduled = v8::Local::new(scope, &hooks.scheduled);
+    let undefined = v8::undefined(scope).into();
+    scheduled.call(scope, undefined, &args).map(drop)
+}
+
+fn call(
+    scope: &mut v8::PinScope<'_, '_>,
+    hooks: &Hooks,
+    id: InvocationId,
+    method: &str,
+    url: &str,
+    has_body: bool,
+) -> Option<()> {
+    let args: [v8::Local<'_, v8::Value>; 4] = [
+        v8::Number::new(scope, id.to_number()).into(),
+        from_name(scope, method)?.into(),
+        if url.is_ascii() { from_octets(scope, url.as_bytes())? } else { v8::String::new(scope, url)? }.into(),
+        v8::Boolean::new(scope, has_body).into(),
+    ];
+    let fetch = v8::Local::new(scope, &hooks.fetch);
+    let undefined = v8::undefined(scope).into();
+    fetch.call(scope, undefined, &args).map(drop)
+}
+
+/// A future of an invocation's outcome, until its wall-clock limit. Dropping it cancels the
+/// invocation, and the Worker is notified if it has asked for that.
+struct Answer {
+    isolate: Rc<Isolate>,
+    id: InvocationId,
+    /// Created only if the outcome is not ready at the first poll.
+    wall: Option<Pin<Box<Sleep>>>,
+    taken: bool,
+}
+
+impl Answer {
+    fn of(isolate: &Rc<Isolate>, id: InvocationId) -> Self {
+        Self { isolate: Rc::clone(isolate), id, wall: None, taken: false }
+    }
+
+    fn take(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
+        let state = &self.isolate.state;
+        let outcome = state.invocations.borrow_mut().take(self.id, cx.waker())?;
+        self.taken = true;
+        state.sweep(self.id);
+        let is_kept = state.invocations.borrow().get(self.id).is_some();
+        if is_kept && self.isolate.is_sealed() {
+            // The promises that it waits for can have no more turns.
+            state.end(self.id);
+        } else if is_kept {
+            state.end_at(self.id, self.deadline());
+        }
+        state.rest();
+        Some(outcome)
+    }
+
+    fn deadline(&self) -> Instant {
+        let state = &self.isolate.state;
+        let begun = state.invocations.borrow().get(self.id).map_or_else(Instant::now, |invocation| invocation.begun);
+        begun + Duration::from_millis(state.revision.limits.wall_ms.into())
+    }
+}
+
+impl Future for Answer {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let answer = &mut *self;
+        if let Some(outcome) = answer.take(cx) {
+            return Poll::Ready(outcome);
+        }
+        let deadline = answer.deadline();
+        let wall = answer.wall.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if wall.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        answer.isolate.state.fail(answer.id, FailureCode::WallLimitExceeded);
+        answer.take(cx).map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if self.taken {
+            return;
+        }
+        if self.isolate.is_sealed() {
+            self.isolate.state.end(self.id);
+        } else {
+            self.isolate.state.abandon(self.id, self.deadline());
+        }
+    }
+}

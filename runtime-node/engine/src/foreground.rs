@@ -1,0 +1,223 @@
+//! The tasks that V8 posts for an isolate's own thread, queued until the isolate takes them.
+//!
+//! ```text
+//!  V8's constructor, on this thread ─post─► newborn's queue ─► found by its address from now on
+//!  any thread of V8's ───────────────post─► address ─► its queue now ─wakes─► event loop ─► a turn
+//!                                             └─► none, or closed: the task is dropped
+//! ```
+//!
+//! V8 names an isolate only by its address, and the address of an isolate that has been disposed of
+//! may be reused immediately. So a queue is made together with its isolate and identifies it: a
+//! late unregistration removes only its own queue, a post for an address without an isolate is
+//! dropped, and a newborn isolate never gets the queue of a dead one.
+//!
+//! This module does not depend on V8, so that the order of events can be tested.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures::task::AtomicWaker;
+use rustc_hash::FxHashMap;
+
+/// The queue of one isolate.
+pub(crate) struct Foreground<T> {
+    queue: Mutex<Queue<T>>,
+    /// Set when a task without a delay waits. Every turn reads it with a single load.
+    urgent: AtomicBool,
+    waker: AtomicWaker,
+}
+
+struct Queue<T> {
+    tasks: Vec<(Option<Instant>, T)>,
+    /// Once set, no task is accepted: a task must not outlive its isolate.
+    closed: bool,
+}
+
+impl<T> Default for Foreground<T> {
+    fn default() -> Self {
+        let queue = Mutex::new(Queue { tasks: Vec::new(), closed: false });
+        Self { queue, urgent: AtomicBool::new(false), waker: AtomicWaker::new() }
+    }
+}
+
+impl<T> Foreground<T> {
+    /// Returns `Ready` when a task needs a turn.
+    pub(crate) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.waker.register(cx.waker());
+        if self.is_urgent() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Returns whether a task needs a turn.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent.load(Ordering::Acquire)
+    }
+
+    /// Removes and returns the tasks that are due now.
+    pub(crate) fn take_due(&self) -> Vec<T> {
+        let mut queue = lock(&self.queue);
+        self.urgent.store(false, Ordering::Release);
+        let now = Instant::now();
+        let due = queue.tasks.extract_if(.., |(due, _)| due.is_none_or(|due| due <= now));
+        due.map(|(_, task)| task).collect()
+    }
+
+    /// Drops the waiting tasks and refuses new ones.
+    pub(crate) fn close(&self) {
+        let tasks = {
+            let mut queue = lock(&self.queue);
+            queue.closed = true;
+            std::mem::take(&mut queue.tasks)
+        };
+        drop(tasks);
+    }
+
+    fn is_closed(&self) -> bool {
+        lock(&self.queue).closed
+    }
+
+    /// Adds a task.
+    ///
+    /// # Errors
+    /// Returns the task if the queue is closed.
+    fn push(&self, task: T, delay: Option<Duration>) -> Result<(), T> {
+        let mut queue = lock(&self.queue);
+        if queue.closed {
+            return Err(task);
+        }
+        queue.tasks.push((delay.map(|delay| Instant::now() + delay), task));
+        drop(queue);
+        if delay.is_none() {
+            self.urgent.store(true, Ordering::Release);
+            self.waker.wake();
+        }
+        Ok(())
+    }
+}
+
+/// The queues of a process's isolates by the isolates' addresses.
+pub(crate) struct Addresses<T>(Mutex<FxHashMap<usize, Arc<Foreground<T>>>>);
+
+impl<T> Default for Addresses<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Addresses<T> {
+    /// Records that an isolate has been made at this address. Any earlier isolate at the address is
+    /// dead.
+    pub(crate) fn register(&self, address: usize, newborn: Arc<Foreground<T>>) {
+        let before = lock(&self.0).insert(address, newborn);
+        drop(before);
+    }
+
+    /// Removes the queue of an isolate that has been disposed of.
+    pub(crate) fn unregister(&self, address: usize, dead: &Arc<Foreground<T>>) {
+        let mut queues = lock(&self.0);
+        if queues.get(&address).is_some_and(|queue| Arc::ptr_eq(queue, dead)) {
+            queues.remove(&address);
+        }
+    }
+
+    /// Adds a task to the queue of the isolate at this address, or drops it if there is none.
+    ///
+    /// # Arguments
+    /// * `newborn` - the queue of the isolate that the calling thread is making, if any: its
+    ///   address becomes known with its first post.
+    pub(crate) fn post(&self, address: usize, newborn: Option<&Arc<Foreground<T>>>, task: T, delay: Option<Duration>) {
+        let queue = {
+            let mut queues = lock(&self.0);
+            match (queues.get(&address), newborn) {
+                (Some(queue), None) => Some(Arc::clone(queue)),
+                (Some(queue), Some(_)) if !queue.is_closed() => Some(Arc::clone(queue)),
+                (_, Some(newborn)) => {
+                    queues.insert(address, Arc::clone(newborn));
+                    Some(Arc::clone(newborn))
+                }
+                (None, None) => None,
+            }
+        };
+        let refused = match queue {
+            Some(queue) => queue.push(task, delay).err(),
+            None => Some(task),
+        };
+        drop(refused);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code panics while it holds one of these locks, and the data would be consistent if it did.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: usize = 0x1000;
+
+    type Tasks = Arc<Foreground<&'static str>>;
+
+    fn isolate(addresses: &Addresses<&'static str>) -> Tasks {
+        let queue = Tasks::default();
+        addresses.register(ADDRESS, Arc::clone(&queue));
+        queue
+    }
+
+    #[test]
+    fn an_isolate_at_the_address_of_one_that_is_being_disposed_of_gets_its_own_tasks() {
+        let addresses = Addresses::default();
+        let old = isolate(&addresses);
+        old.close();
+        let new = isolate(&addresses);
+        addresses.post(ADDRESS, None, "before the old one's end", None);
+        addresses.unregister(ADDRESS, &old);
+        addresses.post(ADDRESS, None, "after it", None);
+        assert!(new.is_urgent());
+        assert_eq!(new.take_due(), ["before the old one's end", "after it"]);
+    }
+
+    #[test]
+    fn what_is_posted_while_an_isolate_is_made_is_its_own_whatever_had_the_address() {
+        let addresses = Addresses::default();
+        let old = isolate(&addresses);
+        old.close();
+        let newborn = Tasks::default();
+        addresses.post(ADDRESS, Some(&newborn), "from its constructor", None);
+        addresses.unregister(ADDRESS, &old);
+        addresses.register(ADDRESS, Arc::clone(&newborn));
+        assert_eq!(newborn.take_due(), ["from its constructor"]);
+        assert!(old.take_due().is_empty());
+    }
+
+    #[test]
+    fn what_is_posted_for_a_dead_isolate_does_not_reach_the_next_at_its_address() {
+        let addresses = Addresses::default();
+        let old = isolate(&addresses);
+        old.close();
+        addresses.post(ADDRESS, None, "while it is disposed of", None);
+        addresses.unregister(ADDRESS, &old);
+        addresses.post(ADDRESS, None, "after that", None);
+        assert!(isolate(&addresses).take_due().is_empty());
+    }
+
+    #[test]
+    fn an_isolate_in_the_making_does_not_take_what_is_posted_for_another_that_lives() {
+        let addresses = Addresses::default();
+        let (living, newborn) = (isolate(&addresses), Tasks::default());
+        addresses.post(ADDRESS, Some(&newborn), "for the living", None);
+        assert_eq!((living.take_due(), newborn.take_due()), (vec!["for the living"], vec![]));
+    }
+
+    #[test]
+    fn a_task_with_a_delay_waits_for_it_and_asks_for_no_turn() {
+        let addresses = Addresses::default();
+        let queue = isolate(&addresses);
+        addresses.post(ADDRESS, None, "later", Some(Duration::from_secs(3600)));
+        addresses.post(ADDRESS, None, "due", Some(Duration::ZERO));
+        assert!(!queue.is_urgent());
+        assert_eq!(queue.take_due(), ["due"]);
+    }
+}

@@ -1,0 +1,352 @@
+//! The table of an isolate's invocations: those in flight, what each may still use, and what it
+//! waits for.
+//!
+//! ```text
+//!  begin ─► pending ──answer──► answered ──taken──► taken ─┬─ nothing kept by waitUntil ─► ended
+//!              │                                           └─ waitUntil ─► … ─► ended
+//!              └─ its future was dropped ─► ended
+//! ```
+//!
+//! Plain data: this module knows neither V8 nor a clock. When an invocation ends, dropping its
+//! entry aborts all of its operations.
+
+use std::any::Any;
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+use futures::future::AbortHandle;
+use rustc_hash::FxHashMap;
+use tenon_proto::failure::Failure;
+use tenon_proto::runtime::Header;
+use tokio::time::Instant;
+
+use super::FetchResponse;
+use super::origin::Origin;
+use super::streams::Streams;
+
+/// The id of one invocation of one isolate, never reused within that isolate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InvocationId(u64);
+
+impl InvocationId {
+    /// Returns the id as JavaScript carries it; exact for the first 2⁵³ invocations.
+    pub fn to_number(self) -> f64 {
+        self.0 as f64
+    }
+
+    pub fn from_number(number: f64) -> Self {
+        Self(number as u64)
+    }
+}
+
+/// The id of one operation (a timer, the reading of a body) of one isolate, never reused within
+/// that isolate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OperationId(u64);
+
+impl OperationId {
+    pub fn to_number(self) -> f64 {
+        self.0 as f64
+    }
+
+    pub fn from_number(number: f64) -> Self {
+        Self(number as u64)
+    }
+}
+
+/// The event that an invocation delivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The evaluation of the modules.
+    Start,
+    Fetch,
+    /// A scheduled time.
+    Scheduled,
+}
+
+/// The outcome of an invocation, as its future returns it.
+pub type Outcome = Result<FetchResponse, Failure>;
+
+#[derive(Debug)]
+enum Answer {
+    Pending(Option<Waker>),
+    Ready(Outcome),
+    Taken,
+}
+
+/// How far an invocation may exceed its CPU limit. One that ends by itself within this grace is
+/// answered, and its isolate retires; a longer one is stopped.
+pub const GRACE: Duration = Duration::from_millis(2);
+
+/// What a Web interface keeps for an invocation, such as its WebSockets. It is dropped when the
+/// invocation ends.
+pub trait Attachment: Any {
+    /// Returns whether it goes on although the caller has the whole response.
+    fn lingers(&self) -> bool;
+
+    /// Prepares for the end of the invocation, whose Worker now runs elsewhere.
+    fn end_with_restart(&self);
+}
+
+/// One invocation in flight.
+pub struct Invocation {
+    pub event: Event,
+    pub request_id: Rc<str>,
+    pub begun: Instant,
+    /// The last time that a piece of a streamed response was sent, or that data moved on one of its
+    /// sockets.
+    pub moved: Option<Instant>,
+    /// CPU time that its turns may still use before it is stopped.
+    pub cpu_left: Duration,
+    /// Bytes that it may still log.
+    pub log_left: usize,
+    /// The number of outgoing calls so far.
+    pub subrequests: u32,
+    pub origin: Origin,
+    /// The request's headers, until JavaScript asks for them.
+    pub headers: Vec<Header>,
+    /// Its streams, including the request's body.
+    pub streams: Streams,
+    /// Set while its response's body is being sent.
+    pub is_sending: bool,
+    /// What the interfaces keep for it.
+    pub attachment: Option<Box<dyn Attachment>>,
+    answer: Answer,
+    wait_until: u32,
+    operations: FxHashMap<OperationId, AbortHandle>,
+    /// The wall-clock limit once only `waitUntil` keeps the invocation. Before that, its future
+    /// enforces the limit.
+    wall: Option<AbortHandle>,
+}
+
+impl Invocation {
+    /// Creates a pending invocation.
+    ///
+    /// # Arguments
+    /// * `cpu` - its limit of CPU time.
+    /// * `log` - its log budget, in bytes.
+    pub fn new(event: Event, request_id: String, cpu: Duration, log: usize) -> Self {
+        Self {
+            event,
+            request_id: request_id.into(),
+            begun: Instant::now(),
+            moved: None,
+            cpu_left: cpu + GRACE,
+            log_left: log,
+            subrequests: 0,
+            origin: Origin::default(),
+            headers: Vec::new(),
+            streams: Streams::default(),
+            is_sending: false,
+            attachment: None,
+            answer: Answer::Pending(None),
+            wait_until: 0,
+            operations: FxHashMap::default(),
+            wall: None,
+        }
+    }
+
+    /// Returns whether it has exceeded its CPU limit. A start never counts: a slow one is over and
+    /// predicts nothing about later requests.
+    pub fn is_over_its_limit(&self) -> bool {
+        self.event != Event::Start && self.cpu_left < GRACE
+    }
+
+    /// Returns what the interfaces keep for it, if there is anything.
+    ///
+    /// # Panics
+    /// Panics if that is of another type: the interfaces of an engine use one.
+    pub fn attached<T: Attachment>(&self) -> Option<&T> {
+        let attachment: &dyn Any = &**self.attachment.as_ref()?;
+        Some(attachment.downcast_ref().expect("an engine's interfaces attach values of one type"))
+    }
+
+    /// Returns what the interfaces keep for it, and creates it if there is nothing yet.
+    ///
+    /// # Panics
+    /// Panics if that is of another type.
+    pub fn attach<T: Attachment + Default>(&mut self) -> &mut T {
+        let attachment: &mut dyn Any = &mut **self.attachment.get_or_insert_with(|| Box::new(T::default()));
+        attachment.downcast_mut().expect("an engine's interfaces attach values of one type")
+    }
+
+    pub fn end_at(&mut self, wall: AbortHandle) {
+        self.wall = Some(wall);
+    }
+
+    pub fn is_pending(&self) -> bool {
+        matches!(self.answer, Answer::Pending(_))
+    }
+
+    /// Returns whether its outcome has been taken, so that only `waitUntil` keeps it.
+    pub fn is_detached(&self) -> bool {
+        matches!(self.answer, Answer::Taken)
+    }
+
+    /// Returns whether it continues although its caller has the whole response: by `waitUntil`,
+    /// timers or a WebSocket.
+    fn lingers(&self) -> bool {
+        self.is_detached()
+            && (!self.is_sending || self.attachment.as_ref().is_some_and(|attachment| attachment.lingers()))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_detached() && self.wait_until == 0
+    }
+}
+
+impl Drop for Invocation {
+    fn drop(&mut self) {
+        self.operations.values().chain(&self.wall).for_each(AbortHandle::abort);
+    }
+}
+
+/// All invocations of one isolate.
+#[derive(Default)]
+pub struct Invocations {
+    in_flight: FxHashMap<InvocationId, Invocation>,
+    /// The number of operations in progress, of all invocations.
+    operations: usize,
+    last_invocation: u64,
+    last_operation: u64,
+}
+
+impl Invocations {
+    pub fn begin(&mut self, invocation: Invocation) -> InvocationId {
+        self.last_invocation += 1;
+        let id = InvocationId(self.last_invocation);
+        self.in_flight.insert(id, invocation);
+        id
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    pub fn get(&self, id: InvocationId) -> Option<&Invocation> {
+        self.in_flight.get(&id)
+    }
+
+    pub fn get_mut(&mut self, id: InvocationId) -> Option<&mut Invocation> {
+        self.in_flight.get_mut(&id)
+    }
+
+    /// Sets the outcome of the invocation and returns the waker that the caller must wake. Returns
+    /// `None` if there is no such invocation or it has been answered.
+    pub fn answer(&mut self, id: InvocationId, outcome: Outcome) -> Option<Option<Waker>> {
+        let invocation = self.in_flight.get_mut(&id)?;
+        let Answer::Pending(waker) = &mut invocation.answer else { return None };
+        let waker = waker.take();
+        invocation.answer = Answer::Ready(outcome);
+        Some(waker)
+    }
+
+    /// Takes the outcome if it is ready; otherwise stores the waker and returns `None`. Call
+    /// `sweep` afterwards.
+    ///
+    /// # Panics
+    /// Panics if there is no such invocation, or its outcome was taken before.
+    pub fn take(&mut self, id: InvocationId, waker: &Waker) -> Option<Outcome> {
+        let invocation = self.in_flight.get_mut(&id).expect("an invocation is in the book until its outcome is taken");
+        match std::mem::replace(&mut invocation.answer, Answer::Taken) {
+            Answer::Pending(_) => {
+                invocation.answer = Answer::Pending(Some(waker.clone()));
+                None
+            }
+            Answer::Ready(outcome) => Some(outcome),
+            Answer::Taken => unreachable!("the outcome of an invocation is taken once"),
+        }
+    }
+
+    /// Ends the invocation, whatever it waits for.
+    pub fn end(&mut self, id: InvocationId) -> Option<Invocation> {
+        let ended = self.in_flight.remove(&id)?;
+        self.operations -= ended.operations.len();
+        Some(ended)
+    }
+
+    /// Records that the caller has gone before there was an outcome. The outcome is discarded, but
+    /// the invocation continues while something keeps it.
+    pub fn abandon(&mut self, id: InvocationId) {
+        if let Some(invocation) = self.in_flight.get_mut(&id) {
+            invocation.answer = Answer::Taken;
+        }
+    }
+
+    /// Adds a promise that the invocation must outlive. Returns whether the invocation exists.
+    pub fn wait_until(&mut self, id: InvocationId) -> bool {
+        self.in_flight.get_mut(&id).map(|invocation| invocation.wait_until += 1).is_some()
+    }
+
+    /// Records that one of those promises has settled. Call `sweep` afterwards.
+    pub fn wait_over(&mut self, id: InvocationId) {
+        if let Some(invocation) = self.in_flight.get_mut(&id) {
+            invocation.wait_until = invocation.wait_until.saturating_sub(1);
+        }
+    }
+
+    /// Ends the invocation if nothing keeps it.
+    pub fn sweep(&mut self, id: InvocationId) -> Option<Invocation> {
+        let has_ended = self.in_flight.get(&id).is_some_and(Invocation::has_ended);
+        if has_ended { self.end(id) } else { None }
+    }
+
+    /// Returns the id for an operation that is about to begin.
+    pub fn next_operation(&mut self) -> OperationId {
+        self.last_operation += 1;
+        OperationId(self.last_operation)
+    }
+
+    /// Records an operation of an invocation, unless that has ended or already has `limit` of them.
+    pub fn enter(&mut self, id: InvocationId, operation: OperationId, abort: AbortHandle, limit: usize) -> bool {
+        match self.in_flight.get_mut(&id) {
+            Some(invocation) if invocation.operations.len() < limit => {
+                invocation.operations.insert(operation, abort);
+                self.operations += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Records that an operation has completed, and returns whether it was still wanted.
+    pub fn complete(&mut self, id: InvocationId, operation: OperationId) -> bool {
+        let wanted = self.in_flight.get_mut(&id).is_some_and(|i| i.operations.remove(&operation).is_some());
+        self.operations -= usize::from(wanted);
+        wanted
+    }
+
+    /// Aborts an operation of any invocation: one may clear the timer of another. The invocation
+    /// `likely` is tried first.
+    pub fn abort(&mut self, likely: Option<InvocationId>, operation: OperationId) {
+        let mine = likely.and_then(|id| self.in_flight.get_mut(&id)).and_then(|i| i.operations.remove(&operation));
+        let abort = mine.or_else(|| self.in_flight.values_mut().find_map(|i| i.operations.remove(&operation)));
+        if let Some(abort) = abort {
+            self.operations -= 1;
+            abort.abort();
+        }
+    }
+
+    /// Returns the invocations that wait for a promise while no operation is in progress for any
+    /// invocation of the isolate, so that none of its promises can settle any more.
+    pub fn stalled(&self) -> Vec<InvocationId> {
+        if self.operations > 0 {
+            return Vec::new();
+        }
+        let waits = |invocation: &Invocation| invocation.is_pending() || invocation.wait_until > 0;
+        self.in_flight.iter().filter(|(_, invocation)| waits(invocation)).map(|(id, _)| *id).collect()
+    }
+
+    /// Returns the invocations that continue although their callers have the whole response.
+    pub fn lingering(&self) -> Vec<InvocationId> {
+        self.in_flight.iter().filter(|(_, invocation)| invocation.lingers()).map(|(id, _)| *id).collect()
+    }
+
+    /// Returns the invocations in flight, oldest first.
+    pub fn ids(&self) -> Vec<InvocationId> {
+        let mut ids: Vec<_> = self.in_flight.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+}

@@ -1,0 +1,189 @@
+//! Limits how much a Worker may log over time: a token bucket of bytes for each Worker of a shard.
+//! Plain data.
+//!
+//! ```text
+//!  full, 1 MiB ──► lines take their lengths ──► empty: lines are dropped ──► half full again ──┐
+//!                        ▲                          └─ one line says so                        │
+//!                        └─────────────────────────────────────────────────────────────────────┘
+//!  meanwhile 256 KiB are added per second
+//! ```
+//!
+//! The output of one invocation is limited as well, but there may be thousands of invocations per
+//! second, and all Workers of a node share one log. An empty bucket stays shut until it is half
+//! full again, so that the line which says that lines are dropped does not itself become a flood.
+//! The bucket belongs to the Worker and not to its isolate, so that a Worker whose isolates keep
+//! ending does not start with a full one each time.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tenon_proto::id::WorkerId;
+use tokio::time::Instant;
+
+/// Bytes that a Worker may log at once: the full budgets of about a dozen invocations.
+const BURST: u64 = 1 << 20;
+
+/// Bytes per second in the long run: more than 500 lines of 200 characters.
+const RATE: u64 = 256 << 10;
+
+/// Bytes of a line besides its text: time, level, names of Worker, revision and invocation.
+const FIELDS: u64 = 256;
+
+/// The buckets of one shard's Workers. Belongs to its thread.
+#[derive(Default)]
+pub struct LogRates(RefCell<FxHashMap<WorkerId, Rc<LogRate>>>);
+
+impl LogRates {
+    /// Returns the Worker's bucket, which all its isolates share.
+    pub fn of(&self, worker: &WorkerId, now: Instant) -> Rc<LogRate> {
+        let mut rates = self.0.borrow_mut();
+        // A Worker without an isolate whose bucket is full can be forgotten.
+        rates.retain(|_, rate| Rc::strong_count(rate) > 1 || !rate.0.get().at(now).is_full());
+        Rc::clone(rates.entry(worker.clone()).or_insert_with(|| Rc::new(LogRate::full(now))))
+    }
+}
+
+/// The bucket of one Worker.
+pub struct LogRate(Cell<Bucket>);
+
+/// The decision on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    Written,
+    /// The line is the first to be dropped, and the log should say so.
+    FirstDropped,
+    Dropped,
+}
+
+impl LogRate {
+    fn full(now: Instant) -> Self {
+        Self(Cell::new(Bucket { bytes: BURST, as_of: now, shut: false }))
+    }
+
+    /// Takes a line with `length` bytes of text from the bucket.
+    pub fn admit(&self, length: usize, now: Instant) -> Admission {
+        let (bucket, admission) = self.0.get().at(now).take(length as u64 + FIELDS);
+        self.0.set(bucket);
+        admission
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    bytes: u64,
+    as_of: Instant,
+    shut: bool,
+}
+
+impl Bucket {
+    /// Returns the bucket at a later time.
+    fn at(self, now: Instant) -> Self {
+        let came = u128::from(RATE) * now.saturating_duration_since(self.as_of).as_nanos() / NANOS;
+        let came = u64::try_from(came).unwrap_or(BURST).min(BURST);
+        let bytes = BURST.min(self.bytes + came);
+        // Time that has not yet added a whole byte is kept.
+        let as_of = if bytes == BURST { now } else { self.as_of + Duration::from_secs(came) / RATE as u32 };
+        Self { bytes, as_of, shut: self.shut && bytes < BURST / 2 }
+    }
+
+    fn take(self, length: u64) -> (Self, Admission) {
+        match self.bytes.checked_sub(length) {
+            _ if self.shut => (self, Admission::Dropped),
+            Some(bytes) => (Self { bytes, ..self }, Admission::Written),
+            None => (Self { shut: true, ..self }, Admission::FirstDropped),
+        }
+    }
+
+    fn is_full(self) -> bool {
+        self.bytes == BURST
+    }
+}
+
+const NANOS: u128 = Duration::from_secs(1).as_nanos();
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    /// The text of a line that empties a full bucket.
+    const WHOLE: usize = (BURST - FIELDS) as usize;
+
+    fn worker(name: &str) -> WorkerId {
+        WorkerId::new("default", name)
+    }
+
+    #[test]
+    fn a_worker_logs_a_burst_and_then_hears_once_that_lines_are_dropped() {
+        let now = Instant::now();
+        let rate = LogRate::full(now);
+        let admissions: Vec<_> = (0..6).map(|_| rate.admit((BURST / 4 - FIELDS) as usize, now)).collect();
+        use Admission::{Dropped, FirstDropped, Written};
+        assert_eq!(admissions, [Written, Written, Written, Written, FirstDropped, Dropped]);
+    }
+
+    #[test]
+    fn lines_are_written_again_when_the_bucket_is_half_full() {
+        let now = Instant::now();
+        let rate = LogRate::full(now);
+        rate.admit(WHOLE, now);
+        assert_eq!(rate.admit(1, now), Admission::FirstDropped);
+        let half_full = SECOND * (BURST / 2 / RATE) as u32;
+        assert_eq!(rate.admit(1, now + half_full / 2), Admission::Dropped);
+        assert_eq!(rate.admit(1, now + half_full), Admission::Written);
+    }
+
+    #[test]
+    fn time_that_passes_in_short_steps_counts() {
+        let now = Instant::now();
+        let mut bucket = Bucket { bytes: 0, as_of: now, shut: false };
+        let steps = 100_000;
+        for step in 1..=steps {
+            bucket = bucket.at(now + SECOND / steps * step);
+        }
+        assert!(bucket.bytes.abs_diff(RATE) < RATE / 1_000, "{} bytes of {RATE}", bucket.bytes);
+    }
+
+    #[test]
+    fn the_next_isolate_of_a_worker_finds_its_bucket_as_it_was_left() {
+        let (rates, now) = (LogRates::default(), Instant::now());
+        rates.of(&worker("loud"), now).admit(WHOLE, now);
+        assert_eq!(rates.of(&worker("loud"), now).admit(1, now), Admission::FirstDropped);
+        assert_eq!(rates.of(&worker("quiet"), now).admit(1, now), Admission::Written);
+    }
+
+    #[test]
+    fn a_worker_that_is_gone_is_forgotten_once_it_could_log_as_a_stranger_can() {
+        let (rates, now) = (LogRates::default(), Instant::now());
+        rates.of(&worker("loud"), now).admit(WHOLE, now);
+        let kept = rates.of(&worker("kept"), now);
+        rates.of(&worker("third"), now + SECOND);
+        assert_eq!(rates.0.borrow().len(), 3);
+        rates.of(&worker("third"), now + SECOND * 60);
+        assert_eq!(rates.0.borrow().len(), 2, "that of an isolate stays");
+        drop(kept);
+    }
+
+    proptest! {
+        #[test]
+        fn over_any_time_no_more_is_written_than_a_burst_and_the_rate(
+            lines in prop::collection::vec((0_usize..400_000, 0_u64..2_000), 1..100),
+        ) {
+            let begin = Instant::now();
+            let rate = LogRate::full(begin);
+            let (mut now, mut written) = (begin, 0);
+            for (length, pause) in lines {
+                now += Duration::from_millis(pause);
+                if rate.admit(length, now) == Admission::Written {
+                    written += length as u64 + FIELDS;
+                }
+                let elapsed = (now - begin).as_millis() as u64;
+                prop_assert!(written <= BURST + RATE * elapsed / 1_000 + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Threads for long computations, which would otherwise block a shard's thread and its other
+//! Workers.
+//!
+//! ```text
+//!   shard ── submit ─► parts │ Worker a: ▪▪▪   ─► thread 0: a part for each Worker in turn
+//!                            │ Worker b: ▪
+//!                      whole │ Worker a: ▪▪    ─► threads 1…n: one of these, or else a part
+//!   shard ◄── a future of the result and of its CPU time
+//! ```
+//!
+//! Workers take turns, however much work each submits. Work that is divisible into parts yields
+//! after each; work that is not never occupies all threads. Work whose result is no longer wanted
+//! is not begun, or is dropped between two parts. The threads are started on first use, and have
+//! lower priority than the shards' threads if there are not enough processors.
+//!
+//! The CPU time used here counts against the invocation's CPU limit: one [`Meter`] covers all of
+//! its work in progress.
+//!
+//! This module does not depend on V8.
+
+#![allow(unsafe_code)] // Sets the scheduling priority of a thread.
+
+mod fair;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tenon_proto::id::WorkerId;
+use tokio::sync::oneshot;
+
+use super::watchdog::CpuClock;
+use fair::Fair;
+
+/// The CPU time that a part may take while others wait.
+const PART: Duration = Duration::from_millis(5);
+
+/// The niceness, below the shards' threads: about a third of a processor that a shard wants all of.
+const NICE: libc::c_int = 5;
+
+/// The queue in which work waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Work that yields when its slice is over, or finishes within some milliseconds.
+    Parts,
+    /// Work that runs until it is finished.
+    Whole,
+}
+
+/// The error that too much work is waiting already, of this Worker or in total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too much work is waiting; wait for some of it before you ask for more")]
+pub struct Crowded;
+
+/// The CPU time that an invocation may still use, shared by all of its work in progress.
+pub struct Meter(AtomicU64);
+
+impl Meter {
+    pub fn new(left: Duration) -> Arc<Self> {
+        Arc::new(Self(AtomicU64::new(left.as_nanos().try_into().unwrap_or(u64::MAX))))
+    }
+
+    fn left(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn take(&self, cpu: Duration) {
+        let cpu = cpu.as_nanos().try_into().unwrap_or(u64::MAX);
+        let less = |left: u64| Some(left.saturating_sub(cpu));
+        // The closure always returns `Some`, so the update cannot fail.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
+/// The time that a piece of work may use a thread.
+pub struct Slice<'a> {
+    clock: CpuClock,
+    began: Duration,
+    left: Duration,
+    is_wanted: &'a dyn Fn() -> bool,
+}
+
+impl Slice<'_> {
+    fn used(&self) -> Duration {
+        self.clock.now().saturating_sub(self.began)
+    }
+
+    /// Returns whether the work must yield to others.
+    pub fn is_over(&self) -> bool {
+        self.used() >= PART.min(self.left)
+    }
+
+    /// Returns whether the result is still wanted and CPU time is left to compute it.
+    pub fn is_worth_it(&self) -> bool {
+        self.used() < self.left && (self.is_wanted)()
+    }
+}
+
+/// The result of a piece of work.
+#[derive(Debug)]
+pub struct Done<T> {
+    /// `None` if the work exceeded the invocation's CPU time, or failed.
+    pub value: Option<T>,
+    /// The CPU time that the work used.
+    pub cpu: Duration,
+}
+
+/// Runs `work` on another thread and returns a future of its result. Dropping the future discards
+/// the result; work that has not begun is then removed.
+///
+/// # Arguments
+/// * `who` - the Worker whose queue the work joins.
+/// * `work` - called until it returns a result; `None` means that there is more to do. In the lane
+///   of whole work, `None` means that it gave up, which it should do once [`Slice::is_worth_it`] is
+///   false.
+///
+/// # Errors
+/// Fails if too much work is waiting.
+pub fn submit<T: Send + 'static>(
+    who: WorkerId,
+    meter: Arc<Meter>,
+    lane: Lane,
+    work: impl FnMut(&Slice<'_>) -> Option<T> + Send + 'static,
+) -> Result<impl Future<Output = Option<Done<T>>> + 'static, Crowded> {
+    let (answer, answered) = oneshot::channel();
+    let waiting = Waiting { answered, who: who.clone(), lane };
+    let task = Task { work, answer: Some(answer), spent: Duration::ZERO, meter, lane };
+    pool().put(who, lane, Box::new(task))?;
+    Ok(waiting)
+}
+
+/// A future of the result of a piece of work: `None` if the work panicked.
+struct Waiting<T> {
+    answered: oneshot::Receiver<Done<T>>,
+    who: WorkerId,
+    lane: Lane,
+}
+
+impl<T> Future for Waiting<T> {
+    type Output = Option<Done<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.answered).poll(context).map(Result::ok)
+    }
+}
+
+impl<T> Drop for Waiting<T> {
+    /// Removes work that is no longer wanted and has not begun immediately, because it may hold a
+    /// lot of memory.
+    fn drop(&mut self) {
+        if !self.answered.is_terminated() {
+            self.answered.close();
+            pool().remove_unwanted(&self.who, self.lane);
+        }
+    }
+}
+
+/// A piece of work of any result type.
+trait Job: Send {
+    /// Runs one slice and returns whether the work is finished.
+    fn go_on(&mut self, clock: CpuClock) -> bool;
+    fn is_wanted(&self) -> bool;
+}
+
+struct Task<T, W> {
+    work: W,
+    answer: Option<oneshot::Sender<Done<T>>>,
+    spent: Duration,
+    meter: Arc<Meter>,
+    lane: Lane,
+}
+
+impl<T: Send, W: FnMut(&Slice<'_>) -> Option<T> + Send> Job for Task<T, W> {
+    fn go_on(&mut self, clock: CpuClock) -> bool {
+        let Some(answer) = self.answer.as_ref() else { return true };
+        let is_wanted = || !answer.is_closed();
+        let slice = Slice { clock, began: clock.now(), left: self.meter.left(), is_wanted: &is_wanted };
+        let value = if slice.left.is_zero() { None } else { (self.work)(&slice) };
+        let used = slice.used();
+        self.meter.take(used);
+        self.spent += used;
+        if value.is_none() && self.lane == Lane::Parts && !self.meter.left().is_zero() {
+            return false;
+        }
+        if let Some(answer) = self.answer.take() {
+            // If the result is not wanted any more, the receiver has closed the channel.
+            let _ = answer.send(Done { value, cpu: self.spent });
+        }
+        true
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| !answer.is_closed())
+    }
+}
+
+type Queue = Fair<WorkerId, Box<dyn Job>>;
+
+struct Pool {
+    queues: Mutex<Queues>,
+    has_work: Condvar,
+}
+
+#[derive(Default)]
+struct Queues {
+    parts: Queue,
+    whole: Queue,
+}
+
+impl Queues {
+    fn of(&mut self, lane: Lane) -> &mut Queue {
+        match lane {
+            Lane::Parts => &mut self.parts,
+            Lane::Whole => &mut self.whole,
+        }
+    }
+
+    /// Removes the next piece of work, trying the lanes in `order`.
+    fn next(&mut self, order: &[Lane]) -> Option<(WorkerId, Lane, Box<dyn Job>)> {
+        order.iter().find_map(|lane| self.of(*lane).pop().map(|(who, job)| (who, *lane, job)))
+    }
+}
+
+/// Returns the pool, which all shards of the process share.
+fn pool() -> &'static Pool {
+    static POOL: Pool =
+        Pool { queues: Mutex::new(Queues { parts: Fair::new(), whole: Fair::new() }), has_work: Condvar::new() };
+    static THREADS: OnceLock<()> = OnceLock::new();
+    THREADS.get_or_init(|| {
+        let shards = std::thread::available_parallelism().map_or(1, usize::from);
+        for number in 0..=(shards / 4).max(1) {
+            let lanes: &[Lane] = if number == 0 { &[Lane::Parts] } else { &[Lane::Whole, Lane::Parts] };
+            let thread = std::thread::Builder::new().name(format!("offload-{number}"));
+            let thread = thread.spawn(move || POOL.work(lanes));
+            thread.expect("a process that has threads for its shards has some for these");
+        }
+    });
+    &POOL
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        // No code panics while it holds the lock, and the queues would be consistent if it did.
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, who: WorkerId, lane: Lane, job: Box<dyn Job>) -> Result<(), Crowded> {
+        let mut queues = self.lock();
+        let put = queues.of(lane).push(who, job);
+        drop(queues);
+        self.tell(lane);
+        put.map_err(|_job| Crowded)
+    }
+
+    /// Wakes threads that can take work of this lane.
+    fn tell(&self, lane: Lane) {
+        match lane {
+            Lane::Parts => self.has_work.notify_one(),
+            Lane::Whole => self.has_work.notify_all(),
+        }
+    }
+
+    fn remove_unwanted(&self, who: &WorkerId, lane: Lane) {
+        let unwanted = self.lock().of(lane).remove(who, |job| !job.is_wanted());
+        // Dropped without the lock.
+        drop(unwanted);
+    }
+
+    fn work(&self, lanes: &[Lane]) {
+        // SAFETY: takes only numbers; a thread may always lower its priority, and 0 is the calling
+        // thread.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+        let clock = CpuClock::of_this_thread();
+        let mut queues = self.lock();
+        loop {
+            let Some((who, lane, mut job)) = queues.next(lanes) else {
+                queues = self.has_work.wait(queues).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(queues);
+            let is_done = !job.is_wanted() || catch_unwind(AssertUnwindSafe(|| job.go_on(clock))).unwrap_or(true);
+            let job = (!is_done).then_some(job);
+            queues = self.lock();
+            if let Some(job) = job {
+                queues.of(lane).put_back(who, job);
+                self.tell(lane);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+    use futures::future::join_all;
+
+    use super::*;
+
+    const PLENTY: Duration = Duration::from_secs(60);
+
+    fn worker(name: &str) -> WorkerId {
+        WorkerId::new("offload", name)
+    }
+
+    /// Returns work that takes `count` slices.
+    fn slices(count: u32) -> impl FnMut(&Slice<'_>) -> Option<u32> + Send + 'static {
+        let mut done = 0;
+        move |slice| {
+            while !slice.is_over() {}
+            done += 1;
+            (done == count).then_some(done)
+        }
+    }
+
+    #[test]
+    fn work_is_done_and_its_time_told() {
+        let done = submit(worker("a"), Meter::new(PLENTY), Lane::Parts, slices(2)).unwrap();
+        let done = block_on(done).unwrap();
+        assert_eq!(done.value, Some(2));
+        assert!(done.cpu >= 2 * PART && done.cpu < 20 * PART, "{:?}", done.cpu);
+    }
+
+    #[test]
+    fn a_flood_of_one_worker_keeps_another_waiting_for_no_more_than_a_part_each_time() {
+        let flood: Vec<_> =
+            (0..40).map(|_| submit(worker("flood"), Meter::new(PLENTY), Lane::Parts, slices(20)).unwrap()).collect();
+        let mut other = Box::pin(submit(worker("other"), Meter::new(PLENTY), Lane::Parts, slices(5)).unwrap());
+        let flood = Box::pin(join_all(flood));
+        match block_on(futures::future::select(flood, &mut other)) {
+            futures::future::Either::Right((done, _flood)) => assert_eq!(done.unwrap().value, Some(5)),
+            futures::future::Either::Left(_) => panic!("eight hundred parts were done before five"),
+        }
+    }
+
+    #[test]
+    fn whole_work_never_has_all_threads() {
+        let endless = || {
+            move |slice: &Slice<'_>| -> Option<()> {
+                while slice.is_worth_it() {}
+                None
+            }
+        };
+        let hogs: Vec<_> =
+            (0..16).map(|n| submit(worker(&format!("hog-{n}")), Meter::new(PLENTY), Lane::Whole, endless())).collect();
+        let done = submit(worker("brief"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
+        assert_eq!(block_on(done).unwrap().value, Some(1));
+        drop(hogs);
+    }
+
+    #[test]
+    fn an_invocation_s_work_ends_with_what_it_has_left_all_of_it() {
+        let meter = Meter::new(4 * PART);
+        let work: Vec<_> =
+            (0..8).map(|_| submit(worker("poor"), Arc::clone(&meter), Lane::Parts, slices(3)).unwrap()).collect();
+        let done = block_on(join_all(work));
+        let finished = done.iter().flatten().filter(|done| done.value.is_some()).count();
+        let cpu: Duration = done.iter().flatten().map(|done| done.cpu).sum();
+        assert!(finished <= 1 && cpu < 10 * PART, "{finished} in {cpu:?}");
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_lets_go_of_what_it_holds() {
+        let held = Arc::new(());
+        let work = || {
+            let held = Arc::clone(&held);
+            move |slice: &Slice<'_>| -> Option<()> {
+                let _held = &held;
+                while !slice.is_over() {}
+                None
+            }
+        };
+        let waiting: Vec<_> =
+            (0..50).map(|_| submit(worker("fickle"), Meter::new(PLENTY), Lane::Parts, work()).unwrap()).collect();
+        assert!(Arc::strong_count(&held) > 50);
+        drop(waiting);
+        // Work in progress continues to the end of its slice.
+        assert!(Arc::strong_count(&held) < 10);
+    }
+
+    #[test]
+    fn a_panic_is_an_answer_that_never_comes_and_the_thread_goes_on() {
+        let panics = |_: &Slice<'_>| -> Option<()> { panic!("a defect of the work") };
+        assert!(block_on(submit(worker("a"), Meter::new(PLENTY), Lane::Parts, panics).unwrap()).is_none());
+        let done = submit(worker("a"), Meter::new(PLENTY), Lane::Parts, slices(1)).unwrap();
+        assert_eq!(block_on(done).unwrap().value, Some(1));
+    }
+}

@@ -1,0 +1,21 @@
+//! The place of an invocation among calls between Workers.
+
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::runtime::Service;
+
+/// The origin of an invocation, as far as it matters to the calls that it makes.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The number of calls between Workers that led to it.
+    pub depth: u32,
+    /// The revisions that served the callable Workers when it began, as far as the router knew.
+    pub services: Vec<Service>,
+}
+
+impl Origin {
+    /// Returns the revision that served `worker` when the invocation began, if the router named it.
+    pub fn digest_of(&self, worker: &WorkerId) -> Option<RevisionDigest> {
+        let service = self.services.iter().find(|service| service.worker == worker.as_str())?;
+        RevisionDigest::try_from(&service.digest[..]).ok()
+    }
+}

@@ -1,0 +1,197 @@
+//! A pipe from JavaScript to the sender of its bytes: a response's connection, or a fetch's.
+//!
+//! ```text
+//!  pipeWrite ─► [ up to ROOM bytes, and the piece that exceeded it ] ─► poll_next
+//!      ▲                      │
+//!      └── a promise of room ─┘
+//! ```
+//!
+//! Both ends belong to one thread.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures::Stream;
+
+use super::streams::Broken;
+
+/// The bytes that may be buffered before a writer has to wait: as many as one message to the router
+/// carries.
+const ROOM: usize = 64 * 1024;
+
+/// The reader has been dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Nobody reads this body any more")]
+pub struct Gone;
+
+#[derive(Default)]
+struct Shared {
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
+    /// The end of the stream, after the buffered pieces.
+    end: Option<Result<(), Broken>>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    is_gone: bool,
+}
+
+/// The write end. Dropping it without closing it breaks the pipe.
+pub struct Writer(Rc<RefCell<Shared>>);
+
+pub struct Reader(Rc<RefCell<Shared>>);
+
+pub fn pipe() -> (Writer, Reader) {
+    let shared = Rc::<RefCell<Shared>>::default();
+    (Writer(Rc::clone(&shared)), Reader(shared))
+}
+
+impl Writer {
+    /// Appends a piece and returns whether there is room for more now.
+    pub fn write(&self, piece: Bytes) -> Result<bool, Gone> {
+        let mut shared = self.0.borrow_mut();
+        if shared.is_gone {
+            return Err(Gone);
+        }
+        shared.bytes += piece.len();
+        shared.pieces.push_back(piece);
+        shared.wake_reader();
+        Ok(shared.bytes < ROOM)
+    }
+
+    /// Resolves when there is room for more.
+    pub fn room(&self) -> impl Future<Output = Result<(), Gone>> + 'static {
+        let shared = Rc::clone(&self.0);
+        poll_fn(move |cx| {
+            let mut shared = shared.borrow_mut();
+            if shared.is_gone {
+                return Poll::Ready(Err(Gone));
+            }
+            if shared.bytes < ROOM {
+                return Poll::Ready(Ok(()));
+            }
+            shared.writer = Some(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Ends the stream regularly.
+    pub fn close(self) {
+        self.0.borrow_mut().end(Ok(()));
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.borrow_mut().end(Err(Broken::Lost("the Worker broke off".into())));
+    }
+}
+
+impl Shared {
+    fn end(&mut self, end: Result<(), Broken>) {
+        if self.end.is_none() {
+            self.end = Some(end);
+            self.wake_reader();
+        }
+    }
+
+    fn wake_reader(&mut self) {
+        if let Some(waker) = self.reader.take() {
+            waker.wake();
+        }
+    }
+
+    fn wake_writer(&mut self) {
+        if let Some(waker) = self.writer.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Stream for Reader {
+    type Item = Result<Bytes, Broken>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut shared = self.0.borrow_mut();
+        if let Some(piece) = shared.pieces.pop_front() {
+            shared.bytes -= piece.len();
+            if shared.bytes < ROOM {
+                shared.wake_writer();
+            }
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        match &shared.end {
+            Some(Ok(())) => Poll::Ready(None),
+            Some(Err(broken)) => Poll::Ready(Some(Err(broken.clone()))),
+            None => {
+                shared.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let pieces = {
+            let mut shared = self.0.borrow_mut();
+            shared.is_gone = true;
+            shared.bytes = 0;
+            shared.wake_writer();
+            std::mem::take(&mut shared.pieces)
+        };
+        drop(pieces);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt as _, StreamExt as _};
+
+    use super::*;
+
+    fn piece(len: usize) -> Bytes {
+        Bytes::from(vec![0; len])
+    }
+
+    #[test]
+    fn a_writer_waits_while_the_pipe_is_full_and_goes_on_when_it_has_been_read() {
+        let (writer, mut reader) = pipe();
+        assert_eq!(writer.write(piece(ROOM - 1)), Ok(true));
+        assert_eq!(writer.write(piece(1)), Ok(false));
+        let mut room = std::pin::pin!(writer.room());
+        assert_eq!(room.as_mut().now_or_never(), None);
+        assert_eq!(reader.next().now_or_never().flatten(), Some(Ok(piece(ROOM - 1))));
+        assert_eq!(room.now_or_never(), Some(Ok(())));
+    }
+
+    #[test]
+    fn what_was_written_is_read_before_the_end() {
+        let (writer, mut reader) = pipe();
+        writer.write(piece(3)).unwrap();
+        writer.close();
+        assert_eq!(reader.next().now_or_never(), Some(Some(Ok(piece(3)))));
+        assert_eq!(reader.next().now_or_never(), Some(None));
+    }
+
+    #[test]
+    fn a_writer_that_is_dropped_breaks_the_pipe() {
+        let (writer, mut reader) = pipe();
+        drop(writer);
+        assert!(matches!(reader.next().now_or_never(), Some(Some(Err(Broken::Lost(_))))));
+    }
+
+    #[test]
+    fn who_writes_to_nobody_is_told() {
+        let (writer, reader) = pipe();
+        writer.write(piece(ROOM)).unwrap();
+        let room = writer.room();
+        drop(reader);
+        assert_eq!(room.now_or_never(), Some(Err(Gone)));
+        assert_eq!(writer.write(piece(1)), Err(Gone));
+    }
+}

@@ -1,0 +1,164 @@
+//! The process-wide part of V8: its initialisation, and the tasks that it posts for an isolate's
+//! own thread.
+//!
+//! ```text
+//!  any V8 pool thread ──post──► Foreground of the isolate ──wakes──► its event loop ──► a turn
+//! ```
+//!
+//! V8 posts such tasks from any thread: parts of garbage collections, finished compilations,
+//! `FinalizationRegistry` callbacks. They wait here until the isolate's next turn ends; a task
+//! without a delay also requests a turn. Delayed tasks are V8's housekeeping and need none.
+
+#![allow(unsafe_code)] // Reads the address of an isolate, by which V8 names it when it posts a task.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::sync::{Arc, LazyLock, Once};
+use std::time::Duration;
+
+use super::background;
+use super::flags::FLAGS;
+use super::foreground::{self, Addresses};
+use super::wasm;
+
+/// Initialises V8 for the process. Idempotent.
+///
+/// Call it on the main thread before any other thread is started: if the processor has memory
+/// protection keys, a thread that is older than V8's initialisation dies the first time it runs
+/// JavaScript.
+pub fn init() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        v8::V8::set_flags_from_string(FLAGS);
+        wasm::pages::watch();
+        // Without this, V8 would open and read a file for each isolate's hash seed.
+        v8::V8::set_entropy_source(|bytes| getrandom::fill(bytes).is_ok());
+        let before = background::threads();
+        let platform = v8::new_custom_platform(background_threads(), false, false, Router).make_shared();
+        background::yield_to_others(&before);
+        v8::V8::initialize_platform(platform);
+        v8::V8::initialize();
+    });
+}
+
+/// Returns the number of threads for optimising compilation. They are few, because they compete
+/// with the shards, which have a core each.
+fn background_threads() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores / 4).clamp(1, 4) as u32
+}
+
+/// The task queue of one isolate.
+pub(crate) type Foreground = foreground::Foreground<v8::Task>;
+
+/// The isolate's own handle to its queue. Drop it after the isolate.
+pub(crate) struct Tasks {
+    queue: Arc<Foreground>,
+    address: usize,
+}
+
+thread_local! {
+    /// The queue of the isolate that this thread is making.
+    static NEWBORN: RefCell<Option<Arc<Foreground>>> = const { RefCell::new(None) };
+}
+
+static ADDRESSES: LazyLock<Addresses<v8::Task>> = LazyLock::new(Addresses::default);
+
+impl Tasks {
+    /// Makes an isolate with `make`, and a queue for the tasks that V8 posts for it from its
+    /// constructor on.
+    pub(crate) fn attend(make: impl FnOnce() -> v8::OwnedIsolate) -> (v8::OwnedIsolate, Self) {
+        let queue = Arc::<Foreground>::default();
+        let newborn = Newborn::begin(&queue);
+        let isolate = make();
+        drop(newborn);
+        // SAFETY: `UnsafeRawIsolatePtr` is `repr(transparent)` over the isolate's address, which is
+        // only compared.
+        let address: usize = unsafe { std::mem::transmute(isolate.as_raw_isolate_ptr()) };
+        ADDRESSES.register(address, Arc::clone(&queue));
+        (isolate, Self { queue, address })
+    }
+
+    pub(crate) fn foreground(&self) -> Arc<Foreground> {
+        Arc::clone(&self.queue)
+    }
+
+    /// Returns whether a task needs a turn.
+    pub(crate) fn are_urgent(&self) -> bool {
+        self.queue.is_urgent()
+    }
+
+    /// Removes and returns the tasks that are due now. The caller runs them inside the isolate.
+    pub(crate) fn take_due(&self) -> Vec<v8::Task> {
+        self.queue.take_due()
+    }
+
+    /// Drops the waiting tasks and refuses new ones. Call it before the isolate is disposed of.
+    pub(crate) fn close(&self) {
+        self.queue.close();
+    }
+
+    /// Unregisters the queue. Call it when the isolate has been disposed of; from then on the
+    /// address may be reused.
+    pub(crate) fn leave(&self) {
+        ADDRESSES.unregister(self.address, &self.queue);
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Marks this thread as making an isolate until it is dropped.
+struct Newborn;
+
+impl Newborn {
+    fn begin(queue: &Arc<Foreground>) -> Self {
+        NEWBORN.set(Some(Arc::clone(queue)));
+        Self
+    }
+}
+
+impl Drop for Newborn {
+    fn drop(&mut self) {
+        drop(NEWBORN.take());
+    }
+}
+
+/// The longest delay; longer ones are shortened to it.
+const LATEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Delivers each task to its isolate's queue.
+struct Router;
+
+impl Router {
+    fn post(isolate: *mut c_void, task: v8::Task, delay: Option<Duration>) {
+        let newborn = NEWBORN.try_with(|newborn| newborn.borrow().clone()).ok().flatten();
+        ADDRESSES.post(isolate.addr(), newborn.as_ref(), task, delay);
+    }
+}
+
+impl v8::PlatformImpl for Router {
+    fn post_task(&self, isolate: *mut c_void, task: v8::Task) {
+        Self::post(isolate, task, None);
+    }
+
+    fn post_non_nestable_task(&self, isolate: *mut c_void, task: v8::Task) {
+        Self::post(isolate, task, None);
+    }
+
+    fn post_delayed_task(&self, isolate: *mut c_void, task: v8::Task, delay_in_seconds: f64) {
+        let delay = Duration::try_from_secs_f64(delay_in_seconds).map_or(LATEST, |delay| delay.min(LATEST));
+        Self::post(isolate, task, Some(delay));
+    }
+
+    fn post_non_nestable_delayed_task(&self, isolate: *mut c_void, task: v8::Task, delay_in_seconds: f64) {
+        self.post_delayed_task(isolate, task, delay_in_seconds);
+    }
+
+    fn post_idle_task(&self, _isolate: *mut c_void, _task: v8::IdleTask) {
+        // The platform reports that it has no idle tasks, so V8 posts none.
+    }
+}

@@ -1,0 +1,131 @@
+//! A realm (ECMAScript §9.3): a global object of an isolate, the built-in JavaScript around it, and
+//! a Worker's modules as evaluated in it.
+//!
+//! A Worker that persists has one realm for all of its invocations. A Worker that resets gets a new
+//! realm for each invocation, made ahead, so that no invocation sees what another one has left
+//! behind.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use rustc_hash::FxHashMap;
+
+use super::modules::Modules;
+use super::snapshot;
+use super::state::slot;
+
+/// An isolate's realms by their numbers, in a slot of the isolate.
+///
+/// A realm's number is the security token of its context, which nothing else here uses. A slot of
+/// the context would also work but for the weak handle by which the `v8` crate frees it: when an
+/// isolate is dropped, the target of that handle is freed before V8's last collection, which uses
+/// it.
+#[derive(Default)]
+struct Realms {
+    made: u32,
+    by_number: FxHashMap<u32, Weak<Realm>>,
+}
+
+pub struct Realm {
+    pub context: v8::Global<v8::Context>,
+    pub hooks: Hooks,
+    pub modules: RefCell<Modules>,
+}
+
+/// The JavaScript functions that native code calls: those of `dispatch.js`, `lazy` of `later.js`,
+/// `json` and `stacks` of `modules.js`, `wasm` of `wasm.js`, `exception` of `domexception.js`,
+/// `rejection` of `errors.js`, and `builtin` of `node.js`.
+pub struct Hooks {
+    pub bind: v8::Global<v8::Function>,
+    pub start: v8::Global<v8::Function>,
+    pub fetch: v8::Global<v8::Function>,
+    pub scheduled: v8::Global<v8::Function>,
+    pub import: v8::Global<v8::Function>,
+    pub lazy: v8::Global<v8::Function>,
+    pub json: v8::Global<v8::Function>,
+    pub wasm: v8::Global<v8::Function>,
+    pub stacks: v8::Global<v8::Function>,
+    pub exception: v8::Global<v8::Function>,
+    pub rejection: v8::Global<v8::Function>,
+    pub builtin: v8::Global<v8::Function>,
+}
+
+impl Realm {
+    /// Makes a realm without modules. Returns `None` if the heap is full: the guard has then
+    /// requested termination, which may take effect at any step.
+    pub fn make(scope: &mut v8::PinScope<'_, '_, ()>) -> Option<Rc<Self>> {
+        let context = snapshot::context(scope)?;
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let internal = snapshot::internal(scope)?;
+        snapshot::replace_what_v8_adds(scope, internal)?;
+        let hooks = Hooks::of(scope, internal)?;
+        let realm = Rc::new(Self { context: v8::Global::new(scope, context), hooks, modules: RefCell::default() });
+        let number = slot::<Realms>(scope).add(&realm);
+        context.set_security_token(v8::Integer::new_from_unsigned(scope, number).into());
+        Some(realm)
+    }
+
+    /// Gives it the bytecode of another realm of the isolate.
+    pub fn furnish_as(&self, other: &Self) {
+        *self.modules.borrow_mut() = other.modules.borrow().anew();
+    }
+
+    /// Returns the realm whose code is running, or `None` if it has been dropped because its
+    /// invocation has ended.
+    pub fn of(scope: &v8::PinScope<'_, '_>) -> Option<Rc<Self>> {
+        let number = scope.get_current_context().get_security_token(scope).uint32_value(scope)?;
+        scope.get_slot::<Realms>()?.by_number.get(&number)?.upgrade()
+    }
+}
+
+impl Realms {
+    /// Adds a realm and returns its number.
+    fn add(&mut self, realm: &Rc<Realm>) -> u32 {
+        self.by_number.retain(|_, realm| realm.strong_count() > 0);
+        self.made = self.made.wrapping_add(1);
+        self.by_number.insert(self.made, Rc::downgrade(realm));
+        self.made
+    }
+}
+
+impl Hooks {
+    fn of(scope: &mut v8::PinScope<'_, '_>, internal: v8::Local<'_, v8::Object>) -> Option<Self> {
+        let key = v8::String::new(scope, "hooks")?;
+        let hooks: v8::Local<'_, v8::Object> = internal.get(scope, key.into())?.try_into().ok()?;
+        let hook = |name| {
+            let key = v8::String::new(scope, name)?;
+            let function: v8::Local<'_, v8::Function> = hooks.get(scope, key.into())?.try_into().ok()?;
+            Some(v8::Global::new(scope, function))
+        };
+        let names = [
+            "bind",
+            "start",
+            "fetch",
+            "scheduled",
+            "import",
+            "lazy",
+            "json",
+            "wasm",
+            "stacks",
+            "exception",
+            "rejection",
+            "builtin",
+        ];
+        let [bind, start, fetch, scheduled, import, lazy, json, wasm, stacks, exception, rejection, builtin] =
+            names.map(hook);
+        Some(Self {
+            bind: bind?,
+            start: start?,
+            fetch: fetch?,
+            scheduled: scheduled?,
+            import: import?,
+            lazy: lazy?,
+            json: json?,
+            wasm: wasm?,
+            stacks: stacks?,
+            exception: exception?,
+            rejection: rejection?,
+            builtin: builtin?,
+        })
+    }
+}

@@ -1,0 +1,366 @@
+//! The state of an isolate that native functions called by JavaScript can reach: everything but V8
+//! itself.
+//!
+//! It is stored in a slot of the isolate, so that an operation finds it from its scope. No method
+//! keeps a borrow while JavaScript can run.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use futures::future::LocalBoxFuture;
+use rustc_hash::FxHashMap;
+use tenon_proto::failure::{Failure, FailureCode, Phase, Place};
+use tenon_proto::revision::Revision;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::Isolate;
+use super::collection::Collections;
+use super::continuation;
+use super::exception::Exception;
+use super::heap::BufferBudget;
+use super::invocation::{Event, GRACE, Invocation, InvocationId, Invocations, Outcome};
+use super::log_rate::LogRate;
+use super::operations::Completed;
+use super::realm::Realm;
+use super::rejections::Rejections;
+use super::report::{self, Severity};
+
+/// The budget, until the next invocation begins, of code that runs for no invocation or for one
+/// that has ended: callbacks of a `FinalizationRegistry`, and promises settled by other code.
+struct Unattended {
+    cpu: Duration,
+    log: usize,
+}
+
+pub struct State {
+    pub revision: Rc<Revision>,
+    pub invocations: RefCell<Invocations>,
+    /// The realm of each invocation, for Workers that reset.
+    realms: RefCell<FxHashMap<InvocationId, Rc<Realm>>>,
+    /// Functions to call when an invocation's client disconnects. They are ours and throw nothing.
+    pub callers: RefCell<FxHashMap<InvocationId, Vec<v8::Global<v8::Function>>>>,
+    pub(crate) rejections: RefCell<Rejections>,
+    pub buffers: std::sync::Arc<BufferBudget>,
+    pub collections: Collections,
+    /// Operations that have begun and that the event loop has not taken yet.
+    pub begun: RefCell<Vec<LocalBoxFuture<'static, Completed>>>,
+    pub has_begun: Rc<Notify>,
+    unattended: RefCell<Unattended>,
+    pub(crate) log_rate: Rc<LogRate>,
+    condemned: Cell<Option<FailureCode>>,
+    /// Notifies the shard, which then drops the isolate.
+    is_condemned: Rc<Notify>,
+    /// Set when an invocation has exceeded its CPU limit and ended by itself before it was stopped.
+    pub retired: Cell<bool>,
+    isolate: OnceCell<Weak<Isolate>>,
+    /// The isolate itself while anything is in flight, so that `waitUntil` work continues after the
+    /// pool has dropped it.
+    kept: RefCell<Option<Rc<Isolate>>>,
+    pub is_idle: Notify,
+}
+
+impl State {
+    pub fn new(
+        revision: Rc<Revision>,
+        buffers: std::sync::Arc<BufferBudget>,
+        log_rate: Rc<LogRate>,
+        is_condemned: Rc<Notify>,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            revision,
+            invocations: RefCell::default(),
+            realms: RefCell::default(),
+            callers: RefCell::default(),
+            rejections: RefCell::default(),
+            buffers,
+            collections: Collections::default(),
+            begun: RefCell::default(),
+            has_begun: Rc::default(),
+            unattended: RefCell::new(Unattended { cpu: Duration::ZERO, log: 0 }),
+            log_rate,
+            condemned: Cell::new(None),
+            is_condemned,
+            retired: Cell::new(false),
+            isolate: OnceCell::new(),
+            kept: RefCell::default(),
+            is_idle: Notify::new(),
+        })
+    }
+
+    /// Returns the state of the isolate that `scope` is in.
+    pub fn of(scope: &v8::PinScope<'_, '_>) -> Rc<Self> {
+        scope.get_slot::<Rc<Self>>().expect("every isolate gets its state when it is made").clone()
+    }
+
+    pub fn belongs_to(&self, isolate: &Rc<Isolate>) {
+        self.isolate.set(Rc::downgrade(isolate)).expect("a state belongs to one isolate");
+    }
+
+    /// Returns the invocation on whose behalf JavaScript is running, if it is still in flight.
+    pub fn current(&self, scope: &v8::PinScope<'_, '_>) -> Option<InvocationId> {
+        let id = continuation::owner(scope)?;
+        self.invocations.borrow().get(id).map(|_| id)
+    }
+
+    // Invocations.
+
+    pub fn begin(&self, invocation: Invocation) -> InvocationId {
+        let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
+        *self.unattended.borrow_mut() = Unattended { cpu, log: report::LOG_BUDGET };
+        let id = self.invocations.borrow_mut().begin(invocation);
+        let mut kept = self.kept.borrow_mut();
+        if kept.is_none() {
+            *kept = self.isolate.get().and_then(Weak::upgrade);
+        }
+        id
+    }
+
+    /// Begins an invocation in a realm of its own, if it has one.
+    pub fn begin_in(&self, realm: Option<Rc<Realm>>, invocation: Invocation) -> InvocationId {
+        let id = self.begin(invocation);
+        self.realms.borrow_mut().extend(realm.map(|realm| (id, realm)));
+        id
+    }
+
+    /// Returns the realm that belongs to this invocation alone.
+    pub fn realm_of(&self, id: InvocationId) -> Option<Rc<Realm>> {
+        self.realms.borrow().get(&id).cloned()
+    }
+
+    /// Sets the outcome of the invocation, unless it has one or has ended.
+    pub fn answer(&self, id: InvocationId, outcome: Outcome) {
+        let waker = self.invocations.borrow_mut().answer(id, outcome);
+        if let Some(Some(waker)) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Deducts a turn's CPU time from the invocation's budget, or from the unattended one.
+    pub fn charge(&self, who: Option<InvocationId>, cpu: Duration) {
+        match who {
+            None => {
+                let mut unattended = self.unattended.borrow_mut();
+                unattended.cpu = unattended.cpu.saturating_sub(cpu);
+            }
+            Some(id) => {
+                if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
+                    invocation.cpu_left = invocation.cpu_left.saturating_sub(cpu);
+                    if invocation.is_over_its_limit() {
+                        self.retired.set(true);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the CPU time that turns for no invocation may still use.
+    pub fn unattended_cpu(&self) -> Duration {
+        self.unattended.borrow().cpu
+    }
+
+    /// Deducts a line of `length` bytes from the log budget of the invocation, or from the
+    /// unattended one. Returns how many bytes of the line may be logged, or `None` if the budget
+    /// was used up.
+    pub fn charge_log(&self, who: Option<InvocationId>, length: usize) -> Option<usize> {
+        let mut invocations = self.invocations.borrow_mut();
+        let mut unattended = self.unattended.borrow_mut();
+        let left = match who.and_then(|id| invocations.get_mut(id)) {
+            Some(invocation) => &mut invocation.log_left,
+            None => &mut unattended.log,
+        };
+        let before = *left;
+        // An empty line costs a byte.
+        *left = before.saturating_sub(length.max(1));
+        (before > 0).then_some(before.min(length))
+    }
+
+    /// Counts an outgoing call of the invocation.
+    ///
+    /// # Errors
+    /// Returns the limit if the invocation has already made that many calls.
+    pub fn subrequest(&self, id: InvocationId) -> Result<(), u32> {
+        let most = self.revision.limits.subrequests;
+        let mut invocations = self.invocations.borrow_mut();
+        let invocation = invocations.get_mut(id).filter(|invocation| invocation.subrequests < most).ok_or(most)?;
+        invocation.subrequests += 1;
+        Ok(())
+    }
+
+    /// Records traffic for the invocation beyond its response's head, which restarts its wall-clock
+    /// limit.
+    pub fn moved(&self, id: InvocationId) {
+        if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
+            invocation.moved = Some(Instant::now());
+        }
+    }
+
+    /// Gives the invocation, for a message on one of its sockets, the CPU and log budgets of a request.
+    pub fn refresh(&self, id: InvocationId) {
+        let cpu = Duration::from_millis(self.revision.limits.cpu_ms.into());
+        if let Some(invocation) = self.invocations.borrow_mut().get_mut(id) {
+            invocation.cpu_left = invocation.cpu_left.max(cpu + GRACE);
+            invocation.log_left = invocation.log_left.max(report::LOG_BUDGET);
+        }
+    }
+
+    /// Fails the invocation, unless it has an outcome. Ends it if only `waitUntil` keeps it.
+    pub fn fail(&self, id: InvocationId, code: FailureCode) {
+        self.fail_at(id, code, None);
+    }
+
+    /// Fails the invocation like [`State::fail`], and says where.
+    ///
+    /// # Arguments
+    /// * `place` - where the Worker's code threw, if it did.
+    fn fail_at(&self, id: InvocationId, code: FailureCode, place: Option<Place>) {
+        let (event, pending, detached) = match self.invocations.borrow().get(id) {
+            Some(invocation) => (invocation.event, invocation.is_pending(), invocation.is_detached()),
+            None => return,
+        };
+        if pending {
+            if code != FailureCode::WorkerException {
+                report::log(self, Some(id), Severity::Error, &format!("failed: {code}"));
+            }
+            self.answer(id, Err(Failure { place, ..failure(code, event) }));
+        } else if detached {
+            report::log(self, Some(id), Severity::Warn, &format!("ended while it waited after its response: {code}"));
+            self.remove(id);
+        }
+    }
+
+    /// Fails the invocation because of an uncaught exception, which is logged.
+    pub fn threw(&self, id: InvocationId, exception: &Exception) {
+        report::uncaught(self, Some(id), "uncaught", exception);
+        let code = if self.buffers.is_exhausted() {
+            // The successor isolate starts with nothing charged to its budget.
+            self.condemn(FailureCode::MemoryLimitExceeded);
+            FailureCode::MemoryLimitExceeded
+        } else {
+            FailureCode::WorkerException
+        };
+        self.fail_at(id, code, exception.location.clone());
+    }
+
+    /// Records that a promise which kept the invocation has settled.
+    pub fn wait_over(&self, id: InvocationId) {
+        self.invocations.borrow_mut().wait_over(id);
+        self.sweep(id);
+    }
+
+    /// Ends the invocation if nothing keeps it.
+    pub fn sweep(&self, id: InvocationId) {
+        // Dropped after the borrow, as in `remove`.
+        let ended = self.invocations.borrow_mut().sweep(id);
+        drop(ended);
+    }
+
+    /// Ends the invocation and aborts its operations.
+    pub fn end(&self, id: InvocationId) {
+        self.remove(id);
+        self.rest();
+    }
+
+    /// Ends the invocations that continue although their callers have the whole response, because
+    /// the Worker now runs elsewhere.
+    pub fn end_what_lingers(&self) {
+        let lingering = self.invocations.borrow().lingering();
+        for id in lingering {
+            if let Some(invocation) = self.invocations.borrow().get(id) {
+                invocation.attachment.iter().for_each(|attachment| attachment.end_with_restart());
+            }
+            let why = "ended after its response: it computes for too long at a time for this shard, and the Worker has \
+                 moved to a lane; a WebSocket that is opened again leads there";
+            report::log(self, Some(id), Severity::Warn, why);
+            self.remove(id);
+        }
+        self.rest();
+    }
+
+    fn remove(&self, id: InvocationId) {
+        // Dropped after the borrow, because a request's body may hold anything.
+        let ended = self.invocations.borrow_mut().end(id);
+        drop(ended);
+    }
+
+    /// Fails the invocations that can make no more progress, and releases the isolate when nothing
+    /// is in flight. Call it when a turn or an invocation has ended.
+    pub fn rest(&self) {
+        let stalled = self.invocations.borrow().stalled();
+        for id in stalled {
+            self.fail(id, FailureCode::NoResponse);
+        }
+        let invocations = self.invocations.borrow();
+        self.realms.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
+        self.callers.borrow_mut().retain(|id, _| invocations.get(*id).is_some());
+        if invocations.len() == 0 {
+            drop(invocations);
+            self.is_idle.notify_waiters();
+            // This may be the last reference.
+            let isolate = self.kept.borrow_mut().take();
+            drop(isolate);
+        }
+    }
+
+    // Condemnation and cleanup.
+
+    /// Marks the isolate to get no new invocations. The first reason stays.
+    pub fn condemn(&self, code: FailureCode) {
+        if self.condemned.get().is_none() {
+            self.condemned.set(Some(code));
+            self.is_condemned.notify_one();
+        }
+    }
+
+    pub fn condemned(&self) -> Option<FailureCode> {
+        self.condemned.get()
+    }
+
+    /// Seals the isolate after a panic in a native function: it is never entered again.
+    pub fn seal(&self) {
+        if let Some(isolate) = self.isolate.get().and_then(Weak::upgrade) {
+            isolate.seal(FailureCode::Internal);
+        }
+    }
+
+    /// Drops everything that refers into V8's heap, which is about to be disposed of.
+    pub fn clear(&self) {
+        drop(self.begun.take());
+        drop(self.realms.take());
+        drop(self.callers.take());
+        drop(self.rejections.take());
+    }
+}
+
+/// Returns the value of type `T` in its slot of the isolate, creating it on first use.
+pub fn slot<T: Default + 'static>(isolate: &mut v8::Isolate) -> &mut T {
+    if isolate.get_slot::<T>().is_none() {
+        isolate.set_slot(T::default());
+    }
+    isolate.get_slot_mut().expect("set above")
+}
+
+/// Returns the failure as the caller sees it.
+fn failure(code: FailureCode, event: Event) -> Failure {
+    let phase = match event {
+        Event::Start => Phase::Start,
+        Event::Fetch | Event::Scheduled => Phase::Handler,
+    };
+    // An error while a Worker starts is a failed start, except for the limits, whose codes say
+    // more.
+    let code = match (code, event) {
+        (FailureCode::NoResponse | FailureCode::WorkerException, Event::Start) => FailureCode::WorkerStartFailed,
+        (code, _) => code,
+    };
+    let message = match code {
+        FailureCode::CpuLimitExceeded => "the Worker used more CPU time than its limit",
+        FailureCode::MemoryLimitExceeded => "the Worker used more memory than its limit",
+        FailureCode::WallLimitExceeded => "the Worker took longer than its limit",
+        FailureCode::NoResponse => "the Worker's handler will never respond",
+        FailureCode::WorkerStartFailed => "the Worker could not be started; its log says why",
+        FailureCode::WorkerException => "the Worker threw an exception; its log says which",
+        _ => "the Worker failed",
+    };
+    Failure::new(code, phase, message)
+}

@@ -1,0 +1,208 @@
+//! Byte streams held by native code.
+//!
+//! ```text
+//!  a request's body ──┐                             ┌─► JavaScript: all of it, or piece by piece
+//!  what was fetched ──┼─► a number of an invocation ┼─► its response, bypassing JavaScript
+//!  a pipe's read end ─┘                             └─► the body of a fetch, bypassing JavaScript
+//! ```
+//!
+//! JavaScript refers to streams by number. Each has one consumer, which takes it from here; a
+//! stream that is never taken is dropped with its invocation. See [`pipe`](super::pipe) for streams
+//! that JavaScript writes.
+
+use std::borrow::Cow;
+use std::future::{poll_fn, ready};
+use std::pin::Pin;
+use std::task::Poll;
+
+use bytes::Bytes;
+use futures::stream::{self, LocalBoxStream, Stream, StreamExt as _};
+use rustc_hash::FxHashMap;
+use tenon_proto::failure::Failure;
+
+use super::invocation::InvocationId;
+use super::pipe;
+use super::state::State;
+
+/// The most bytes that a pull returns, except for a single longer piece.
+pub const PULL: usize = 64 * 1024;
+
+/// A stream of pieces, read only when the consumer asks for them.
+pub type ByteStream = LocalBoxStream<'static, Result<Bytes, Broken>>;
+
+/// The reason why a stream broke off.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// The caller must be told of this failure, however the Worker handles it, because its request
+    /// is at fault.
+    #[error("{}", .0.message)]
+    Failed(Failure),
+    /// The source of the bytes is gone.
+    #[error("{0}")]
+    Lost(Cow<'static, str>),
+}
+
+/// A body from any source.
+pub enum Body {
+    /// The complete body.
+    Full(Bytes),
+    /// A body that is read on demand.
+    Stream(ByteStream),
+}
+
+/// The number of a stream within its invocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamId(u32);
+
+impl StreamId {
+    /// The request's body.
+    pub const REQUEST: Self = Self(0);
+
+    pub fn to_number(self) -> f64 {
+        self.0.into()
+    }
+
+    pub fn from_number(number: f64) -> Self {
+        Self(number as u32)
+    }
+}
+
+/// A stream that can be taken.
+pub enum Incoming {
+    Body(Body),
+    /// The read end of a pipe that this Worker's JavaScript writes.
+    Pipe(pipe::Reader),
+}
+
+impl From<Incoming> for Body {
+    fn from(incoming: Incoming) -> Self {
+        match incoming {
+            Incoming::Body(body) => body,
+            Incoming::Pipe(reader) => Self::Stream(reader.boxed_local()),
+        }
+    }
+}
+
+impl Incoming {
+    /// Returns the next piece: the bytes that have arrived, up to [`PULL`] or as many as the piece
+    /// that exceeds it. Returns `None` at the end.
+    pub async fn pull(&mut self) -> Option<Result<Vec<u8>, Broken>> {
+        let (bytes, end) = match self {
+            Self::Body(Body::Full(bytes)) => {
+                let bytes = std::mem::take(bytes);
+                return (!bytes.is_empty()).then(|| Ok(bytes.into()));
+            }
+            Self::Body(Body::Stream(parts)) => next(parts).await?,
+            Self::Pipe(reader) => next(reader).await?,
+        };
+        if let Some(end) = end {
+            *self = Self::ended(end);
+        }
+        Some(bytes)
+    }
+
+    /// Returns what remains of a stream that has ended, which must not be polled again.
+    fn ended(end: Result<(), Broken>) -> Self {
+        Self::Body(match end {
+            Ok(()) => Body::Full(Bytes::new()),
+            Err(broken) => Body::Stream(stream::once(ready(Err(broken))).boxed_local()),
+        })
+    }
+}
+
+/// Returns a piece, and how the stream ended if the end was seen right after it. Returns `None` if
+/// the stream ended before a piece.
+async fn next(
+    parts: &mut (impl Stream<Item = Result<Bytes, Broken>> + Unpin),
+) -> Option<(Result<Vec<u8>, Broken>, Option<Result<(), Broken>>)> {
+    let first = loop {
+        match parts.next().await? {
+            Ok(part) if part.is_empty() => {}
+            Ok(part) => break part,
+            Err(broken) => return Some((Err(broken), None)),
+        }
+    };
+    let mut bytes = Vec::from(first);
+    while bytes.len() < PULL {
+        match poll_fn(|cx| Poll::Ready(Pin::new(&mut *parts).poll_next(cx))).await {
+            Poll::Ready(Some(Ok(part))) => bytes.extend_from_slice(&part),
+            Poll::Ready(Some(Err(broken))) => return Some((Ok(bytes), Some(Err(broken)))),
+            Poll::Ready(None) => return Some((Ok(bytes), Some(Ok(())))),
+            Poll::Pending => break,
+        }
+    }
+    Some((Ok(bytes), None))
+}
+
+/// The streams of one invocation that have not been taken, and the write ends of its pipes.
+#[derive(Default)]
+pub struct Streams {
+    /// Stored separately, because most invocations have no other stream.
+    request: Option<Incoming>,
+    others: FxHashMap<StreamId, Incoming>,
+    writers: FxHashMap<StreamId, pipe::Writer>,
+    made: u32,
+}
+
+impl Streams {
+    /// Creates the streams of an invocation whose request has this body.
+    pub fn of_request(body: Body) -> Self {
+        let is_empty = matches!(&body, Body::Full(bytes) if bytes.is_empty());
+        Self { request: (!is_empty).then_some(Incoming::Body(body)), ..Self::default() }
+    }
+
+    pub fn has_request_body(&self) -> bool {
+        self.request.is_some()
+    }
+
+    /// Adds a body and returns its number.
+    pub fn add(&mut self, body: Body) -> StreamId {
+        let id = self.next();
+        self.others.insert(id, Incoming::Body(body));
+        id
+    }
+
+    /// Creates a pipe and returns its number.
+    pub fn add_pipe(&mut self) -> StreamId {
+        let id = self.next();
+        let (writer, reader) = pipe::pipe();
+        self.writers.insert(id, writer);
+        self.others.insert(id, Incoming::Pipe(reader));
+        id
+    }
+
+    fn next(&mut self) -> StreamId {
+        self.made += 1;
+        StreamId(self.made)
+    }
+
+    pub fn take(&mut self, id: StreamId) -> Option<Incoming> {
+        if id == StreamId::REQUEST { self.request.take() } else { self.others.remove(&id) }
+    }
+
+    /// Returns a stream after its consumer has read a piece and will read more.
+    pub fn put_back(&mut self, id: StreamId, rest: Incoming) {
+        if id == StreamId::REQUEST {
+            self.request = Some(rest);
+        } else {
+            self.others.insert(id, rest);
+        }
+    }
+
+    pub fn writer(&self, id: StreamId) -> Option<&pipe::Writer> {
+        self.writers.get(&id)
+    }
+
+    /// Takes the write end of a pipe, to which nothing more will be written.
+    pub fn take_writer(&mut self, id: StreamId) -> Option<pipe::Writer> {
+        self.writers.remove(&id)
+    }
+}
+
+impl State {
+    /// Takes a stream for its consumer. Returns `None` if it has been taken or its invocation has
+    /// ended.
+    pub fn take_stream(&self, owner: InvocationId, number: StreamId) -> Option<Incoming> {
+        self.invocations.borrow_mut().get_mut(owner)?.streams.take(number)
+    }
+}

@@ -1,0 +1,367 @@
+//! The order of turns on a shard: one Worker's work delays its neighbours by at most one turn.
+//!
+//! ```text
+//!  light ──────────────────────────────────────────────────────────────► its turn, immediately
+//!  heavy ──► the baton is free? ──► all other ready tasks run ─────────► its turn ──► passes it on
+//!                 │ no                                                     ▲
+//!                 └──► waits: the earliest in virtual time goes first ─────┘
+//! ```
+//!
+//! A thread runs ready tasks in the order in which they became ready, so a Worker with a hundred
+//! requests of 50 ms each would delay the next request by five seconds, and one with a thousand of
+//! 1 ms by one second. Therefore an isolate gets its turns immediately only until they add up to
+//! [`LONG`]. Then it is *heavy*: it needs the shard's one baton, which the heavy isolates share by
+//! start-time fair queueing (Goyal, Vin and Cheng, 1996), and before a turn with the baton all
+//! other ready tasks run. For light isolates, which are nearly all, the check is one comparison.
+//!
+//! An isolate that has served no request yet counts as heavy, including while it starts. A Worker's
+//! place in the queue outlives its isolates while the Worker has used more than its share, so that
+//! a Worker whose isolate is stopped at every request does not start afresh each time.
+//!
+//! Belongs to one thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tenon_proto::id::WorkerId;
+use tokio::sync::oneshot;
+
+/// CPU time that an isolate's turns may take before others run: a hundred times an ordinary turn.
+const LONG: Duration = Duration::from_millis(1);
+
+/// Number of times that other ready tasks run before a turn with the baton. The first round reads
+/// what has arrived on a connection, the second runs the requests and writes their answers, and the
+/// third runs tasks that only these unblocked.
+const ROUNDS: u32 = 3;
+
+/// The start of a Worker's next turn in the virtual time of its shard, in which every turn takes
+/// its CPU time.
+#[derive(Debug, Default)]
+struct Share(Cell<Duration>);
+
+/// The CPU time that an isolate has used.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    share: Rc<Share>,
+    /// CPU time of the latest turn, expected for the next one as well. `None` before the first
+    /// turn.
+    latest: Cell<Option<Duration>>,
+    /// CPU time of its turns since other tasks were last let through.
+    since: Cell<Duration>,
+}
+
+impl Account {
+    fn is_heavy(&self) -> bool {
+        self.latest.get().is_none_or(|latest| self.since.get() + latest > LONG)
+    }
+
+    /// Returns the CPU time that the next turn is expected to take.
+    fn expected(&self) -> Duration {
+        self.latest.get().unwrap_or(LONG)
+    }
+}
+
+/// The queue for the baton of one shard.
+#[derive(Default)]
+pub(crate) struct Turnstile {
+    baton_is_out: Cell<bool>,
+    /// Waiting turns, ordered by their virtual start and then by arrival.
+    waiting: RefCell<BTreeMap<(Duration, u64), oneshot::Sender<Baton>>>,
+    arrivals: Cell<u64>,
+    /// Virtual time: the start of the latest turn with the baton.
+    now: Cell<Duration>,
+    shares: RefCell<FxHashMap<WorkerId, Rc<Share>>>,
+}
+
+/// The right to a turn. Drop it when the turn has ended.
+#[must_use = "dropping it lets the next one through"]
+pub struct Pass {
+    account: Rc<Account>,
+    /// Set if the isolate is heavy.
+    heavy: Option<(Claim, Baton)>,
+}
+
+/// CPU time taken from a Worker's share for a future turn. Dropping it gives the unused part back.
+struct Claim {
+    account: Rc<Account>,
+    begin: Duration,
+    expected: Duration,
+    used: Cell<Duration>,
+}
+
+/// Held by one heavy isolate at a time. Passes to the next one when it is dropped.
+struct Baton(Option<Rc<Turnstile>>);
+
+impl Turnstile {
+    /// Creates the account of a new isolate of `worker`.
+    pub(crate) fn account(&self, worker: &WorkerId) -> Rc<Account> {
+        let mut shares = self.shares.borrow_mut();
+        // A Worker without an isolate whose share is not ahead of virtual time can be forgotten: it
+        // would start at the same point.
+        shares.retain(|_, share| Rc::strong_count(share) > 1 || share.0.get() > self.now.get());
+        let share = Rc::clone(shares.entry(worker.clone()).or_default());
+        Rc::new(Account { share, ..Account::default() })
+    }
+
+    /// Resolves when the isolate may have a turn, which for a light isolate is immediately.
+    pub(crate) async fn enter(self: &Rc<Self>, account: &Rc<Account>) -> Pass {
+        if !account.is_heavy() {
+            return Pass { account: Rc::clone(account), heavy: None };
+        }
+        let claim = Claim::of(account, self.now.get());
+        let baton = if self.baton_is_out.replace(true) {
+            let arrival = self.arrivals.get();
+            self.arrivals.set(arrival + 1);
+            let (baton_tx, baton_rx) = oneshot::channel();
+            self.waiting.borrow_mut().insert((claim.begin, arrival), baton_tx);
+            baton_rx.await.unwrap_or(Baton(None))
+        } else {
+            Baton(Some(Rc::clone(self)))
+        };
+        self.now.set(claim.begin.max(self.now.get()));
+        // Short turns that have waited together yield once, not each.
+        if account.is_heavy() {
+            for _ in 0..ROUNDS {
+                tokio::task::yield_now().await;
+            }
+            account.since.set(Duration::ZERO);
+        }
+        Pass { account: Rc::clone(account), heavy: Some((claim, baton)) }
+    }
+}
+
+impl Pass {
+    /// Charges the CPU time of a turn.
+    ///
+    /// # Arguments
+    /// * `is_typical` - whether the turn predicts later ones; a start does not.
+    pub(crate) fn charge(&self, cpu: Duration, is_typical: bool) {
+        let Account { since, latest, .. } = &*self.account;
+        since.set(since.get() + cpu);
+        if is_typical {
+            latest.set(Some(cpu));
+        }
+        if let Some((claim, _)) = &self.heavy {
+            claim.used.set(claim.used.get() + cpu);
+        }
+    }
+}
+
+impl Claim {
+    fn of(account: &Rc<Account>, now: Duration) -> Self {
+        let expected = account.expected();
+        // Time that an isolate left unused while light is not credited to it.
+        let begin = account.share.0.get().max(now);
+        account.share.0.set(begin + expected);
+        Self { account: Rc::clone(account), begin, expected, used: Cell::default() }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let Share(next) = &*self.account.share;
+        next.set((next.get() + self.used.get()).saturating_sub(self.expected));
+    }
+}
+
+impl Drop for Baton {
+    fn drop(&mut self) {
+        let Some(turnstile) = self.0.take() else { return };
+        loop {
+            let next = turnstile.waiting.borrow_mut().pop_first();
+            let Some((_, baton_tx)) = next else { return turnstile.baton_is_out.set(false) };
+            match baton_tx.send(Self(Some(Rc::clone(&turnstile)))) {
+                Ok(()) => return,
+                // The waiting task has been dropped. This loop already passes the baton on, so drop
+                // must not do it again.
+                Err(mut unclaimed) => drop(unclaimed.0.take()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+    use proptest::prelude::*;
+    use tokio::task::{LocalSet, spawn_local};
+
+    use super::*;
+
+    const TURN: Duration = Duration::from_millis(50);
+    const SHORT: Duration = Duration::from_micros(10);
+
+    /// Runs a test on a single thread, like a shard.
+    fn run<T>(test: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        LocalSet::new().block_on(&runtime, test)
+    }
+
+    /// Returns the account of an isolate whose turns take this long.
+    fn account(turn: Duration) -> Rc<Account> {
+        Rc::new(Account { latest: Cell::new(Some(turn)), ..Account::default() })
+    }
+
+    /// Runs `count` requests per isolate, each one turn as long as its latest, and returns the
+    /// order of the turns.
+    async fn backlogs(backlogs: &[(&'static str, Rc<Account>, usize)]) -> Vec<&'static str> {
+        let (turnstile, order) = (Rc::new(Turnstile::default()), Rc::new(RefCell::new(Vec::new())));
+        let requests = backlogs.iter().flat_map(|(name, account, count)| {
+            (0..*count).map(|_| {
+                let (turnstile, order, account, name) = (turnstile.clone(), order.clone(), account.clone(), *name);
+                spawn_local(async move {
+                    let pass = turnstile.enter(&account).await;
+                    order.borrow_mut().push(name);
+                    pass.charge(account.expected(), account.latest.get().is_some());
+                })
+            })
+        });
+        let ended = join_all(requests.collect::<Vec<_>>()).await;
+        assert!(ended.iter().all(Result::is_ok));
+        assert!(!turnstile.baton_is_out.get());
+        order.take()
+    }
+
+    #[test]
+    fn the_light_go_before_a_heavy_backlog_that_came_first() {
+        let order = run(backlogs(&[("heavy", account(TURN), 5), ("light", account(SHORT), 3)]));
+        assert_eq!(order[..3], ["light"; 3]);
+        assert_eq!(order.len(), 8);
+    }
+
+    #[test]
+    fn a_backlog_of_short_turns_lets_others_through_once_they_come_to_something() {
+        let order = run(backlogs(&[("many", account(LONG / 4), 100), ("light", account(SHORT), 1)]));
+        assert_eq!(order.iter().position(|name| *name == "light"), Some(4));
+    }
+
+    #[test]
+    fn the_heavy_take_turns() {
+        let order = run(backlogs(&[("one", account(TURN), 4), ("other", account(TURN), 4)]));
+        assert_eq!(order, ["one", "other", "one", "other", "one", "other", "one", "other"]);
+    }
+
+    #[test]
+    fn half_as_long_means_twice_as_many() {
+        let order = run(backlogs(&[("long", account(TURN * 2), 2), ("short", account(TURN), 4)]));
+        assert_eq!(order, ["long", "short", "short", "long", "short", "short"]);
+    }
+
+    #[test]
+    fn who_was_light_for_long_does_not_get_back_what_it_saved() {
+        let (old, new) = (account(TURN), account(TURN));
+        old.share.0.set(TURN * 1000);
+        let now = TURN * 1000;
+        assert_eq!(Claim::of(&new, now).begin, Claim::of(&old, now).begin);
+    }
+
+    proptest! {
+        #[test]
+        fn a_share_is_charged_what_was_used_whatever_was_expected(
+            turns in prop::collection::vec((0_u64..100, prop::bool::ANY), 0..50),
+        ) {
+            let account = account(TURN);
+            let mut used = Duration::ZERO;
+            let mut open = Vec::new();
+            for (ms, at_once) in turns {
+                let claim = Claim::of(&account, Duration::ZERO);
+                let cpu = Duration::from_millis(ms);
+                claim.used.set(cpu);
+                account.latest.set(Some(cpu));
+                used += cpu;
+                open.push(claim);
+                if !at_once {
+                    open.clear();
+                }
+            }
+            open.clear();
+            prop_assert_eq!(account.share.0.get(), used);
+        }
+    }
+
+    #[test]
+    fn who_leaves_the_queue_passes_the_baton_on_and_has_used_nothing() {
+        run(async {
+            let turnstile = Rc::new(Turnstile::default());
+            let account = account(TURN);
+            let first = turnstile.enter(&account).await;
+            let (leaves, stays) = (turnstile.clone(), turnstile.clone());
+            let (one, other) = (account.clone(), account.clone());
+            let leaves = spawn_local(async move { drop(leaves.enter(&one).await) });
+            let stays = spawn_local(async move { drop(stays.enter(&other).await) });
+            tokio::task::yield_now().await;
+            assert_eq!(turnstile.waiting.borrow().len(), 2);
+            leaves.abort();
+            drop(first);
+            stays.await.unwrap();
+            assert!(!turnstile.baton_is_out.get() && turnstile.waiting.borrow().is_empty());
+            assert_eq!(account.share.0.get(), Duration::ZERO);
+        });
+    }
+
+    /// Simulates a connection's task that reads a request, the task that serves it, and the way
+    /// back.
+    #[test]
+    fn a_request_that_is_there_is_read_and_served_before_the_next_heavy_turn() {
+        let order = run(async {
+            let (turnstile, order) = (Rc::new(Turnstile::default()), Rc::new(RefCell::new(Vec::new())));
+            let first = turnstile.enter(&account(TURN)).await;
+            let (next, heavy_order) = (turnstile.clone(), order.clone());
+            let next = spawn_local(async move {
+                let _pass = next.enter(&account(TURN)).await;
+                heavy_order.borrow_mut().push("heavy");
+            });
+            tokio::task::yield_now().await;
+            let (readable_tx, readable_rx) = oneshot::channel();
+            let (light, light_order) = (turnstile.clone(), order.clone());
+            let connection = spawn_local(async move {
+                readable_rx.await.unwrap();
+                let request = spawn_local(async move {
+                    let _pass = light.enter(&account(SHORT)).await;
+                    light_order.borrow_mut().push("light");
+                });
+                request.await.unwrap();
+            });
+            tokio::task::yield_now().await;
+            drop(first);
+            readable_tx.send(()).unwrap();
+            for ended in join_all([next, connection]).await {
+                ended.unwrap();
+            }
+            order.take()
+        });
+        assert_eq!(order, ["light", "heavy"]);
+    }
+
+    #[test]
+    fn who_has_served_nobody_yet_waits_its_turn() {
+        let order = run(backlogs(&[("stranger", Rc::default(), 2), ("light", account(SHORT), 2)]));
+        assert_eq!(order, ["light", "light", "stranger", "stranger"]);
+    }
+
+    #[test]
+    fn a_worker_that_is_ahead_of_its_time_goes_on_there_in_its_next_isolate() {
+        let turnstile = Rc::new(Turnstile::default());
+        let [greedy, modest, other] = ["greedy", "modest", "other"].map(|name| WorkerId::new("default", name));
+        turnstile.account(&greedy).share.0.set(TURN);
+        turnstile.account(&modest);
+        let again = turnstile.account(&greedy);
+        assert_eq!(again.share.0.get(), TURN);
+        assert!(again.is_heavy());
+        drop(again);
+        turnstile.now.set(TURN);
+        turnstile.account(&other);
+        assert_eq!(turnstile.shares.borrow().len(), 1, "who is not ahead is forgotten");
+    }
+
+    #[test]
+    fn a_start_says_nothing_of_the_requests_to_come() {
+        let pass = Pass { account: account(SHORT), heavy: None };
+        pass.charge(TURN, false);
+        assert_eq!(pass.account.latest.get(), Some(SHORT));
+        assert!(pass.account.is_heavy(), "but others are let through after it");
+    }
+}

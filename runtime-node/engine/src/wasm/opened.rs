@@ -1,0 +1,45 @@
+//! Modules that are being prepared, from their bytes to V8.
+
+use rustc_hash::FxHashMap;
+
+use super::Text;
+use super::check::{Check, Facts};
+use super::code::Code;
+
+/// An isolate's modules that are being prepared, by the numbers that JavaScript uses for them.
+#[derive(Default)]
+pub struct Opened {
+    made: u32,
+    by_number: FxHashMap<u32, Preparing>,
+}
+
+/// A module that is being prepared.
+pub struct Preparing {
+    pub text: Text,
+    /// The check of its bytes, until the module is admitted.
+    pub check: Option<Check>,
+    /// The result of the check.
+    pub facts: Facts,
+    /// The charge for what V8 keeps for it, once it is admitted.
+    pub code: Option<Code>,
+}
+
+impl Opened {
+    /// Adds a module and returns its number.
+    pub fn add(&mut self, text: Text) -> u32 {
+        self.made = self.made.wrapping_add(1);
+        let module = Preparing { text, check: Some(Check::new()), facts: Facts::default(), code: None };
+        self.by_number.insert(self.made, module);
+        self.made
+    }
+
+    /// Returns the module of this number, unless it has been closed.
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut Preparing> {
+        self.by_number.get_mut(&number)
+    }
+
+    /// Drops the module of this number.
+    pub fn close(&mut self, number: u32) {
+        self.by_number.remove(&number);
+    }
+}

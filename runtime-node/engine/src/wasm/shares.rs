@@ -1,0 +1,128 @@
+//! Divides resources that a process has only so much of between namespaces: addresses for memories,
+//! and room for code.
+//!
+//! A namespace may have many Workers, and each of them many isolates. All of them together hold at
+//! most the share that a tenant has of a shard ([`Share`]): half, or all but an eighth while no
+//! other namespace holds anything. What is given back is immediately available to others.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::share::Share;
+
+pub(crate) struct Shares {
+    whole: usize,
+    /// The total that all namespaces hold, readable without the lock.
+    all: AtomicUsize,
+    held: Mutex<BTreeMap<Arc<str>, usize>>,
+}
+
+/// An amount taken from the whole, given back when it is dropped.
+pub(crate) struct Part {
+    shares: &'static Shares,
+    namespace: Arc<str>,
+    amount: usize,
+}
+
+impl Shares {
+    pub(crate) const fn new(whole: usize) -> Self {
+        Self { whole, all: AtomicUsize::new(0), held: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Takes `amount` if it is within the namespace's share.
+    pub(crate) fn take(&'static self, namespace: &Arc<str>, amount: usize) -> Option<Part> {
+        let part = self.take_anyhow(namespace, amount);
+        (!part.is_too_much()).then_some(part)
+    }
+
+    /// Takes `amount` even beyond the namespace's share, for allocations that cannot be refused.
+    pub(crate) fn take_anyhow(&'static self, namespace: &Arc<str>, amount: usize) -> Part {
+        *self.held().entry(Arc::clone(namespace)).or_default() += amount;
+        self.all.fetch_add(amount, Ordering::Relaxed);
+        Part { shares: self, namespace: Arc::clone(namespace), amount }
+    }
+
+    /// Returns the total that all namespaces hold.
+    pub(crate) fn all(&self) -> usize {
+        self.all.load(Ordering::Relaxed)
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, usize>> {
+        // No code panics while it holds the lock.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Part {
+    /// Returns whether the namespace, including this part, holds more than its share, or all
+    /// together hold more than the whole.
+    pub(crate) fn is_too_much(&self) -> bool {
+        let own = self.shares.held().get(&self.namespace).copied().unwrap_or_default();
+        let (all, whole) = (self.shares.all(), self.shares.whole);
+        let share = if all > own { Share::Half } else { Share::Most };
+        own > share.of(whole) || all > whole
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let emptied = {
+            let mut held = self.shares.held();
+            let left = held.get(&self.namespace).copied().unwrap_or_default().saturating_sub(self.amount);
+            match left {
+                0 => held.remove_entry(&self.namespace),
+                left => {
+                    held.insert(Arc::clone(&self.namespace), left).map(|before| (Arc::clone(&self.namespace), before))
+                }
+            }
+        };
+        self.shares.all.fetch_sub(self.amount, Ordering::Relaxed);
+        drop(emptied);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(whole: usize) -> &'static Shares {
+        Box::leak(Box::new(Shares::new(whole)))
+    }
+
+    fn fill(shares: &'static Shares, namespace: &str) -> Vec<Part> {
+        let namespace = namespace.into();
+        std::iter::from_fn(|| shares.take(&namespace, 1)).collect()
+    }
+
+    #[test]
+    fn one_namespace_leaves_an_eighth_to_the_next_and_half_once_there_are_two() {
+        let shares = shares(80);
+        let one = fill(shares, "one");
+        assert_eq!(one.len(), 70);
+        let other = fill(shares, "other");
+        assert_eq!(other.len(), 10);
+        drop(one);
+        assert_eq!(fill(shares, "third").len(), 40);
+        assert_eq!(shares.all(), 10);
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let shares = shares(80);
+        for _ in 0..3 {
+            assert_eq!(fill(shares, "one").len(), 70);
+        }
+        assert_eq!(shares.all(), 0);
+        assert!(shares.held().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_refused_is_known_to_be_too_much() {
+        let shares = shares(80);
+        let (one, other) = ("one".into(), "other".into());
+        let small = shares.take_anyhow(&other, 1);
+        let large = shares.take_anyhow(&one, 41);
+        assert!(large.is_too_much() && !small.is_too_much());
+    }
+}

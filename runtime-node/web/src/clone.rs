@@ -1,0 +1,97 @@
+//! The native half of `clone.js`: the kind of an object to be cloned, determined by its internal
+//! slots, and an array's properties that are not indices.
+
+crate::ops::native! {
+    "cloneKind" => kind,
+    "cloneNames" => names,
+}
+
+/// `cloneKind(object)`: returns the kind's number in `clone.js`.
+pub(crate) fn kind(
+    _: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    result.set_uint32(Kind::of(args.get(0)) as u32);
+}
+
+/// The kinds, in the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// An object without internal slots that V8 exposes.
+    Plain,
+    Array,
+    /// Never cloned.
+    Function,
+    Proxy,
+    /// An object with slots that cannot be cloned.
+    Opaque,
+    Map,
+    Set,
+    Date,
+    RegExp,
+    Error,
+    /// A wrapper of a primitive.
+    Wrapper,
+    ArrayBuffer,
+    TypedArray,
+    DataView,
+}
+
+impl Kind {
+    fn of(value: v8::Local<'_, v8::Value>) -> Self {
+        // The common kinds come first, but a proxy of a function is also a function.
+        match value {
+            v if v.is_array() => Self::Array,
+            v if v.is_proxy() => Self::Proxy,
+            v if v.is_function() => Self::Function,
+            v if v.is_map() => Self::Map,
+            v if v.is_set() => Self::Set,
+            v if v.is_date() => Self::Date,
+            v if v.is_typed_array() => Self::TypedArray,
+            v if v.is_array_buffer() => Self::ArrayBuffer,
+            v if v.is_native_error() => Self::Error,
+            v if v.is_reg_exp() => Self::RegExp,
+            v if v.is_data_view() => Self::DataView,
+            v if v.is_string_object() || v.is_number_object() || v.is_boolean_object() || v.is_big_int_object() => {
+                Self::Wrapper
+            }
+            v if v.is_promise()
+                || v.is_symbol_object()
+                || v.is_weak_map()
+                || v.is_weak_set()
+                || v.is_generator_object()
+                || v.is_map_iterator()
+                || v.is_set_iterator()
+                || v.is_module_namespace_object()
+                || v.is_shared_array_buffer()
+                || v.is_external()
+                || v.is_wasm_module_object()
+                || v.is_wasm_memory_object() =>
+            {
+                Self::Opaque
+            }
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// `cloneNames(array)`: returns the names of its enumerable properties that are not indices, or
+/// undefined if there are none.
+pub(crate) fn names(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Ok(array) = args.get(0).try_cast::<v8::Object>() else { return };
+    let which = v8::GetPropertyNamesArgsBuilder::new()
+        .mode(v8::KeyCollectionMode::OwnOnly)
+        .property_filter(v8::PropertyFilter::ONLY_ENUMERABLE | v8::PropertyFilter::SKIP_SYMBOLS)
+        .index_filter(v8::IndexFilter::SkipIndices)
+        .build();
+    if let Some(names) = array.get_own_property_names(scope, which)
+        && names.length() > 0
+    {
+        result.set(names.into());
+    }
+}

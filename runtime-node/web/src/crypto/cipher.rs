@@ -1,0 +1,227 @@
+//! `cryptoCrypt(scheme, encrypt, handle, data, secret, …)`: encrypts or decrypts `data`, and
+//! returns the result; with `secret`, a ticket for it.
+//!
+//! | scheme | further arguments |
+//! | --- | --- |
+//! | `AES-GCM` | nonce, additional data, length of the tag in bits |
+//! | `AES-CBC` | initialization vector |
+//! | `AES-CTR` | first counter block, nothing, length of the counter in bits |
+//! | `AES-KW` | |
+//! | `RSA-OAEP` | label, nothing, hash |
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::cipher::{
+    AES_128, AES_192, AES_256, DecryptionContext, EncryptingKey, EncryptionContext, PaddedBlockDecryptingKey,
+    PaddedBlockEncryptingKey, UnboundCipherKey,
+};
+use tenon_engine::offload::Lane;
+use tenon_engine::promise::Thrown;
+use zeroize::Zeroizing;
+
+use super::answer::{Effort, Output, answer};
+use super::arguments::{Data, bytes, hash, key, name, number};
+use super::digest::Hash;
+use super::keys::{Key, Secret};
+use super::lc;
+
+crate::ops::native! {
+    "cryptoCrypt" => crypt,
+}
+
+const BLOCK: usize = 16;
+
+/// A cipher with all parameters except the key and the data.
+enum Cipher {
+    Gcm { nonce: Data, more: Data, tag: usize },
+    Cbc { iv: [u8; BLOCK] },
+    Ctr { counter: u128, bits: u32 },
+    KeyWrap,
+    Oaep { hash: Hash, label: Data },
+}
+
+pub(crate) fn crypt(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let (encrypt, secret) = (args.get(1).is_true(), args.get(4).is_true());
+    let Some(key) = key(scope, args.get(2)) else { return };
+    let Some(mut data) = bytes(scope, args.get(3)) else { return };
+    let Some(cipher) = cipher(scope, &args) else { return };
+    let effort = match (&*key, &cipher) {
+        (Key::Rsa(rsa), _) if rsa.is_private => Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO },
+        (_, Cipher::Gcm { more, .. }) => Effort::of_bytes(data.len() + more.len()),
+        _ => Effort::of_bytes(data.len()),
+    };
+    answer(scope, result, effort, move |_| {
+        let done = cipher.run(encrypt, &key, &mut data);
+        let output =
+            |bytes| if secret { Output::Secret(Key::Secret(Secret::new(bytes))) } else { Output::Bytes(bytes) };
+        Some(done.map(output))
+    });
+}
+
+/// Returns the cipher that the arguments describe. Returns `None` if there is not enough memory,
+/// after throwing.
+fn cipher(scope: &mut v8::PinScope<'_, '_>, args: &v8::FunctionCallbackArguments<'_>) -> Option<Cipher> {
+    let scheme = name(scope, args.get(0));
+    let first = bytes(scope, args.get(5))?;
+    Some(match scheme.as_str() {
+        "AES-GCM" => {
+            let tag = number(scope, args.get(7)) as usize / 8;
+            Cipher::Gcm { nonce: first, more: bytes(scope, args.get(6))?, tag }
+        }
+        "AES-CBC" => Cipher::Cbc { iv: (*first).try_into().ok()? },
+        "AES-CTR" => {
+            let counter = u128::from_be_bytes((*first).try_into().ok()?);
+            Cipher::Ctr { counter, bits: number(scope, args.get(7)) }
+        }
+        "AES-KW" => Cipher::KeyWrap,
+        _ => Cipher::Oaep { hash: hash(scope, args.get(7))?, label: first },
+    })
+}
+
+impl Cipher {
+    fn run(&self, encrypt: bool, key: &Arc<Key>, data: &mut Data) -> Result<Vec<u8>, Thrown> {
+        let error = |message: &'static str| Thrown::dom("OperationError", message);
+        match (self, &**key) {
+            (Self::Gcm { nonce, more, tag }, Key::Secret(key)) => {
+                let done = gcm(encrypt, key.bytes(), nonce, more, *tag, data.take());
+                done.ok_or_else(|| error("The data is not what was encrypted with this key, iv and additional data"))
+            }
+            (Self::Cbc { iv }, Key::Secret(key)) => {
+                let done = cbc(encrypt, key.bytes(), *iv, data.take());
+                done.ok_or_else(|| error("The data is not what was encrypted with this key and iv"))
+            }
+            (Self::Ctr { counter, bits }, Key::Secret(key)) => {
+                let done = ctr(key.bytes(), *counter, *bits, data.take());
+                done.ok_or_else(|| error("The data has more blocks than there are counters of that length"))
+            }
+            (Self::KeyWrap, Key::Secret(key)) if encrypt => lc::key_wrap(true, key.bytes(), data).ok_or_else(|| {
+                error("AES-KW wraps 16 bytes or more, a multiple of 8; a key in JSON can be wrapped with AES-GCM")
+            }),
+            (Self::KeyWrap, Key::Secret(key)) => lc::key_wrap(false, key.bytes(), data)
+                .ok_or_else(|| error("The data is not what was wrapped with this key")),
+            (Self::Oaep { hash, label }, Key::Rsa(key)) => key.rsa.oaep(encrypt, *hash, label, data).ok_or_else(|| {
+                error(if encrypt {
+                    "The data is too long for the key"
+                } else {
+                    "The data is not what was encrypted for this key"
+                })
+            }),
+            _ => Err(super::answer::failed()),
+        }
+    }
+}
+
+fn gcm(encrypt: bool, key: &[u8], nonce: &[u8], more: &[u8], tag_len: usize, mut data: Vec<u8>) -> Option<Vec<u8>> {
+    if encrypt {
+        let mut tag = [0; 16];
+        lc::gcm(true, key, nonce, more, &mut data, tag.get_mut(..tag_len)?).then(|| {
+            data.extend_from_slice(&tag[..tag_len]);
+            data
+        })
+    } else {
+        let mut tag = data.split_off(data.len().checked_sub(tag_len)?);
+        lc::gcm(false, key, nonce, more, &mut data, &mut tag).then_some(data)
+    }
+}
+
+fn unbound(key: &[u8]) -> Option<UnboundCipherKey> {
+    let algorithm = match key.len() {
+        16 => &AES_128,
+        24 => &AES_192,
+        32 => &AES_256,
+        _ => return None,
+    };
+    UnboundCipherKey::new(algorithm, key).ok()
+}
+
+/// Encrypts or decrypts with the padding of PKCS #7 (RFC 5652 §6.3).
+fn cbc(encrypt: bool, key: &[u8], iv: [u8; BLOCK], mut data: Vec<u8>) -> Option<Vec<u8>> {
+    let key = unbound(key)?;
+    if encrypt {
+        let key = PaddedBlockEncryptingKey::cbc_pkcs7(key).ok()?;
+        key.less_safe_encrypt(&mut data, EncryptionContext::Iv128((&iv).into())).ok()?;
+    } else {
+        let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).ok()?;
+        let plain = key.decrypt(&mut data, DecryptionContext::Iv128((&iv).into())).ok()?.len();
+        data.truncate(plain);
+    }
+    Some(data)
+}
+
+/// Encrypts or decrypts with a counter in the last `bits` of the block only (NIST SP 800-38A §B.1).
+/// AWS-LC's AES-CTR counts in the whole block, so the blocks before the counter wraps around and
+/// those after are two runs.
+fn ctr(key: &[u8], counter: u128, bits: u32, mut data: Vec<u8>) -> Option<Vec<u8>> {
+    let mask = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
+    let blocks = data.len().div_ceil(BLOCK) as u128;
+    // More blocks would repeat a counter; the overflow at 2¹²⁸ blocks cannot occur.
+    if blocks.checked_sub(1).is_some_and(|last| last > mask) {
+        return None;
+    }
+    let before_zero = (mask - (counter & mask)).saturating_add(1);
+    let first = usize::try_from(before_zero).map_or(data.len(), |blocks| data.len().min(blocks.saturating_mul(BLOCK)));
+    let (first, second) = data.split_at_mut(first);
+    for (counter, part) in [(counter, first), (counter & !mask, second)] {
+        let key = EncryptingKey::ctr(unbound(key)?).ok()?;
+        let counter = Zeroizing::new(counter.to_be_bytes());
+        key.less_safe_encrypt(part, EncryptionContext::Iv128((&*counter).into())).ok()?;
+    }
+    Some(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KEY: [u8; 16] = [7; 16];
+
+    /// Encrypts a counter block.
+    fn stream(counter: u128) -> Vec<u8> {
+        ctr(&KEY, counter, 128, vec![0; BLOCK]).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn a_counter_that_comes_to_its_end_begins_at_zero(
+            counter in any::<u128>(), bits in 1_u32..=128, back in 0_u128..4, blocks in 0_usize..8,
+        ) {
+            let mask = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
+            let counter = counter | mask.wrapping_sub(back) & mask;
+            prop_assume!((blocks as u128).saturating_sub(1) <= mask);
+            let all = ctr(&KEY, counter, bits, vec![0; blocks * BLOCK]).unwrap();
+            for (number, block) in all.chunks(BLOCK).enumerate() {
+                let at = counter & !mask | (counter & mask).wrapping_add(number as u128) & mask;
+                prop_assert_eq!(block, &stream(at)[..], "block {}", number);
+            }
+        }
+    }
+
+    #[test]
+    fn no_counter_is_used_twice() {
+        assert!(ctr(&KEY, 5, 1, vec![0; 2 * BLOCK]).is_some());
+        assert!(ctr(&KEY, 5, 1, vec![0; 2 * BLOCK + 1]).is_none());
+    }
+
+    #[test]
+    fn what_was_changed_is_not_decrypted() {
+        for tag in [4, 8, 12, 16] {
+            for nonce in [&b"1"[..], b"123456789012", b"a nonce that is longer than a block has bytes"] {
+                let secret = gcm(true, &KEY, nonce, b"more", tag, b"plain".to_vec()).unwrap();
+                assert_eq!(gcm(false, &KEY, nonce, b"more", tag, secret.clone()).unwrap(), b"plain");
+                for at in 0..secret.len() {
+                    let mut changed = secret.clone();
+                    changed[at] ^= 1;
+                    assert!(gcm(false, &KEY, nonce, b"more", tag, changed).is_none());
+                }
+                assert!(gcm(false, &KEY, nonce, b"less", tag, secret).is_none());
+            }
+        }
+    }
+}

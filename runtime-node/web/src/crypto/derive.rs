@@ -1,0 +1,226 @@
+//! Derivation of secrets, each returned as a ticket: `cryptoHkdf(handle, hash, salt, info, bits)`
+//! (RFC 5869), `cryptoPbkdf2(handle, hash, salt, iterations, bits)` (RFC 8018 §5.2),
+//! `cryptoAgree(private, public, bits?)` (ECDH and X25519).
+
+use std::time::Duration;
+
+use aws_lc_rs::hkdf;
+use tenon_engine::collection::make_room;
+use tenon_engine::offload::{Lane, Slice};
+use tenon_engine::promise::{Thrown, out_of_memory};
+use zeroize::Zeroizing;
+
+use super::answer::{Effort, Output, answer, failed};
+use super::arguments::{bytes, hash, key, number};
+use super::digest::Hash;
+use super::keys::{Key, Secret};
+use super::lc::Mac;
+
+crate::ops::native! {
+    "cryptoHkdf" => hkdf,
+    "cryptoPbkdf2" => pbkdf2,
+    "cryptoAgree" => agree,
+}
+
+pub(crate) fn hkdf(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let Some(key) = key(scope, args.get(0)) else { return };
+    let Some(hash) = hash(scope, args.get(1)) else { return };
+    let Some(salt) = bytes(scope, args.get(2)) else { return };
+    let Some(info) = bytes(scope, args.get(3)) else { return };
+    let len = number(scope, args.get(4)) as usize / 8;
+    // Each block hashes the info again.
+    let blocks = len.div_ceil(hash.len());
+    if blocks > 255 {
+        let most = 255 * hash.len() * 8;
+        let limit = format!("HKDF with this hash gives {most} bits at most, and not {}", len * 8);
+        return Thrown::dom("OperationError", limit).throw(scope);
+    }
+    let effort =
+        Effort::of_bytes(salt.len() + blocks * (info.len() + hash.len()) + key.secret().map_or(0, <[u8]>::len));
+    answer(scope, result, effort, move |_| Some(expand(hash, key.secret()?, &salt, &info, len)));
+}
+
+fn expand(hash: Hash, secret: &[u8], salt: &[u8], info: &[u8], len: usize) -> Result<Output, Thrown> {
+    let mut out = Zeroizing::new(vec![0; len]);
+    // `aws-lc-rs` does not accept a length of zero.
+    if len > 0 {
+        let algorithm = match hash {
+            Hash::Sha1 => hkdf::HKDF_SHA1_FOR_LEGACY_USE_ONLY,
+            Hash::Sha256 => hkdf::HKDF_SHA256,
+            Hash::Sha384 => hkdf::HKDF_SHA384,
+            Hash::Sha512 => hkdf::HKDF_SHA512,
+        };
+        let prk = hkdf::Salt::new(algorithm, salt).extract(secret);
+        let filled = prk.expand(&[info], Length(len)).and_then(|okm| okm.fill(&mut out));
+        filled.map_err(|_unspecified| failed())?;
+    }
+    Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut out)))))
+}
+
+/// A length in bytes, in the form that `aws-lc-rs` requires.
+struct Length(usize);
+
+impl hkdf::KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+pub(crate) fn pbkdf2(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let Some(key) = key(scope, args.get(0)) else { return };
+    let Some(hash) = hash(scope, args.get(1)) else { return };
+    let Some(salt) = bytes(scope, args.get(2)) else { return };
+    let (iterations, len) = (number(scope, args.get(3)), number(scope, args.get(4)) as usize / 8);
+    let Some(password) = key.secret() else { return };
+    let Some(room) = make_room(scope, len).and_then(|buffers| buffers.charge(len)) else {
+        return out_of_memory().throw(scope);
+    };
+    let at_least = Pbkdf2::at_least(hash, iterations, len);
+    let little = at_least.is_zero() && salt.len() + password.len() <= LITTLE_INPUT;
+    let effort = if little { Effort::Little } else { Effort::Much { lane: Lane::Parts, at_least } };
+    let Some(mac) = Mac::new(hash, password) else { return failed().throw(scope) };
+    let mut work = Pbkdf2::new(mac, salt.to_vec(), iterations, len);
+    answer(scope, result, effort, move |slice| {
+        let _charged = &room;
+        match work.go_on(slice) {
+            Some(true) => Some(Ok(Output::Secret(Key::Secret(Secret::new(std::mem::take(&mut work.out)))))),
+            Some(false) => None,
+            None => Some(Err(failed())),
+        }
+    });
+}
+
+/// The most bytes of salt and password that are hashed at once, however few the iterations.
+const LITTLE_INPUT: usize = 16 << 10;
+
+/// The number of iterations between two checks of the clock.
+const STRIDE: u32 = 256;
+
+/// A derivation in progress. Each block of the output is the exclusive or of a chain of MACs.
+struct Pbkdf2 {
+    mac: Mac,
+    salt: Vec<u8>,
+    iterations: u32,
+    out: Vec<u8>,
+    /// The number of bytes derived.
+    done: usize,
+    /// The state of the current block: its iterations so far, the last MAC, and the exclusive or of
+    /// all.
+    iteration: u32,
+    last: Zeroizing<Vec<u8>>,
+    sum: Zeroizing<Vec<u8>>,
+}
+
+impl Pbkdf2 {
+    fn new(mac: Mac, salt: Vec<u8>, iterations: u32, len: usize) -> Self {
+        let (last, sum) = [(); 2].map(|()| Zeroizing::new(vec![0; mac.len()])).into();
+        Self { mac, salt, iterations, out: vec![0; len], done: 0, iteration: 0, last, sum }
+    }
+
+    /// Returns a lower bound of the CPU time on any processor: an iteration is two compressions.
+    /// Returns zero if it is negligible.
+    fn at_least(hash: Hash, iterations: u32, len: usize) -> Duration {
+        const LITTLE: Duration = Duration::from_micros(100);
+        let nanoseconds = match hash {
+            Hash::Sha1 | Hash::Sha256 => 80,
+            Hash::Sha384 | Hash::Sha512 => 200,
+        };
+        let iterations = u64::from(iterations).saturating_mul(len.div_ceil(hash.len()) as u64);
+        let cost = Duration::from_nanos(iterations.saturating_mul(nanoseconds));
+        if cost < LITTLE { Duration::ZERO } else { cost }
+    }
+
+    /// Continues until the slice is over. Returns whether the output is complete; `None` if AWS-LC
+    /// refused.
+    fn go_on(&mut self, slice: Option<&Slice<'_>>) -> Option<bool> {
+        while self.done < self.out.len() {
+            if self.iteration == 0 {
+                self.begin()?;
+            }
+            let until = self.iterations.min(self.iteration.saturating_add(STRIDE));
+            while self.iteration < until {
+                self.mac.again(&mut self.last)?;
+                self.sum.iter_mut().zip(&*self.last).for_each(|(sum, byte)| *sum ^= byte);
+                self.iteration += 1;
+            }
+            if self.iteration == self.iterations {
+                self.end();
+            }
+            if self.done < self.out.len() && slice.is_some_and(Slice::is_over) {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    fn begin(&mut self) -> Option<()> {
+        let number = (self.done / self.mac.len() + 1) as u32;
+        self.mac.of(&[&self.salt, &number.to_be_bytes()], &mut self.last)?;
+        self.sum.copy_from_slice(&self.last);
+        self.iteration = 1;
+        Some(())
+    }
+
+    fn end(&mut self) {
+        let rest = &mut self.out[self.done..];
+        let len = rest.len().min(self.sum.len());
+        rest[..len].copy_from_slice(&self.sum[..len]);
+        self.done += len;
+        self.iteration = 0;
+    }
+}
+
+pub(crate) fn agree(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let (Some(private), Some(public)) = (key(scope, args.get(0)), key(scope, args.get(1))) else { return };
+    let bits = (!args.get(2).is_undefined()).then(|| number(scope, args.get(2)) as usize);
+    answer(scope, result, Effort::Little, move |_| Some(shared(&private, &public, bits)));
+}
+
+fn shared(private: &Key, public: &Key, bits: Option<usize>) -> Result<Output, Thrown> {
+    let (Key::Curve(private), Key::Curve(public)) = (private, public) else { return Err(failed()) };
+    let refused = || Thrown::dom("OperationError", "The public key is none that a secret can be shared with");
+    let secret = Zeroizing::new(private.agree(public).ok_or_else(refused)?);
+    let there = secret.len() * 8;
+    let bits = bits.unwrap_or(there);
+    if bits > there {
+        let message = format!("The secret that the keys share has {there} bits, and not {bits}");
+        return Err(Thrown::dom("OperationError", message));
+    }
+    Ok(Output::Secret(Key::Secret(Secret::of_bits(&secret, bits))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_derivation_in_parts_is_that_of_the_library() {
+        for (hash, theirs) in [
+            (Hash::Sha1, aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA1),
+            (Hash::Sha256, aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA256),
+            (Hash::Sha512, aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA512),
+        ] {
+            for (iterations, len) in [(1, 1), (2, 20), (256, 64), (257, 200), (1000, 33)] {
+                let mac = Mac::new(hash, b"password").unwrap();
+                let mut ours = Pbkdf2::new(mac, b"salt".to_vec(), iterations, len);
+                assert_eq!(ours.go_on(None), Some(true));
+                let mut expected = vec![0; len];
+                let count = iterations.try_into().unwrap();
+                aws_lc_rs::pbkdf2::derive(theirs, count, b"salt", b"password", &mut expected);
+                assert_eq!(ours.out, expected, "{hash:?} {iterations} {len}");
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Serialization of keys: raw, as `SubjectPublicKeyInfo` (RFC 5280 §4.1.2.7) and as
+//! `PrivateKeyInfo` (RFC 5208), which contain the structures of RSA (RFC 8017 §A.1) and of curves
+//! (RFC 5915, RFC 8410).
+
+use pkcs1::{RsaPrivateKey, RsaPublicKey, UintRef};
+use pkcs8::PrivateKeyInfoRef;
+use pkcs8::der::asn1::{AnyRef, BitStringRef, Null, ObjectIdentifier, OctetStringRef};
+use pkcs8::der::{Decode, Encode};
+use pkcs8::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
+use sec1::EcPrivateKey;
+use tenon_engine::promise::Thrown;
+use zeroize::Zeroizing;
+
+use super::curve::{Curve, CurveKey};
+use super::lc::{RsaPart, RsaPrivate};
+use super::rsa::RsaKey;
+
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
+const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
+const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
+const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
+const X25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.110");
+
+/// The object identifiers of a curve's keys.
+struct Identifiers {
+    algorithm: ObjectIdentifier,
+    curve: Option<ObjectIdentifier>,
+}
+
+impl Identifiers {
+    fn of(curve: Curve) -> Self {
+        let (algorithm, curve) = match curve {
+            Curve::P256 => (EC, Some(P256)),
+            Curve::P384 => (EC, Some(P384)),
+            Curve::P521 => (EC, Some(P521)),
+            Curve::Ed25519 => (ED25519, None),
+            Curve::X25519 => (X25519, None),
+        };
+        Self { algorithm, curve }
+    }
+
+    fn to_algorithm(&self) -> AlgorithmIdentifierRef<'_> {
+        AlgorithmIdentifierRef { oid: self.algorithm, parameters: self.curve.as_ref().map(AnyRef::from) }
+    }
+
+    fn expect(&self, found: AlgorithmIdentifierRef<'_>) -> Result<(), Thrown> {
+        if found.oid != self.algorithm {
+            return Err(data("The key is one of another algorithm"));
+        }
+        let curve = match (self.curve, found.parameters) {
+            (None, None) => return Ok(()),
+            (Some(_), Some(parameters)) => parameters.try_into().ok(),
+            _ => None,
+        };
+        if curve == self.curve { Ok(()) } else { Err(data("The key is one on another curve")) }
+    }
+}
+
+/// Returns the error for data that is not what it claims to be.
+pub(crate) fn data(message: &'static str) -> Thrown {
+    Thrown::dom("DataError", message)
+}
+
+fn malformed<E>(_: E) -> Thrown {
+    data("The key is not encoded as its format wants it")
+}
+
+fn no_key() -> Thrown {
+    data("The key is none of its algorithm")
+}
+
+// ---- RSA
+
+fn rsa_algorithm() -> AlgorithmIdentifierRef<'static> {
+    AlgorithmIdentifierRef { oid: RSA, parameters: Some(Null.into()) }
+}
+
+fn expect_rsa(found: AlgorithmIdentifierRef<'_>) -> Result<(), Thrown> {
+    let nothing = found.parameters.is_none_or(|parameters| parameters.is_null());
+    if found.oid == RSA && nothing { Ok(()) } else { Err(data("The key is one of another algorithm")) }
+}
+
+pub(crate) fn rsa_from_spki(der: &[u8]) -> Result<RsaKey, Thrown> {
+    let info = SubjectPublicKeyInfoRef::from_der(der).map_err(malformed)?;
+    expect_rsa(info.algorithm)?;
+    let bits = info.subject_public_key.as_bytes().ok_or_else(|| malformed(()))?;
+    let key: RsaPublicKey<UintRef<'_>> = RsaPublicKey::from_der(bits).map_err(malformed)?;
+    RsaKey::from_parts(key.modulus.as_bytes(), key.public_exponent.as_bytes(), None)
+}
+
+pub(crate) fn rsa_from_pkcs8(der: &[u8]) -> Result<RsaKey, Thrown> {
+    let info = PrivateKeyInfoRef::from_der(der).map_err(malformed)?;
+    expect_rsa(info.algorithm)?;
+    let key: RsaPrivateKey<UintRef<'_>> = RsaPrivateKey::from_der(info.private_key.as_bytes()).map_err(malformed)?;
+    let private = RsaPrivate {
+        d: key.private_exponent.as_bytes(),
+        p: key.prime1.as_bytes(),
+        q: key.prime2.as_bytes(),
+        dp: key.exponent1.as_bytes(),
+        dq: key.exponent2.as_bytes(),
+        qi: key.coefficient.as_bytes(),
+    };
+    RsaKey::from_parts(key.modulus.as_bytes(), key.public_exponent.as_bytes(), Some(&private))
+}
+
+pub(crate) fn rsa_to_spki(key: &RsaKey) -> Option<Vec<u8>> {
+    let (n, e) = (key.rsa.part(RsaPart::Modulus)?, key.rsa.part(RsaPart::PublicExponent)?);
+    let key = RsaPublicKey { modulus: UintRef::new(&n).ok()?, public_exponent: UintRef::new(&e).ok()? };
+    to_spki(rsa_algorithm(), &key.to_der().ok()?)
+}
+
+pub(crate) fn rsa_to_pkcs8(key: &RsaKey) -> Option<Vec<u8>> {
+    let part = |part| key.rsa.part(part);
+    let (n, e, d) = (part(RsaPart::Modulus)?, part(RsaPart::PublicExponent)?, part(RsaPart::PrivateExponent)?);
+    let (p, q) = (part(RsaPart::Prime1)?, part(RsaPart::Prime2)?);
+    let (dp, dq, qi) = (part(RsaPart::Exponent1)?, part(RsaPart::Exponent2)?, part(RsaPart::Coefficient)?);
+    let key = RsaPrivateKey {
+        modulus: UintRef::new(&n).ok()?,
+        public_exponent: UintRef::new(&e).ok()?,
+        private_exponent: UintRef::new(&d).ok()?,
+        prime1: UintRef::new(&p).ok()?,
+        prime2: UintRef::new(&q).ok()?,
+        exponent1: UintRef::new(&dp).ok()?,
+        exponent2: UintRef::new(&dq).ok()?,
+        coefficient: UintRef::new(&qi).ok()?,
+        other_prime_infos: None,
+    };
+    to_pkcs8(rsa_algorithm(), &Zeroizing::new(key.to_der().ok()?))
+}
+
+// ---- Curves
+
+pub(crate) fn curve_from_raw(curve: Curve, bytes: &[u8]) -> Result<CurveKey, Thrown> {
+    let no_point = "The key is no point of its curve, or one that is compressed, which is not supported";
+    CurveKey::from_public(curve, bytes).ok_or_else(|| data(no_point))
+}
+
+pub(crate) fn curve_from_spki(curve: Curve, der: &[u8]) -> Result<CurveKey, Thrown> {
+    let info = SubjectPublicKeyInfoRef::from_der(der).map_err(malformed)?;
+    Identifiers::of(curve).expect(info.algorithm)?;
+    curve_from_raw(curve, info.subject_public_key.as_bytes().ok_or_else(|| malformed(()))?)
+}
+
+pub(crate) fn curve_from_pkcs8(curve: Curve, der: &[u8]) -> Result<CurveKey, Thrown> {
+    let info = PrivateKeyInfoRef::from_der(der).map_err(malformed)?;
+    let identifiers = Identifiers::of(curve);
+    identifiers.expect(info.algorithm)?;
+    let inner = info.private_key.as_bytes();
+    if !curve.has_points() {
+        let seed = <&OctetStringRef>::from_der(inner).map_err(malformed)?;
+        return CurveKey::from_private(curve, seed.as_bytes()).ok_or_else(no_key);
+    }
+    let inner = EcPrivateKey::from_der(inner).map_err(malformed)?;
+    if inner.parameters.is_some_and(|parameters| parameters.named_curve() != identifiers.curve) {
+        return Err(data("The key is one on another curve"));
+    }
+    let key = CurveKey::from_private(curve, inner.private_key).ok_or_else(no_key)?;
+    if inner.public_key.is_some_and(|public| public != key.public()) {
+        return Err(data("The public key is not that of the private one"));
+    }
+    Ok(key)
+}
+
+pub(crate) fn curve_to_spki(key: &CurveKey) -> Option<Vec<u8>> {
+    to_spki(Identifiers::of(key.curve).to_algorithm(), key.public())
+}
+
+pub(crate) fn curve_to_pkcs8(key: &CurveKey) -> Option<Vec<u8>> {
+    let private = key.private()?;
+    let inner = if key.curve.has_points() {
+        EcPrivateKey { private_key: private, parameters: None, public_key: Some(key.public()) }.to_der().ok()?
+    } else {
+        OctetStringRef::new(private).ok()?.to_der().ok()?
+    };
+    to_pkcs8(Identifiers::of(key.curve).to_algorithm(), &Zeroizing::new(inner))
+}
+
+// ---- Enclosing structures
+
+fn to_spki(algorithm: AlgorithmIdentifierRef<'_>, key: &[u8]) -> Option<Vec<u8>> {
+    let subject_public_key = BitStringRef::from_bytes(key).ok()?;
+    SubjectPublicKeyInfoRef { algorithm, subject_public_key }.to_der().ok()
+}
+
+fn to_pkcs8(algorithm: AlgorithmIdentifierRef<'_>, key: &[u8]) -> Option<Vec<u8>> {
+    PrivateKeyInfoRef::new(algorithm, OctetStringRef::new(key).ok()?).to_der().ok()
+}

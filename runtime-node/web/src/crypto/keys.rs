@@ -1,0 +1,191 @@
+//! Keys, and the handles by which JavaScript refers to them.
+//!
+//! ```text
+//!   CryptoKey ── private field ─► ArrayBuffer of 8 bytes ─► Handle { number } ─► table ─► Key
+//! ```
+//!
+//! A handle is an array buffer whose memory is the key's number in the isolate's table. The
+//! memory's owner, a `Handle`, removes the key from the table when it is dropped. V8's garbage
+//! collector therefore decides when a key is freed, on any of its threads, and the isolate's end is
+//! one more collection. The key's material is never in V8's heap, is charged to the Worker's
+//! memory, and is overwritten when it is freed.
+//!
+//! No Worker ever holds a handle; `crypto-key.js` ensures that. A Worker with a handle could
+//! exchange it for another of its own keys, and could not read any.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use tenon_engine::collection::make_room;
+use tenon_engine::heap::Charge;
+use tenon_engine::promise::{Thrown, out_of_memory};
+use tenon_engine::state::slot;
+use zeroize::Zeroizing;
+
+use super::curve::CurveKey;
+use super::rsa::RsaKey;
+
+/// The longest secret that is accepted, in bytes. Each use of a key begins with hashing or
+/// expanding all of it.
+pub(crate) const LONGEST_SECRET: usize = 1 << 20;
+
+/// The memory charged for any key, in bytes: its entries in the table and in V8's heap.
+const OVERHEAD: usize = 512;
+
+/// A key's material. JavaScript knows its permitted usages.
+pub(crate) enum Key {
+    Secret(Secret),
+    Rsa(RsaKey),
+    Curve(CurveKey),
+}
+
+/// The bytes of a symmetric key, or of a derived secret.
+pub(crate) struct Secret {
+    bytes: Zeroizing<Vec<u8>>,
+    /// The number of bits that count; the rest of the last byte is zero.
+    bits: usize,
+}
+
+impl Secret {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        let bits = bytes.len() * 8;
+        Self { bytes: Zeroizing::new(bytes), bits }
+    }
+
+    /// Creates a secret of the first `bits` of the bytes, which must have as many.
+    pub(crate) fn of_bits(bytes: &[u8], bits: usize) -> Self {
+        let mut bytes = Zeroizing::new(bytes[..bits.div_ceil(8)].to_vec());
+        if let Some(last) = bytes.last_mut().filter(|_| !bits.is_multiple_of(8)) {
+            *last &= !(0xFF >> (bits % 8));
+        }
+        Self { bytes, bits }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn bits(&self) -> usize {
+        self.bits
+    }
+}
+
+impl Key {
+    /// Returns the key's approximate memory, in bytes.
+    fn size(&self) -> usize {
+        OVERHEAD
+            + match self {
+                Self::Secret(secret) => secret.bytes.len(),
+                Self::Rsa(rsa) => rsa.size(),
+                Self::Curve(_) => CurveKey::SIZE,
+            }
+    }
+
+    pub(crate) fn secret(&self) -> Option<&[u8]> {
+        match self {
+            Self::Secret(secret) => Some(secret.bytes()),
+            Self::Rsa(_) | Self::Curve(_) => None,
+        }
+    }
+}
+
+/// An isolate's keys by number. Numbers are not reused.
+type Table = Mutex<FxHashMap<u64, Arc<Key>>>;
+
+#[derive(Default)]
+struct Keys {
+    last: u64,
+    table: Arc<Table>,
+    /// Keys that were promised to JavaScript and have not been taken yet.
+    tickets: FxHashMap<u64, (Key, Charge)>,
+}
+
+/// The owner of a handle's memory.
+struct Handle {
+    number: [u8; 8],
+    table: Arc<Table>,
+    _charge: Charge,
+}
+
+impl AsMut<[u8]> for Handle {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.number
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let key = lock(&self.table).remove(&u64::from_ne_bytes(self.number));
+        // Drops the key after the lock is released: the last user overwrites it, which no other
+        // thread needs to wait for.
+        drop(key);
+    }
+}
+
+fn lock(table: &Table) -> MutexGuard<'_, FxHashMap<u64, Arc<Key>>> {
+    // No code panics while it holds the lock, and the table would be consistent if it did.
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Charges the Worker for keeping `key`.
+fn charge(scope: &mut v8::PinScope<'_, '_>, key: &Key) -> Result<Charge, Thrown> {
+    let size = key.size();
+    make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or_else(out_of_memory)
+}
+
+/// Stores a key and returns a handle to it.
+///
+/// # Errors
+/// Fails if there is not enough memory.
+pub(crate) fn hold<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key) -> Result<v8::Local<'s, v8::ArrayBuffer>, Thrown> {
+    let charge = charge(scope, &key)?;
+    Ok(held(scope, key, charge))
+}
+
+fn held<'s>(scope: &mut v8::PinScope<'s, '_>, key: Key, charge: Charge) -> v8::Local<'s, v8::ArrayBuffer> {
+    let keys = slot::<Keys>(scope);
+    keys.last += 1;
+    let handle = Handle { number: keys.last.to_ne_bytes(), table: Arc::clone(&keys.table), _charge: charge };
+    lock(&keys.table).insert(keys.last, Arc::new(key));
+    let store = v8::ArrayBuffer::new_backing_store_from_bytes(Box::new(handle));
+    v8::ArrayBuffer::with_backing_store(scope, &store.make_shared())
+}
+
+/// Returns the key of a handle.
+pub(crate) fn find(scope: &mut v8::PinScope<'_, '_>, handle: v8::Local<'_, v8::ArrayBuffer>) -> Option<Arc<Key>> {
+    let store = handle.get_backing_store();
+    let mut number = [0; 8];
+    for (byte, cell) in number.iter_mut().zip(store.get(..8)?) {
+        *byte = cell.get();
+    }
+    lock(&slot::<Keys>(scope).table).get(&u64::from_ne_bytes(number)).cloned()
+}
+
+/// Stores a key and returns a number that [`take`] exchanges once for a handle. A promise can be
+/// resolved with the number, whereas a handle would be exposed to the Worker.
+pub(crate) fn ticket(scope: &mut v8::PinScope<'_, '_>, key: Key) -> Result<f64, Thrown> {
+    let charge = charge(scope, &key)?;
+    let keys = slot::<Keys>(scope);
+    keys.last += 1;
+    keys.tickets.insert(keys.last, (key, charge));
+    Ok(keys.last as f64)
+}
+
+/// Returns the handle for a ticket.
+pub(crate) fn take<'s>(scope: &mut v8::PinScope<'s, '_>, ticket: f64) -> Option<v8::Local<'s, v8::ArrayBuffer>> {
+    let (key, charge) = slot::<Keys>(scope).tickets.remove(&(ticket as u64))?;
+    Some(held(scope, key, charge))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_last_byte_only_those_bits_stay_that_count() {
+        let secret = Secret::of_bits(&[0xFF, 0xFF, 0xFF], 11);
+        assert_eq!((secret.bytes(), secret.bits()), (&[0xFF, 0b1110_0000][..], 11));
+        assert_eq!(Secret::of_bits(&[0xFF, 0xFF], 16).bytes(), [0xFF, 0xFF]);
+        assert!(Secret::of_bits(&[0xFF], 0).bytes().is_empty());
+    }
+}

@@ -1,0 +1,46 @@
+//! Functions of AWS-LC that `aws-lc-rs` does not have: RSA with any hash, salt and exponent,
+//! AES-GCM with any nonce and tag, AES key wrap with keys of 192 bits, and repeated HMAC without a
+//! copy of its state each time, which would be half of the cost of PBKDF2. This module knows
+//! nothing of Web Crypto.
+//!
+//! Every function takes slices and returns vectors; no pointer leaves these files except inside an
+//! [`Rsa`] or a [`Mac`]. `None` and `false` mean that AWS-LC refused; the reason is not examined,
+//! and its per-thread error queue is cleared.
+
+#![allow(unsafe_code)] // Calls a C library.
+
+mod aes;
+mod mac;
+mod rsa;
+
+use std::ffi::c_int;
+
+use aws_lc_sys as lc;
+
+use super::digest::Hash;
+
+pub(crate) use aes::{gcm, key_wrap};
+pub(crate) use mac::Mac;
+pub(crate) use rsa::{Rsa, RsaPart, RsaPrivate};
+
+/// Returns whether a call succeeded. The errors are discarded, because no caller acts on a specific
+/// one.
+fn worked(result: c_int) -> bool {
+    if result != 1 {
+        // SAFETY: takes no argument and touches only this thread's queue.
+        unsafe { lc::ERR_clear_error() };
+    }
+    result == 1
+}
+
+fn md(hash: Hash) -> *const lc::EVP_MD {
+    // SAFETY: each returns a pointer to a static.
+    unsafe {
+        match hash {
+            Hash::Sha1 => lc::EVP_sha1(),
+            Hash::Sha256 => lc::EVP_sha256(),
+            Hash::Sha384 => lc::EVP_sha384(),
+            Hash::Sha512 => lc::EVP_sha512(),
+        }
+    }
+}

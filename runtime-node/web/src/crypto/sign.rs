@@ -1,0 +1,174 @@
+//! `cryptoSign(scheme, handle, data, hash, salt)` returns a signature, and `cryptoVerify(scheme,
+//! handle, signature, data, hash, salt)` whether a signature is valid: HMAC (RFC 2104), RSA with
+//! PKCS #1 v1.5 and with PSS (RFC 8017), ECDSA and Ed25519.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::{digest, hmac};
+use tenon_engine::offload::Lane;
+use tenon_engine::promise::Thrown;
+
+use super::answer::{Effort, Output, answer, failed};
+use super::arguments::{Data, bytes, hash, key, name, number};
+use super::digest::{Hash, Steps};
+use super::keys::Key;
+
+crate::ops::native! {
+    "cryptoSign" => sign,
+    "cryptoVerify" => verify,
+}
+
+/// A signature scheme with its parameters.
+#[derive(Clone, Copy)]
+enum Scheme {
+    Hmac(Hash),
+    Pkcs1(Hash),
+    Pss(Hash, c_int),
+    Ecdsa(Hash),
+    Ed25519,
+}
+
+impl Scheme {
+    fn named(name: &str, hash: Option<Hash>, salt: u32) -> Result<Self, Thrown> {
+        Ok(match (name, hash) {
+            ("HMAC", Some(hash)) => Self::Hmac(hash),
+            ("RSASSA-PKCS1-v1_5", Some(hash)) => Self::Pkcs1(hash),
+            ("RSA-PSS", Some(hash)) => {
+                let too_long = |_| Thrown::dom("OperationError", "The salt is too long for the key");
+                Self::Pss(hash, salt.try_into().map_err(too_long)?)
+            }
+            ("ECDSA", Some(hash)) => Self::Ecdsa(hash),
+            ("Ed25519", _) => Self::Ed25519,
+            _ => return Err(failed()),
+        })
+    }
+
+    /// Returns the hasher whose result is signed.
+    fn hasher(self, key: &Key) -> Hasher {
+        match self {
+            Self::Hmac(hash) => {
+                let key = hmac::Key::new(hash.hmac(), key.secret().unwrap_or_default());
+                Hasher::Hmac(hmac::Context::with_key(&key))
+            }
+            Self::Pkcs1(hash) | Self::Pss(hash, _) | Self::Ecdsa(hash) => {
+                Hasher::Digest(digest::Context::new(hash.algorithm()))
+            }
+            Self::Ed25519 => Hasher::None,
+        }
+    }
+
+    /// Returns the effort of a signature. Any operation with a private RSA key takes half a
+    /// millisecond or more.
+    fn effort(self, key: &Key, data: &[u8]) -> Effort {
+        match key {
+            Key::Rsa(rsa) if rsa.is_private => Effort::Much { lane: Lane::Parts, at_least: Duration::ZERO },
+            Key::Rsa(_) | Key::Curve(_) => Effort::of_bytes(data.len()),
+            Key::Secret(secret) => Effort::of_bytes(data.len() + secret.bytes().len()),
+        }
+    }
+
+    fn sign(self, key: &Key, digest: &[u8]) -> Option<Vec<u8>> {
+        match (self, key) {
+            (Self::Hmac(_), _) => Some(digest.to_vec()),
+            (Self::Pkcs1(hash), Key::Rsa(key)) => key.rsa.sign_pkcs1(hash, digest),
+            (Self::Pss(hash, salt), Key::Rsa(key)) => key.rsa.sign_pss(hash, salt, digest),
+            (Self::Ecdsa(_), Key::Curve(key)) => key.sign_ecdsa(digest),
+            (Self::Ed25519, Key::Curve(key)) => key.sign_ed25519(digest),
+            _ => None,
+        }
+    }
+
+    fn verify(self, key: &Key, digest: &[u8], signature: &[u8]) -> bool {
+        match (self, key) {
+            (Self::Hmac(_), _) => verify_slices_are_equal(digest, signature).is_ok(),
+            (Self::Pkcs1(hash), Key::Rsa(key)) => key.rsa.verify_pkcs1(hash, digest, signature),
+            (Self::Pss(hash, salt), Key::Rsa(key)) => key.rsa.verify_pss(hash, salt, digest, signature),
+            (Self::Ecdsa(_), Key::Curve(key)) => key.verify_ecdsa(digest, signature),
+            (Self::Ed25519, Key::Curve(key)) => key.verify_ed25519(digest, signature),
+            _ => false,
+        }
+    }
+}
+
+#[allow(clippy::large_enum_variant)] // There is one for each operation, which lives where it is made.
+enum Hasher {
+    Hmac(hmac::Context),
+    Digest(digest::Context),
+    /// The scheme signs the data itself.
+    None,
+}
+
+impl Hasher {
+    fn update(&mut self, part: &[u8]) {
+        match self {
+            Self::Hmac(context) => context.update(part),
+            Self::Digest(context) => context.update(part),
+            Self::None => {}
+        }
+    }
+
+    /// Calls `f` with the digest, or with the data if the scheme has no digest.
+    fn with_digest<R>(self, data: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Self::Hmac(context) => f(context.sign().as_ref()),
+            Self::Digest(context) => f(context.finish().as_ref()),
+            Self::None => f(data),
+        }
+    }
+}
+
+pub(crate) fn sign(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let (hash, salt) = (hash(scope, args.get(3)), number(scope, args.get(4)));
+    let scheme = Scheme::named(&name(scope, args.get(0)), hash, salt);
+    let Some(key) = key(scope, args.get(1)) else { return };
+    let Some(data) = bytes(scope, args.get(2)) else { return };
+    with_digest(scope, result, scheme, key, data, |scheme, key, digest| {
+        scheme.sign(key, digest).map(Output::Bytes).ok_or_else(failed)
+    });
+}
+
+pub(crate) fn verify(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let (hash, salt) = (hash(scope, args.get(4)), number(scope, args.get(5)));
+    let scheme = Scheme::named(&name(scope, args.get(0)), hash, salt);
+    let Some(key) = key(scope, args.get(1)) else { return };
+    let Some(signature) = bytes(scope, args.get(2)) else { return };
+    let Some(data) = bytes(scope, args.get(3)) else { return };
+    with_digest(scope, result, scheme, key, data, move |scheme, key, digest| {
+        Ok(Output::Truth(scheme.verify(key, digest, &signature)))
+    });
+}
+
+/// Hashes the data, and returns to JavaScript the result of `finish`.
+fn with_digest(
+    scope: &mut v8::PinScope<'_, '_>,
+    result: v8::ReturnValue<'_>,
+    scheme: Result<Scheme, Thrown>,
+    key: Arc<Key>,
+    data: Data,
+    finish: impl FnOnce(Scheme, &Key, &[u8]) -> Result<Output, Thrown> + Send + 'static,
+) {
+    let scheme = match scheme {
+        Ok(scheme) => scheme,
+        Err(thrown) => return thrown.throw(scope),
+    };
+    let (mut hasher, mut steps, mut finish) = (None, Steps::default(), Some(finish));
+    answer(scope, result, scheme.effort(&key, &data), move |slice| {
+        let hashing = hasher.get_or_insert_with(|| scheme.hasher(&key));
+        if !matches!(hashing, Hasher::None) && !steps.go_on(&data, slice, |part| hashing.update(part)) {
+            return None;
+        }
+        let (hasher, finish) = (hasher.take()?, finish.take()?);
+        Some(hasher.with_digest(&data, |digest| finish(scheme, &key, digest)))
+    });
+}

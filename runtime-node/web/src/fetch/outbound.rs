@@ -1,0 +1,167 @@
+//! The connection between an isolate and its shard's HTTP client: on whose behalf requests are
+//! made, how they are charged to the invocation that makes them, and how they are aborted.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::{AbortHandle, Abortable};
+use futures::{Stream, StreamExt as _};
+use rustc_hash::FxHashMap;
+use tenon_egress::{Account, Bytestream, Client, Ledger};
+use tenon_engine::invocation::InvocationId;
+use tenon_engine::state::State;
+use tenon_engine::streams::{Broken, ByteStream};
+use tenon_proto::egress::Egress;
+use tenon_proto::id::WorkerId;
+use tenon_proto::revision::Revision;
+
+use crate::service::calls::Services;
+
+/// The outbound side of one isolate.
+pub(crate) struct Outbound {
+    pub(crate) client: Rc<Client>,
+    pub(crate) services: Rc<dyn Services>,
+    worker: WorkerId,
+    egress: Rc<Egress>,
+    pub(crate) aborts: Aborts,
+}
+
+impl Outbound {
+    pub(crate) fn new(client: Rc<Client>, services: Rc<dyn Services>, revision: &Revision) -> Rc<Self> {
+        Rc::new(Self {
+            client,
+            services,
+            worker: revision.worker.clone(),
+            egress: Rc::new(revision.egress.clone()),
+            aborts: Aborts::default(),
+        })
+    }
+
+    /// Returns the value of the isolate that `scope` is in.
+    pub(crate) fn of(scope: &v8::PinScope<'_, '_>) -> Rc<Self> {
+        scope.get_slot::<Rc<Self>>().expect("every isolate gets one when it is made").clone()
+    }
+
+    /// Returns the account of requests on behalf of an invocation.
+    pub(crate) fn account(&self, state: &Rc<State>, invocation: InvocationId) -> Account {
+        let ledger = Rc::new(Purse { state: Rc::downgrade(state), invocation });
+        Account { worker: self.worker.clone(), egress: Rc::clone(&self.egress), ledger }
+    }
+}
+
+/// Charges requests to an invocation. Requests outlive neither it nor its isolate.
+struct Purse {
+    state: Weak<State>,
+    invocation: InvocationId,
+}
+
+impl Ledger for Purse {
+    fn subrequest(&self) -> Result<(), u32> {
+        self.state.upgrade().map_or(Err(0), |state| state.subrequest(self.invocation))
+    }
+
+    fn hold(&self, bytes: usize) -> Option<Box<dyn Any>> {
+        let charge = self.state.upgrade()?.buffers.charge(bytes)?;
+        Some(Box::new(charge))
+    }
+}
+
+/// Requests that can be aborted, by the numbers that JavaScript uses for them.
+#[derive(Clone, Default)]
+pub(crate) struct Aborts(Rc<Handles>);
+
+#[derive(Default)]
+struct Handles {
+    made: Cell<u32>,
+    /// The handle of a request until there is a response, and then of the response's body.
+    by_number: RefCell<FxHashMap<u32, AbortHandle>>,
+}
+
+/// A number that is in use.
+pub(crate) struct Abortee {
+    handles: Rc<Handles>,
+    number: u32,
+}
+
+impl Aborts {
+    /// Returns an unused number.
+    pub(crate) fn next(&self) -> u32 {
+        // Numbers repeat after four billion, when no request with the old number is left.
+        self.0.made.set(self.0.made.get().wrapping_add(1).max(1));
+        self.0.made.get()
+    }
+
+    /// Registers a number under which work can be aborted.
+    pub(crate) fn enter(&self, number: u32) -> Abortee {
+        Abortee { handles: Rc::clone(&self.0), number }
+    }
+
+    /// Returns whether no request and no response body has this number.
+    pub(crate) fn is_over(&self, number: u32) -> bool {
+        !self.0.by_number.borrow().contains_key(&number)
+    }
+
+    pub(crate) fn abort(&self, number: u32) {
+        let handle = self.0.by_number.borrow().get(&number).cloned();
+        if let Some(handle) = handle {
+            handle.abort();
+        }
+    }
+}
+
+impl Abortee {
+    /// Makes `work` abortable under this number, in place of earlier work.
+    pub(crate) fn follow<T>(&self, work: T) -> Abortable<T> {
+        let (handle, registration) = AbortHandle::new_pair();
+        self.handles.by_number.borrow_mut().insert(self.number, handle);
+        Abortable::new(work, registration)
+    }
+}
+
+impl Drop for Abortee {
+    fn drop(&mut self) {
+        self.handles.by_number.borrow_mut().remove(&self.number);
+    }
+}
+
+/// Converts a response's body into a stream for JavaScript, which breaks off when it is aborted.
+///
+/// # Arguments
+/// * `abortee` - the request's number, if it can be aborted.
+pub(crate) fn received(body: Bytestream, abortee: Option<Abortee>) -> ByteStream {
+    breakable(body.map(|piece| piece.map_err(|error| Broken::Lost(error.to_string().into()))).boxed_local(), abortee)
+}
+
+/// Makes a body break off when it is aborted.
+pub(crate) fn breakable(body: ByteStream, abortee: Option<Abortee>) -> ByteStream {
+    match abortee {
+        None => body,
+        Some(abortee) => {
+            let body = abortee.follow(body);
+            Receiving { body, told: false, _abortee: abortee }.boxed_local()
+        }
+    }
+}
+
+struct Receiving {
+    body: Abortable<ByteStream>,
+    told: bool,
+    _abortee: Abortee,
+}
+
+impl Stream for Receiving {
+    type Item = Result<Bytes, Broken>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = std::task::ready!(self.body.poll_next_unpin(cx));
+        if next.is_none() && self.body.is_aborted() && !self.told {
+            self.told = true;
+            return Poll::Ready(Some(Err(Broken::Lost("the fetch was aborted".into()))));
+        }
+        Poll::Ready(next)
+    }
+}

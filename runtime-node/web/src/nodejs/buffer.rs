@@ -1,0 +1,240 @@
+//! The native half of `node-buffer*.js`: Node.js's text encodings, and comparing and searching
+//! bytes.
+//!
+//! JavaScript allocates the memory for bytes, as in [`crate::encoding`]. Each call takes time in
+//! proportion to its input, and the JavaScript caller passes long input in steps.
+
+use std::cmp::Ordering;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use memchr::memmem;
+use tenon_engine::bytes;
+
+crate::ops::native! {
+    "bytesCompare" => compare,
+    "bytesSame" => same,
+    "bytesFindLast" => find_last,
+    "bytesToText" => to_text,
+    "textToBytes" => to_bytes,
+}
+
+/// A text encoding of Node.js.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    /// The lowest seven bits of each character when decoding; the lowest eight when encoding.
+    Ascii,
+    /// The lowest eight bits of each character.
+    Latin1,
+    /// Two bytes for each code unit, little-endian.
+    Utf16,
+    Hex,
+    Base64,
+    Base64Url,
+}
+
+impl Encoding {
+    /// Returns the encoding with this number in `node-buffer-text.js`.
+    fn numbered(number: u32) -> Option<Self> {
+        [Self::Ascii, Self::Latin1, Self::Utf16, Self::Hex, Self::Base64, Self::Base64Url].get(number as usize).copied()
+    }
+}
+
+/// `bytesToText(view, encoding)`: returns a string.
+pub(crate) fn to_text(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
+    let Some(encoding) = args.get(1).uint32_value(scope).and_then(Encoding::numbered) else { return };
+    let octets = |octets: &[u8]| v8::String::new_from_one_byte(scope, octets, v8::NewStringType::Normal);
+    let string = bytes::read(view, |bytes| match encoding {
+        Encoding::Latin1 => octets(bytes),
+        Encoding::Ascii => octets(&bytes.iter().map(|byte| byte & 0x7F).collect::<Vec<_>>()),
+        Encoding::Utf16 => {
+            let units: Vec<_> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+            v8::String::new_from_two_byte(scope, &units, v8::NewStringType::Normal)
+        }
+        Encoding::Hex => octets(&hex(bytes)),
+        Encoding::Base64 => octets(STANDARD.encode(bytes).as_bytes()),
+        Encoding::Base64Url => octets(URL_SAFE_NO_PAD.encode(bytes).as_bytes()),
+    });
+    if let Some(string) = string {
+        result.set(string.into());
+    }
+}
+
+/// `textToBytes(string, view, encoding, last)`: returns code units read · 2³² + bytes written.
+///
+/// An invalid character ends hexadecimal text, and is skipped in base64, which ends at `=`. If more
+/// base64 follows (not `last`), only whole groups are read.
+pub(crate) fn to_bytes(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let (Ok(string), Ok(view)) = (args.get(0).try_cast::<v8::String>(), args.get(1).try_cast::<v8::ArrayBufferView>())
+    else {
+        return;
+    };
+    let Some(encoding) = args.get(2).uint32_value(scope).and_then(Encoding::numbered) else { return };
+    let last = args.get(3).is_true();
+    let room = view.byte_length();
+    let (read, written) = match encoding {
+        Encoding::Ascii | Encoding::Latin1 => {
+            let mut octets = vec![0; string.length().min(room)];
+            write_octets(scope, string, &mut octets);
+            (octets.len(), octets)
+        }
+        Encoding::Utf16 => {
+            let mut units = vec![0; string.length().min(room / 2)];
+            string.write_v2(scope, 0, &mut units, v8::WriteFlags::empty());
+            (units.len(), units.into_iter().flat_map(u16::to_le_bytes).collect())
+        }
+        Encoding::Hex | Encoding::Base64 | Encoding::Base64Url => {
+            let mut units = vec![0; string.length()];
+            string.write_v2(scope, 0, &mut units, v8::WriteFlags::empty());
+            if encoding == Encoding::Hex { from_hex(&units, room) } else { from_base64(&units, room, last) }
+        }
+    };
+    bytes::cells(view, |cells| cells.iter().zip(&written).for_each(|(cell, byte)| cell.set(*byte)));
+    result.set_double(read as f64 * f64::from(1 << 16) * f64::from(1 << 16) + written.len() as f64);
+}
+
+/// Writes the lowest eight bits of each code unit.
+fn write_octets(scope: &v8::PinScope<'_, '_>, string: v8::Local<'_, v8::String>, octets: &mut [u8]) {
+    if string.is_onebyte() {
+        string.write_one_byte_v2(scope, 0, octets, v8::WriteFlags::empty());
+    } else {
+        let mut units = vec![0; octets.len()];
+        string.write_v2(scope, 0, &mut units, v8::WriteFlags::empty());
+        octets.iter_mut().zip(units).for_each(|(octet, unit)| *octet = unit as u8);
+    }
+}
+
+fn hex(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xF]).map(|digit| DIGITS[usize::from(digit)]).collect()
+}
+
+fn from_hex(units: &[u16], room: usize) -> (usize, Vec<u8>) {
+    let digit = |unit: u16| char::from_u32(unit.into()).and_then(|digit| digit.to_digit(16));
+    let pairs = units.chunks_exact(2).take(room);
+    let bytes: Vec<u8> = pairs.map_while(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)).collect();
+    (2 * bytes.len(), bytes)
+}
+
+/// Returns the number of code units consumed, and the bytes. With `last`, all of the text is
+/// consumed.
+fn from_base64(units: &[u16], room: usize, last: bool) -> (usize, Vec<u8>) {
+    let mut bytes = Vec::with_capacity((units.len() / 4 * 3 + 3).min(room));
+    let (mut group, mut count, mut read) = (0_u32, 0, 0);
+    for (at, unit) in units.iter().enumerate() {
+        let six = match u8::try_from(*unit).unwrap_or_default() {
+            byte @ b'A'..=b'Z' => byte - b'A',
+            byte @ b'a'..=b'z' => byte - b'a' + 26,
+            byte @ b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            b'=' => {
+                finish(&mut bytes, group, count, room);
+                return (units.len(), bytes);
+            }
+            _ => continue,
+        };
+        group = group << 6 | u32::from(six);
+        count += 1;
+        if count == 4 {
+            let room = room - bytes.len();
+            bytes.extend(group.to_be_bytes()[1..].iter().take(room));
+            (group, count, read) = (0, 0, at + 1);
+        }
+    }
+    if last || count == 0 {
+        finish(&mut bytes, group, count, room);
+        read = units.len();
+    }
+    (read, bytes)
+}
+
+/// Decodes the two or three characters of an incomplete group.
+fn finish(bytes: &mut Vec<u8>, group: u32, count: usize, room: usize) {
+    let room = room - bytes.len();
+    match count {
+        2 => bytes.extend([(group >> 4) as u8].iter().take(room)),
+        3 => bytes.extend([(group >> 10) as u8, (group >> 2) as u8].iter().take(room)),
+        _ => {}
+    }
+}
+
+/// `bytesCompare(a, b)`: returns -1, 0 or 1.
+pub(crate) fn compare(
+    _scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let (Ok(a), Ok(b)) = (args.get(0).try_cast(), args.get(1).try_cast()) else { return };
+    let ordering = bytes::read(a, |a: &[u8]| bytes::read(b, |b| a.cmp(b)));
+    result.set_int32(match ordering {
+        Ordering::Less => -1,
+        Ordering::Equal => 0,
+        Ordering::Greater => 1,
+    });
+}
+
+/// `bytesSame(a, b)`: returns whether they are equal, in constant time for inputs of equal length.
+pub(crate) fn same(
+    _scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let (Ok(a), Ok(b)) = (args.get(0).try_cast(), args.get(1).try_cast()) else { return };
+    let same = |a: &[u8], b: &[u8]| aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok();
+    result.set_bool(bytes::read(a, |a| bytes::read(b, |b| same(a, b))));
+}
+
+/// `bytesFindLast(view, needle)`: returns the index of the last `needle` in `view`, or -1.
+pub(crate) fn find_last(
+    _scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let (Ok(view), Ok(needle)) = (args.get(0).try_cast(), args.get(1).try_cast()) else { return };
+    let found = bytes::read(needle, |needle| bytes::read(view, |all| memmem::rfind(all, needle)));
+    result.set_double(found.map_or(-1.0, |found| found as f64));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(text: &str) -> Vec<u16> {
+        text.encode_utf16().collect()
+    }
+
+    #[test]
+    fn base64_of_either_alphabet_is_read_past_what_is_none() {
+        for text in ["_-+/", "_ -\n+/", "_-€+/"] {
+            assert_eq!(from_base64(&units(text), 9, true).1, [0xFF, 0xEF, 0xBF], "{text}");
+        }
+        assert_eq!(from_base64(&units("YWI=Yw"), 9, true), (6, b"ab".to_vec()));
+        assert_eq!(from_base64(&units("YWJj"), 2, true).1, b"ab");
+        assert_eq!(from_base64(&units("Y"), 9, true), (1, Vec::new()));
+    }
+
+    #[test]
+    fn base64_that_goes_on_is_read_by_whole_groups() {
+        assert_eq!(from_base64(&units("YWJjYWI"), 9, false), (4, b"abc".to_vec()));
+        assert_eq!(from_base64(&units("   "), 9, false), (3, Vec::new()));
+        assert_eq!(from_base64(&units("YWJjYWI"), 9, true), (7, b"abcab".to_vec()));
+    }
+
+    #[test]
+    fn hexadecimal_text_ends_where_it_is_none() {
+        assert_eq!(from_hex(&units("61Fg62"), 9), (2, b"a".to_vec()));
+        assert_eq!(from_hex(&units("616"), 9), (2, b"a".to_vec()));
+        assert_eq!(from_hex(&units("616263"), 2), (4, b"ab".to_vec()));
+        assert_eq!(hex(b"a\xFF"), b"61ff");
+    }
+}

@@ -1,0 +1,294 @@
+//! The native half of `node-crypto.js`: incremental hashes and HMACs, which Web Crypto does not
+//! have.
+//!
+//! Each hasher has a number until JavaScript takes its result or drops it. The JavaScript caller
+//! bounds the input of each call, because it passes long input in steps. The hashes are those of
+//! aws-lc, because Node.js supports more of them than `aws_lc_rs` exposes.
+
+#![allow(unsafe_code)] // Calls aws-lc.
+
+use std::ptr::{self, NonNull};
+
+use aws_lc_sys as lc;
+use rustc_hash::FxHashMap;
+use tenon_engine::bytes;
+use tenon_engine::collection::make_room;
+use tenon_engine::heap::Charge;
+use tenon_engine::promise::{Thrown, out_of_memory};
+use tenon_engine::state::slot;
+
+crate::ops::native! {
+    "hashOpen" => open,
+    "hashCopy" => copy,
+    "hashUpdate" => update,
+    "hashFinish" => finish,
+    "hashClose" => close,
+    "hashIterate" => iterate,
+}
+
+/// The memory charged for a hasher, in bytes: an HMAC's three states of SHA-3, which are the
+/// largest, and its map entry.
+const HASHER: usize = 1536;
+
+/// The longest result, in bytes.
+const LONGEST: usize = lc::EVP_MAX_MD_SIZE as usize;
+
+/// Returns a hash function by Node.js's name for it, without the dashes that some names have.
+fn function(name: &str) -> Option<*const lc::EVP_MD> {
+    // SAFETY: each returns a pointer to a static.
+    unsafe {
+        Some(match name {
+            "md5" => lc::EVP_md5(),
+            "ripemd160" | "rmd160" => lc::EVP_ripemd160(),
+            "sha1" => lc::EVP_sha1(),
+            "sha224" => lc::EVP_sha224(),
+            "sha256" => lc::EVP_sha256(),
+            "sha384" => lc::EVP_sha384(),
+            "sha512" => lc::EVP_sha512(),
+            "sha512256" | "sha512/256" => lc::EVP_sha512_256(),
+            "sha3224" => lc::EVP_sha3_224(),
+            "sha3256" => lc::EVP_sha3_256(),
+            "sha3384" => lc::EVP_sha3_384(),
+            "sha3512" => lc::EVP_sha3_512(),
+            _ => return None,
+        })
+    }
+}
+
+/// A hash or an HMAC that is fed incrementally.
+enum Hasher {
+    Plain(NonNull<lc::EVP_MD_CTX>),
+    Keyed(NonNull<lc::HMAC_CTX>),
+}
+
+impl Hasher {
+    fn plain(function: *const lc::EVP_MD) -> Option<Self> {
+        // SAFETY: the context is ours, and the function is a static.
+        unsafe {
+            let context = NonNull::new(lc::EVP_MD_CTX_new())?;
+            let hasher = Self::Plain(context);
+            (lc::EVP_DigestInit_ex(context.as_ptr(), function, ptr::null_mut()) == 1).then_some(hasher)
+        }
+    }
+
+    fn keyed(function: *const lc::EVP_MD, key: &[u8]) -> Option<Self> {
+        // An empty key still needs a non-null pointer: null means that the previous key stays.
+        let key_ptr = if key.is_empty() { [0_u8].as_ptr() } else { key.as_ptr() };
+        // SAFETY: the context is ours, the function is a static, and the key has the given length
+        // and is copied.
+        unsafe {
+            let context = NonNull::new(lc::HMAC_CTX_new())?;
+            let hasher = Self::Keyed(context);
+            let done = lc::HMAC_Init_ex(context.as_ptr(), key_ptr.cast(), key.len(), function, ptr::null_mut());
+            (done == 1).then_some(hasher)
+        }
+    }
+
+    fn copy(&self) -> Option<Self> {
+        // SAFETY: both contexts are ours, and the source is initialised.
+        unsafe {
+            match self {
+                Self::Plain(context) => {
+                    let copy = NonNull::new(lc::EVP_MD_CTX_new())?;
+                    let hasher = Self::Plain(copy);
+                    (lc::EVP_MD_CTX_copy_ex(copy.as_ptr(), context.as_ptr()) == 1).then_some(hasher)
+                }
+                Self::Keyed(context) => {
+                    let copy = NonNull::new(lc::HMAC_CTX_new())?;
+                    let hasher = Self::Keyed(copy);
+                    (lc::HMAC_CTX_copy_ex(copy.as_ptr(), context.as_ptr()) == 1).then_some(hasher)
+                }
+            }
+        }
+    }
+
+    fn update(&mut self, data: &[u8]) {
+        // SAFETY: the context is initialised, and the data has the given length. Neither function
+        // fails for such arguments.
+        unsafe {
+            match self {
+                Self::Plain(context) => lc::EVP_DigestUpdate(context.as_ptr(), data.as_ptr().cast(), data.len()),
+                Self::Keyed(context) => lc::HMAC_Update(context.as_ptr(), data.as_ptr(), data.len()),
+            };
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let mut out = vec![0; LONGEST];
+        let mut len = 0;
+        // SAFETY: the context is initialised, and there is room for the longest result.
+        unsafe {
+            match self {
+                Self::Plain(context) => lc::EVP_DigestFinal_ex(context.as_ptr(), out.as_mut_ptr(), &raw mut len),
+                Self::Keyed(context) => lc::HMAC_Final(context.as_ptr(), out.as_mut_ptr(), &raw mut len),
+            };
+        }
+        out.truncate(len as usize);
+        out
+    }
+
+    /// Returns the HMAC of `data` alone, with the same key; `None` for a hash without a key.
+    fn again(&mut self, data: &[u8]) -> Option<Vec<u8>> {
+        let Self::Keyed(context) = self else { return None };
+        // SAFETY: without a key and a function, the context keeps those that it has.
+        let begun = unsafe { lc::HMAC_Init_ex(context.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null_mut()) };
+        (begun == 1).then(|| {
+            self.update(data);
+            self.finish()
+        })
+    }
+}
+
+impl Drop for Hasher {
+    fn drop(&mut self) {
+        // SAFETY: the context is ours, and is freed once. Its key material is overwritten.
+        unsafe {
+            match self {
+                Self::Plain(context) => lc::EVP_MD_CTX_free(context.as_ptr()),
+                Self::Keyed(context) => lc::HMAC_CTX_free(context.as_ptr()),
+            }
+        }
+    }
+}
+
+/// An isolate's hashers, by number. Numbers are not reused.
+#[derive(Default)]
+struct Hashers {
+    last: u32,
+    open: FxHashMap<u32, (Hasher, Charge)>,
+}
+
+impl Hashers {
+    fn add(&mut self, hasher: Hasher, charge: Charge) -> u32 {
+        self.last += 1;
+        self.open.insert(self.last, (hasher, charge));
+        self.last
+    }
+}
+
+fn number(scope: &v8::PinScope<'_, '_>, value: v8::Local<'_, v8::Value>) -> u32 {
+    value.uint32_value(scope).unwrap_or_default()
+}
+
+/// Stores a hasher and returns its number, if there is enough memory for it.
+fn keep(scope: &mut v8::PinScope<'_, '_>, mut result: v8::ReturnValue<'_>, hasher: Option<Hasher>) {
+    let charge = make_room(scope, HASHER).and_then(|buffers| buffers.charge(HASHER));
+    match hasher.zip(charge) {
+        Some((hasher, charge)) => result.set_uint32(slot::<Hashers>(scope).add(hasher, charge)),
+        None => out_of_memory().throw(scope),
+    }
+}
+
+/// `hashOpen(name, key)`: returns the hasher's number, or undefined if there is no such function. A
+/// view as the key makes it an HMAC.
+pub(crate) fn open(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let name = args.get(0).to_rust_string_lossy(scope).to_ascii_lowercase().replace("rsa-", "").replace('-', "");
+    let Some(function) = function(&name) else { return };
+    let hasher = match args.get(1).try_cast::<v8::ArrayBufferView>() {
+        Ok(key) => bytes::read(key, |key| Hasher::keyed(function, key)),
+        Err(_) => Hasher::plain(function),
+    };
+    keep(scope, result, hasher);
+}
+
+/// `hashCopy(number)`: returns the number of a copy in the same state.
+pub(crate) fn copy(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    result: v8::ReturnValue<'_>,
+) {
+    let number = number(scope, args.get(0));
+    let copy = slot::<Hashers>(scope).open.get(&number).and_then(|(hasher, _)| hasher.copy());
+    keep(scope, result, copy);
+}
+
+/// `hashUpdate(number, view)`: feeds the bytes to the hasher.
+pub(crate) fn update(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    let number = number(scope, args.get(0));
+    let Ok(view) = args.get(1).try_cast() else { return };
+    if let Some((hasher, _)) = slot::<Hashers>(scope).open.get_mut(&number) {
+        bytes::read(view, |data| hasher.update(data));
+    }
+}
+
+/// `hashFinish(number, view)`: writes the result into the view, returns its length in bytes, and
+/// drops the hasher.
+pub(crate) fn finish(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut result: v8::ReturnValue<'_>,
+) {
+    let number = number(scope, args.get(0));
+    let Ok(view) = args.get(1).try_cast() else { return };
+    if let Some((mut hasher, _)) = slot::<Hashers>(scope).open.remove(&number) {
+        let digest = hasher.finish();
+        bytes::cells(view, |cells| cells.iter().zip(&digest).for_each(|(cell, byte)| cell.set(*byte)));
+        result.set_uint32(digest.len() as u32);
+    }
+}
+
+/// `hashClose(number)`: drops the hasher.
+pub(crate) fn close(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
+    let number = number(scope, args.get(0));
+    drop(slot::<Hashers>(scope).open.remove(&number));
+}
+
+/// `hashIterate(number, last, sum, iterations)`: performs this many iterations of PBKDF2 (RFC 8018
+/// §5.2) with the HMAC of that number. Each replaces `last` by its HMAC, and adds it to `sum`.
+pub(crate) fn iterate(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    let (number, iterations) = (number(scope, args.get(0)), number(scope, args.get(3)));
+    let (Ok(last_view), Ok(sum_view)) = (args.get(1).try_cast(), args.get(2).try_cast()) else { return };
+    let Some((hasher, _)) = slot::<Hashers>(scope).open.get_mut(&number) else { return };
+    let mut last = bytes::read(last_view, <[u8]>::to_vec);
+    let mut sum = bytes::read(sum_view, <[u8]>::to_vec);
+    for _ in 0..iterations {
+        let Some(next) = hasher.again(&last) else {
+            Thrown::type_error("PBKDF2 needs an HMAC").throw(scope);
+            return;
+        };
+        last = next;
+        sum.iter_mut().zip(&last).for_each(|(sum, last)| *sum ^= last);
+    }
+    for (view, bytes) in [(last_view, last), (sum_view, sum)] {
+        bytes::cells(view, |cells| cells.iter().zip(&bytes).for_each(|(cell, byte)| cell.set(*byte)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn a_copy_goes_on_by_itself() {
+        let mut one = Hasher::plain(function("md5").unwrap()).unwrap();
+        one.update(b"a");
+        let mut other = one.copy().unwrap();
+        other.update(b"bc");
+        assert_eq!(hex(&one.finish()), "0cc175b9c0f1b6a831c399e269772661");
+        assert_eq!(hex(&other.finish()), "900150983cd24fb0d6963f7d28e17f72");
+    }
+
+    #[test]
+    fn an_hmac_of_no_key_is_one_and_begins_again_with_its_own() {
+        let mut hmac = Hasher::keyed(function("sha256").unwrap(), b"").unwrap();
+        let first = hmac.finish();
+        assert_eq!(hex(&first), "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+        assert_eq!(hmac.again(b"").unwrap(), first);
+    }
+}

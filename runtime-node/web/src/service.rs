@@ -1,0 +1,182 @@
+//! The native half of service bindings: `env.OTHER.fetch(request)`, a variant of `fetch.js`.
+
+pub(crate) mod calls;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::header::{CONTENT_LENGTH, HOST};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tenon_egress::handshake::{self, Key, Unanswered};
+use tenon_egress::{EgressError, Outgoing, Request};
+use tenon_engine::FetchRequest;
+use tenon_engine::Origin;
+use tenon_engine::invocation::InvocationId;
+use tenon_engine::pipe;
+use tenon_engine::promise::{Thrown, promise};
+use tenon_engine::state::State;
+use tenon_engine::streams::{Body, Broken, ByteStream};
+use tenon_engine::string::from_headers;
+use tenon_proto::failure::Failure;
+use tenon_proto::id::WorkerId;
+use tenon_proto::runtime::Header;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use crate::fetch::outbound::{Outbound, breakable};
+use crate::fetch::{self, Fetched};
+use crate::service::calls::{Answered, Call};
+use crate::websocket::sockets::link::Wire;
+
+crate::ops::native! {
+    "serviceSend" => send,
+}
+
+/// The stage of a failed call, as `fetch.js` reports it.
+const STAGE: &str = "service";
+
+/// `serviceSend(number, method, url, headers, redirect, body, owner, stream, service)`: like
+/// `fetchSend`, but to the Worker that the revision's binding at index `service` names. The
+/// response is returned as it is: redirects are left to the caller.
+pub(crate) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
+    let state = State::of(scope);
+    let Some(invocation) = state.current(scope) else {
+        return Thrown::type_error("A call belongs to an invocation, and this one has ended").throw(scope);
+    };
+    let place = args.get(8).uint32_value(scope).unwrap_or_default() as usize;
+    let Some(callee) = state.revision.services.values().nth(place).cloned() else {
+        return Thrown::type_error("There is no such binding").throw(scope);
+    };
+    let mut request = match fetch::request(scope, &args) {
+        Ok(request) => request,
+        Err(thrown) => return thrown.throw(scope),
+    };
+    let url = request.url.to_string();
+    let asked = Asked::by(&mut request);
+    let outbound = Outbound::of(scope);
+    let number = args.get(0).uint32_value(scope).unwrap_or_default();
+    let abortee = (number != 0).then(|| outbound.aborts.enter(number));
+    let called = match call(&state, invocation, callee, request) {
+        Ok(call) => outbound.services.call(call),
+        Err(most) => return over_limit(scope, rv, most),
+    };
+    let called = match abortee {
+        Some(abortee) => Ok((abortee.follow(called), abortee)),
+        None => Err(called),
+    };
+    let work = async move {
+        let (called, abortee) = match called {
+            Ok((called, abortee)) => (called.await.ok(), Some(abortee)),
+            Err(called) => (Some(called.await), None),
+        };
+        Ok((called, abortee))
+    };
+    promise(scope, rv, work, move |scope, (called, abortee)| match called {
+        None => Ok(v8::null(scope).into()),
+        Some(Err(failure)) => fetch::failure(scope, STAGE, &told(&failure)),
+        Some(Ok(Answered { status: 101, headers, body })) => match asked.map(|asked| asked.answered(&headers, body)) {
+            Some(Ok(wire)) => {
+                let socket = Some((wire, Role::Client));
+                let answered =
+                    Fetched { status: 101, reason: Bytes::new(), url: &url, redirected: false, body: None, socket };
+                let strings = strings(scope, &headers);
+                fetch::head(scope, invocation, answered, strings)
+            }
+            Some(Err(why)) => fetch::failure(scope, STAGE, &why.to_string()),
+            None => fetch::failure(scope, STAGE, "it has answered with a WebSocket that was not asked for"),
+        },
+        Some(Ok(Answered { status, headers, body })) => {
+            let body = body.map(|body| Body::Stream(breakable(body, abortee)));
+            let answered = Fetched { status, reason: Bytes::new(), url: &url, redirected: false, body, socket: None };
+            let strings = strings(scope, &headers);
+            fetch::head(scope, invocation, answered, strings)
+        }
+    });
+}
+
+fn strings<'s>(scope: &v8::PinScope<'s, '_>, headers: &[Header]) -> Option<Vec<v8::Local<'s, v8::Value>>> {
+    from_headers(scope, headers.iter().map(|header| (header.name.as_str(), &header.value[..])))
+}
+
+/// A WebSocket requested from the other Worker, like a client's; this isolate holds its other end.
+struct Asked {
+    key: Key,
+    headers: HeaderMap,
+    outgoing: pipe::Writer,
+}
+
+impl Asked {
+    /// Turns a request for a WebSocket into a handshake. Returns `None` for any other request.
+    fn by(request: &mut Request) -> Option<Self> {
+        if !handshake::is_asked(&request.method, &request.headers) {
+            return None;
+        }
+        let key = Key::new();
+        key.ask(&mut request.headers);
+        let (outgoing, reader) = pipe::pipe();
+        let bytes = reader.map(|piece| piece.map_err(|broken| EgressError::Upload(broken.to_string())));
+        request.body = Outgoing::Stream { bytes: bytes.boxed_local(), length: None };
+        Some(Self { key, headers: request.headers.clone(), outgoing })
+    }
+
+    fn answered(self, headers: &[Header], body: Option<ByteStream>) -> Result<Wire, Unanswered> {
+        let pair = |header: &Header| {
+            Some((HeaderName::try_from(&header.name).ok()?, HeaderValue::from_maybe_shared(header.value.clone()).ok()?))
+        };
+        let headers: HeaderMap = headers.iter().filter_map(pair).collect();
+        self.key.is_answered(&self.headers, &headers)?;
+        let incoming = body.unwrap_or_else(|| futures::stream::empty().boxed_local());
+        Ok(Wire::of_streams(incoming, self.outgoing))
+    }
+}
+
+/// Builds a call to another Worker.
+///
+/// # Errors
+/// Returns the invocation's limit on subrequests when it is reached.
+fn call(state: &State, invocation: InvocationId, callee: WorkerId, request: Request) -> Result<Call, u32> {
+    state.subrequest(invocation)?;
+    let invocations = state.invocations.borrow();
+    let caller = invocations.get(invocation).ok_or(0_u32)?;
+    let digest = caller.origin.digest_of(&callee);
+    let origin = Origin { depth: caller.origin.depth.saturating_add(1), services: Vec::new() };
+    let request_id = caller.request_id.to_string();
+    drop(invocations);
+    let request = delivered(request, request_id, origin);
+    Ok(Call { caller: state.revision.worker.clone(), callee, digest, request })
+}
+
+/// Builds the request as the other Worker receives it.
+fn delivered(request: Request, request_id: String, origin: Origin) -> FetchRequest {
+    let Request { method, url, headers, body, .. } = request;
+    let (body, length) = match body {
+        Outgoing::Empty => (Body::Full(Bytes::new()), None),
+        Outgoing::Full(bytes) => {
+            let length = bytes.len() as u64;
+            (Body::Full(bytes), Some(length))
+        }
+        Outgoing::Stream { bytes, length } => {
+            let bytes = bytes.map(|piece| piece.map_err(|error| Broken::Lost(error.to_string().into())));
+            (Body::Stream(bytes.boxed_local()), length)
+        }
+    };
+    let owned = |name: &str, value: &[u8]| Header { name: name.to_owned(), value: Bytes::copy_from_slice(value) };
+    // The caller's values for these may be those of a request that it received itself.
+    let kept = headers.iter().filter(|(name, _)| **name != HOST && **name != CONTENT_LENGTH);
+    let mut headers: Vec<_> = kept.map(|(name, value)| owned(name.as_str(), value.as_bytes())).collect();
+    let host = url.host_str().unwrap_or_default();
+    let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    headers.push(owned(HOST.as_str(), authority.as_bytes()));
+    headers.extend(length.map(|length| owned(CONTENT_LENGTH.as_str(), length.to_string().as_bytes())));
+    FetchRequest { request_id, method: method.as_str().to_owned(), url: url.into(), headers, body, origin }
+}
+
+/// Formats a failure for the Worker's author.
+fn told(failure: &Failure) -> String {
+    format!("{}: {}", failure.code, failure.message)
+}
+
+fn over_limit(scope: &mut v8::PinScope<'_, '_>, rv: v8::ReturnValue<'_>, most: u32) {
+    let message = format!(
+        "the invocation has called out {most} times, which is its limit: call less often, or raise spec.limits.subrequests"
+    );
+    promise(scope, rv, async { Ok(()) }, move |scope, ()| fetch::failure(scope, STAGE, &message));
+}

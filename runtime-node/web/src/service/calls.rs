@@ -1,0 +1,49 @@
+//! Calls to other Workers: an invocation's place among them, and the interface to the code that
+//! carries a call out.
+//!
+//! A Worker names a binding; the binding names a Worker of the same namespace, and no code can name
+//! another. Whether this shard runs that Worker is irrelevant to the engine.
+
+use futures::future::LocalBoxFuture;
+use tenon_engine::FetchRequest;
+use tenon_engine::streams::ByteStream;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::id::{RevisionDigest, WorkerId};
+use tenon_proto::runtime::Header;
+
+/// A call from one Worker to another.
+pub struct Call {
+    pub caller: WorkerId,
+    pub callee: WorkerId,
+    /// The revision that serves the callee, if known.
+    pub digest: Option<RevisionDigest>,
+    /// The request, whose origin is the call's.
+    pub request: FetchRequest,
+}
+
+/// The response of the called Worker.
+pub struct Answered {
+    pub status: u16,
+    pub headers: Vec<Header>,
+    /// `None` if the body is empty.
+    pub body: Option<ByteStream>,
+}
+
+/// Carries out calls to other Workers.
+pub trait Services {
+    /// Calls another Worker. Dropping the future, or the body of the answer, cancels the call.
+    ///
+    /// # Errors
+    /// Returns the failure that a client of the other Worker would get.
+    fn call(&self, call: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>>;
+}
+
+/// The implementation of an engine that was given none.
+pub(crate) struct NoServices;
+
+impl Services for NoServices {
+    fn call(&self, _: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>> {
+        let message = "Nobody here carries calls of other Workers out.";
+        Box::pin(async move { Err(Failure::new(FailureCode::NoNode, Phase::Admission, message)) })
+    }
+}

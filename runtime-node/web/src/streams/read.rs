@@ -1,0 +1,245 @@
+//! Reading of streams by JavaScript: `streamRead(owner, number)` reads all of one,
+//! `streamPull(owner, number)` reads it piece by piece, and `streamCancel(owner, number)` ends it.
+//!
+//! ```text
+//!  read ─► arrive ── all of it ────────────────────────────────────────────────────────► settle
+//!            ▲  └─── no room for the next part ─► a turn: can garbage be freed? ── no ─► settle
+//!            └────────────────────────────────────────── yes ──┘
+//! ```
+//!
+//! `streamRead` collects a body as fast as its sender allows and up to the Worker's limit, and
+//! charges it to the isolate's memory part by part. Of an unread body, only the bytes that came
+//! with the head and those that HTTP/2's flow control let the sender send ahead are held.
+//!
+//! If reading fails, the promise is rejected. If the request is at fault, the caller receives that
+//! failure, however the handler treats the rejection.
+
+use bytes::Bytes;
+use futures::future::LocalBoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use tenon_engine::Body;
+use tenon_engine::collection::make_room;
+use tenon_engine::heap::{Charge, Counted};
+use tenon_engine::invocation::{InvocationId, OperationId};
+use tenon_engine::operations::Settle;
+use tenon_engine::promise::{self, Thrown, out_of_memory, promise};
+use tenon_engine::state::State;
+use tenon_engine::streams::{Broken, ByteStream, Incoming, StreamId};
+use tenon_engine::string::array_of;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+
+use crate::ops::stream as stream_of;
+
+crate::ops::native! {
+    "streamRead" => read,
+    "streamPull" => pull,
+    "streamCancel" => cancel,
+}
+
+/// A body that is being collected.
+struct Reading {
+    owner: InvocationId,
+    resolver: v8::Global<v8::PromiseResolver>,
+    parts: ByteStream,
+    body: Counted,
+    limit: usize,
+    _charge: Charge,
+}
+
+/// The reason why a body could not be collected.
+enum Halt {
+    Broken(Broken),
+    /// The next part needs this many bytes more.
+    NoRoom {
+        part: Bytes,
+        wanted: usize,
+    },
+}
+
+/// `streamRead(owner, number)`: returns a promise of a `Uint8Array`.
+pub(crate) fn read(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    let (owner, number) = stream_of(scope, args.get(0), args.get(1));
+    let state = State::of(scope);
+    let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
+    rv.set(resolver.get_promise(scope).into());
+    let limit = match number {
+        StreamId::REQUEST => state.revision.limits.request_body_mib as usize * (1 << 20),
+        _ => usize::MAX,
+    };
+    let parts = match state.take_stream(owner, number).map(Body::from) {
+        None => return reject(scope, resolver, USED),
+        Some(Body::Full(bytes)) => {
+            let body = if bytes.len() > limit {
+                Err(too_large())
+            } else {
+                let room = make_room(scope, bytes.len());
+                room.and_then(|buffers| buffers.count(bytes.into())).ok_or_else(no_memory)
+            };
+            return settle(scope, &state, owner, resolver, body);
+        }
+        Some(Body::Stream(parts)) => parts,
+    };
+    let held = v8::Global::new(scope, resolver);
+    let body = state.buffers.count_pieces();
+    let begun = state.operate(scope, owner, |operation, charge| {
+        arrive(operation, Reading { owner, resolver: held, parts, body, limit, _charge: charge })
+    });
+    if begun.is_none() {
+        reject(scope, resolver, "The invocation has too much under way");
+    }
+}
+
+const USED: &str = "The body cannot be read any more: the invocation that it belongs to has ended";
+
+fn put_back(state: &State, owner: InvocationId, number: StreamId, rest: Incoming) {
+    if let Some(invocation) = state.invocations.borrow_mut().get_mut(owner) {
+        invocation.streams.put_back(number, rest);
+    }
+}
+
+fn arrive(operation: OperationId, mut reading: Reading) -> LocalBoxFuture<'static, Settle> {
+    async move {
+        let arrived = reading.rest().await;
+        let settle: Settle = Box::new(move |scope| {
+            let state = State::of(scope);
+            let body = match arrived {
+                Ok(()) => Ok(reading.body),
+                Err(Halt::Broken(broken)) => Err(broken),
+                Err(Halt::NoRoom { part, wanted }) => {
+                    if make_room(scope, wanted).is_some() && reading.take(part).is_ok() {
+                        state.operate_as(reading.owner, operation, arrive(operation, reading));
+                        return Some(());
+                    }
+                    Err(no_memory())
+                }
+            };
+            let resolver = v8::Local::new(scope, &reading.resolver);
+            settle(scope, &state, reading.owner, resolver, body);
+            Some(())
+        });
+        settle
+    }
+    .boxed_local()
+}
+
+impl Reading {
+    /// Collects the rest of the body.
+    async fn rest(&mut self) -> Result<(), Halt> {
+        while let Some(part) = self.parts.next().await.transpose().map_err(Halt::Broken)? {
+            self.take(part)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, part: Bytes) -> Result<(), Halt> {
+        if self.body.len() + part.len() > self.limit {
+            return Err(Halt::Broken(too_large()));
+        }
+        self.body.push(&part, self.limit).map_err(|wanted| Halt::NoRoom { part, wanted })
+    }
+}
+
+fn no_memory() -> Broken {
+    let why = "the body does not fit into the Worker's memory";
+    Broken::Failed(Failure::new(FailureCode::MemoryLimitExceeded, Phase::Handler, why))
+}
+
+fn too_large() -> Broken {
+    let why = "the request's body is over the Worker's limit";
+    Broken::Failed(Failure::new(FailureCode::RequestTooLarge, Phase::Handler, why))
+}
+
+fn settle(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &State,
+    id: InvocationId,
+    resolver: v8::Local<'_, v8::PromiseResolver>,
+    body: Result<Counted, Broken>,
+) {
+    let body = match body {
+        Ok(body) => body,
+        Err(broken) => {
+            reject(scope, resolver, &broken.to_string());
+            return blame(state, id, broken);
+        }
+    };
+    promise::settle(scope, resolver, |scope| array_of(scope, body).map(v8::Local::from).ok_or_else(out_of_memory));
+}
+
+fn reject(scope: &mut v8::PinScope<'_, '_>, resolver: v8::Local<'_, v8::PromiseResolver>, message: &str) {
+    promise::settle(scope, resolver, |_| Err(Thrown::type_error(message.to_owned())));
+}
+
+/// Reports the failure to the caller, if its request is at fault.
+fn blame(state: &State, id: InvocationId, broken: Broken) {
+    if let Broken::Failed(failure) = broken {
+        state.answer(id, Err(failure));
+    }
+}
+
+/// `streamPull(owner, number)`: returns a `Uint8Array`, or null at the end; a promise of these if
+/// nothing has arrived yet. Throws if the stream is broken.
+pub(crate) fn pull(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    mut rv: v8::ReturnValue<'_>,
+) {
+    let (owner, number) = stream_of(scope, args.get(0), args.get(1));
+    let Some(mut incoming) = State::of(scope).take_stream(owner, number) else {
+        return Thrown::type_error(USED).throw(scope);
+    };
+    match incoming.pull().now_or_never() {
+        Some(pulled) => match pulled_value(scope, (owner, number), incoming, pulled) {
+            Ok(value) => rv.set(value),
+            Err(thrown) => thrown.throw(scope),
+        },
+        None => {
+            let work = async move {
+                let pulled = incoming.pull().await;
+                Ok((incoming, pulled))
+            };
+            promise(scope, rv, work, move |scope, (incoming, pulled)| {
+                pulled_value(scope, (owner, number), incoming, pulled)
+            });
+        }
+    }
+}
+
+fn pulled_value<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    (owner, number): (InvocationId, StreamId),
+    rest: Incoming,
+    pulled: Option<Result<Vec<u8>, Broken>>,
+) -> Result<v8::Local<'s, v8::Value>, Thrown> {
+    let state = State::of(scope);
+    match pulled {
+        None => Ok(v8::null(scope).into()),
+        Some(Ok(bytes)) => {
+            put_back(&state, owner, number, rest);
+            let buffers = make_room(scope, bytes.len()).ok_or_else(out_of_memory)?;
+            let counted = buffers.count(bytes).ok_or_else(out_of_memory)?;
+            array_of(scope, counted).map(v8::Local::from).ok_or_else(out_of_memory)
+        }
+        Some(Err(broken)) => {
+            let thrown = Thrown::type_error(broken.to_string());
+            blame(&state, owner, broken);
+            Err(thrown)
+        }
+    }
+}
+
+/// `streamCancel(owner, number)`: cancels the stream.
+pub(crate) fn cancel(
+    scope: &mut v8::PinScope<'_, '_>,
+    args: v8::FunctionCallbackArguments<'_>,
+    _: v8::ReturnValue<'_>,
+) {
+    let (owner, number) = stream_of(scope, args.get(0), args.get(1));
+    // Dropped after the borrow has ended, because its destructor may borrow again.
+    let cancelled = State::of(scope).take_stream(owner, number);
+    drop(cancelled);
+}

@@ -1,0 +1,187 @@
+//! WebSockets: those that a Worker answers a request with, those that it opens, and how long they
+//! keep its invocation alive.
+//!
+//! ```text
+//!  an upgrade request ─► socketServe ──────────┐
+//!  fetch, new WebSocket ─► egress ─────────────┼─► socket id ─► socketAccept ─► Pump ─► turns
+//!  a service binding ─► another Worker ────────┘       │
+//!                                                      └─► socketSplice: bypasses JavaScript
+//! ```
+//!
+//! JavaScript refers to a socket, like a stream, by its number and the invocation that owns it; any
+//! code of the isolate may send over it. Until the socket is accepted it is a [`Wire`] and nothing
+//! is read. Then it is a [`Pump`], an operation of its invocation that keeps it alive like
+//! `waitUntil`. Each received message begins a turn with a CPU and log budget of its own. Traffic
+//! on the socket restarts the invocation's wall-clock limit, which therefore bounds how long a
+//! socket may be idle. When an invocation is ended, its sockets close with code 1011, or with 1012
+//! if its Worker now runs elsewhere; when the node leaves, they close with 1001.
+//!
+//! - [`line`]: messages queued for sending; [`pump`]: the protocol's states; [`vigil`]: liveness of
+//!   the peer; [`link`] and [`split`]: the bytes beneath.
+//! - [`attend`]: events from the pump to JavaScript; [`splice`]: sockets that are passed on.
+
+pub(crate) mod attend;
+pub(crate) mod line;
+pub(crate) mod link;
+pub(crate) mod pump;
+pub(crate) mod splice;
+mod split;
+mod vigil;
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+use tenon_egress::handshake::Key;
+use tenon_engine::Attachment;
+use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::runtime::Header;
+use tokio::sync::watch;
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use line::Line;
+use link::Wire;
+
+/// The number of a socket within its invocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SocketId(u32);
+
+impl SocketId {
+    pub(crate) fn to_number(self) -> f64 {
+        self.0.into()
+    }
+
+    pub(crate) fn from_number(number: f64) -> Self {
+        Self(number as u32)
+    }
+}
+
+/// A socket that has not been accepted.
+pub(crate) struct Raw {
+    pub(crate) wire: Wire,
+    pub(crate) role: Role,
+}
+
+struct Held {
+    line: Rc<Line>,
+    /// `None` once the socket has been accepted.
+    raw: Option<Raw>,
+}
+
+impl Drop for Held {
+    /// Sends a Close to a client whose socket was never accepted.
+    fn drop(&mut self) {
+        if let Some(Raw { wire, role: Role::Server }) = &mut self.raw {
+            wire.say_close(self.line.farewell());
+        }
+    }
+}
+
+/// The sockets of one invocation.
+#[derive(Default)]
+pub(crate) struct Sockets {
+    /// The request's WebSocket handshake, until a response takes it.
+    pub(crate) opening: Option<Opening>,
+    held: FxHashMap<SocketId, Held>,
+    made: u32,
+}
+
+impl Sockets {
+    /// Creates the sockets of an invocation whose request begins with this handshake.
+    pub(crate) fn asked_for(opening: Opening) -> Self {
+        Self { opening: Some(opening), ..Self::default() }
+    }
+
+    /// Adds a socket and returns its number.
+    pub(crate) fn add(&mut self, wire: Wire, role: Role) -> SocketId {
+        self.made += 1;
+        let id = SocketId(self.made);
+        self.held.insert(id, Held { line: Rc::default(), raw: Some(Raw { wire, role }) });
+        id
+    }
+
+    /// Returns the queue of outgoing messages, or `None` if the socket has ended.
+    pub(crate) fn line(&self, id: SocketId) -> Option<&Rc<Line>> {
+        self.held.get(&id).map(|held| &held.line)
+    }
+
+    /// Takes the socket in order to accept it. Returns `None` if it has been accepted or has ended.
+    pub(crate) fn accept(&mut self, id: SocketId) -> Option<(Raw, Rc<Line>)> {
+        let held = self.held.get_mut(&id)?;
+        Some((held.raw.take()?, Rc::clone(&held.line)))
+    }
+
+    /// Removes a socket that has ended or is passed on. Returns its wire if it has not been
+    /// accepted.
+    pub(crate) fn remove(&mut self, id: SocketId) -> Option<Raw> {
+        self.held.remove(&id)?.raw.take()
+    }
+}
+
+impl Attachment for Sockets {
+    fn lingers(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Makes the sockets tell their peers to reconnect (RFC 6455 §7.4.2: 1012, service restart).
+    fn end_with_restart(&self) {
+        self.held.values().for_each(|held| held.line.end_with(CloseCode::Restart));
+    }
+}
+
+/// The fields of a request's WebSocket handshake.
+pub(crate) struct Opening {
+    key: Option<Key>,
+    is_version: bool,
+}
+
+impl Opening {
+    pub(crate) fn of(headers: &[Header]) -> Self {
+        let named = |name: &str| headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        let key = named("sec-websocket-key").and_then(|header| Key::read(&header.value));
+        Self { key, is_version: named("sec-websocket-version").is_some_and(|header| &header.value[..] == b"13") }
+    }
+
+    /// Returns the header that confirms the handshake to the client.
+    ///
+    /// # Errors
+    /// Returns the failure for the client if the handshake violates the standard (RFC 6455 §4.2.1).
+    pub(crate) fn accept(&self) -> Result<Header, Failure> {
+        let refused = |code, why| Failure::new(code, Phase::Response, why);
+        if !self.is_version {
+            let why = "The WebSocket's version is 13; Sec-WebSocket-Version is to say so.";
+            return Err(refused(FailureCode::UpgradeRequired, why));
+        }
+        let Some(key) = &self.key else {
+            return Err(refused(FailureCode::BadRequest, "Sec-WebSocket-Key is to be 16 bytes in base64."));
+        };
+        Ok(Header { name: "sec-websocket-accept".to_owned(), value: key.accept().into() })
+    }
+}
+
+/// A signal to all sockets of an engine that the node is leaving.
+#[derive(Clone)]
+pub(crate) struct Leaving(Rc<watch::Sender<bool>>);
+
+impl Default for Leaving {
+    fn default() -> Self {
+        Self(Rc::new(watch::Sender::new(false)))
+    }
+}
+
+impl Leaving {
+    pub(crate) fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Resolves when the node begins to leave.
+    pub(crate) fn begun(&self) -> impl Future<Output = ()> + 'static {
+        let mut leaving_rx = self.0.subscribe();
+        async move {
+            if leaving_rx.wait_for(|leaving| *leaving).await.is_err() {
+                // The engine has been dropped, and the signal can no longer come.
+                std::future::pending().await
+            }
+        }
+    }
+}

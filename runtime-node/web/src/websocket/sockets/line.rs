@@ -1,0 +1,107 @@
+//! The queue of JavaScript's outgoing messages, until they have been sent.
+//!
+//! JavaScript never waits: its messages are queued, charged to its memory, until the network
+//! accepts them. If there is no memory for another one, the socket is **full** and fails
+//! (WebSockets §3, "flag the `WebSocket` as full").
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::task::{Context, Waker};
+
+use bytes::Bytes;
+use tenon_engine::heap::Charge;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
+
+/// The memory of a message besides its bytes, in bytes: its entries in the queue and in the
+/// accounting.
+pub(crate) const MESSAGE: usize = 256;
+
+/// Shared by the two ends: native functions enqueue, and the pump dequeues.
+#[derive(Default)]
+pub(crate) struct Line {
+    said: RefCell<VecDeque<Said>>,
+    /// Bytes of messages that have not been sent.
+    buffered: Cell<usize>,
+    is_full: Cell<bool>,
+    /// The close code to send if the invocation is ended.
+    farewell: Cell<Option<CloseCode>>,
+    listener: RefCell<Option<Waker>>,
+}
+
+pub(crate) enum Said {
+    Message(Message),
+    /// Always the last entry.
+    Close(Option<CloseFrame>),
+}
+
+/// A message to send.
+pub(crate) struct Message {
+    pub(crate) kind: Data,
+    pub(crate) bytes: Bytes,
+    /// The charge for the entry; the bytes are counted where they come from.
+    pub(crate) _charge: Charge,
+}
+
+impl Line {
+    pub(crate) fn say(&self, said: Said) {
+        if let Said::Message(message) = &said {
+            self.buffered.set(self.buffered.get() + message.bytes.len());
+        }
+        self.said.borrow_mut().push_back(said);
+        self.wake();
+    }
+
+    /// Marks the socket as full.
+    pub(crate) fn overflow(&self) {
+        self.is_full.set(true);
+        self.wake();
+    }
+
+    /// Sets the close code that the peer gets, instead of an error, if the invocation is ended.
+    pub(crate) fn end_with(&self, farewell: CloseCode) {
+        self.farewell.set(Some(farewell));
+    }
+
+    pub(crate) fn farewell(&self) -> CloseCode {
+        self.farewell.get().unwrap_or(CloseCode::Error)
+    }
+
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffered.get()
+    }
+
+    /// Returns the memory of everything that waits to be sent, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        self.buffered.get() + self.said.borrow().len() * MESSAGE
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.get()
+    }
+
+    /// Removes and returns the oldest entry.
+    pub(crate) fn next(&self) -> Option<Said> {
+        self.said.borrow_mut().pop_front()
+    }
+
+    /// Deducts `bytes` that have been sent.
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.buffered.set(self.buffered.get().saturating_sub(bytes));
+    }
+
+    /// Registers the task to wake when an entry is added.
+    pub(crate) fn listen(&self, cx: &Context<'_>) {
+        let mut listener = self.listener.borrow_mut();
+        if listener.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+            *listener = Some(cx.waker().clone());
+        }
+    }
+
+    fn wake(&self) {
+        let waker = self.listener.borrow_mut().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The bytes beneath a socket: a connection to an origin, or the two streams to a client or to
+//! another Worker.
+//!
+//! ```text
+//!  Wire ─► pieces ─► Splitter ─► Link::poll_read ─► the protocol library
+//!                       └─► counted against the isolate's memory: when full, nothing is read
+//!  Wire ◄────────────────────── Link::poll_write ◄─┘
+//! ```
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use futures::future::LocalBoxFuture;
+use tenon_egress::Tunnel;
+use tenon_engine::heap::{BufferBudget, Charge};
+use tenon_engine::pipe::{self, Gone};
+use tenon_engine::streams::ByteStream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_util::io::poll_read_buf;
+
+use super::split::{FRAGMENT, Splitter};
+
+/// The transport of a socket.
+pub(crate) enum Wire {
+    Streams {
+        /// `None` once it has ended.
+        incoming: Option<ByteStream>,
+        /// `None` once it has been closed.
+        outgoing: Option<pipe::Writer>,
+        /// Resolves when there is room to write more.
+        room: Option<LocalBoxFuture<'static, Result<(), Gone>>>,
+    },
+    Tunnel(Tunnel),
+}
+
+impl Wire {
+    pub(crate) fn of_streams(incoming: ByteStream, outgoing: pipe::Writer) -> Self {
+        Self::Streams { incoming: Some(incoming), outgoing: Some(outgoing), room: None }
+    }
+
+    /// Returns the next piece, which is empty at the end.
+    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        match self {
+            Self::Streams { incoming, .. } => loop {
+                let Some(stream) = incoming else { return Poll::Ready(Ok(Bytes::new())) };
+                match ready!(stream.poll_next_unpin(cx)) {
+                    Some(Ok(piece)) if piece.is_empty() => {}
+                    Some(Ok(piece)) => return Poll::Ready(Ok(piece)),
+                    Some(Err(broken)) => {
+                        *incoming = None;
+                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionReset, broken.to_string())));
+                    }
+                    None => *incoming = None,
+                }
+            },
+            Self::Tunnel(tunnel) => {
+                let mut piece = BytesMut::with_capacity(FRAGMENT);
+                ready!(poll_read_buf(Pin::new(tunnel), cx, &mut piece))?;
+                Poll::Ready(Ok(piece.freeze()))
+            }
+        }
+    }
+
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        match self {
+            Self::Streams { outgoing, room, .. } => {
+                if let Some(waiting) = room {
+                    ready!(waiting.as_mut().poll(cx)).map_err(|_| gone())?;
+                    *room = None;
+                }
+                let writer = outgoing.as_ref().ok_or_else(gone)?;
+                let piece = &bytes[..bytes.len().min(FRAGMENT)];
+                if !writer.write(Bytes::copy_from_slice(piece)).map_err(|_| gone())? {
+                    *room = Some(Box::pin(writer.room()));
+                }
+                Poll::Ready(Ok(piece.len()))
+            }
+            Self::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, bytes),
+        }
+    }
+
+    /// Sends a server's Close frame, if the network accepts it immediately.
+    pub(crate) fn say_close(&mut self, code: CloseCode) {
+        let mut bytes = Vec::new();
+        let frame = Frame::close(Some(CloseFrame { code, reason: "".into() }));
+        frame.format(&mut bytes).expect("a vector takes what is written");
+        let _ = self.poll_write(&mut Context::from_waker(Waker::noop()), &bytes);
+    }
+
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            // Bytes in a pipe are available to its reader without a flush.
+            Self::Streams { .. } => Poll::Ready(Ok(())),
+            Self::Tunnel(tunnel) => Pin::new(tunnel).poll_flush(cx),
+        }
+    }
+
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Streams { outgoing, .. } => {
+                outgoing.take().into_iter().for_each(pipe::Writer::close);
+                Poll::Ready(Ok(()))
+            }
+            Self::Tunnel(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
+        }
+    }
+}
+
+impl Drop for Wire {
+    /// Closes the outgoing stream regularly: errors are reported within the WebSocket protocol.
+    fn drop(&mut self) {
+        if let Self::Streams { outgoing, .. } = self {
+            outgoing.take().into_iter().for_each(pipe::Writer::close);
+        }
+    }
+}
+
+/// The transport as the protocol library uses it.
+pub(crate) struct Link {
+    wire: Wire,
+    splitter: Splitter,
+    /// Received bytes that have not been processed.
+    piece: Bytes,
+    budget: Arc<BufferBudget>,
+    /// The charge for the incoming message.
+    held: Option<Charge>,
+    /// Bytes of the incoming message for which there was no memory.
+    short: usize,
+    longest: usize,
+    /// Total bytes in each direction.
+    read: u64,
+    written: u64,
+}
+
+impl Link {
+    /// Creates the link.
+    ///
+    /// # Arguments
+    /// * `longest` - longest message, in bytes.
+    pub(crate) fn new(wire: Wire, budget: Arc<BufferBudget>, longest: usize) -> Self {
+        let (splitter, piece) = (Splitter::default(), Bytes::new());
+        Self { wire, splitter, piece, budget, held: None, short: 0, longest, read: 0, written: 0 }
+    }
+
+    /// Returns the bytes received so far.
+    pub(crate) fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Returns the bytes that the network has accepted so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Returns how many more bytes of memory the incoming message needs before it can continue; 0
+    /// if none.
+    pub(crate) fn short(&self) -> usize {
+        self.short
+    }
+
+    /// Tries again to charge the missing memory, and returns whether that succeeded.
+    pub(crate) fn try_again(&mut self) -> bool {
+        let short = std::mem::take(&mut self.short);
+        self.hold(short);
+        self.short == 0
+    }
+
+    /// Releases the charge of a complete message, which is counted elsewhere from now on.
+    pub(crate) fn let_go(&mut self) {
+        self.held = None;
+    }
+
+    fn hold(&mut self, more: usize) {
+        let granted = match &mut self.held {
+            Some(held) => held.grow(more),
+            None => {
+                self.held = self.budget.charge_quietly(more);
+                self.held.is_some()
+            }
+        };
+        if !granted {
+            self.short += more;
+        }
+    }
+}
+
+impl AsyncRead for Link {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let link = &mut *self;
+        // A flood of data that keeps the library busy must not keep the thread from other tasks.
+        let coop = ready!(tokio::task::coop::poll_proceed(cx));
+        while link.short == 0 {
+            let before = buffer.filled().len();
+            link.splitter.pass(&mut link.piece, buffer, link.longest);
+            let counted = link.splitter.counted();
+            if counted > 0 {
+                link.hold(counted);
+            }
+            if buffer.filled().len() > before {
+                coop.made_progress();
+                return Poll::Ready(Ok(()));
+            }
+            link.piece = ready!(link.wire.poll_piece(cx))?;
+            link.read += link.piece.len() as u64;
+            if link.piece.is_empty() {
+                coop.made_progress();
+                return Poll::Ready(Ok(()));
+            }
+        }
+        // The caller checks `short` after polling.
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(self.wire.poll_write(cx, bytes))?;
+        self.written += written as u64;
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.wire.poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.wire.poll_shutdown(cx)
+    }
+}

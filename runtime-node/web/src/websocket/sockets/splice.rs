@@ -1,0 +1,177 @@
+//! Sockets as responses: one whose other end the Worker holds, and one that it received from
+//! elsewhere and passes on unchanged.
+//!
+//! ```text
+//!  serve:   client ◄─ pipe ◄─ a number ─► the Worker's accept
+//!           client ─► request's stream ──┘
+//!
+//!  splice:  client ◄─ Sending ◄─ wire
+//!           client ─► operation ─► wire
+//! ```
+//!
+//! Passing on copies the bytes: a client's frames are masked and a server's are not, regardless of
+//! intermediaries, and as no side here offers extensions, both interpret them in the same way.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+
+use bytes::{Buf as _, Bytes};
+use futures::future::LocalBoxFuture;
+use futures::{FutureExt as _, StreamExt as _, stream};
+use tenon_engine::collection::make_room;
+use tenon_engine::heap::Charge;
+use tenon_engine::invocation::InvocationId;
+use tenon_engine::operations::Settle;
+use tenon_engine::pipe;
+use tenon_engine::state::State;
+use tenon_engine::streams::{Body, Broken, ByteStream, StreamId};
+use tenon_engine::{FetchResponse, ResponseBody, Sending};
+use tenon_proto::failure::Failure;
+use tenon_proto::runtime::Header;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::link::Wire;
+use super::{Opening, SocketId, Sockets};
+
+/// The reason why a request is not answered with a socket.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("the request does not ask for a WebSocket: it has no \"upgrade: websocket\", or was answered before")]
+    NotAsked,
+    #[error("the WebSocket cannot be answered with any more: it has been accepted, or its invocation has ended")]
+    NoSocket,
+    #[error("the response does not fit into the Worker's memory")]
+    Memory,
+    /// Reported to the client.
+    #[error("{}", .0.message)]
+    Malformed(Failure),
+}
+
+/// The accepted handshake of a request, and the bytes that the client sends after it.
+struct Asked {
+    accept: Header,
+    bytes: ByteStream,
+    head: Charge,
+}
+
+/// Answers the invocation's request with a socket and returns the other end.
+///
+/// # Arguments
+/// * `headers` - headers of the Worker's response.
+/// * `size` - size of these headers, in bytes.
+pub(crate) fn serve(
+    scope: &mut v8::PinScope<'_, '_>,
+    id: InvocationId,
+    headers: Vec<Header>,
+    size: usize,
+) -> Result<SocketId, Refused> {
+    let state = State::of(scope);
+    let Asked { accept, bytes, head } = asked(scope, &state, id, size)?;
+    let (writer, reader) = pipe::pipe();
+    let number = {
+        let mut invocations = state.invocations.borrow_mut();
+        let invocation = invocations.get_mut(id).ok_or(Refused::NotAsked)?;
+        invocation.attach::<Sockets>().add(Wire::of_streams(bytes, writer), Role::Server)
+    };
+    let sending = Sending::new(&state, id, Box::pin(reader), true, head);
+    answer(&state, id, headers, accept, sending);
+    Ok(number)
+}
+
+/// Answers the invocation's request with a socket that this or another invocation has received from
+/// elsewhere.
+pub(crate) fn splice(
+    scope: &mut v8::PinScope<'_, '_>,
+    id: InvocationId,
+    (headers, size): (Vec<Header>, usize),
+    (owner, number): (InvocationId, SocketId),
+) -> Result<(), Refused> {
+    let state = State::of(scope);
+    let Asked { accept, mut bytes, head } = asked(scope, &state, id, size)?;
+    let raw = state
+        .invocations
+        .borrow_mut()
+        .get_mut(owner)
+        .and_then(|invocation| invocation.attach::<Sockets>().remove(number));
+    let wire = Rc::new(RefCell::new(raw.ok_or(Refused::NoSocket)?.wire));
+    let uplink = Rc::clone(&wire);
+    let moving = Rc::downgrade(&state);
+    let upload = async move {
+        while let Some(Ok(mut piece)) = bytes.next().await {
+            if let Some(state) = moving.upgrade() {
+                state.moved(id);
+            }
+            while piece.has_remaining() {
+                match poll_fn(|cx| uplink.borrow_mut().poll_write(cx, &piece)).await {
+                    Ok(written) => piece.advance(written),
+                    Err(_) => return,
+                }
+            }
+            if poll_fn(|cx| uplink.borrow_mut().poll_flush(cx)).await.is_err() {
+                return;
+            }
+        }
+        let _ = poll_fn(|cx| uplink.borrow_mut().poll_shutdown(cx)).await;
+    };
+    let begun = state.operate(scope, id, |_, charge| uploaded(upload, charge));
+    begun.ok_or(Refused::Memory)?;
+    let sending = Sending::new(&state, id, download(wire), false, head);
+    answer(&state, id, headers, accept, sending);
+    Ok(())
+}
+
+fn uploaded(upload: impl Future<Output = ()> + 'static, charge: Charge) -> LocalBoxFuture<'static, Settle> {
+    async move {
+        upload.await;
+        let settle: Settle = Box::new(move |_| {
+            drop(charge);
+            Some(())
+        });
+        settle
+    }
+    .boxed_local()
+}
+
+/// Returns the stream of bytes that the other side sends.
+fn download(wire: Rc<RefCell<Wire>>) -> ByteStream {
+    let pieces = stream::unfold(Some(wire), |wire| async move {
+        let wire = wire?;
+        match poll_fn(|cx| wire.borrow_mut().poll_piece(cx)).await {
+            Ok(piece) if piece.is_empty() => None,
+            Ok(piece) => Some((Ok(piece), Some(wire))),
+            Err(error) => Some((Err(Broken::Lost(error.to_string().into())), None)),
+        }
+    });
+    pieces.boxed_local()
+}
+
+fn asked(scope: &mut v8::PinScope<'_, '_>, state: &State, id: InvocationId, size: usize) -> Result<Asked, Refused> {
+    let opening =
+        state.invocations.borrow_mut().get_mut(id).and_then(|invocation| invocation.attach::<Sockets>().opening.take());
+    let accept = opening.ok_or(Refused::NotAsked)?.accept().map_err(Refused::Malformed)?;
+    let bytes = match state.take_stream(id, StreamId::REQUEST).map(Body::from) {
+        Some(Body::Stream(bytes)) => bytes,
+        Some(Body::Full(bytes)) => stream::iter([Ok(bytes)]).boxed_local(),
+        None => stream::empty::<Result<Bytes, Broken>>().boxed_local(),
+    };
+    let head = make_room(scope, size).and_then(|buffers| buffers.charge(size)).ok_or(Refused::Memory)?;
+    Ok(Asked { accept, bytes, head })
+}
+
+fn answer(state: &State, id: InvocationId, headers: Vec<Header>, accept: Header, sending: Sending) {
+    // The handshake's headers are ours to write; those of a spliced socket were addressed to us.
+    let is_ours =
+        |name: &str| matches!(name, "connection" | "upgrade" | "sec-websocket-accept" | "sec-websocket-extensions");
+    let mut headers: Vec<_> = headers.into_iter().filter(|header| !is_ours(&header.name)).collect();
+    headers.push(Header { name: "upgrade".to_owned(), value: Bytes::from_static(b"websocket") });
+    headers.push(accept);
+    state.answer(id, Ok(FetchResponse { status: 101, headers, body: ResponseBody::Stream(sending) }));
+}
+
+impl Opening {
+    /// Returns the handshake of a request that asks for a WebSocket.
+    pub(crate) fn asked(method: &str, headers: &[Header]) -> Option<Self> {
+        tenon_proto::runtime::asks_for_websocket(method, headers).then(|| Self::of(headers))
+    }
+}
