@@ -75,8 +75,8 @@ enum Answer {
     Taken,
 }
 
-/// How far an invocation may exceed its CPU limit. One that ends by itself within this grace is
-/// answered, and its isolate retires; a longer one is stopped.
+/// The amount by which an invocation may exceed its CPU limit. One that ends by itself within this
+/// grace is answered, and its isolate retires; a longer one is stopped.
 pub(super) const GRACE: Duration = Duration::from_millis(2);
 
 /// One invocation in flight.
@@ -232,15 +232,15 @@ impl Invocations {
         }
     }
 
-    /// Ends the invocation, whatever it waits for.
+    /// Ends the invocation, even if it still waits for something.
     pub(super) fn end(&mut self, id: InvocationId) -> Option<Invocation> {
         let ended = self.in_flight.remove(&id)?;
         self.operations -= ended.operations.len();
         Some(ended)
     }
 
-    /// Records that the caller has gone before there was an outcome. The outcome is discarded, but
-    /// the invocation continues while something keeps it.
+    /// Records that the caller disconnected before there was an outcome. The outcome is discarded,
+    /// but the invocation continues while something keeps it.
     pub(super) fn abandon(&mut self, id: InvocationId) {
         if let Some(invocation) = self.in_flight.get_mut(&id) {
             invocation.answer = Answer::Taken;

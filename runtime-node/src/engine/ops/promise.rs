@@ -66,7 +66,7 @@ impl Thrown {
 
 /// Returns the exception for an allocation that does not fit into the isolate's memory.
 pub(in crate::engine) fn out_of_memory() -> Thrown {
-    Thrown::range_error("It does not fit into the Worker's memory")
+    Thrown::range_error("The data does not fit into the Worker's memory")
 }
 
 /// Returns to JavaScript a promise of the result of `work`.
@@ -103,7 +103,7 @@ pub(super) fn promise<T: 'static>(
         })
     });
     if begun.is_none() {
-        let refused = "The invocation has ended, or has too much under way";
+        let refused = "The invocation has ended, or has too many operations in flight";
         settle(scope, resolver, |_| Err(Thrown::type_error(refused)));
     }
 }

@@ -7,7 +7,8 @@ use super::answer::{Effort, Output, answer};
 use super::arguments::{bytes, hash};
 use crate::engine::offload::Slice;
 
-/// How much is hashed between two checks of the slice, in bytes: less than a millisecond of work.
+/// The amount of data hashed between two checks of the slice, in bytes: less than a millisecond of
+/// work.
 const STEP: usize = 256 << 10;
 
 /// The hashes of Web Crypto.
