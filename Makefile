@@ -1,16 +1,17 @@
-# Tenon's commands. `make help` lists them.
+# Tenon's build and test commands. `make help` lists them.
 
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 
-# What is in images, and what is built first where the crates' tests need processes of ours.
+# The programs of the images, and all programs that tests start.
 IN_IMAGES := --bin tenon-operator --bin tenon-router --bin tenon-runtime-node
 BINARIES := --bin tenon $(IN_IMAGES)
-# Everything in one selection: another one resolves other features of dependencies and compiles them again.
+# One selection for all builds: another one resolves other features of dependencies, and cargo
+# compiles them again.
 FOR_TESTS := --workspace --bins --tests
-# Of `make cluster`.
+# The number of nodes of `make cluster`.
 NODES := 3
 CRD_DIR := charts/tenon-crds/templates
 SCRIPTS := .ci/run bench/setup deploy/dashboards/test-rules deploy/tools e2e/install fuzz/run \
@@ -26,14 +27,15 @@ run: tools ## Serve examples/hello on http://localhost:8080
 	cargo run --package tenon -- dev examples/hello
 
 .PHONY: test
-test: test-unit test-charts test-rules fuzz test-e2e ## Run every test: units, charts, hostile bytes, and a real Kubernetes control plane
+test: test-unit test-charts test-rules fuzz test-e2e ## Run all tests: units, charts, alerts, fuzz targets, and a real Kubernetes control plane
 
 .PHONY: test-unit
-test-unit: tools ## Run the tests that need no Kubernetes
+test-unit: tools ## Run the tests that do not need Kubernetes
 	cargo build $(FOR_TESTS)
 	cargo test --workspace
 
-# Go remembers what passed, and does not see that charts, which are outside of its module, have changed.
+# -count=1, because Go caches results and does not detect changes of charts, which are outside of its
+# module.
 .PHONY: test-charts
 test-charts: tools ## Run the tests of the Helm charts
 	cd charts/tests
@@ -41,33 +43,33 @@ test-charts: tools ## Run the tests of the Helm charts
 	go test -count=1 ./...
 
 .PHONY: test-e2e
-test-e2e: tools ## Run the tests on a real control plane, which is built and started when it is not there
+test-e2e: tools ## Run the end-to-end tests on a real control plane, built from source
 	deploy/cluster/build
 	cargo build $(FOR_TESTS)
 	trap 'deploy/cluster/down' EXIT
 	deploy/cluster/up
 	deploy/cluster/run-in cargo test --workspace --test suite -- --test-threads 4
 
-# What it is told is in the script: KUBECONFIG=… LOAD=… [PREVIOUS=…] [TAG=…] [REGISTRY=…]
+# Settings: KUBECONFIG=… LOAD=… [PREVIOUS=…] [TAG=…] [REGISTRY=…]; the script documents them.
 .PHONY: e2e
-e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBECONFIG, with images brought there by LOAD
+e2e: tools ## Install, upgrade, drain and uninstall Tenon on the cluster of KUBECONFIG; LOAD loads the images
 	e2e/install
 
 .PHONY: test-rules
-test-rules: tools ## Run the tests of the chart's alerts, and look at every query of its dashboards
+test-rules: tools ## Test the chart's alerts, and check every query of its dashboards
 	deploy/dashboards/test-rules
 
-# Where V8, which is not instrumented, looks at what has been freed, it is to find nothing that makes sense.
+# V8 is not instrumented. Freed memory is overwritten, so that V8 cannot use it unnoticed.
 .PHONY: test-sanitized
 test-sanitized: tools ## Run the node's tests under AddressSanitizer
 	export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
 	export ASAN_OPTIONS=max_free_fill_size=1048576 LSAN_OPTIONS=suppressions=$(CURDIR)/runtime-node/v8/leaks.txt
 	cargo test --target host-tuple --target-dir target/sanitized --package tenon-runtime-node --tests
 
-# For each of its targets.
+# Seconds for each target.
 fuzz: SECONDS := 15
 .PHONY: fuzz
-fuzz: tools ## Run every fuzz target for SECONDS, 15 unless told (installs cargo-fuzz)
+fuzz: tools ## Run every fuzz target for SECONDS, 15 by default (installs cargo-fuzz)
 	command -v cargo-fuzz >/dev/null || cargo install --locked --debug cargo-fuzz
 	fuzz/run $(SECONDS)
 
@@ -78,7 +80,7 @@ lint: tools ## Check formatting, clippy and shell scripts
 	shellcheck --external-sources --source-path SCRIPTDIR $(SCRIPTS)
 	cargo clippy --workspace --all-targets -- --deny warnings
 
-# Without optimisation, which takes longer than it saves.
+# A debug build, because optimisation takes longer than it saves.
 .PHONY: deny
 deny: ## Check licences, bans and sources of dependencies (installs cargo-deny)
 	command -v cargo-deny >/dev/null || cargo install --locked --debug cargo-deny
@@ -93,12 +95,12 @@ dashboards: tools ## Generate the Grafana dashboards from their queries
 	cargo run --quiet --package tenon-dashboards -- generate charts/tenon/dashboards
 
 .PHONY: charts
-charts: tools ## Write what of the charts is made from the rest: tables of values and of rights
+charts: tools ## Generate the charts' tables of values, and the list of rights
 	cd charts/tests
-	go test ./... -run 'TestTheReadmeTellsOfEveryValue|TestNobodyMayDoMoreThanIsWrittenDown' -update
+	go test ./... -run 'TestReadmeListsEveryValue|TestRightsMatchTheGoldenFile' -update
 
 .PHONY: bench
-bench: tools ## Measure Tenon beside its peers, in one run
+bench: tools ## Measure Tenon beside other systems, in one run
 	bench/setup
 	deploy/cluster/build
 	cargo build --release --workspace $(BINARIES) --bin tenon-bench
@@ -110,13 +112,13 @@ bench: tools ## Measure Tenon beside its peers, in one run
 	deploy/cluster/run-in target/release/tenon-bench
 
 .PHONY: bench-pools
-bench-pools: tools ## Compare isolates made anew, shared and pinned, and what a buffer costs by its pool's size
+bench-pools: tools ## Compare new, shared and pinned isolates, and the cost of a buffer by the size of its pool
 	cargo build --release --package tenon-bench --bin tenon-bench-pools
 	target/release/tenon-bench-pools
 	cargo bench --package tenon-runtime-node --bench buffers
 
 .PHONY: bench-containment
-bench-containment: tools ## Measure what hostile Workers do to 300 others on a cluster of three nodes
+bench-containment: tools ## Measure the effect of hostile Workers on 300 others, on a cluster of three nodes
 	deploy/cluster/build control nodes tools
 	cargo build --release --workspace $(IN_IMAGES) --bin tenon-bench
 	deploy/images/build
@@ -130,9 +132,9 @@ images: tools ## Build the images as OCI archives in target/images, without a co
 	cargo build --release --workspace $(IN_IMAGES)
 	deploy/images/build
 
-# The images' tag tells what is in them, so that what has changed is rolled out.
+# The tag of the images is a hash of their contents, so that changed images are rolled out.
 .PHONY: cluster
-cluster: tools ## Run Tenon on a Kubernetes of our own with NODES nodes; prints how to use it
+cluster: tools ## Start a Kubernetes with NODES nodes, with Tenon installed; prints how to use it
 	deploy/cluster/build control nodes tools
 	cargo build --release --workspace $(IN_IMAGES)
 	tag=$$(sha256sum target/release/tenon-{operator,router,runtime-node} | sha256sum)
@@ -141,10 +143,10 @@ cluster: tools ## Run Tenon on a Kubernetes of our own with NODES nodes; prints 
 	deploy/cluster/tenon
 
 .PHONY: cluster-down
-cluster-down: ## Stop it
+cluster-down: ## Stop the cluster of `make cluster`
 	deploy/cluster/down
 
-# What building needs beyond rustup's Rust.
+# The tools that building needs in addition to rustup's Rust.
 .PHONY: tools
 tools:
 	@deploy/tools

@@ -55,7 +55,7 @@ impl Stage {
 pub fn run(count: usize) -> anyhow::Result<Record> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let platform = Platform::start().await.context("the platform does not start")?;
+        let platform = Platform::start().await.context("cannot start the platform")?;
         let namespace = Namespace::create(&platform.cluster, "bench").await?;
         // The first Worker opens the connections between the processes; it is not measured.
         measure(&platform, &namespace, "first").await?;

@@ -40,11 +40,11 @@ const RATE: u32 = 200;
 const NAMESPACES: usize = 30;
 const IN_EACH: usize = 10;
 
-/// How long victims receive requests before anything else happens: long enough for each to be
-/// promoted to a shard.
+/// The time for which victims receive requests before anything else happens: long enough for each
+/// to be promoted to a shard.
 const WARM_UP: Duration = Duration::from_secs(30);
 
-/// How long victims are measured alone, for comparison.
+/// The time for which victims are measured alone, for comparison.
 const ALONE: Duration = Duration::from_secs(20);
 
 /// The bound of a victim's slowest request while a process is lost.
@@ -84,12 +84,12 @@ pub fn run(words: &[String]) -> anyhow::Result<Record> {
         let victims = Victims::deploy(&cluster).await?;
         let plan = Plan { target: installation.routers, rate: RATE, asked: victims.asked() };
         let mut load = OpenLoop::start(plan);
-        eprintln!("containment: {} victims are asked", NAMESPACES * IN_EACH);
+        eprintln!("containment: sending requests to {} victims", NAMESPACES * IN_EACH);
         sleep(WARM_UP).await;
         load.lap();
         sleep(ALONE).await;
         let alone = load.lap();
-        alone.ensure_all_served(RATE).context("the victims are not served when they are alone")?;
+        alone.ensure_all_served(RATE).context("the victims fail without hostile scripts")?;
         eprintln!("containment: alone: {alone}");
         let (mut plays, mut left_out) = (Vec::new(), Vec::new());
         for script in script::all().into_iter().filter(|script| is_chosen(&script.name, words)) {
@@ -187,17 +187,17 @@ impl Record {
 pub fn bars(record: Option<&Record>) -> [Bar; 6] {
     let stopped = record.and_then(|record| record.stopped.as_ref());
     [
-        Bar::never("failed requests of victims, beside hostile scripts", record.map(Record::failed)),
+        Bar::never("failed requests of victims during hostile scripts", record.map(Record::failed)),
         Bar::time(
             "victims' slowest request when a process was lost",
             record.map(Record::slowest_beside_a_loss),
             Some(RAISED),
         ),
-        Bar::never("revisions that took more than 2 lanes, or 1 shard + 1 lane", record.map(Record::too_costly)),
-        Bar::never("containers that were started again", record.and_then(|record| u64::try_from(record.restarts).ok())),
-        Bar::never("failed requests of victims, a node stopped for 12 s", stopped.map(|lap| lap.failed)),
+        Bar::never("revisions that ended more than 2 lanes, or 1 shard + 1 lane", record.map(Record::too_costly)),
+        Bar::never("restarted containers", record.and_then(|record| u64::try_from(record.restarts).ok())),
+        Bar::never("failed requests of victims while a node was stopped for 12 s", stopped.map(|lap| lap.failed)),
         Bar::time(
-            "victims' slowest request, a node stopped for 12 s",
+            "victims' slowest request while a node was stopped for 12 s",
             stopped.map(|lap| lap.latency.max),
             Some(RAISED_BY_A_STOP),
         ),
@@ -208,7 +208,7 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scripts = self.plays.len();
         writeln!(f, "{} victims with {RATE} requests/s; {scripts} plays of hostile scripts\n", NAMESPACES * IN_EACH)?;
-        let mut table = Table::new(["", "plays", "asked", "failed", "p50", "p99 (worst play)", "slowest"]);
+        let mut table = Table::new(["", "plays", "requests", "failed", "p50", "p99 (worst play)", "slowest"]);
         let row = |what: String, count: usize, lap: &Lap| {
             let [p50, p99, max] = [lap.latency.p50, lap.latency.p99, lap.latency.max].map(human);
             [what, count.to_string(), lap.begun.to_string(), lap.failed.to_string(), p50, p99, max]
@@ -218,11 +218,11 @@ impl fmt::Display for Record {
             let laps = self.plays.iter().filter(|play| play.phase == phase).map(|play| play.victims.clone());
             let count = laps.clone().count();
             if let Some(lap) = laps.reduce(Lap::and) {
-                table.row(row(format!("beside scripts, {phase}"), count, &lap));
+                table.row(row(format!("during scripts, {phase}"), count, &lap));
             }
         }
         if let Some(lap) = &self.stopped {
-            table.row(row("a node stopped".to_owned(), 0, lap));
+            table.row(row("node stopped".to_owned(), 0, lap));
         }
         writeln!(f, "{table}")?;
         for play in self.plays.iter().filter(|play| play.is_remarkable()) {
@@ -230,9 +230,9 @@ impl fmt::Display for Record {
             play.victims.failures.iter().try_for_each(|failure| writeln!(f, "    {failure}"))?;
         }
         if let Some(lap) = &self.stopped {
-            lap.failures.iter().try_for_each(|failure| writeln!(f, "a node stopped: {failure}"))?;
+            lap.failures.iter().try_for_each(|failure| writeln!(f, "node stopped: {failure}"))?;
         }
-        self.left_out.iter().try_for_each(|why| writeln!(f, "left out: {why}"))?;
-        writeln!(f, "{} containers were started again", self.restarts)
+        self.left_out.iter().try_for_each(|why| writeln!(f, "skipped: {why}"))?;
+        writeln!(f, "{} containers were restarted", self.restarts)
     }
 }

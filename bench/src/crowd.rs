@@ -60,18 +60,19 @@ const PROMISES: usize = 256;
 /// The receive buffer of a slow reader, in bytes: the rest of the response waits at the server.
 const RECEIVE_BUFFER: u32 = 4 * 1024;
 
-/// What members do with their connections.
+/// The behaviour of members on their connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Nothing.
+    /// Send nothing.
     Idle,
-    /// Send 60 KB of a head, and never its end.
+    /// Send 60 KB of a head, and never end it.
     Heads,
-    /// Send a body of which a byte comes each second; every other one is so long that it streams to its Worker.
+    /// Send one byte of a body each second; every other body is long enough to be streamed to its
+    /// Worker.
     Trickles,
-    /// Send 256 requests over HTTP/2 that have a length, and none of their bodies.
+    /// Send 256 requests over HTTP/2 that announce a body, and never send it.
     Promises,
-    /// Ask for a large answer, and read nothing of it; every other one a KiB each second.
+    /// Request a large response and read none of it, or, for every other member, 1 KiB each second.
     Unread,
 }
 
@@ -83,19 +84,19 @@ pub struct Args {
     #[arg(long)]
     target: SocketAddr,
 
-    /// A host whose Worker answers at once.
+    /// Host of a Worker that responds at once.
     #[arg(long)]
     brief: String,
 
-    /// A host whose Worker reads all it is sent, and answers with some MiB.
+    /// Host of a Worker that reads the whole request, and responds with some MiB.
     #[arg(long)]
     large: String,
 
-    /// Where members come from, one after another.
+    /// Source addresses of the members, used in turn.
     #[arg(long, value_delimiter = ',')]
     from: Vec<Ipv4Addr>,
 
-    /// The number of its first member, by which each has an address and port of its own.
+    /// Number of the first member, from which each member derives an address and port of its own.
     #[arg(long)]
     first: usize,
 

@@ -98,7 +98,7 @@ pub fn run(peers: &Peers, own: &Path, schedule: Schedule) -> anyhow::Result<Reco
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             hogs[0].calibrate(addr).await?;
-            let beside = hogs.iter().map(|hog| (format!("beside {}", hog.name), Some(hog)));
+            let beside = hogs.iter().map(|hog| (format!("with {}", hog.name), Some(hog)));
             let phases = std::iter::once(("alone".to_owned(), None)).chain(beside);
             let mut phases: Vec<_> = phases.map(|(name, hog)| (Phase::new(name), hog)).collect();
             for round in 1..=schedule.rounds {
@@ -143,8 +143,8 @@ pub fn bars(record: Option<&Record>) -> [Bar; 3] {
     let share = alone.map(|alone| alone.neighbours.in_time_per_second() * KEPT);
     let failed = record.map(|record| record.phases.iter().map(|phase| phase.neighbours.failed()).sum());
     [
-        Bar::time("neighbours of a Worker that takes all it can, p99 beside the worst", p99, within),
-        Bar::rate("neighbours of a Worker that takes all it can, their share", rate, share),
+        Bar::time("neighbours of a greedy Worker, p99 with the worst one", p99, within),
+        Bar::rate("neighbours of a greedy Worker, requests in time", rate, share),
         Bar::never("failed requests of neighbours", failed),
     ]
 }
@@ -160,8 +160,8 @@ impl fmt::Display for Record {
             "p50",
             "p99",
             "worst",
-            "asked",
-            "done in time",
+            "requests",
+            "in time",
             "failed",
             "hog: answered/s",
             "failed/s",

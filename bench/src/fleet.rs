@@ -177,7 +177,7 @@ impl fmt::Display for Record {
             "requests/s",
             "evicted",
             "memory",
-            "at most",
+            "peak memory",
         ]);
         for run in &self.runs {
             let tally = &run.tally;

@@ -1,5 +1,5 @@
-//! The front door: measures how a greedy crowd affects a router's other clients, and how much
-//! memory it costs the router.
+//! Measures how a greedy crowd affects a router's other clients, and how much memory it costs the
+//! router.
 //!
 //! ```text
 //!  crowd, from 1 or 8 addresses ──► 20,000 connections, 9,000 heads, … ─┐
@@ -113,7 +113,7 @@ pub fn run(peers: &Peers, own: &Path, measured: Duration) -> anyhow::Result<Reco
 
     let mut phases = Vec::new();
     for (name, crowd) in phase_names().zip(crowds()) {
-        eprintln!("front door: victims {name}");
+        eprintln!("front: victims {name}");
         tenon.router.forget_peak()?;
         let gather = |(kind, size, from): (Kind, usize, Vec<Ipv4Addr>)| {
             let visit = Visit { target: tenon.addr, brief: &victims[0], large: &large, from: &from };
@@ -161,7 +161,7 @@ fn crowds() -> impl Iterator<Item = Option<(Kind, usize, Vec<Ipv4Addr>)>> {
 
 fn phase_names() -> impl Iterator<Item = String> {
     let beside = |(name, ..): (&str, Kind, usize)| {
-        ["one address", "eight addresses"].map(|from| format!("beside {name} from {from}"))
+        ["one address", "eight addresses"].map(|from| format!("with {name} from {from}"))
     };
     std::iter::once("alone".to_owned()).chain(CROWDS.into_iter().flat_map(beside))
 }
@@ -170,7 +170,11 @@ fn await_calm(router: &mut Process) -> anyhow::Result<()> {
     let began = Instant::now();
     while router.descriptors()? > CALM {
         router.ensure_running()?;
-        ensure!(began.elapsed() < CALM_WITHIN, "the router has {} descriptors, and no crowd", router.descriptors()?);
+        ensure!(
+            began.elapsed() < CALM_WITHIN,
+            "the router still has {} descriptors after the crowd has ended",
+            router.descriptors()?
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
@@ -189,7 +193,7 @@ pub fn bars(record: Option<&Record>) -> Vec<Bar> {
     let failed = phases.map(|phases| phases.iter().map(|phase| phase.victims.failed()).sum());
     let taken = phases.and_then(|phases| phases.iter().map(|phase| phase.peak + phase.queued.all()).max());
     bars.push(Bar::never("failed requests of a crowd's victims", failed));
-    bars.push(Bar::bytes("a router beside a crowd, resident and in the kernel", taken, Some(LIMIT)));
+    bars.push(Bar::bytes("memory of a router during a crowd, resident and in the kernel", taken, Some(LIMIT)));
     bars
 }
 
@@ -197,21 +201,21 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "The front door: {VICTIMS} hello Workers with {RATE} requests/s, half of them on new connections, beside a crowd\n"
+            "A router with a crowd: {VICTIMS} hello Workers with {RATE} requests/s, half of them on new connections\n"
         )?;
         let mut table = Table::new([
             "victims",
             "p50",
             "p99",
             "worst",
-            "asked",
+            "requests",
             "failed",
             "router: resident",
             "in the kernel",
             "descriptors",
             "CPU",
             "crowd: holds",
-            "hung up on",
+            "disconnected",
             "CPU",
         ]);
         let cpu = |cpu: Duration| format!("{:.0} %", cpu.as_secs_f64() * 100.0);

@@ -66,8 +66,8 @@ pub fn bars(record: Option<&Record>) -> [Bar; 2] {
     let failed = record.and_then(|record| record.summary).map(|summary| summary.failed);
     let ended = record.map(|record| u64::from(record.summary.is_none()));
     [
-        Bar::never("hostile scripts without their named error, or whose neighbour waited", failed),
-        Bar::never("ends of the process that ran hostile scripts", ended),
+        Bar::never("hostile scripts without the expected error, or with a delayed neighbour", failed),
+        Bar::never("ends of the process that runs hostile scripts", ended),
     ]
 }
 

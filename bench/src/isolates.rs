@@ -24,7 +24,7 @@ use crate::unit::{human, mib};
 use memory::Footprint;
 use start::Starts;
 
-/// How many times faster than workerd's a cold start without a spare isolate must be.
+/// The factor by which a cold start without a spare isolate must be faster than workerd's.
 const FASTER: u32 = 3;
 
 /// The maximum memory of a warm hello isolate in bytes, regardless of workerd's.
@@ -71,11 +71,11 @@ pub fn bars(record: Option<&Record>) -> [Bar; 3] {
     let tenon = record.map(|record| record.tenon.per_worker());
     [
         Bar::time(
-            format!("cold start with no spare, {FASTER} times below workerd's, p50"),
+            format!("cold start, no spare isolate, p50: 1/{FASTER} of workerd's"),
             starts.map(|starts| starts.bare.p50()),
             starts.map(|starts| starts.fastest_of_workerd() / FASTER),
         ),
-        Bar::bytes("memory of a warm hello Worker, beside workerd's", tenon, workerd),
+        Bar::bytes("memory of a warm hello Worker, compared with workerd's", tenon, workerd),
         Bar::bytes("memory of a warm hello Worker", tenon, Some(TARGET)),
     ]
 }
@@ -83,7 +83,7 @@ pub fn bars(record: Option<&Record>) -> [Bar; 3] {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let starts = &self.starts;
-        writeln!(f, "The first answer of a hello Worker that has not been loaded ({} each)\n", starts.bare.count())?;
+        writeln!(f, "First response of a hello Worker that is not loaded ({} samples each)\n", starts.bare.count())?;
         let reference = starts.fastest_of_workerd();
         let mut table = Table::new(["", "p50", "p99", "worst", "workerd ÷ it"]);
         for times in [&starts.process, &starts.loader, &starts.bare, &starts.spared] {
@@ -93,9 +93,9 @@ impl fmt::Display for Record {
         }
         writeln!(f, "{table}")?;
 
-        writeln!(f, "Memory of hello Workers, each warmed by one request\n")?;
-        let mut table = Table::new(["", "with one", "with all", "of", "each", ""]);
-        for (name, footprint) in [("workerd", self.workerd), ("Tenon, a node of one shard", self.tenon)] {
+        writeln!(f, "Memory of hello Workers after one request each\n")?;
+        let mut table = Table::new(["", "one Worker", "all Workers", "Workers", "per Worker", ""]);
+        for (name, footprint) in [("workerd", self.workerd), ("Tenon, one shard", self.tenon)] {
             let each = footprint.per_worker();
             table.row([
                 name.to_owned(),

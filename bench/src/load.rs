@@ -58,7 +58,7 @@ pub fn await_answer(
         let answer = ask();
         match &answer {
             Ok(answer) if answer.status == 200 => {
-                ensure!(answer.body.contains(expected), "answered {:?} and not {expected:?}", answer.body);
+                ensure!(answer.body.contains(expected), "got {:?} instead of {expected:?}", answer.body);
                 return Ok(());
             }
             _ if started.elapsed() > UP_WITHIN => bail!("no 200 within {UP_WITHIN:?}, but {answer:?}"),
@@ -162,7 +162,7 @@ impl Load {
             .arg(&self.script)
             .arg(format!("http://{addr}/"))
             .args(["--", self.ask.path, &self.ask.headers.to_string(), &self.ask.json.to_string()]);
-        let output = command.output().context("cannot run wrk; has bench/setup been run?")?;
+        let output = command.output().context("cannot run wrk; run bench/setup first")?;
         let printed = String::from_utf8_lossy(&output.stdout);
         parse_figures(&printed)
             .with_context(|| format!("wrk on {addr}: {printed}{}", String::from_utf8_lossy(&output.stderr)))

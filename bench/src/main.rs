@@ -1,4 +1,4 @@
-//! `tenon-bench`: measures what Tenon promises, beside its peers, in one run on this machine.
+//! `tenon-bench`: measures Tenon's promises and its peers in one run on one machine.
 //!
 //! ```text
 //!  apply     a real control plane and our processes on it ──► apply → first 200
@@ -61,30 +61,30 @@ const FLEET_CONNECTIONS: usize = 32;
 /// The number of concurrent streams.
 const STREAMS: usize = 1_000;
 
-/// Measures Tenon beside its peers.
+/// Benchmarks Tenon and its peers.
 #[derive(Debug, Parser)]
 #[command(name = "tenon-bench", version, args_conflicts_with_subcommands = true)]
 struct Args {
     #[command(subcommand)]
     role: Option<Role>,
 
-    /// What to measure; everything unless said otherwise.
+    /// Parts to measure. By default all but `peers` and `containment`.
     #[arg(value_enum)]
     parts: Vec<Part>,
 
-    /// Workers that are applied.
+    /// Number of Workers that `apply` applies.
     #[arg(long, default_value_t = 100)]
     workers: usize,
 
-    /// Where bench/setup left the peers.
+    /// Directory into which bench/setup installed the peers.
     #[arg(long, env = "TENON_BENCH_BIN", default_value_os_t = default_bin())]
     bin: PathBuf,
 
-    /// Connections at once.
+    /// Number of concurrent connections.
     #[arg(long, default_value_t = 64)]
     connections: u32,
 
-    /// How often each contender has its turn.
+    /// Number of rounds. Each round measures every contender once.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
 
@@ -96,32 +96,33 @@ struct Args {
     #[arg(long, default_value_t = 5)]
     measured: u64,
 
-    /// Cold starts of each kind.
+    /// Number of cold starts of each kind.
     #[arg(long, default_value_t = 40)]
     starts: usize,
 
-    /// Workers at once when their memory is measured.
+    /// Number of Workers whose memory is measured.
     #[arg(long, default_value_t = 500)]
     isolates: usize,
 
-    /// Workers of the fleet.
+    /// Number of Workers in the fleet.
     #[arg(long, default_value_t = 2_000)]
     fleet: usize,
 
-    /// MiB of each stream that flows as fast as it can.
+    /// Size of each stream that flows at full speed, in MiB.
     #[arg(long, default_value_t = 1024)]
     stream: u64,
 
-    /// Of containment, what to play: scripts whose names hold one of these words, and `stop`. Everything unless said otherwise.
+    /// Scripts that `containment` plays: those whose names contain one of these words. `stop` stops
+    /// a node. By default all.
     #[arg(long)]
     only: Vec<String>,
 
-    /// Requests to the fleet in each run.
+    /// Number of requests to the fleet in each run.
     #[arg(long, default_value_t = 40_000)]
     requests: usize,
 }
 
-/// What this program starts itself for.
+/// The roles in which this program starts itself.
 #[derive(Debug, Subcommand)]
 enum Role {
     #[command(hide = true)]
@@ -130,7 +131,7 @@ enum Role {
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum Part {
-    /// From apply to the first answer; inside the cluster's network namespace.
+    /// Time from apply to the first response. To be run inside the cluster's network namespace.
     Apply,
     /// Tenon and its peers under load.
     Contest,
@@ -138,21 +139,22 @@ enum Part {
     Peers,
     /// Invocations without a network.
     Engine,
-    /// Cold starts and memory, beside workerd.
+    /// Cold starts and memory, compared with workerd.
     Isolates,
     /// Thousands of Workers on one node.
     Fleet,
-    /// The neighbours of a Worker that takes all it may.
+    /// The neighbours of a greedy Worker.
     Fairness,
-    /// The other clients of a router beside a crowd that takes all it can.
+    /// The other clients of a router during a crowd of greedy clients.
     Front,
     /// The suite of hostile Workers.
     Hostile,
-    /// The suite of hostile Workers on an installed Tenon, beside 300 others; inside the cluster's network namespace.
+    /// The suite of hostile Workers on an installed Tenon with 300 other Workers. To be run inside
+    /// the cluster's network namespace.
     Containment,
-    /// Bodies as streams.
+    /// Streamed bodies.
     Streams,
-    /// The Web API, beside deno.
+    /// The Web API, compared with deno.
     Web,
 }
 

@@ -31,7 +31,7 @@ impl Placement {
     pub fn of_this_machine() -> anyhow::Result<Self> {
         let status = fs::read_to_string("/proc/self/status")?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        let mut allowed = list.map(cpus_of).context("the kernel does not tell which CPUs may be used")?.into_iter();
+        let mut allowed = list.map(cpus_of).context("cannot read which CPUs may be used")?.into_iter();
         Ok(Self { cpus: allowed.next().zip(allowed.next()) })
     }
 
@@ -108,7 +108,7 @@ impl Process {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
-            .with_context(|| format!("cannot start {name} by {command:?}; has bench/setup been run?"))?;
+            .with_context(|| format!("cannot start {name} with {command:?}; run bench/setup first"))?;
         Ok(Self { name, child, log: path })
     }
 
@@ -141,7 +141,7 @@ impl Process {
     /// Fails if the process has ended.
     pub fn descriptors(&self) -> anyhow::Result<u64> {
         let descriptors = fs::read_dir(format!("/proc/{}/fd", self.child.id()));
-        Ok(descriptors.with_context(|| format!("{} is gone", self.name))?.count() as u64)
+        Ok(descriptors.with_context(|| format!("{} has ended", self.name))?.count() as u64)
     }
 
     /// Returns the CPU time of this process and its descendants so far.
@@ -149,7 +149,7 @@ impl Process {
     /// # Errors
     /// Fails if the process has ended.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
-        tree_cpu(self.child.id()).with_context(|| format!("{} is gone", self.name))
+        tree_cpu(self.child.id()).with_context(|| format!("{} has ended", self.name))
     }
 
     /// Returns the resident memory of this process and its descendants, in bytes. A page that
@@ -177,7 +177,7 @@ impl Process {
     pub fn forget_peak(&self) -> anyhow::Result<()> {
         for pid in tree(self.child.id()) {
             // Writing 5 resets the peak, see proc(5).
-            fs::write(format!("/proc/{pid}/clear_refs"), "5").with_context(|| format!("{} is gone", self.name))?;
+            fs::write(format!("/proc/{pid}/clear_refs"), "5").with_context(|| format!("{} has ended", self.name))?;
         }
         Ok(())
     }
@@ -186,9 +186,9 @@ impl Process {
     fn kib(&self, file: &str, field: &str) -> anyhow::Result<u64> {
         let of_process = |pid: u32| {
             let text = fs::read_to_string(format!("/proc/{pid}/{file}"));
-            let text = text.with_context(|| format!("{} is gone", self.name))?;
+            let text = text.with_context(|| format!("{} has ended", self.name))?;
             let kib = text.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
-            kib.map(|kib: u64| kib * 1024).with_context(|| format!("the kernel tells no {field} of {}", self.name))
+            kib.map(|kib: u64| kib * 1024).with_context(|| format!("the kernel reports no {field} of {}", self.name))
         };
         tree(self.child.id()).into_iter().map(of_process).sum()
     }

@@ -33,7 +33,7 @@ pub struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(apply) = &self.apply {
-            writeln!(f, "A new Worker, from its apply ({} of them, one after another)\n", apply.count())?;
+            writeln!(f, "Time from the apply of a new Worker ({} Workers, one after another)\n", apply.count())?;
             writeln!(f, "{}", apply_table(apply))?;
         }
         if !self.contest.is_empty() {
@@ -75,7 +75,7 @@ impl Report {
     fn bars(&self) -> Vec<Bar> {
         let cpu = |name| self.contest.iter().find(|record| record.name == name).map(contest::Record::cpu);
         let first_200 = self.apply.as_ref().map(|apply| apply.p99(Stage::FIRST_200));
-        let beside = format!("CPU time for a request, router + node beside {REFERENCE}");
+        let beside = format!("CPU time per request, router + node compared with {REFERENCE}");
         let mut bars = vec![
             Bar::time("apply → first 200, p99", first_200, Some(FIRST_200_WITHIN)),
             Bar::time(beside, cpu("Tenon"), cpu(REFERENCE)),

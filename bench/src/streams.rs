@@ -112,7 +112,7 @@ pub fn run(peers: &Peers, own: &Path, scale: Scale) -> anyhow::Result<Record> {
         ("passed on", &passes, fast, 1, true),
         ("through a TransformStream", &transforms, fast, 1, true),
         ("passed on to a slow reader", &passes, slow_reader, 1, true),
-        ("… from a slow writer", &passes, slow_writer, 1, true),
+        ("passed on from a slow writer", &passes, slow_writer, 1, true),
         ("through a TransformStream to a slow reader", &transforms, slow_reader, 1, true),
         ("many at once, passed on", &passes, one_of_many, scale.at_once, false),
         ("many at once, through a TransformStream", &transforms, one_of_many, scale.at_once, false),
@@ -170,7 +170,7 @@ async fn echo(addr: SocketAddr, host: &str, flow: Flow) -> anyhow::Result<()> {
         pause(flow.reader_waits.mul_f64(data.len() as f64 / PIECE as f64)).await;
         read += data.len() as u64;
     }
-    ensure!(read == flow.bytes, "of {} bytes {read} came back", sent.get());
+    ensure!(read == flow.bytes, "got {read} of {} bytes back", sent.get());
     Ok(())
 }
 
@@ -189,7 +189,7 @@ pub fn bar(record: Option<&Record>) -> Bar {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Streams through a request, a Worker and its response, on one shard\n")?;
-        let mut table = Table::new(["stream", "bytes", "took", "a second", "node's CPU each MiB", "memory above idle"]);
+        let mut table = Table::new(["stream", "bytes", "took", "per second", "node CPU per MiB", "memory above idle"]);
         for Row { what, bytes, took, cpu, above_idle, .. } in &self.0 {
             table.row([
                 (*what).to_owned(),

@@ -198,7 +198,7 @@ fn free_ports(count: u16) -> anyhow::Result<u16> {
             return Ok(first);
         }
     }
-    bail!("there are no {count} free ports in a row")
+    bail!("found no {count} consecutive free ports")
 }
 
 #[cfg(test)]

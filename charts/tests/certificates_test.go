@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// secrets tells which Secrets the processes are given.
+// secrets returns the Secrets of the processes' certificates, by component.
 func secrets(t *testing.T, all objects) map[string]string {
 	t.Helper()
 	given := map[string]string{}
@@ -18,7 +18,7 @@ func secrets(t *testing.T, all objects) map[string]string {
 		}
 		given[of] = fmt.Sprint(secret)
 		if at(pod.container(), "volumeMounts", 0, "mountPath") != "/etc/tenon/tls" || !contains(pod.args(), "--tls-dir=/etc/tenon/tls") {
-			t.Errorf("the %s does not find its certificate: %v", of, pod.args())
+			t.Errorf("%s does not mount its certificate: %v", of, pod.args())
 		}
 	}
 	for _, arg := range all.pod(t, "Deployment/tenon-operator").args() {
@@ -29,28 +29,28 @@ func secrets(t *testing.T, all objects) map[string]string {
 	return given
 }
 
-func TestTheOperatorMakesTheCertificates(t *testing.T) {
+func TestOperatorIssuesCertificates(t *testing.T) {
 	all := render(t, ``)
-	expect(t, "who has which", secrets(t, all), `
+	expect(t, "the Secrets of the certificates", secrets(t, all), `
 router: tenon-router-tls
 runtime-node: tenon-runtime-node-tls`)
 	args := all.pod(t, "Deployment/tenon-operator").args()
 	for _, arg := range []string{"--self-signed", "--deployment=tenon-operator", "--authority-lifetime=3650d", "--certificate-lifetime=90d"} {
 		if !contains(args, arg) {
-			t.Errorf("it is not told %s: %v", arg, args)
+			t.Errorf("the operator lacks the argument %s: %v", arg, args)
 		}
 	}
 }
 
-func TestCertManagerMakesTheCertificates(t *testing.T) {
+func TestCertManagerIssuesCertificates(t *testing.T) {
 	all := render(t, `certificates: {mode: certManager, certManager: {duration: 24h, renewBefore: 8h}}`)
 	given := secrets(t, all)
-	expect(t, "who has which", given, `
+	expect(t, "the Secrets of the certificates", given, `
 operator: tenon-operator-tls
 router: tenon-router-tls
 runtime-node: tenon-runtime-node-tls`)
 	if args := all.pod(t, "Deployment/tenon-operator").args(); contains(args, "--self-signed") {
-		t.Errorf("the operator would overwrite them: %v", args)
+		t.Errorf("the operator would overwrite the certificates: %v", args)
 	}
 	for role, secret := range given {
 		expect(t, "the certificate of "+role, all.find(t, "Certificate/tenon-"+role).at("spec"), fmt.Sprintf(`
@@ -62,19 +62,19 @@ renewBefore: 8h
 privateKey: {algorithm: ECDSA, size: 256, encoding: PKCS8, rotationPolicy: Always}
 issuerRef: {name: tenon-ca, kind: Issuer, group: cert-manager.io}`, secret, role))
 	}
-	// An authority for itself: a self-signed issuer signs the certificate with which the issuer signs.
+	// The chart's own authority: a self-signed issuer signs the certificate of the other issuer.
 	authority := all.find(t, "Certificate/tenon-ca")
 	all.find(t, "Issuer/"+fmt.Sprint(authority.at("spec", "issuerRef", "name")))
 	expect(t, "the issuer", all.find(t, "Issuer/tenon-ca").at("spec", "ca", "secretName"), fmt.Sprint(authority.at("spec", "secretName")))
 	if authority.at("spec", "isCA") != true {
-		t.Error("the authority may not sign")
+		t.Error("the certificate of the authority is not a CA certificate")
 	}
 }
 
-func TestAnIssuerThatThereIsNeedsNoAuthority(t *testing.T) {
+func TestExistingIssuerNeedsNoAuthority(t *testing.T) {
 	all := render(t, variety["an issuer"])
 	if issuers := all.kind("Issuer"); len(issuers) != 0 || all.has("Certificate/tenon-ca") {
-		t.Errorf("there are %v", issuers)
+		t.Errorf("an authority was created: %v", issuers)
 	}
 	for _, certificate := range all.kind("Certificate") {
 		expect(t, "the issuer of "+certificate.String(), certificate.at("spec", "issuerRef"), `
@@ -82,15 +82,15 @@ func TestAnIssuerThatThereIsNeedsNoAuthority(t *testing.T) {
 	}
 }
 
-func TestSecretsOfOnesOwnAreUsedAsTheyAre(t *testing.T) {
+func TestExistingSecretsAreUsedUnchanged(t *testing.T) {
 	all := render(t, variety["own secrets"])
-	expect(t, "who has which", secrets(t, all), `{operator: one, router: two, runtime-node: three}`)
+	expect(t, "the Secrets of the certificates", secrets(t, all), `{operator: one, router: two, runtime-node: three}`)
 	if args := all.pod(t, "Deployment/tenon-operator").args(); contains(args, "--self-signed") {
-		t.Errorf("the operator would overwrite them: %v", args)
+		t.Errorf("the operator would overwrite the certificates: %v", args)
 	}
 	for _, rule := range items(all.find(t, "Role/tenon-operator").at("rules")) {
 		if fmt.Sprint(at(rule, "resources")) == "[secrets]" {
-			t.Errorf("it may write Secrets, and need not: %v", rule)
+			t.Errorf("the operator may write Secrets: %v", rule)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package tests holds the charts to what they promise, by Helm's own library and without a cluster: each test renders them
-// with some values and looks at the objects.
+// Package tests tests the charts with Helm's own library, without a cluster: each test renders a
+// chart with some values and checks the objects.
 package tests
 
 import (
@@ -31,7 +31,8 @@ const (
 	crds     = "../tenon-crds"
 )
 
-// The namespace and the name of every release here. No default is either of them, so that nothing hides in one.
+// The namespace and the name of every release. They differ from all defaults, so that a hard-coded
+// default is detected.
 const (
 	namespace = "somewhere"
 	release   = "some-release"
@@ -39,7 +40,7 @@ const (
 
 var loaded = map[string]*chart.Chart{}
 
-// load gives a chart whose files may be exchanged.
+// load returns a chart whose files may be replaced.
 func load(t *testing.T, folder string) *chart.Chart {
 	t.Helper()
 	if loaded[folder] == nil {
@@ -53,7 +54,7 @@ func load(t *testing.T, folder string) *chart.Chart {
 	return &copied
 }
 
-// render gives the objects of the chart `tenon` with values, which are YAML.
+// render returns the objects of the chart `tenon` with values in YAML.
 func render(t *testing.T, values string) objects {
 	t.Helper()
 	rendered, err := renderChart(load(t, platform), values)
@@ -63,12 +64,12 @@ func render(t *testing.T, values string) objects {
 	return parse(t, rendered)
 }
 
-// renderWithFiles does so whether or not the chart has dashboards and alerts.
+// renderWithFiles does the same with sample dashboards and alerts in place of the chart's own.
 func renderWithFiles(t *testing.T, values string) objects {
 	t.Helper()
 	with := load(t, platform)
 	with.Files = append(without(with.Files, "dashboards/", "rules/"),
-		&common.File{Name: "dashboards/some.json", Data: []byte("{\"title\": \"{{ of Grafana's own }}\"}\n")},
+		&common.File{Name: "dashboards/some.json", Data: []byte("{\"title\": \"{{ Grafana syntax }}\"}\n")},
 		&common.File{Name: "rules/tenon.yaml", Data: []byte(rules)},
 	)
 	rendered, err := renderChart(with, values)
@@ -84,7 +85,7 @@ groups:
     rules:
       - alert: Some
         expr: up == 0
-        annotations: {summary: "{{ $labels.pod }} is away"}
+        annotations: {summary: "{{ $labels.pod }} is down"}
 `
 
 func without(files []*common.File, folders ...string) []*common.File {
@@ -93,11 +94,11 @@ func without(files []*common.File, folders ...string) []*common.File {
 	})
 }
 
-// renderChart gives the text of each template by its path.
+// renderChart returns the text of each template, by its path.
 func renderChart(of *chart.Chart, values string) (map[string]string, error) {
 	var given map[string]any
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
-		return nil, fmt.Errorf("the test's values: %w", err)
+		return nil, fmt.Errorf("cannot parse the values of the test: %w", err)
 	}
 	options := common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(of, given, options, common.DefaultCapabilities)
@@ -128,7 +129,7 @@ func parse(t *testing.T, rendered map[string]string) objects {
 				break
 			}
 			var fields map[string]any
-			// Strict: a key that stands twice is a mistake.
+			// Strict, because a duplicate key is a mistake.
 			if err := errors.Join(err, yaml.UnmarshalStrict(document, &fields)); err != nil {
 				t.Fatalf("%s: %v\n%s", template, err, text)
 			}
@@ -143,7 +144,7 @@ func parse(t *testing.T, rendered map[string]string) objects {
 
 func (o object) String() string { return o.GetKind() + "/" + o.GetName() }
 
-// at gives what is at a path of fields and indexes, or nil.
+// at returns the value at a path of fields and indexes, or nil.
 func (o object) at(steps ...any) any { return at(o.Object, steps...) }
 
 func at(value any, steps ...any) any {
@@ -175,7 +176,7 @@ func (all objects) find(t *testing.T, name string) object {
 			return o
 		}
 	}
-	t.Fatalf("there is no %s among %v", name, all)
+	t.Fatalf("no object %s in %v", name, all)
 	return object{}
 }
 
@@ -198,7 +199,7 @@ func (all objects) kind(kind string) objects {
 	return some
 }
 
-// pod is one that the chart makes, or has made.
+// pod is a Pod of the chart, or a Pod template.
 type pod struct {
 	of     string
 	labels map[string]any
@@ -241,7 +242,7 @@ func (all objects) pod(t *testing.T, of string) pod {
 			return pod
 		}
 	}
-	t.Fatalf("there is no Pod of %s", of)
+	t.Fatalf("no Pod of %s", of)
 	return pod{}
 }
 
@@ -262,7 +263,7 @@ func mustRead(file string) string {
 	return string(text)
 }
 
-// expect compares what was asked for with what is there, both as YAML.
+// expect compares a value with the expected one, both as YAML.
 func expect(t *testing.T, what string, got any, want string) {
 	t.Helper()
 	text, err := yaml.Marshal(got)
@@ -275,7 +276,7 @@ func expect(t *testing.T, what string, got any, want string) {
 	}
 	canonical, _ := yaml.Marshal(wanted)
 	if !bytes.Equal(text, canonical) {
-		t.Errorf("%s is\n%s\nand is to be\n%s", what, text, canonical)
+		t.Errorf("%s:\ngot\n%s\nwant\n%s", what, text, canonical)
 	}
 }
 

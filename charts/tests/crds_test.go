@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestTheCRDsStayUnlessTheyAreAskedToGo(t *testing.T) {
+func TestCRDsAreKeptByDefault(t *testing.T) {
 	for values, keeps := range map[string]bool{``: true, `keep: true`: true, `keep: false`: false} {
 		rendered, err := renderChart(load(t, crds), values)
 		if err != nil {
@@ -15,18 +15,18 @@ func TestTheCRDsStayUnlessTheyAreAskedToGo(t *testing.T) {
 		}
 		all := parse(t, rendered)
 		if len(all) != 3 {
-			t.Fatalf("there are %v", all)
+			t.Fatalf("want 3 CRDs, got %v", all)
 		}
 		for _, crd := range all {
 			if _, is := crd.GetAnnotations()["helm.sh/resource-policy"]; is != keeps {
-				t.Errorf("%s: %s stays: %v", values, crd, is)
+				t.Errorf("%s: %s is kept: %v", values, crd, is)
 			}
 		}
 	}
 }
 
-// The files are YAML of their own besides, for `kubectl apply -f`.
-func TestTheCRDsAreTheSameWithAndWithoutHelm(t *testing.T) {
+// The templates are also plain YAML, for `kubectl apply -f`.
+func TestCRDsAreTheSameWithAndWithoutHelm(t *testing.T) {
 	files, err := filepath.Glob(crds + "/templates/*.yaml")
 	if err != nil || len(files) != 3 {
 		t.Fatal(files, err)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Values that between them have every template write all that it can.
+// Sets of values that together exercise every part of every template.
 var variety = map[string]string{
 	"defaults":         ``,
 	"highly available": mustRead(platform + "/values-ha.yaml"),
@@ -91,7 +91,7 @@ rbac: {aggregateToDefaultRoles: false}
 metrics: {dashboards: {enabled: false}}`,
 }
 
-// Kubernetes' own kinds, and whether their objects are in a namespace.
+// The known kinds: the Go type of Kubernetes' own kinds, and whether the kind is namespaced.
 var kinds = map[string]struct {
 	new        func() any
 	namespaced bool
@@ -110,14 +110,14 @@ var kinds = map[string]struct {
 	"v1 Pod":                                          {func() any { return new(corev1.Pod) }, true},
 	"v1 Service":                                      {func() any { return new(corev1.Service) }, true},
 	"v1 ServiceAccount":                               {func() any { return new(corev1.ServiceAccount) }, true},
-	// Others' kinds, of whose fields nothing is known here.
+	// Kinds of other projects, whose fields are not checked.
 	"cert-manager.io/v1 Certificate":          {nil, true},
 	"cert-manager.io/v1 Issuer":               {nil, true},
 	"monitoring.coreos.com/v1 PodMonitor":     {nil, true},
 	"monitoring.coreos.com/v1 PrometheusRule": {nil, true},
 }
 
-func TestEveryObjectIsOneOfItsKind(t *testing.T) {
+func TestEveryObjectFitsItsSchema(t *testing.T) {
 	seen := map[string]bool{}
 	for name, values := range variety {
 		for _, o := range renderWithFiles(t, values) {
@@ -128,7 +128,7 @@ func TestEveryObjectIsOneOfItsKind(t *testing.T) {
 			}
 			known, ok := kinds[kind]
 			if !ok {
-				t.Fatalf("%s: nothing is known of %s", name, kind)
+				t.Fatalf("%s: unknown kind %s", name, kind)
 			}
 			seen[kind] = true
 			in := namespace
@@ -139,7 +139,7 @@ func TestEveryObjectIsOneOfItsKind(t *testing.T) {
 				in = ""
 			}
 			if o.GetNamespace() != in {
-				t.Errorf("%s: %s is in the namespace %q", name, o, o.GetNamespace())
+				t.Errorf("%s: %s is in the namespace %q, want %q", name, o, o.GetNamespace(), in)
 			}
 			if known.new == nil {
 				continue
@@ -155,24 +155,24 @@ func TestEveryObjectIsOneOfItsKind(t *testing.T) {
 	}
 	for kind := range kinds {
 		if !seen[kind] {
-			t.Errorf("no values of these tests make a %s", kind)
+			t.Errorf("no values of these tests create a %s", kind)
 		}
 	}
 }
 
-func TestNoObjectIsThereTwice(t *testing.T) {
+func TestObjectNamesAreUnique(t *testing.T) {
 	for name, values := range variety {
 		seen := map[string]bool{}
 		for _, o := range renderWithFiles(t, values) {
 			if seen[o.String()] {
-				t.Errorf("%s: %s is there twice", name, o)
+				t.Errorf("%s: duplicate object %s", name, o)
 			}
 			seen[o.String()] = true
 		}
 	}
 }
 
-func TestEveryObjectHasTheLabels(t *testing.T) {
+func TestEveryObjectHasTheStandardLabels(t *testing.T) {
 	for name, values := range variety {
 		for _, o := range renderWithFiles(t, values) {
 			labels := o.GetLabels()
@@ -189,20 +189,20 @@ func TestEveryObjectHasTheLabels(t *testing.T) {
 			}
 			for label, value := range want {
 				if labels[label] != value {
-					t.Errorf("%s: %s has %s=%s, and is to have %s", name, o, label, labels[label], value)
+					t.Errorf("%s: %s has %s=%s, want %s", name, o, label, labels[label], value)
 				}
 			}
 			switch component {
 			case "operator", "router", "runtime-node", "probe":
 			default:
-				t.Errorf("%s: %s is of no component: %q", name, o, component)
+				t.Errorf("%s: %s has the unknown component %q", name, o, component)
 			}
 		}
 	}
 }
 
-// checkPool compares a RuntimePool with the CRD's schema, strictly: the API server would only warn of a field that there
-// is not.
+// checkPool compares a RuntimePool with the CRD's schema, strictly: the API server would only warn
+// about an unknown field.
 func checkPool(t *testing.T, pool object) {
 	t.Helper()
 	var crd map[string]any
@@ -231,7 +231,7 @@ func faults(path string, value, schema any) []string {
 			case others != nil:
 				found = append(found, faults(path+"."+name, field, others)...)
 			default:
-				fault("there is no field %s", name)
+				fault("unknown field %s", name)
 			}
 		}
 	case []any:
@@ -251,7 +251,7 @@ func faults(path string, value, schema any) []string {
 		}
 		either := at(schema, "x-kubernetes-int-or-string") == true
 		if !is[wanted] && !(either && (is["integer"] || is["string"])) {
-			fault("%v is no %s", value, wanted)
+			fault("%v is not of type %s", value, wanted)
 		}
 	}
 	return found

@@ -9,28 +9,28 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestEveryPodThatServesIsScraped(t *testing.T) {
+func TestEveryServingPodIsScraped(t *testing.T) {
 	all := render(t, `metrics: {podMonitor: {enabled: true, interval: 1m, labels: {release: some}}}`)
 	monitor := all.find(t, "PodMonitor/tenon")
 	if monitor.GetLabels()["release"] != "some" {
-		t.Errorf("no Prometheus selects it: %v", monitor.GetLabels())
+		t.Errorf("no Prometheus selects the PodMonitor: %v", monitor.GetLabels())
 	}
-	pods := everybody(t, all)
+	pods := podsByComponent(t, all)
 	for component, pod := range pods {
 		is := selects(monitor.at("spec", "selector"), pod.labels)
 		if serves := component != "probe" && component != "stranger"; is != serves {
 			t.Errorf("%s is scraped: %v", component, is)
 		} else if serves && pod.number(monitor.at("spec", "podMetricsEndpoints", 0, "port")) != 9090 {
-			t.Errorf("%s has no port for it", component)
+			t.Errorf("%s has no port 9090", component)
 		}
 	}
 }
 
-// The dashboards ask by them: deploy/dashboards, which know nothing of the chart.
-func TestWhatIsScrapedHasTheLabelsThatAreAskedFor(t *testing.T) {
+// The queries in deploy/dashboards use these labels.
+func TestScrapedSeriesHaveTheLabelsOfTheDashboards(t *testing.T) {
 	endpoint := at(render(t, `metrics: {podMonitor: {enabled: true}}`).find(t, "PodMonitor/tenon").at("spec", "podMetricsEndpoints"), 0)
 	if at(endpoint, "honorLabels") != true {
-		t.Error("a Worker's namespace is written over")
+		t.Error("the namespace of a Worker is overwritten")
 	}
 	expect(t, "the labels", at(endpoint, "relabelings"), `
 - {targetLabel: job, replacement: tenon}
@@ -38,28 +38,28 @@ func TestWhatIsScrapedHasTheLabelsThatAreAskedFor(t *testing.T) {
 - {sourceLabels: [__meta_kubernetes_pod_label_tenon_dev_pool], targetLabel: pool}`)
 }
 
-func TestTheAlertsComeAsTheyAre(t *testing.T) {
+func TestAlertsAreInstalledUnchanged(t *testing.T) {
 	rule := renderWithFiles(t, `metrics: {prometheusRule: {enabled: true}}`).find(t, "PrometheusRule/tenon")
 	var want any
 	if err := yaml.Unmarshal([]byte(rules), &want); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := yaml.Marshal(want)
-	expect(t, "what the Prometheus Operator is given", rule.at("spec"), string(text))
+	expect(t, "the PrometheusRule", rule.at("spec"), string(text))
 }
 
-func TestDashboardsComeAsTheyAre(t *testing.T) {
+func TestDashboardsAreInstalledUnchanged(t *testing.T) {
 	dashboard := renderWithFiles(t, ``).find(t, "ConfigMap/tenon-dashboard-some")
 	if dashboard.GetLabels()["grafana_dashboard"] != "1" {
-		t.Errorf("no sidecar finds it: %v", dashboard.GetLabels())
+		t.Errorf("no sidecar finds the dashboard: %v", dashboard.GetLabels())
 	}
 	text, _ := dashboard.at("data", "tenon-some.json").(string)
-	if strings.TrimSpace(text) != `{"title": "{{ of Grafana's own }}"}` {
-		t.Errorf("it is %q", text)
+	if strings.TrimSpace(text) != `{"title": "{{ Grafana syntax }}"}` {
+		t.Errorf("got %q", text)
 	}
 }
 
-func TestThereIsNothingWithoutDashboardsAndAlerts(t *testing.T) {
+func TestMissingDashboardsAndAlertsCreateNoObjects(t *testing.T) {
 	bare := load(t, platform)
 	bare.Files = without(bare.Files, "dashboards/", "rules/")
 	rendered, err := renderChart(bare, `metrics: {prometheusRule: {enabled: true}}`)
@@ -68,12 +68,12 @@ func TestThereIsNothingWithoutDashboardsAndAlerts(t *testing.T) {
 	}
 	all := parse(t, rendered)
 	if found := append(all.kind("ConfigMap"), all.kind("PrometheusRule")...); len(found) != 0 {
-		t.Errorf("there are %v", found)
+		t.Errorf("unexpected objects %v", found)
 	}
 }
 
-// Those that the chart has: each becomes an object that Kubernetes takes, and a release that Helm can keep.
-func TestTheChartsOwnDashboardsFit(t *testing.T) {
+// Each dashboard of the chart must fit into a ConfigMap, and all of them into a Helm release.
+func TestDashboardsFitIntoConfigMapsAndRelease(t *testing.T) {
 	size := 0
 	for _, file := range load(t, platform).Files {
 		if !strings.HasPrefix(file.Name, "dashboards/") {
@@ -82,9 +82,9 @@ func TestTheChartsOwnDashboardsFit(t *testing.T) {
 		size += len(file.Data)
 		checkDashboard(t, file)
 	}
-	// Helm keeps chart and objects in one Secret of at most 1 MiB, compressed to about a tenth.
+	// Helm stores chart and objects in one Secret of at most 1 MiB, compressed to about a tenth.
 	if size > 4<<20 {
-		t.Errorf("the dashboards have %d bytes", size)
+		t.Errorf("the dashboards have %d bytes, want at most 4 MiB", size)
 	}
 }
 
@@ -92,9 +92,9 @@ func checkDashboard(t *testing.T, file *common.File) {
 	t.Helper()
 	name := strings.TrimSuffix(strings.TrimPrefix(file.Name, "dashboards/"), ".json")
 	if strings.ToLower(name) != name || strings.ContainsAny(name, " _/") {
-		t.Errorf("%s is no name of an object", name)
+		t.Errorf("%s is not a valid object name", name)
 	}
 	if len(file.Data) > 1<<19 || !json.Valid(file.Data) {
-		t.Errorf("%s is no JSON of at most 512 KiB", file.Name)
+		t.Errorf("%s is not valid JSON of at most 512 KiB", file.Name)
 	}
 }

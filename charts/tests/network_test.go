@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The Pods of one release, by component, and a stranger.
-func everybody(t *testing.T, all objects) map[string]pod {
+// podsByComponent returns the Pods of a release by component, and an unrelated Pod as "stranger".
+func podsByComponent(t *testing.T, all objects) map[string]pod {
 	t.Helper()
 	pods := map[string]pod{"stranger": {of: "stranger", labels: map[string]any{"app": "stranger"}}}
 	for _, pod := range all.pods() {
@@ -18,7 +18,8 @@ func everybody(t *testing.T, all objects) map[string]pod {
 	return pods
 }
 
-// nodePod is what operator/src/pool/plan.rs makes of a pool, as far as the chart knows of it.
+// nodePod returns the part of a node's Pod that the chart depends on, as operator/src/pool/plan.rs
+// creates it.
 func nodePod(t *testing.T) pod {
 	t.Helper()
 	plan := read(t, "../../operator/src/pool/plan.rs")
@@ -30,12 +31,12 @@ func nodePod(t *testing.T) pod {
 		`let lane = move |i| (format!("lane-{i}"), FIRST_SHARD_PORT + shards + i);`,
 	} {
 		if !strings.Contains(plan, line) {
-			t.Fatalf("nodes are no longer as these tests have them: there is no %s in plan.rs", line)
+			t.Fatalf("plan.rs has no line %s; adapt nodePod to the new Pod", line)
 		}
 	}
 	for _, line := range []string{`const MAX_SHARDS: i32 = 64;`, `const MAX_LANES: i32 = 8;`} {
 		if !strings.Contains(read(t, "../../crds/src/pool.rs"), line) {
-			t.Fatalf("nodes are no longer as these tests have them: there is no %s in pool.rs", line)
+			t.Fatalf("pool.rs has no line %s; adapt nodePod to the new Pod", line)
 		}
 	}
 	ports := []any{map[string]any{"name": "admin", "containerPort": int64(9090)}}
@@ -57,7 +58,7 @@ func nodePod(t *testing.T) pod {
 	}
 }
 
-// selects says whether a selector of labels alone selects a Pod.
+// selects reports whether a label selector selects a Pod.
 func selects(selector any, labels map[string]any) bool {
 	wanted, _ := at(selector, "matchLabels").(map[string]any)
 	for label, value := range wanted {
@@ -74,7 +75,7 @@ func selects(selector any, labels map[string]any) bool {
 	return true
 }
 
-// number is the port of a Pod that a policy or a Service calls by its number or its name.
+// number returns the port that a policy or a Service refers to by number or name, or 0.
 func (p pod) number(port any) int64 {
 	name, named := port.(string)
 	for _, own := range items(p.container()["ports"]) {
@@ -96,8 +97,8 @@ func toInt(value any) int64 {
 	return 0
 }
 
-// takes says whether policies let a Pod's port be reached by another Pod of the namespace.
-func takes(all objects, to pod, number int64, from pod) bool {
+// admits reports whether the policies allow a Pod of the namespace to reach a port of another one.
+func admits(all objects, to pod, number int64, from pod) bool {
 	selected := false
 	for _, policy := range all.kind("NetworkPolicy") {
 		if !selects(policy.at("spec", "podSelector"), to.labels) {
@@ -136,13 +137,13 @@ func ofPeer(peers any, from pod) bool {
 	return false
 }
 
-func TestEachPortIsReachedByThoseWhoNeedIt(t *testing.T) {
+func TestEachPortAdmitsOnlyItsPeers(t *testing.T) {
 	all := render(t, ``)
-	pods := everybody(t, all)
+	pods := podsByComponent(t, all)
 	ports := map[string]map[int64]string{
-		"operator":     {7070: "router runtime-node", 9090: "everybody"},
-		"router":       {8080: "everybody", 8081: "operator runtime-node", 9090: "everybody"},
-		"runtime-node": {7100: "router", 7163: "router", 7171: "router", 9090: "everybody"},
+		"operator":     {7070: "router runtime-node", 9090: "all"},
+		"router":       {8080: "all", 8081: "operator runtime-node", 9090: "all"},
+		"runtime-node": {7100: "router", 7163: "router", 7171: "router", 9090: "all"},
 	}
 	for to, ports := range ports {
 		for port, allowed := range ports {
@@ -150,8 +151,8 @@ func TestEachPortIsReachedByThoseWhoNeedIt(t *testing.T) {
 				t.Errorf("%s has no port %d", to, port)
 			}
 			for from, pod := range pods {
-				want := allowed == "everybody" || slices.Contains(strings.Fields(allowed), from)
-				if is := takes(all, pods[to], port, pod); is != want {
+				want := allowed == "all" || slices.Contains(strings.Fields(allowed), from)
+				if is := admits(all, pods[to], port, pod); is != want {
 					t.Errorf("%s may reach port %d of %s: %v", from, port, to, is)
 				}
 			}
@@ -159,83 +160,83 @@ func TestEachPortIsReachedByThoseWhoNeedIt(t *testing.T) {
 	}
 }
 
-func TestThePublicAndTheAdminPortsMayBeClosed(t *testing.T) {
+func TestPublicAndAdminPortsCanBeRestricted(t *testing.T) {
 	all := render(t, `
 networkPolicy:
   clientsFrom: [{podSelector: {matchLabels: {app: ingress}}}]
   metricsFrom: [{podSelector: {matchLabels: {app: prometheus}}}]`)
-	pods := everybody(t, all)
+	pods := podsByComponent(t, all)
 	pods["ingress"] = pod{labels: map[string]any{"app": "ingress"}}
 	pods["prometheus"] = pod{labels: map[string]any{"app": "prometheus"}}
 	for from, pod := range pods {
-		// `helm test` comes as a client does.
-		if is := takes(all, pods["router"], 8080, pod); is != (from == "ingress" || from == "probe") {
+		// `helm test` is a client.
+		if is := admits(all, pods["router"], 8080, pod); is != (from == "ingress" || from == "probe") {
 			t.Errorf("%s may reach the public port: %v", from, is)
 		}
 		for _, to := range []string{"operator", "router", "runtime-node"} {
-			if is := takes(all, pods[to], 9090, pod); is != (from == "prometheus") {
+			if is := admits(all, pods[to], 9090, pod); is != (from == "prometheus") {
 				t.Errorf("%s may reach the admin port of %s: %v", from, to, is)
 			}
 		}
 	}
 }
 
-func TestNodesGoAnywhereUnlessTheyAreRestricted(t *testing.T) {
+func TestNodeEgressIsOpenUnlessRestricted(t *testing.T) {
 	policy := func(values string) object {
 		return render(t, values).find(t, "NetworkPolicy/tenon-runtime-node")
 	}
-	expect(t, "what is decided by default", policy(``).at("spec", "policyTypes"), `[Ingress]`)
+	expect(t, "the default policyTypes", policy(``).at("spec", "policyTypes"), `[Ingress]`)
 	restricted := policy(`networkPolicy: {nodeEgress: {restrict: true, to: [{ipBlock: {cidr: 192.0.2.0/24}}]}}`)
-	expect(t, "what is decided", restricted.at("spec", "policyTypes"), `[Ingress, Egress]`)
+	expect(t, "the restricted policyTypes", restricted.at("spec", "policyTypes"), `[Ingress, Egress]`)
 	egress := items(restricted.at("spec", "egress"))
 	if len(egress) != 4 {
-		t.Fatalf("there are %d rules", len(egress))
+		t.Fatalf("want 4 egress rules, got %d", len(egress))
 	}
-	expect(t, "the rule for names", egress[0], `
+	expect(t, "the rule for DNS", egress[0], `
 ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]`)
 	all := render(t, ``)
 	for i, to := range map[int]string{1: "operator", 2: "router"} {
 		selector := at(egress[i], "to", 0, "podSelector")
 		pod := all.pod(t, "Deployment/tenon-"+to)
 		if !selects(selector, pod.labels) || pod.number(at(egress[i], "ports", 0, "port")) == 0 {
-			t.Errorf("nodes do not reach the %s: %v", to, egress[i])
+			t.Errorf("nodes cannot reach the %s: %v", to, egress[i])
 		}
 	}
-	expect(t, "the rule for the rest", egress[3], `to: [{ipBlock: {cidr: 192.0.2.0/24}}]`)
+	expect(t, "the rule for `to`", egress[3], `to: [{ipBlock: {cidr: 192.0.2.0/24}}]`)
 }
 
-func TestServicesLeadToPorts(t *testing.T) {
+func TestServicesTargetExistingPorts(t *testing.T) {
 	for _, values := range variety {
 		all := render(t, values)
-		leads := map[string]string{}
+		targets := map[string]string{}
 		for _, service := range all.kind("Service") {
 			for _, pod := range all.pods() {
 				if !selects(map[string]any{"matchLabels": service.at("spec", "selector")}, pod.labels) {
 					continue
 				}
 				for _, port := range items(service.at("spec", "ports")) {
-					leads[service.GetName()] += fmt.Sprintf("%s:%d ", pod.of, pod.number(at(port, "targetPort")))
+					targets[service.GetName()] += fmt.Sprintf("%s:%d ", pod.of, pod.number(at(port, "targetPort")))
 				}
 			}
 		}
-		expect(t, "where Services lead", leads, `
+		expect(t, "the targets of Services", targets, `
 tenon-operator: "Deployment/tenon-operator:7070 "
 tenon-router: "Deployment/tenon-router:8080 "
 tenon-router-inner: "Deployment/tenon-router:8081 "`)
 	}
 }
 
-func TestTheInnerDoorIsNeverOutside(t *testing.T) {
+func TestInternalListenerIsNeverExposed(t *testing.T) {
 	for _, kind := range []string{"NodePort", "LoadBalancer"} {
 		all := render(t, fmt.Sprintf("router: {service: {type: %s, nodePort: 30080}}", kind))
 		if is := all.find(t, "Service/tenon-router").at("spec", "type"); is != kind {
 			t.Errorf("the public Service is of type %v", is)
 		}
 		if is := toInt(all.find(t, "Service/tenon-router").at("spec", "ports", 0, "nodePort")); is != 30080 {
-			t.Errorf("its port on nodes is %v", is)
+			t.Errorf("the node port is %v, want 30080", is)
 		}
 		if is := all.find(t, "Service/tenon-router-inner").at("spec", "type"); is != nil {
-			t.Errorf("the inner Service is of type %v", is)
+			t.Errorf("the internal Service is of type %v", is)
 		}
 	}
 }

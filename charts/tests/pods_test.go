@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-func TestEveryPodKeepsToTheRestrictedProfile(t *testing.T) {
+func TestEveryPodMeetsTheRestrictedProfile(t *testing.T) {
 	for _, values := range variety {
 		pods := render(t, values).pods()
 		if len(pods) != 3 {
-			t.Fatalf("there are %d Pods", len(pods))
+			t.Fatalf("want 3 Pods, got %d", len(pods))
 		}
 		for _, pod := range pods {
 			expect(t, "the security context of "+pod.of, pod.spec["securityContext"], `
@@ -32,18 +32,18 @@ capabilities: {drop: [ALL]}`)
 			}
 			for _, volume := range items(pod.spec["volumes"]) {
 				if at(volume, "secret") == nil {
-					t.Errorf("%s has a volume that is no Secret: %v", pod.of, volume)
+					t.Errorf("%s has a volume other than a Secret: %v", pod.of, volume)
 				}
 			}
 		}
 	}
 }
 
-func TestOnlyWhoTalksToKubernetesHasAToken(t *testing.T) {
+func TestOnlyClientsOfTheAPIServerMountAToken(t *testing.T) {
 	all := render(t, ``)
 	for _, account := range all.kind("ServiceAccount") {
 		if account.at("automountServiceAccountToken") != false {
-			t.Errorf("%s gives its token to whoever does not refuse it", account)
+			t.Errorf("%s mounts its token by default", account)
 		}
 	}
 	has := map[string]any{}
@@ -51,18 +51,18 @@ func TestOnlyWhoTalksToKubernetesHasAToken(t *testing.T) {
 		has[pod.of] = pod.spec["automountServiceAccountToken"]
 		account := "ServiceAccount/" + fmt.Sprint(pod.spec["serviceAccountName"])
 		if !all.has(account) {
-			t.Errorf("%s has the account %s, which there is not", pod.of, account)
+			t.Errorf("%s has the account %s, which does not exist", pod.of, account)
 		}
 	}
-	expect(t, "who has a token", has, `
+	expect(t, "the Pods with a token", has, `
 Deployment/tenon-operator: true
 Deployment/tenon-router: false
 Pod/tenon-probe: true`)
-	// The nodes' account is there for the operator to name.
+	// The operator refers to the nodes' account.
 	all.find(t, "ServiceAccount/tenon-runtime-node")
 }
 
-func TestImagesAreByTagOrByDigest(t *testing.T) {
+func TestImagesAreReferencedByTagOrDigest(t *testing.T) {
 	version := load(t, platform).Metadata.AppVersion
 	images := func(values string) string {
 		all := render(t, values)
@@ -80,21 +80,21 @@ func TestImagesAreByTagOrByDigest(t *testing.T) {
 	at := "ghcr.io/tenon-dev/"
 	if is, want := images(``), at+"tenon-operator:"+version+" "+at+"tenon-router:"+version+" "+
 		at+"tenon-operator:"+version+" "+at+"tenon-runtime-node:"+version; is != want {
-		t.Errorf("%s, not %s", is, want)
+		t.Errorf("got %s, want %s", is, want)
 	}
 	if is, want := images(`image: {registry: "localhost:5000", tag: e2e}`), "localhost:5000/tenon-operator:e2e "+
 		"localhost:5000/tenon-router:e2e localhost:5000/tenon-operator:e2e localhost:5000/tenon-runtime-node:e2e"; is != want {
-		t.Errorf("%s, not %s", is, want)
+		t.Errorf("got %s, want %s", is, want)
 	}
 	digest := "sha256:" + strings.Repeat("5a", 32)
 	given := fmt.Sprintf("image: {digests: {operator: %[1]q, router: %[1]q, runtimeNode: %[1]q}}", digest)
 	if is, want := images(given), at+"tenon-operator@"+digest+" "+at+"tenon-router@"+digest+" "+
 		at+"tenon-operator@"+digest+" "+at+"tenon-runtime-node@"+digest; is != want {
-		t.Errorf("%s, not %s", is, want)
+		t.Errorf("got %s, want %s", is, want)
 	}
 }
 
-func TestTheGracePeriodsCoverWhatAProcessWaitsFor(t *testing.T) {
+func TestGracePeriodsCoverTheDrain(t *testing.T) {
 	for _, of := range []struct {
 		values string
 		router int
@@ -105,23 +105,23 @@ func TestTheGracePeriodsCoverWhatAProcessWaitsFor(t *testing.T) {
 	} {
 		router := render(t, of.values).pod(t, "Deployment/tenon-router")
 		if is := fmt.Sprint(router.spec["terminationGracePeriodSeconds"]); is != fmt.Sprint(of.router) {
-			t.Errorf("%s: routers have %s s", of.values, is)
+			t.Errorf("%s: the grace period of routers is %s s, want %d s", of.values, is, of.router)
 		}
 	}
 	router := render(t, `router: {body: {graceSeconds: 9, bytesPerSecond: 10}, drain: {lingerSeconds: 7, tunnelGraceSeconds: 8}}`).pod(t, "Deployment/tenon-router")
 	for _, arg := range []string{"--body-grace=9", "--body-rate=10", "--drain-linger=7", "--tunnel-grace=8"} {
 		if !contains(router.args(), arg) {
-			t.Errorf("routers are not told %s: %v", arg, router.args())
+			t.Errorf("routers lack the argument %s: %v", arg, router.args())
 		}
 	}
 	operator := render(t, `operator: {preStopSleepSeconds: 7, drainGraceSeconds: 40}`).pod(t, "Deployment/tenon-operator")
 	if is := fmt.Sprint(operator.spec["terminationGracePeriodSeconds"]); is != "52" {
-		t.Errorf("operators have %s s", is)
+		t.Errorf("the grace period of operators is %s s, want 52 s", is)
 	}
-	expect(t, "what an operator does first", at(operator.container(), "lifecycle"), `preStop: {sleep: {seconds: 7}}`)
+	expect(t, "the lifecycle of operators", at(operator.container(), "lifecycle"), `preStop: {sleep: {seconds: 7}}`)
 }
 
-func TestARolloutAddsBeforeItTakesAway(t *testing.T) {
+func TestRolloutsAddPodsBeforeTheyRemoveAny(t *testing.T) {
 	all := render(t, ``)
 	for _, name := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
 		deployment := all.find(t, name)
@@ -134,40 +134,40 @@ periodSeconds: 5`)
 	}
 }
 
-func TestWhoScalesTheRoutersIsSaidOnce(t *testing.T) {
+func TestRouterReplicasHaveOneOwner(t *testing.T) {
 	fixed := render(t, `router: {replicas: 7}`)
 	if is := fmt.Sprint(fixed.find(t, "Deployment/tenon-router").at("spec", "replicas")); is != "7" {
-		t.Errorf("there are %s routers", is)
+		t.Errorf("got %s routers, want 7", is)
 	}
 	if fixed.has("HorizontalPodAutoscaler/tenon-router") {
-		t.Error("there is an autoscaler that nobody has asked for")
+		t.Error("unexpected autoscaler")
 	}
 	scaled := render(t, `router: {autoscaling: {enabled: true, minReplicas: 3}}`)
 	if is := scaled.find(t, "Deployment/tenon-router").at("spec", "replicas"); is != nil {
-		t.Errorf("the autoscaler's number is overwritten by %v at each upgrade", is)
+		t.Errorf("each upgrade would reset the autoscaler's replicas to %v", is)
 	}
-	expect(t, "what is scaled", scaled.find(t, "HorizontalPodAutoscaler/tenon-router").at("spec", "scaleTargetRef"), `
+	expect(t, "the target of the autoscaler", scaled.find(t, "HorizontalPodAutoscaler/tenon-router").at("spec", "scaleTargetRef"), `
 {apiVersion: apps/v1, kind: Deployment, name: tenon-router}`)
 }
 
-func TestAPoolThatIsScaledByOthersSaysNoNumber(t *testing.T) {
+func TestAutoscaledPoolOmitsReplicas(t *testing.T) {
 	pool := render(t, `runtimePool: {autoscaled: true, replicas: 7}`).find(t, "RuntimePool/default")
 	if replicas := pool.at("spec", "replicas"); replicas != nil {
-		t.Errorf("the autoscaler's number is overwritten by %v at each upgrade", replicas)
+		t.Errorf("each upgrade would reset the autoscaler's replicas to %v", replicas)
 	}
 	pool = render(t, `runtimePool: {replicas: 0}`).find(t, "RuntimePool/default")
 	if is := fmt.Sprint(pool.at("spec", "replicas")); is != "0" {
-		t.Errorf("a pool of no nodes has %s", is)
+		t.Errorf("got %s replicas, want 0", is)
 	}
 }
 
-func TestPodsAreSpreadAsFarAsPossible(t *testing.T) {
+func TestPodsAreSpreadIfPossible(t *testing.T) {
 	all := render(t, ``)
 	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
 		pod := all.pod(t, of)
 		constraints := items(pod.spec["topologySpreadConstraints"])
 		if len(constraints) != 2 {
-			t.Errorf("%s has %d constraints", of, len(constraints))
+			t.Errorf("%s has %d constraints, want 2", of, len(constraints))
 		}
 		for _, constraint := range constraints {
 			if at(constraint, "whenUnsatisfiable") != "ScheduleAnyway" || !selects(at(constraint, "labelSelector"), pod.labels) {
@@ -177,11 +177,11 @@ func TestPodsAreSpreadAsFarAsPossible(t *testing.T) {
 	}
 }
 
-func TestABudgetsPodsAreThere(t *testing.T) {
+func TestDisruptionBudgetsSelectTheirPods(t *testing.T) {
 	all := render(t, ``)
 	budgets := all.kind("PodDisruptionBudget")
 	if len(budgets) != 2 {
-		t.Fatalf("there are %v", budgets)
+		t.Fatalf("want 2 budgets, got %v", budgets)
 	}
 	for _, budget := range budgets {
 		pod := all.pod(t, "Deployment/"+budget.GetName())
@@ -191,10 +191,10 @@ func TestABudgetsPodsAreThere(t *testing.T) {
 	}
 }
 
-func TestPodsAndNodesHaveThePriority(t *testing.T) {
+func TestPodsAndNodesHaveThePriorityClass(t *testing.T) {
 	all := render(t, `priorityClass: {name: system-cluster-critical}`)
 	if len(all.kind("PriorityClass")) != 0 {
-		t.Error("a PriorityClass is made that there is")
+		t.Error("the chart creates a PriorityClass that must exist already")
 	}
 	for _, of := range []string{"Deployment/tenon-operator", "Deployment/tenon-router"} {
 		if is := all.pod(t, of).spec["priorityClassName"]; is != "system-cluster-critical" {
@@ -202,10 +202,10 @@ func TestPodsAndNodesHaveThePriority(t *testing.T) {
 		}
 	}
 	if args := all.pod(t, "Deployment/tenon-operator").args(); !contains(args, "--node-priority-class=system-cluster-critical") {
-		t.Errorf("the nodes have none: %v", args)
+		t.Errorf("nodes have no PriorityClass: %v", args)
 	}
 	made := render(t, `priorityClass: {create: true, name: tenants}`).find(t, "PriorityClass/tenants")
 	if is := toInt(made.at("value")); is != 1_000_000 {
-		t.Errorf("its value is %d", is)
+		t.Errorf("the priority is %d, want 1000000", is)
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// What everybody may do, one line for each verb: a change of it is to be seen in a review.
-func TestNobodyMayDoMoreThanIsWrittenDown(t *testing.T) {
+// The golden file lists every right, one line for each rule and resource, so that reviews show
+// changes.
+func TestRightsMatchTheGoldenFile(t *testing.T) {
 	table := ""
 	for _, of := range []string{"defaults", "everything"} {
 		all := render(t, variety[of])
@@ -32,7 +33,7 @@ func TestNobodyMayDoMoreThanIsWrittenDown(t *testing.T) {
 	golden(t, "testdata/rbac.txt", table)
 }
 
-func TestNoRuleIsWiderThanItsResources(t *testing.T) {
+func TestNoRuleHasAWildcard(t *testing.T) {
 	for _, values := range variety {
 		for _, role := range append(render(t, values).kind("ClusterRole"), render(t, values).kind("Role")...) {
 			for _, rule := range items(role.at("rules")) {
@@ -42,14 +43,14 @@ func TestNoRuleIsWiderThanItsResources(t *testing.T) {
 					}
 				}
 				if groups := items(at(rule, "apiGroups")); len(groups) != 1 {
-					t.Errorf("%s: a rule is of one API group, for those who read it: %v", role, rule)
+					t.Errorf("%s: a rule must have exactly one API group, for readability: %v", role, rule)
 				}
 			}
 		}
 	}
 }
 
-func TestEveryRuleOfTheOperatorNamesTheFileThatNeedsIt(t *testing.T) {
+func TestEveryOperatorRuleNamesTheFileThatNeedsIt(t *testing.T) {
 	file := regexp.MustCompile(`operator/src/[a-z_/]+\.rs`)
 	named := false
 	for _, line := range strings.Split(read(t, platform+"/templates/operator/rbac.yaml"), "\n") {
@@ -57,12 +58,12 @@ func TestEveryRuleOfTheOperatorNamesTheFileThatNeedsIt(t *testing.T) {
 		case line == "rules:":
 			named = false
 		case strings.HasPrefix(line, "#"):
-			// What follows a comment is what it speaks of, up to the next.
+			// A comment applies to all rules up to the next comment.
 			paths := file.FindAllString(line, -1)
 			named = len(paths) > 0
 			for _, path := range paths {
 				if _, err := os.Stat("../../" + path); err != nil {
-					t.Errorf("there is no %s", path)
+					t.Errorf("a comment names %s, which does not exist", path)
 				}
 			}
 		case strings.HasPrefix(line, "- apiGroups") && !named:
@@ -71,18 +72,18 @@ func TestEveryRuleOfTheOperatorNamesTheFileThatNeedsIt(t *testing.T) {
 	}
 }
 
-func TestBindingsAreOfTheirOwnAccount(t *testing.T) {
+func TestBindingsBindTheirOwnServiceAccount(t *testing.T) {
 	for _, values := range variety {
 		all := render(t, values)
 		for _, binding := range append(all.kind("ClusterRoleBinding"), all.kind("RoleBinding")...) {
 			all.find(t, fmt.Sprintf("%v/%v", binding.at("roleRef", "kind"), binding.at("roleRef", "name")))
-			expect(t, "who is bound by "+binding.String(), binding.at("subjects"), fmt.Sprintf(
+			expect(t, "the subjects of "+binding.String(), binding.at("subjects"), fmt.Sprintf(
 				"[{kind: ServiceAccount, name: %s, namespace: %s}]", binding.GetName(), namespace))
 		}
 	}
 }
 
-func TestRoutersAndNodesAreBoundToNothing(t *testing.T) {
+func TestRoutersAndNodesHaveNoRights(t *testing.T) {
 	all := render(t, ``)
 	for _, binding := range append(all.kind("ClusterRoleBinding"), all.kind("RoleBinding")...) {
 		for _, subject := range items(binding.at("subjects")) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestABadValueIsRefusedByItsName(t *testing.T) {
+func TestInvalidValuesAreRefusedByName(t *testing.T) {
 	for _, bad := range []struct{ values, field string }{
 		{`operatr: {replicas: 2}`, "operatr"},
 		{`operator: {replica: 2}`, "/operator.*replica"},
@@ -27,7 +27,7 @@ func TestABadValueIsRefusedByItsName(t *testing.T) {
 		{`router: {autoscaling: {enabled: "yes"}}`, "/router/autoscaling/enabled"},
 		{`router: {autoscaling: {minReplicas: 9, maxReplicas: 3, enabled: true}}`, "router.autoscaling.maxReplicas"},
 		{`runtimePool: {replicas: 20000}`, "/runtimePool/replicas"},
-		{`runtimePool: {replicas: null}`, "runtimePool.replicas: give a number"},
+		{`runtimePool: {replicas: null}`, "runtimePool.replicas: missing"},
 		{`runtimePool: {drainGraceSeconds: 3601}`, "/runtimePool/drainGraceSeconds"},
 		{`runtimePool: {shardsPerNode: 65}`, "/runtimePool/shardsPerNode"},
 		{`runtimePool: {lanes: 9}`, "/runtimePool/lanes"},
@@ -48,10 +48,10 @@ func TestABadValueIsRefusedByItsName(t *testing.T) {
 		{`certificates: {mode: existingSecret}`, "/certificates/existingSecret/operator"},
 		{`certificates: {mode: existingSecret, existingSecret: {operator: a, router: b}}`, "/certificates/existingSecret/runtimeNode"},
 		{`certificates: {selfSigned: {certificateLifetime: 90}}`, "/certificates/selfSigned/certificateLifetime"},
-		{`certificates: {selfSigned: {certificateLifetime: 89m}}`, "certificates.selfSigned.certificateLifetime is 89m"},
-		{`certificates: {selfSigned: {authorityLifetime: 0d}}`, "certificates.selfSigned.authorityLifetime is 0d"},
+		{`certificates: {selfSigned: {certificateLifetime: 89m}}`, "certificates.selfSigned.certificateLifetime: 89m is out of range"},
+		{`certificates: {selfSigned: {authorityLifetime: 0d}}`, "certificates.selfSigned.authorityLifetime: 0d is out of range"},
 		{`certificates: {selfSigned: {authorityLifetime: 0100d}}`, "/certificates/selfSigned/authorityLifetime"},
-		{`certificates: {selfSigned: {authorityLifetime: 99999d}}`, "certificates.selfSigned.authorityLifetime is 99999d"},
+		{`certificates: {selfSigned: {authorityLifetime: 99999d}}`, "certificates.selfSigned.authorityLifetime: 99999d is out of range"},
 		{`certificates: {certManager: {duration: 90d}}`, "/certificates/certManager/duration"},
 		{`networkPolicy: {clientsFrom: [192.0.2.0/24]}`, "/networkPolicy/clientsFrom/0"},
 		{`networkPolicy: {metricsFrom: [{ipBlock: {}}]}`, "/networkPolicy/metricsFrom/0/ipBlock.*cidr"},
@@ -63,18 +63,19 @@ func TestABadValueIsRefusedByItsName(t *testing.T) {
 	} {
 		_, err := renderChart(load(t, platform), bad.values)
 		if err == nil {
-			t.Errorf("taken: %s", bad.values)
+			t.Errorf("accepted: %s", bad.values)
 		} else if !regexp.MustCompile(bad.field).MatchString(strings.ReplaceAll(err.Error(), "\n", " ")) {
-			t.Errorf("%s: %s does not stand in %v", bad.values, bad.field, err)
+			t.Errorf("%s: the error does not match %s: %v", bad.values, bad.field, err)
 		}
 	}
 	if _, err := renderChart(load(t, crds), `keep: maybe`); err == nil || !strings.Contains(err.Error(), "/keep") {
-		t.Errorf("of tenon-crds: %v", err)
+		t.Errorf("tenon-crds: the error does not name the field: %v", err)
 	}
 }
 
-// What the chart takes no process ends for: lifecycle/src/log.rs reads the same file.
-func TestLogLevelsAreThoseThatProcessesTake(t *testing.T) {
+// A level that the chart accepts must not end a process at start: lifecycle/src/log.rs tests the
+// same file.
+func TestChartAcceptsTheLogLevelsOfTheProcesses(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(read(t, "testdata/log-levels.txt")), "\n") {
 		verdict, level, _ := strings.Cut(line, " ")
 		if verdict == "#" {
@@ -85,13 +86,13 @@ func TestLogLevelsAreThoseThatProcessesTake(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err = renderChart(load(t, platform), string(values)); (err == nil) != (verdict == "taken") {
-			t.Errorf("%q is to be %s: %v", level, verdict, err)
+			t.Errorf("%q must be %s: %v", level, verdict, err)
 		}
 	}
 }
 
-// The schema knows what values.yaml knows, and takes nothing else where it matters.
-func TestTheSchemaKnowsEveryValueAndNoOther(t *testing.T) {
+// The schema and values.yaml have the same values, and the schema refuses all others.
+func TestSchemaCoversExactlyTheValues(t *testing.T) {
 	for _, chart := range []string{platform, crds} {
 		schema := schemaOf(t, chart)
 		resolve := func(field any) map[string]any {
@@ -110,7 +111,7 @@ func TestTheSchemaKnowsEveryValueAndNoOther(t *testing.T) {
 				return
 			}
 			if schema["additionalProperties"] != false {
-				t.Errorf("%s: what is mistyped below %q is taken", chart, path)
+				t.Errorf("%s: the schema accepts unknown values below %q", chart, path)
 			}
 			for name, field := range fields {
 				if path == "" && name == "global" {
@@ -126,12 +127,12 @@ func TestTheSchemaKnowsEveryValueAndNoOther(t *testing.T) {
 		}
 		for _, leaf := range leaves {
 			if !known[leaf] {
-				t.Errorf("%s: values.yaml says nothing of %s", chart, leaf)
+				t.Errorf("%s: values.yaml has no %s", chart, leaf)
 			}
 			delete(known, leaf)
 		}
 		for path := range known {
-			t.Errorf("%s: the schema says nothing of %s", chart, path)
+			t.Errorf("%s: the schema has no %s", chart, path)
 		}
 	}
 }
@@ -145,13 +146,13 @@ func schemaOf(t *testing.T, chart string) map[string]any {
 	return schema
 }
 
-func TestTheSchemaTakesWhatTheChartsOwnFilesSay(t *testing.T) {
+func TestSchemaAcceptsTheChartsOwnValues(t *testing.T) {
 	for name, values := range variety {
 		if _, err := renderChart(load(t, platform), values); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// As a part of another chart it is given this besides.
+	// Helm adds `global` when the chart is a subchart.
 	if _, err := renderChart(load(t, platform), `global: {anything: true}`); err != nil {
 		t.Error(fmt.Errorf("global values: %w", err))
 	}

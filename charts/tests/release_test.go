@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestHelmsOwnLinterIsContent(t *testing.T) {
+func TestHelmLintPasses(t *testing.T) {
 	for _, chart := range []string{platform, crds} {
 		for name, values := range variety {
 			if chart == crds && name != "defaults" {
@@ -29,18 +29,18 @@ func TestHelmsOwnLinterIsContent(t *testing.T) {
 	}
 }
 
-func TestTheChartsAreOfOneVersion(t *testing.T) {
+func TestChartsHaveTheSameVersion(t *testing.T) {
 	one, other := load(t, platform).Metadata, load(t, crds).Metadata
 	if one.Version != other.Version || one.AppVersion != other.AppVersion || one.KubeVersion != other.KubeVersion {
-		t.Errorf("%v and %v", one, other)
+		t.Errorf("the charts differ: %v and %v", one, other)
 	}
 	workspace := regexp.MustCompile(`(?m)^version = "(.*)"$`).FindStringSubmatch(read(t, "../../Cargo.toml"))
 	if workspace == nil || workspace[1] != one.AppVersion {
-		t.Errorf("the programs are of version %v, and the charts' appVersion is %s", workspace, one.AppVersion)
+		t.Errorf("the version in Cargo.toml is %v, and the charts' appVersion is %s", workspace, one.AppVersion)
 	}
 }
 
-func TestTheNotesTellTheNextCommands(t *testing.T) {
+func TestNotesPrintTheNextCommands(t *testing.T) {
 	notes := func(values string) string {
 		rendered, err := renderChart(load(t, platform), values)
 		if err != nil {
@@ -58,43 +58,43 @@ func TestTheNotesTellTheNextCommands(t *testing.T) {
 	} {
 		for _, word := range words {
 			if text := notes(values); !strings.Contains(text, word) {
-				t.Errorf("%s: %q does not stand in\n%s", values, word, text)
+				t.Errorf("%s: missing %q in\n%s", values, word, text)
 			}
 		}
 	}
 	worker := regexp.MustCompile(`(?s)<<YAML\n(.*?)  YAML\n`).FindStringSubmatch(notes(``))
 	var object map[string]any
 	if worker == nil || yaml.UnmarshalStrict([]byte(worker[1]), &object) != nil || object["kind"] != "Worker" {
-		t.Errorf("the notes have no Worker: %v", worker)
+		t.Errorf("the notes contain no valid Worker: %v", worker)
 	}
 }
 
-func TestWhatHelmTestMakesIsGoneAfterwards(t *testing.T) {
+func TestHelmTestDeletesItsObjects(t *testing.T) {
 	seen := 0
 	for _, o := range render(t, ``) {
 		annotations := o.GetAnnotations()
 		if strings.Contains(o.template, "/tests/") != (annotations["helm.sh/hook"] == "test") {
-			t.Errorf("%s is of the test or is not: %v", o, annotations)
+			t.Errorf("%s of %s: wrong hook annotations %v", o, o.template, annotations)
 		}
 		if annotations["helm.sh/hook"] != "test" {
 			continue
 		}
 		seen++
 		if annotations["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded,hook-failed" {
-			t.Errorf("%s stays: %v", o, annotations)
+			t.Errorf("Helm does not delete %s: %v", o, annotations)
 		}
 	}
 	if seen != 4 {
-		t.Errorf("%d objects", seen)
+		t.Errorf("got %d objects, want 4", seen)
 	}
 	args := render(t, `{router: {service: {port: 8000}}, test: {timeoutSeconds: 7}}`).pod(t, "Pod/tenon-probe").args()
 	want := "probe --worker-namespace=" + namespace + " --router=http://tenon-router:8000 --pool=default --timeout=7"
 	if is := strings.Join(args, " "); is != want {
-		t.Errorf("it is told %s, not %s", is, want)
+		t.Errorf("the arguments are %s, want %s", is, want)
 	}
 }
 
-// Arguments that no process knows keep it from starting.
+// A process does not start with an unknown argument.
 func TestProcessesKnowTheirArguments(t *testing.T) {
 	sources := map[string][]string{
 		"Deployment/tenon-operator": {"operator/src/config.rs", "lifecycle/src/tls.rs", "lifecycle/src/log.rs"},
@@ -113,7 +113,7 @@ func TestProcessesKnowTheirArguments(t *testing.T) {
 			}
 			field := `(?m)^\s+(pub )?` + strings.ReplaceAll(name, "-", "_") + `: `
 			if !regexp.MustCompile(field).MatchString(known) {
-				t.Errorf("%s is told --%s, which stands in none of %v", pod.of, name, sources[pod.of])
+				t.Errorf("%s has the argument --%s, which none of %v defines", pod.of, name, sources[pod.of])
 			}
 		}
 	}

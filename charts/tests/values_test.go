@@ -14,9 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var update = flag.Bool("update", false, "write what is golden or generated instead of comparing with it")
+var update = flag.Bool("update", false, "write golden and generated files instead of comparing with them")
 
-// golden compares a file with what it is to be.
+// golden compares a file with its expected content, or writes it with -update.
 func golden(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {
@@ -25,20 +25,20 @@ func golden(t *testing.T, file, want string) {
 		}
 	}
 	if is := read(t, file); is != want {
-		t.Errorf("%s is stale: look at what has changed and run `make charts`. It is to be\n%s", file, want)
+		t.Errorf("%s is stale: review the change and run `make charts`. Want\n%s", file, want)
 	}
 }
 
-// value is one that people set.
+// value is a documented value of a chart.
 type value struct {
 	path string
-	// What it is by default, as JSON and as one line of YAML.
+	// The default, as JSON and as one line of YAML.
 	preset, written string
-	// What stands above it.
+	// The comment above it.
 	comment string
 }
 
-// Values that are maps and yet one value each, because their keys are of people's own or of Kubernetes'.
+// Maps that are documented as one value, because their keys are the user's or Kubernetes'.
 var whole = regexp.MustCompile(`(^commonLabels|[lL]abels|[aA]nnotations|nodeSelector|affinity|resources|behavior|runtimePool\.(limits|egress))$`)
 
 func documented(t *testing.T, chart string) []value {
@@ -86,7 +86,7 @@ func documented(t *testing.T, chart string) []value {
 	return all
 }
 
-// flow has a node written on one line, and without its comments.
+// flow makes the encoder write a node on one line, without its comments.
 func flow(node *yaml.Node) {
 	node.HeadComment, node.LineComment, node.FootComment = "", "", ""
 	if node.Kind != yaml.ScalarNode {
@@ -97,11 +97,11 @@ func flow(node *yaml.Node) {
 	}
 }
 
-func TestEveryValueSaysWhatItIsFor(t *testing.T) {
+func TestEveryValueIsDocumented(t *testing.T) {
 	for _, chart := range []string{platform, crds} {
 		for _, value := range documented(t, chart) {
 			if !strings.HasSuffix(value.comment, ".") && !strings.HasSuffix(value.comment, ".)") {
-				t.Errorf("%s: the comment above %s is no sentence: %q", chart, value.path, value.comment)
+				t.Errorf("%s: the comment above %s does not end with a full stop: %q", chart, value.path, value.comment)
 			}
 		}
 	}
@@ -119,8 +119,8 @@ func TestEveryValueIsUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Templates speak of a value by its path, or of a part of it where the rest is at hand (`with`, a variable, an
-		// argument).
+		// Templates refer to a value by its path, or by a part of it within `with`, a variable or an
+		// argument.
 		words := map[string]bool{}
 		for _, word := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(text, -1) {
 			words[word] = true
@@ -128,15 +128,15 @@ func TestEveryValueIsUsed(t *testing.T) {
 		for _, value := range documented(t, chart) {
 			for _, step := range strings.Split(value.path, ".") {
 				if !words[step] {
-					t.Errorf("%s: no template knows %s of %s", chart, step, value.path)
+					t.Errorf("%s: no template uses %s of %s", chart, step, value.path)
 				}
 			}
 		}
 	}
 }
 
-// A value that changes nothing is a lie. Each of these is one that differs from the default, by path.
-func TestEveryValueChangesSomething(t *testing.T) {
+// Sets each value to one that differs from its default, and compares the rendered objects.
+func TestEveryValueChangesTheOutput(t *testing.T) {
 	before := textOf(t, ``)
 	for _, value := range documented(t, platform) {
 		other, ok := others[value.path]
@@ -147,7 +147,7 @@ func TestEveryValueChangesSomething(t *testing.T) {
 			other, ok = another(value.preset)
 		}
 		if !ok {
-			t.Errorf("no other value of %s is known to this test", value.path)
+			t.Errorf("%s: this test needs another value; add one to `others`", value.path)
 			continue
 		}
 		context, base := contexts[value.path], before
@@ -156,12 +156,12 @@ func TestEveryValueChangesSomething(t *testing.T) {
 		}
 		given := set(t, context, value.path, other)
 		if textOf(t, given) == base {
-			t.Errorf("%s: %s changes nothing", value.path, other)
+			t.Errorf("%s: the value %s does not change the output", value.path, other)
 		}
 	}
 }
 
-// another gives a value of the same type.
+// another returns another value of the same type.
 func another(preset string) (string, bool) {
 	var number int
 	switch {
@@ -179,7 +179,7 @@ func another(preset string) (string, bool) {
 	return "", false
 }
 
-// By path or by last step, where not any of its type will do.
+// Other values by path or by last step, for values that are not free within their type.
 var others = map[string]string{
 	"domain":                    "workers.example.com",
 	"registry":                  "registry.example.com",
@@ -215,11 +215,11 @@ var others = map[string]string{
 	"interval":                  "1m",
 	"metrics.dashboards.labels": `{grafana_dashboard: "2"}`,
 	"test.pool":                 "another",
-	// The longest of the three decides on the grace period, and this one is told to nobody else.
+	// This value affects only the grace period, and only if it is the largest of the three.
 	"router.drain.requestGraceSeconds": "100",
 }
 
-// What else has to be said for a value to matter.
+// The values that must be set for another one to have an effect.
 var contexts = map[string]string{
 	"priorityClass.create":                              `priorityClass: {name: some}`,
 	"priorityClass.value":                               `priorityClass: {name: some, create: true}`,
@@ -247,7 +247,7 @@ var contexts = map[string]string{
 
 const ownSecrets = `certificates: {mode: existingSecret, existingSecret: {operator: a, router: b, runtimeNode: c}}`
 
-// set adds a value to others.
+// set returns `values` with one more value.
 func set(t *testing.T, values, path, to string) string {
 	t.Helper()
 	var root map[string]any
@@ -277,7 +277,7 @@ func set(t *testing.T, values, path, to string) string {
 	return string(text)
 }
 
-// textOf is everything that the chart makes of values.
+// textOf returns all objects that the chart renders with values, as text.
 func textOf(t *testing.T, values string) string {
 	t.Helper()
 	text := ""
@@ -293,7 +293,7 @@ func textOf(t *testing.T, values string) string {
 
 const tableBegins, tableEnds = "<!-- values, made by `make charts` -->\n", "<!-- end of values -->"
 
-func TestTheReadmeTellsOfEveryValue(t *testing.T) {
+func TestReadmeListsEveryValue(t *testing.T) {
 	for _, chart := range []string{platform, crds} {
 		table := "| value | meaning | default |\n| --- | --- | --- |\n"
 		for _, value := range documented(t, chart) {
@@ -307,7 +307,7 @@ func TestTheReadmeTellsOfEveryValue(t *testing.T) {
 		head, rest, begins := strings.Cut(read(t, file), tableBegins)
 		_, tail, ends := strings.Cut(rest, tableEnds)
 		if !begins || !ends {
-			t.Fatalf("%s has no place for the table", file)
+			t.Fatalf("%s has no markers for the table", file)
 		}
 		golden(t, file, head+tableBegins+table+tableEnds+tail)
 	}

@@ -23,11 +23,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     match load.problems.len() {
         0 => {
-            println!("{} good", count(load.workers.len(), "Worker"));
+            println!("{} valid", count(load.workers.len(), "Worker"));
             Ok(ExitCode::SUCCESS)
         }
         problems => {
-            println!("{}, {} good", count(problems, "problem"), count(load.workers.len(), "Worker"));
+            println!("{}, {} valid", count(problems, "problem"), count(load.workers.len(), "Worker"));
             Ok(ExitCode::FAILURE)
         }
     }

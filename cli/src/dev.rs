@@ -41,7 +41,7 @@ use schedules::Schedules;
 const NODE: &str = "dev";
 const POOL: &str = "dev";
 
-/// How long invocations may continue after Ctrl-C.
+/// Time that in-flight invocations have to finish after Ctrl-C.
 const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
 /// Isolates kept per shard. This, `MAX_INFLIGHT`, `MAX_WAITING` and `ISOLATE_IDLE` equal a node's
@@ -61,11 +61,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
 
-    /// Where requests come.
+    /// Address on which requests are served.
     #[arg(long, env = "TENON_LISTEN", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 
-    /// Threads that run Workers, and as many that take requests. By default one for each CPU.
+    /// Number of threads that run Workers, and of threads that accept requests. Defaults to the
+    /// number of CPUs.
     #[arg(long, env = "TENON_SHARDS")]
     shards: Option<NonZeroU16>,
 
@@ -86,7 +87,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     runtime.block_on(async {
         let mut dev = Dev::start(args, settings).await?;
         dev.follow().await;
-        println!("\nDraining; Ctrl-C again to end at once.");
+        println!("\nDraining; press Ctrl-C again to exit at once.");
         tokio::select! {
             () = dev.drain() => Ok(()),
             () = drain::termination() => Ok(()),
@@ -99,7 +100,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 fn probe(listen: SocketAddr) -> anyhow::Result<()> {
     TcpListener::bind(listen).map(drop).with_context(|| {
         format!(
-            "cannot listen on {listen}; end what uses the port, or choose another: --listen {}",
+            "cannot listen on {listen}; free the port, or choose another one: --listen {}",
             SocketAddr::new(listen.ip(), if listen.port() == 8080 { 8081 } else { 8080 })
         )
     })
@@ -244,7 +245,7 @@ fn router_config(args: &Args, catalog: &str, lanes: u16) -> anyhow::Result<tenon
         inner_listen: (Ipv4Addr::LOCALHOST, 0).into(),
         catalog: catalog.parse()?,
         tls: None,
-        threads: NonZeroU16::new(lanes).context("at least one thread")?.into(),
+        threads: NonZeroU16::new(lanes).context("at least one thread is needed")?.into(),
         access_log: args.access_log,
         debug_headers: false,
         client_memory: tenon_router::memory::for_clients(Path::new("/")),

@@ -114,7 +114,7 @@ fn revision_of(
 fn unresolved(error: ResolveError) -> String {
     match error {
         ResolveError::Secret(missing) => {
-            format!("{missing}, or name a file with {}=VALUE by --env-file", missing.name)
+            format!("{missing}, or set --env-file to a file with {}=VALUE", missing.name)
         }
         ResolveError::Egress(_) => error.to_string(),
     }
@@ -128,12 +128,12 @@ fn modules(manifests: &Manifests, id: &WorkerId, worker: &Worker) -> Result<BTre
             manifests.config_maps.get(&key).map(revision::of_config_map).ok_or_else(|| {
                 let (namespace, name) = key;
                 format!(
-                    "spec.source.configMapRef: ConfigMap {namespace}/{name} is not among the files, \
-                     nor is a folder {name} with its modules beside the Worker's"
+                    "spec.source.configMapRef: ConfigMap {namespace}/{name} is not among the files; add it, or a folder \
+                     {name} with its modules beside the Worker's file"
                 )
             })
         }
-        _ => Err("spec.source: set exactly one of modules and configMapRef".to_owned()),
+        _ => Err("spec.source: needs exactly one source; set either modules or configMapRef".to_owned()),
     }
 }
 
@@ -169,8 +169,11 @@ impl Load {
                 let key = (route.host.clone(), route.path.clone());
                 let owner = owners.entry(key).or_insert_with(|| id.clone());
                 if owner != id {
-                    let message =
-                        format!("route {}{} belongs to Worker {owner}, which stands first", route.host, route.path);
+                    let message = format!(
+                        "spec.routes: {}{} belongs to Worker {owner}, which comes first in the files; choose another host \
+                         or path",
+                        route.host, route.path
+                    );
                     self.problems.push(Problem { place: place.clone(), worker: Some(id.clone()), message });
                 }
                 owner == id

@@ -34,9 +34,9 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve the Workers in files, and follow the files as they change.
+    /// Serve the Workers in files, and reload them when the files change.
     Dev(dev::Args),
-    /// Say what is wrong with the Workers in files, without serving them.
+    /// Check the Workers in files without serving them.
     Check(check::Args),
 }
 

@@ -141,8 +141,8 @@ impl Manifests {
     fn unreadable(&mut self, path: &Path, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
             let place = Place { file: path.to_owned(), line: 1 };
-            let hint = if is_out_of_descriptors(error) { "; raise the limit of open files: ulimit -n" } else { "" };
-            self.problem(place, None, format!("cannot be read: {error}{hint}"));
+            let hint = if is_out_of_descriptors(error) { "; raise the limit on open files by ulimit -n" } else { "" };
+            self.problem(place, None, format!("cannot read: {error}{hint}"));
         }
     }
 
@@ -155,7 +155,7 @@ impl Manifests {
                 Err(error) => {
                     let within = error.location().map_or(0, |location| location.line() - 1);
                     let place = Place { line: line + within, ..place };
-                    self.problem(place, None, format!("not YAML: {error}"));
+                    self.problem(place, None, format!("invalid YAML: {error}"));
                 }
             }
         }
@@ -175,13 +175,16 @@ impl Manifests {
                     self.secrets.insert(key(&object.metadata), object);
                 }
             }
-            ("", _) | (_, "") => self.problem(place, None, "an object needs apiVersion and kind".to_owned()),
+            ("", _) | (_, "") => self.problem(place, None, "apiVersion or kind is missing; set both".to_owned()),
             (_, kind @ ("Worker" | "ConfigMap" | "Secret")) => {
-                let message = format!("apiVersion {:?} has no {kind} here", text("apiVersion"));
+                let message = format!(
+                    "apiVersion {:?} of {kind} is not supported; use tenon.dev/v1alpha1 for a Worker, and v1 otherwise",
+                    text("apiVersion")
+                );
                 self.problem(place, None, message);
             }
             (api_version, kind) => {
-                self.notes.push(format!("{place}: {kind} ({api_version}) is for a cluster and passed over here"));
+                self.notes.push(format!("{place}: skipped {kind} ({api_version}), which only a cluster uses"));
             }
         }
     }
@@ -198,7 +201,7 @@ impl Manifests {
         let Some(worker) = self.parse::<Worker>(&place, value) else { return };
         let id = worker_id(&worker);
         if let Some((other, _)) = self.workers.get(&id) {
-            let message = format!("is at {other} already");
+            let message = format!("already declared at {other}; keep one of them");
             self.problem(place, Some(id), message);
         } else {
             self.workers.insert(id, (place, worker));

@@ -72,7 +72,7 @@ impl Checker {
                 (None, Some(JSONSchemaPropsOrBool::Schema(values))) => checker.check(values, value),
                 (None, Some(JSONSchemaPropsOrBool::Bool(true))) => {}
                 (None, _) if open || schema.properties.is_none() => {}
-                (None, _) => checker.report("is not a field that is known".to_owned()),
+                (None, _) => checker.report("unknown field".to_owned()),
             });
         }
     }
@@ -177,7 +177,7 @@ mod tests {
         });
         let expected = [
             "entrypoint: is required",
-            "entrypont: is not a field that is known",
+            "entrypont: unknown field",
             "limits.cpuMs: must be at most 100, is 101",
             "routes: must have at most 1 items, has 2",
             "routes[0].host: is required",

@@ -11,15 +11,15 @@ use crate::load::Settings;
 
 #[derive(clap::Args)]
 pub(crate) struct SourceArgs {
-    /// YAML files with Workers, ConfigMaps and Secrets, or directories of them.
+    /// YAML files with Workers, ConfigMaps and Secrets, or directories of such files.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// A Worker without routes answers at <name>.<namespace>.<domain>.
+    /// Domain of Workers without routes, which are served at <name>.<namespace>.<domain>.
     #[arg(long, env = "TENON_DOMAIN", default_value = "localhost")]
     domain: String,
 
-    /// A file of NAME=VALUE lines: values of secrets whose Secret is not among the files.
+    /// File of NAME=VALUE lines with the values of secrets whose Secret is not among the files.
     #[arg(long, env = "TENON_ENV_FILE", value_name = "FILE")]
     env_file: Option<PathBuf>,
 }

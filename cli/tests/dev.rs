@@ -124,11 +124,11 @@ fn a_syntax_error_has_a_place_and_the_last_good_revision_serves_on() {
     assert!(line.contains("Worker default/hello"), "{line}");
     dev.await_line("| export default { fetch() { return new } }");
     dev.await_line("^");
-    dev.await_line("the last good revision serves on");
+    dev.await_line("the last good revision keeps serving");
     assert_eq!(dev.get("localhost", "/"), (200, "good".into()));
 
     fs::write(&file, answers("mended")).unwrap();
-    dev.await_line("all is well again");
+    dev.await_line("all problems are resolved");
     await_condition("the mended revision answers", || dev.get("localhost", "/").1 == "mended");
 }
 

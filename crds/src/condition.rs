@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What is observed, in CamelCase.
+    /// Type of the condition, in CamelCase.
     #[serde(rename = "type")]
     #[schemars(length(min = 1, max = 316))]
     pub type_: String,
     pub status: ConditionStatus,
-    /// Why, in one CamelCase word for programs.
+    /// Reason for the status, for programs: one CamelCase word.
     #[schemars(length(min = 1, max = 1024))]
     pub reason: String,
-    /// Why, in a sentence for people.
+    /// Explanation of the status, for people.
     #[schemars(length(max = 32768))]
     pub message: String,
-    /// When the status changed last.
+    /// Time of the last change of the status.
     pub last_transition_time: Time,
-    /// The generation of the object that was observed.
+    /// The `metadata.generation` on which the condition is based.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }

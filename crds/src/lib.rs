@@ -76,10 +76,11 @@ mod tests {
             let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
             let root = &schema["openAPIV3Schema"];
             for message in messages(root) {
-                let (field, remedy) = message.split_once(": ").unwrap_or_else(|| panic!("names no field: {message}"));
+                let (field, rest) = message.split_once(": ").unwrap_or_else(|| panic!("names no field: {message}"));
                 assert!(field == "metadata.name" || leads_to(root, field), "there is no {field}: {message}");
-                let tells = ["must", "set", "is required", "keep", "change"].iter().any(|word| remedy.contains(word));
-                assert!(tells, "what is to be done? {message}");
+                let (_, remedy) = rest.split_once("; ").unwrap_or_else(|| panic!("names no remedy: {message}"));
+                let tells = ["use ", "set ", "keep ", "change ", "remove ", "percent-encode "];
+                assert!(tells.iter().any(|verb| remedy.starts_with(verb)), "what is to be done? {message}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Which Kubernetes nodes a pool's Pods may and should run on.
+//! Placement of a pool's Pods on Kubernetes nodes.
 //!
 //! The types mirror those of Kubernetes, as far as a pool needs them, including their rules: a
 //! value that would make the API server reject the Deployment is rejected in the RuntimePool, where
@@ -12,22 +12,22 @@ use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A taint that the Pods tolerate. An absent effect stands for every effect.
+/// A taint that the Pods tolerate. Without an effect, taints of every effect are tolerated.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.key) || (has(self.operator) && self.operator == 'Exists')")
-        .message("spec.tolerations.key: is required unless operator is Exists, which then stands for every taint"),
+        .message("spec.tolerations.key: missing; set it, or set operator to Exists to tolerate every taint"),
     validation = Rule::new("!has(self.value) || !has(self.operator) || self.operator != 'Exists'")
-        .message("spec.tolerations.value: must not be set where operator is Exists"),
+        .message("spec.tolerations.value: not allowed with operator Exists; remove it, or set operator to Equal"),
     validation = Rule::new("!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')")
-        .message("spec.tolerations.tolerationSeconds: must not be set unless effect is NoExecute"),
+        .message("spec.tolerations.tolerationSeconds: not allowed with this effect; set effect to NoExecute, or remove it"),
 )]
 pub struct Toleration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     #[x_kube(validation = Rule::new(label_key("self"))
-        .message("spec.tolerations.key: must be a taint's key, such as tenants or example.com/tenants"))]
+        .message("spec.tolerations.key: invalid taint key; use one such as tenants or example.com/tenants"))]
     pub key: Option<String>,
     /// `Equal` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct Toleration {
     pub value: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<TaintEffect>,
-    /// For how long a taint that comes later is tolerated. Always by default.
+    /// Time, in seconds, for which a taint that is added later is tolerated. Unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }
@@ -55,22 +55,23 @@ pub enum TaintEffect {
     NoExecute,
 }
 
-/// How evenly the pool's Pods are spread over Kubernetes nodes that differ in a label.
+/// A bound on how unevenly the pool's Pods are spread over the values of a Kubernetes node label.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'")
-    .message("spec.topologySpread.minDomains: must not be set unless whenUnsatisfiable is DoNotSchedule"))]
+    .message("spec.topologySpread.minDomains: not allowed with ScheduleAnyway; set whenUnsatisfiable to DoNotSchedule, or remove it"))]
 pub struct TopologySpread {
-    /// The label, such as `topology.kubernetes.io/zone`.
+    /// Key of the label, such as `topology.kubernetes.io/zone`.
     #[schemars(length(min = 1, max = 317))]
     #[x_kube(validation = Rule::new(label_key("self"))
-        .message("spec.topologySpread.topologyKey: must be a label's key, such as topology.kubernetes.io/zone"))]
+        .message("spec.topologySpread.topologyKey: invalid label key; use one such as topology.kubernetes.io/zone"))]
     pub topology_key: String,
-    /// How many Pods more than the least one value of the label may have.
+    /// Maximum difference between the number of Pods at a value of the label and the lowest number
+    /// at any value.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_skew: i32,
     pub when_unsatisfiable: WhenUnsatisfiable,
-    /// How many values of the label there should be.
+    /// Minimum number of eligible values of the label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub min_domains: Option<i32>,
@@ -116,7 +117,7 @@ pub(crate) fn label_key(subject: &str) -> String {
 
 pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "Labels that a Kubernetes node must have.",
+        "description": "Labels that a Kubernetes node must have to run the Pods.",
         "type": "object",
         "maxProperties": 64,
         "additionalProperties": { "type": "string", "maxLength": 63, "pattern": LABEL_VALUE },

@@ -21,7 +21,8 @@ pub use egress::{CaCertificates, KeyRef, PoolEgress, PoolProxy, ProxyResolver, S
 pub const MAX_SHARDS: i32 = 64;
 pub const MAX_LANES: i32 = 8;
 
-/// A set of alike nodes. It becomes a Deployment, a PodDisruptionBudget and a headless Service.
+/// A set of identical nodes. The operator creates a Deployment, a PodDisruptionBudget and a
+/// headless Service for it.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "tenon.dev",
@@ -31,7 +32,7 @@ pub const MAX_LANES: i32 = 8;
     derive = "PartialEq",
     shortname = "rp",
     category = "tenon",
-    doc = "A set of alike nodes that run Workers.",
+    doc = "A set of identical nodes that run Workers.",
     scale(
         spec_replicas_path = ".spec.replicas",
         status_replicas_path = ".status.replicas",
@@ -44,60 +45,64 @@ pub const MAX_LANES: i32 = 8;
     printcolumn(name = "Lanes", type_ = "integer", json_path = ".spec.lanes", priority = "1"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$')")
-        .message("metadata.name: must be a DNS label of at most 42 characters, because Services and Pods are named after it"),
+        .message("metadata.name: invalid name; use a DNS label of at most 42 characters, because Services and Pods are named after it"),
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimePoolSpec {
-    /// How many nodes.
+    /// Number of nodes.
     #[serde(default = "default_replicas")]
     #[schemars(range(min = 0, max = 10_000))]
     pub replicas: i32,
 
-    /// Shards of a node: processes with one pinned thread each. Give a node as many CPUs.
+    /// Number of shards per node. A shard is a process with one pinned thread; give each node as
+    /// many CPUs as shards.
     #[serde(default = "default_shards_per_node")]
     #[schemars(range(min = 1, max = MAX_SHARDS))]
     pub shards_per_node: i32,
 
-    /// Lanes of a node, beside its shards. A lane is a shard that the kernel schedules last, on any CPU. There run new
-    /// revisions until they have proved light, heavy ones for good, and requests that are repeated after a shard was
-    /// lost, so that none of them stops a shard that others use. With none, all of that runs on the shards.
+    /// Number of lanes per node, in addition to its shards. A lane is a shard that the kernel
+    /// schedules last, on any CPU. Lanes run revisions that are new or heavy, and requests that are
+    /// repeated after a shard was lost, so that none of these blocks a shard that others use.
+    /// Without lanes, all of this runs on the shards.
     #[serde(default = "default_lanes")]
     #[schemars(range(min = 0, max = MAX_LANES))]
     pub lanes: i32,
 
-    /// Isolates that a shard keeps, and a lane.
+    /// Maximum number of isolates that each shard and each lane keeps.
     #[serde(default = "default_isolates_per_shard")]
     #[schemars(range(min = 1, max = 10_000))]
     pub isolates_per_shard: i32,
 
-    /// How many seconds what has begun may go on when a node is to end, WebSockets and responses that stream included: the
-    /// longest `limits.wallMs` of its Workers.
+    /// Time, in seconds, that in-flight requests have to finish when a node terminates, including
+    /// WebSockets and streamed responses. Set it to the longest `limits.wallMs` of the pool's
+    /// Workers.
     #[serde(default = "default_drain_grace_seconds")]
     #[schemars(range(min = 0, max = 3_600))]
     pub drain_grace_seconds: i32,
 
-    /// What a node's container asks for and may use.
+    /// Resource requests and limits of each node's container.
     #[serde(default)]
     pub resources: ResourceSettings,
 
-    /// What its Workers may use.
+    /// Limits of the pool's Workers.
     #[serde(default, skip_serializing_if = "PoolLimits::is_empty")]
     pub limits: PoolLimits,
 
-    /// How its Workers reach what is outside: public hosts by default, and straight.
+    /// Outbound connections of the pool's Workers. By default they connect directly, and only to
+    /// public addresses.
     #[serde(default, skip_serializing_if = "PoolEgress::is_empty")]
     pub egress: PoolEgress,
 
-    /// The RuntimeClass of the Pods, such as one of gVisor or Kata for tenants that are trusted less.
+    /// RuntimeClass of the Pods, such as one for gVisor or Kata if tenants are less trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN))]
     pub runtime_class_name: Option<String>,
 
-    /// Labels that a Kubernetes node must have.
+    /// Labels that a Kubernetes node must have to run the Pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "placement::labels")]
     #[x_kube(validation = Rule::new(format!("self.all(key, {})", label_key("key")))
-        .message("spec.nodeSelector: a key must be a label's, such as disk or example.com/disk"))]
+        .message("spec.nodeSelector: invalid key; use a label key such as disk or example.com/disk"))]
     pub node_selector: BTreeMap<String, String>,
 
     /// Taints that the Pods tolerate.
@@ -105,24 +110,26 @@ pub struct RuntimePoolSpec {
     #[schemars(length(max = 64))]
     pub tolerations: Vec<Toleration>,
 
-    /// How Pods are spread. By default over Kubernetes nodes and zones, as far as possible.
+    /// Topology spread of the Pods. By default they are spread over Kubernetes nodes and zones as
+    /// far as possible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(validation = Rule::new(
         "self.all(s, self.exists_one(t, t.topologyKey == s.topologyKey && t.whenUnsatisfiable == s.whenUnsatisfiable))"
-    ).message("spec.topologySpread: a topologyKey stands twice with the same whenUnsatisfiable; keep one of them"))]
+    ).message("spec.topologySpread: duplicate topologyKey and whenUnsatisfiable; keep one of them"))]
     pub topology_spread: Vec<TopologySpread>,
 }
 
-/// The limits of a pool's Workers.
+/// Limits of a pool's Workers.
 #[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[x_kube(validation = Rule::new(defaults_are_allowed())
-    .message("spec.limits.default: must not be more than spec.limits.max of the same name"))]
+    .message("spec.limits.default: a limit is above its spec.limits.max; set it to the maximum or less"))]
 pub struct PoolLimits {
-    /// Of a Worker that does not say. By default the platform's, or the pool's maximum where that is less.
+    /// Limits of Workers that do not set their own. Each defaults to the platform's limit, capped
+    /// at `max`.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub default: Limits,
-    /// The most that a Worker may ask for. By default what the schema of a Worker allows.
+    /// Maximum that a Worker may request. Each defaults to the maximum in the schema of Workers.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub max: Limits,
 }
@@ -141,22 +148,22 @@ fn defaults_are_allowed() -> String {
     format!("!has(self.default) || !has(self.max) || ({})", allowed.join(" && "))
 }
 
-/// `ResourceRequirements` of one container, as far as a node has use for them.
+/// `ResourceRequirements` of a container, restricted to the resources that a node uses.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[x_kube(validation = Rule::new(
     "!has(self.requests) || !has(self.limits) || self.requests.all(name, !(name in self.limits) || \
      !quantity(string(self.requests[name])).isGreaterThan(quantity(string(self.limits[name]))))"
-).message("spec.resources.requests: must not be more than spec.resources.limits of the same name"))]
+).message("spec.resources.requests: a request is above its spec.resources.limits; set it to the limit or less"))]
 pub struct ResourceSettings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "quantities")]
     #[x_kube(validation = Rule::new(RESOURCE_NAMES)
-        .message("spec.resources.requests: a name must be cpu, memory or ephemeral-storage"))]
+        .message("spec.resources.requests: unknown resource; use cpu, memory or ephemeral-storage"))]
     pub requests: BTreeMap<String, Quantity>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "quantities")]
     #[x_kube(validation = Rule::new(RESOURCE_NAMES)
-        .message("spec.resources.limits: a name must be cpu, memory or ephemeral-storage"))]
+        .message("spec.resources.limits: unknown resource; use cpu, memory or ephemeral-storage"))]
     pub limits: BTreeMap<String, Quantity>,
 }
 
@@ -164,7 +171,7 @@ const RESOURCE_NAMES: &str = "self.all(name, name in ['cpu', 'memory', 'ephemera
 
 fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "Amounts by the names cpu, memory and ephemeral-storage, such as `500m` and `1Gi`.",
+        "description": "Quantities of cpu, memory and ephemeral-storage, such as `500m` or `1Gi`.",
         "type": "object",
         "maxProperties": 16,
         "additionalProperties": {
@@ -181,13 +188,13 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
 pub struct RuntimePoolStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Nodes that there are.
+    /// Number of nodes.
     #[serde(default)]
     pub replicas: i32,
-    /// Nodes that serve.
+    /// Number of ready nodes.
     #[serde(default)]
     pub ready_replicas: i32,
-    /// Labels of the Pods, for autoscalers.
+    /// Label selector of the Pods, for autoscalers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::worker::{SERVICES_ARE_APART, schema};
 use crate::{CompatibilityFlag, Egress, Limits, Secret, ServiceBinding, StatePolicy, name};
 
-/// An immutable snapshot of a Worker's code and configuration. It is made by the operator and owned by its Worker.
+/// An immutable snapshot of a Worker's code and configuration, created by the operator and owned by
+/// its Worker.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "tenon.dev",
@@ -19,69 +20,70 @@ use crate::{CompatibilityFlag, Egress, Limits, Secret, ServiceBinding, StatePoli
     derive = "PartialEq",
     shortname = "wkrev",
     category = "tenon",
-    doc = "An immutable snapshot of a Worker's code and configuration, made by the operator.",
+    doc = "An immutable snapshot of a Worker's code and configuration, created by the operator.",
     printcolumn(name = "Worker", type_ = "string", json_path = ".spec.worker"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name == self.spec.worker + '-' + self.spec.digest.substring(0, 10)")
-        .message("metadata.name: must be spec.worker, a dash and the first ten digits of spec.digest"),
+        .message("metadata.name: does not match the spec; set it to spec.worker, a dash and the first ten digits of spec.digest"),
     validation = Rule::new("self.spec == oldSelf.spec")
         .message("spec: a WorkerRevision is immutable; change the Worker instead"),
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("self.entrypoint in self.modules")
-        .message("spec.entrypoint: must be the name of one of spec.modules"),
+        .message("spec.entrypoint: not in spec.modules; set it to the name of one of them"),
     validation = Rule::new("!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))")
-        .message("spec.secrets: a name is also in spec.vars; a binding's name must be used once"),
+        .message("spec.secrets: a name is also in spec.vars; use each binding name once"),
     validation = Rule::new(SERVICES_ARE_APART)
-        .message("spec.services: a name is also in spec.vars or spec.secrets; a binding's name must be used once"),
+        .message("spec.services: a name is also in spec.vars or spec.secrets; use each binding name once"),
 )]
 pub struct WorkerRevisionSpec {
     /// Name of the Worker.
     #[schemars(length(min = 1, max = 63))]
     pub worker: String,
-    /// SHA-256 of what follows with the modules as their author wrote them, in hexadecimal.
+    /// SHA-256 of the spec, with the modules as their author wrote them, in hexadecimal.
     #[schemars(length(min = 64, max = 64), regex(pattern = "^[0-9a-f]{64}$"))]
     pub digest: String,
     #[schemars(length(min = 1, max = 253))]
     pub entrypoint: String,
-    /// As a node runs them: TypeScript has become JavaScript, under the same name, and a source map is beside it.
+    /// Modules as a node runs them: TypeScript is compiled to JavaScript under the same name, with
+    /// a source map beside it.
     #[schemars(schema_with = "schema::modules")]
     #[x_kube(validation = Rule::new("self.all(name, name.matches('^[-._/A-Za-z0-9]{1,253}$'))")
-        .message("spec.modules: a name must have 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
+        .message("spec.modules: invalid name; use 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
     pub modules: BTreeMap<String, String>,
-    /// The modules that are not text.
+    /// Modules that are not text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::binary_modules")]
     #[x_kube(validation = Rule::new("self.all(name, name.matches('^[-._/A-Za-z0-9]{1,253}$'))")
-        .message("spec.binaryModules: a name must have 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
+        .message("spec.binaryModules: invalid name; use 1 to 253 letters, digits, dots, dashes, underscores and slashes"))]
     pub binary_modules: BTreeMap<String, ByteString>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::vars")]
     #[x_kube(validation = Rule::new(schema::all_names(name::BINDING))
-        .message("spec.vars: a name must be an identifier of at most 63 letters, digits and underscores"))]
+        .message("spec.vars: invalid name; use an identifier of at most 63 letters, digits and underscores"))]
     pub vars: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
-        .message("spec.secrets: a name stands twice; a binding's name must be used once"))]
+        .message("spec.secrets: duplicate name; use each binding name once"))]
     pub secrets: Vec<Secret>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
-        .message("spec.services: a name stands twice; a binding's name must be used once"))]
+        .message("spec.services: duplicate name; use each binding name once"))]
     pub services: Vec<ServiceBinding>,
     #[serde(default, skip_serializing_if = "Egress::is_empty")]
     pub egress: Egress,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(validation = Rule::new("self.all(f, self.exists_one(g, g == f))")
-        .message("spec.compatibilityFlags: a flag stands twice; keep one of them"))]
+        .message("spec.compatibilityFlags: duplicate flag; keep one of them"))]
     pub compatibility_flags: Vec<CompatibilityFlag>,
     #[serde(default)]
     pub limits: Limits,
-    /// What of an invocation's global state the next one sees. `Persist` by default, and then it is not named: snapshots
-    /// from before it could be chosen keep their digests.
+    /// The part of an invocation's global state that is visible to the next one. Absent for
+    /// `Persist`, the default, so that older snapshots keep their digests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StatePolicy>,
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Condition, name};
 
-/// A program that answers HTTP, in an isolate of its own.
+/// A JavaScript program that handles HTTP requests, in an isolate of its own.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "tenon.dev",
@@ -21,7 +21,7 @@ use crate::{Condition, name};
     shortname = "wk",
     category = "tenon",
     cel,
-    doc = "A program that answers HTTP, in an isolate of its own.",
+    doc = "A JavaScript program that handles HTTP requests, in an isolate of its own.",
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
     printcolumn(name = "Healthy", type_ = "string", json_path = ".status.conditions[?(@.type=='Healthy')].status"),
     printcolumn(name = "URL", type_ = "string", json_path = ".status.url"),
@@ -35,114 +35,117 @@ use crate::{Condition, name};
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 63")
-        .message("metadata.name: must have at most 63 characters, because it becomes part of a host name"),
+        .message("metadata.name: longer than 63 characters; use a shorter name, because it becomes part of a host name"),
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new(
         "!has(self.source.modules) || !has(self.entrypoint) || self.entrypoint in self.source.modules"
-    ).message("spec.entrypoint: must be the name of one of spec.source.modules"),
+    ).message("spec.entrypoint: not in spec.source.modules; set it to the name of one of them"),
     validation = Rule::new(
         "!has(self.source.modules) || has(self.entrypoint) || size(self.source.modules) == 1 || 'worker.js' in self.source.modules || 'worker.ts' in self.source.modules"
-    ).message("spec.entrypoint: is required where spec.source.modules has several modules and none is named worker.js or worker.ts"),
+    ).message("spec.entrypoint: missing; set it, because spec.source.modules has several modules and none is named worker.js or worker.ts"),
     validation = Rule::new(
         "!has(self.vars) || !has(self.secrets) || self.secrets.all(s, !(s.name in self.vars))"
-    ).message("spec.secrets: a name is also in spec.vars; a binding's name must be used once"),
+    ).message("spec.secrets: a name is also in spec.vars; use each binding name once"),
     validation = Rule::new(SERVICES_ARE_APART)
-        .message("spec.services: a name is also in spec.vars or spec.secrets; a binding's name must be used once"),
+        .message("spec.services: a name is also in spec.vars or spec.secrets; use each binding name once"),
 )]
 pub struct WorkerSpec {
-    /// Where the code is.
+    /// Source of the code.
     pub source: Source,
 
-    /// Name of the module whose default export handles events. By default the only module, `worker.js`, or `worker.ts`.
+    /// Name of the module whose default export handles events. Defaults to `worker.js`, to
+    /// `worker.ts`, or to the only module.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = name::MODULE))]
     pub entrypoint: Option<String>,
 
-    /// The RuntimePool whose nodes run it.
+    /// RuntimePool whose nodes run the Worker.
     #[serde(default = "default_pool")]
     #[schemars(length(min = 1, max = 42), regex(pattern = name::POOL))]
     pub pool: String,
 
-    /// Which requests it answers. By default those for `<name>.<namespace>.<domain>`, whatever their path.
+    /// Routes of the requests that the Worker handles. By default every path of
+    /// `<name>.<namespace>.<domain>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self.all(r, self.exists_one(s, s.host == r.host && s.path == r.path))")
-        .message("spec.routes: a host stands twice with the same path; keep one of them"))]
+        .message("spec.routes: duplicate host and path; keep one of them"))]
     pub routes: Vec<Route>,
 
-    /// Text by name, in the handler's `env`.
+    /// Variables, in the handler's `env`: text by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::vars")]
     #[x_kube(validation = Rule::new(schema::all_names(name::BINDING))
-        .message("spec.vars: a name must be an identifier of at most 63 letters, digits and underscores"))]
+        .message("spec.vars: invalid name; use an identifier of at most 63 letters, digits and underscores"))]
     pub vars: BTreeMap<String, String>,
 
     /// Values of Secrets, in the handler's `env`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
-        .message("spec.secrets: a name stands twice; a binding's name must be used once"))]
+        .message("spec.secrets: duplicate name; use each binding name once"))]
     pub secrets: Vec<Secret>,
 
-    /// Other Workers, in the handler's `env`: `env.NAME.fetch(request)`.
+    /// Other Workers, in the handler's `env`, to call by `env.NAME.fetch(request)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.name == s.name))")
-        .message("spec.services: a name stands twice; a binding's name must be used once"))]
+        .message("spec.services: duplicate name; use each binding name once"))]
     pub services: Vec<ServiceBinding>,
 
-    /// When its `scheduled` handler is called. Each time comes at most once, and is not waited for: where a handler runs
-    /// longer than until the next one, both run.
+    /// Schedules of the calls of the `scheduled` handler. The handler is called at most once for
+    /// each time; a call that runs past the next time overlaps with the next call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(validation = Rule::new("self.all(s, self.exists_one(t, t.cron == s.cron && t.timeZone == s.timeZone))")
-        .message("spec.schedules: a cron stands twice with the same timeZone; keep one of them"))]
+        .message("spec.schedules: duplicate cron and timeZone; keep one of them"))]
     pub schedules: Vec<Schedule>,
 
-    /// Where it may connect to.
+    /// Hosts that the Worker may connect to.
     #[serde(default, skip_serializing_if = "Egress::is_empty")]
     pub egress: Egress,
 
-    /// What it needs beyond the standards.
+    /// Features that the Worker needs beyond the web standards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(validation = Rule::new("self.all(f, self.exists_one(g, g == f))")
-        .message("spec.compatibilityFlags: a flag stands twice; keep one of them"))]
+        .message("spec.compatibilityFlags: duplicate flag; keep one of them"))]
     pub compatibility_flags: Vec<CompatibilityFlag>,
 
-    /// What it may use. What is not set is the platform's default.
+    /// Limits of the Worker. A limit that is not set defaults to that of the RuntimePool, or else
+    /// to the platform's.
     #[serde(default)]
     pub limits: Limits,
 
-    /// Whether global variables live from one invocation to the next, as long as their isolate does, or each invocation
-    /// has new ones.
+    /// Lifetime of global variables: that of the isolate (`Persist`), or one invocation (`Reset`).
     #[serde(default)]
     pub state: StatePolicy,
 
-    /// How many WorkerRevisions are kept to roll back to, beside the one that serves.
+    /// Number of WorkerRevisions to keep for rollbacks, besides the one that serves.
     #[serde(default = "default_revision_history_limit")]
     #[schemars(range(min = 0, max = 100))]
     pub revision_history_limit: i32,
 }
 
-/// Exactly one place where the code is.
+/// Source of the code. Exactly one of the fields must be set.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.modules) != has(self.configMapRef)")
-    .message("spec.source: set exactly one of modules and configMapRef"))]
+    .message("spec.source: needs exactly one source; set either modules or configMapRef"))]
 pub struct Source {
-    /// Source text by module name: a relative path such as `worker.js`, `lib/greet.ts` or `menu.json`.
+    /// Source text by module name, a relative path such as `worker.js` or `lib/greet.ts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::inline_modules")]
     #[x_kube(validation = Rule::new(format!("self.all(name, size(name) <= 253 && name.matches('{}'))", name::MODULE))
-        .message("spec.source.modules: a name must be a relative path of at most 253 letters, digits, dots, dashes and underscores, without . or .. segments"))]
+        .message("spec.source.modules: invalid name; use a relative path of at most 253 letters, digits, dots, dashes and underscores, without . or .. segments"))]
     #[x_kube(validation = Rule::new("self.all(name, !name.matches('[.](wasm|bin|cjs|cts)$'))")
-        .message("spec.source.modules: a module here must be text and no CommonJS: .wasm and .bin belong into the binaryData of a ConfigMap, .cjs has to be bundled"))]
+        .message("spec.source.modules: a module is binary or CommonJS; use the binaryData of a ConfigMap for .wasm and .bin, and bundle .cjs and .cts"))]
     pub modules: Option<BTreeMap<String, String>>,
 
-    /// A ConfigMap of the same namespace whose keys are the modules, in its data or, what is not text, its binaryData.
+    /// ConfigMap in the same namespace with the modules by name: text in its `data`, and other
+    /// modules in its `binaryData`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_ref: Option<ConfigMapRef>,
 }
@@ -153,37 +156,39 @@ pub struct ConfigMapRef {
     pub name: String,
 }
 
-/// The longest path of all routes whose host matches wins.
+/// A host and a path prefix. The most specific host with a matching path wins, and within a host
+/// the longest path.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// `shop.example.com`, or `*.example.com` for every name below example.com.
+    /// Host name such as `shop.example.com`, or `*.example.com` for every name below example.com.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = Rule::new(
         "self.matches('^([*][.])?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$')"
-    ).message("spec.routes.host: must be a DNS name in lower case without a port, or one that begins with *."))]
+    ).message("spec.routes.host: invalid host; use a DNS name in lower case without a port, which may begin with *."))]
     pub host: String,
 
-    /// Prefix that ends at a segment's end: `/api` matches `/api` and `/api/x`, not `/apix`.
+    /// Path prefix that ends at a segment boundary: `/api` matches `/api` and `/api/x`, not
+    /// `/apix`.
     #[serde(default = "default_path")]
     #[schemars(length(min = 1, max = 1024))]
     #[x_kube(
         validation = Rule::new("self == '/' || self.matches('^(/[^/]+)+$')")
-            .message("spec.routes.path: must be / or begin with /, without // and without / at its end"),
+            .message("spec.routes.path: invalid path; use / or a path that begins with /, without // and without / at its end"),
         validation = Rule::new("!self.matches('/([.]|%2[Ee]){1,2}(/|$)')")
-            .message("spec.routes.path: must have no . or .. segment, because clients resolve them before they ask"),
+            .message("spec.routes.path: has a . or .. segment, which clients resolve before they send a request; remove it"),
         validation = Rule::new("self.matches('^([-A-Za-z0-9._~!$&()*+,;=:@/\\']|%[0-9A-Fa-f][0-9A-Fa-f])*$')")
-            .message("spec.routes.path: must have anything but letters, digits and -._~!$&'()*+,;=:@ percent-encoded, and no query"),
+            .message("spec.routes.path: invalid character; percent-encode all but letters, digits and -._~!$&'()*+,;=:@/ and remove any query"),
     )]
     pub path: String,
 }
 
-/// A value of a Secret under a name in `env`.
+/// A binding of a Secret's value to a name in `env`.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Secret {
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z_][A-Za-z0-9_]*$')")
-        .message("spec.secrets.name: must be an identifier of letters, digits and underscores"))]
+        .message("spec.secrets.name: invalid name; use an identifier of letters, digits and underscores"))]
     pub name: String,
     pub secret_key_ref: SecretKeyRef,
 }
@@ -197,14 +202,14 @@ pub struct SecretKeyRef {
     pub key: String,
 }
 
-/// A Worker as a value of `env`, which answers as its routes would.
+/// A binding of another Worker to a name in `env`. It handles a call like a request for its routes.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceBinding {
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z_][A-Za-z0-9_]*$')")
-        .message("spec.services.name: must be an identifier of letters, digits and underscores"))]
+        .message("spec.services.name: invalid name; use an identifier of letters, digits and underscores"))]
     pub name: String,
-    /// Name of a Worker in the same namespace. It may come later; until then a call fails.
+    /// Name of a Worker in the same namespace. Calls fail until that Worker exists.
     #[schemars(length(min = 1, max = 63), regex(pattern = name::DNS_SUBDOMAIN))]
     pub worker: String,
 }
@@ -214,18 +219,19 @@ pub struct ServiceBinding {
 pub(crate) const SERVICES_ARE_APART: &str = "!has(self.services) || self.services.all(s, \
      (!has(self.vars) || !(s.name in self.vars)) && (!has(self.secrets) || !self.secrets.exists(t, t.name == s.name)))";
 
-/// Times that come again, to the minute.
+/// A recurring time, with a resolution of one minute.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {
-    /// Minute, hour, day of the month, month and day of the week: `*/15 9-17 * * MON-FRI`. Where both days are
-    /// restricted, either will do.
+    /// Minute, hour, day of the month, month and day of the week: `*/15 9-17 * * MON-FRI`. If both
+    /// days are restricted, a time needs to match only one of them.
     #[schemars(length(min = 9, max = 128))]
     #[x_kube(validation = Rule::new(format!("self.matches('{}')", cron_form()))
-        .message("spec.schedules.cron: must be five fields of *, values, ranges, lists and steps, one space apart, such as */15 9-17 * * MON-FRI"))]
+        .message("spec.schedules.cron: invalid expression; use five fields of *, values, ranges, lists and steps, one space apart, such as */15 9-17 * * MON-FRI"))]
     pub cron: String,
-    /// By whose clocks, as in `Europe/Berlin`. What the clocks skip when they are put forward comes at once after that;
-    /// what they show twice when they are put back comes once.
+    /// Time zone, such as `Europe/Berlin`. When clocks go forward, the handler is called for
+    /// skipped times right after the change; when they go back, it is called once for repeated
+    /// times.
     #[serde(default = "default_time_zone")]
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z][-+A-Za-z0-9_]*(/[A-Za-z0-9][-+A-Za-z0-9_]*)*$"))]
     pub time_zone: String,
@@ -239,15 +245,16 @@ fn cron_form() -> String {
     format!("^{field}( {field}){{4}}$")
 }
 
-/// To which hosts a Worker may connect.
+/// Hosts that a Worker may connect to.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Egress {
-    /// Hosts as in `api.example.com` or, for every name below example.com, `*.example.com`; with `:8443` at that port only.
-    /// Any public host where this is not set, and none where it is empty. It never opens what the pool does not.
+    /// Hosts such as `api.example.com`, or `*.example.com` for every name below example.com, either
+    /// with `:8443` to allow only that port. If not set, every host that the pool allows is
+    /// allowed; if empty, none. It never allows what the pool denies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), inner(length(min = 1, max = 260)))]
     #[x_kube(validation = Rule::new(format!("self.all(host, host.matches('{HOST_PATTERN}'))"))
-        .message("spec.egress.allow: must be DNS names in lower case, which may begin with *. and end with a port, such as *.example.com:8443"))]
+        .message("spec.egress.allow: invalid host; use a DNS name in lower case, which may begin with *. and end with a port, such as *.example.com:8443"))]
     pub allow: Option<Vec<String>>,
 }
 
@@ -262,45 +269,47 @@ impl Egress {
     }
 }
 
-/// What a Worker can ask for beyond the standards.
+/// A feature beyond the web standards that a Worker can enable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum CompatibilityFlag {
-    /// Modules of Node.js such as `node:buffer`.
+    /// Node.js modules such as `node:buffer`.
     #[serde(rename = "nodejs_compat")]
     NodejsCompat,
 }
 
-/// What an isolate and an invocation may use.
+/// Limits of an isolate and of an invocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// CPU time of one invocation, milliseconds; of one that has a WebSocket, from each message to the next. A Worker that
-    /// may take more than 1000 runs in its node's lanes, where others wait for it least.
+    /// CPU time of one invocation, in milliseconds; with a WebSocket, from each message to the
+    /// next. A Worker with a limit above 1000 runs in its node's lanes, where it delays others
+    /// least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 30_000))]
     pub cpu_ms: Option<i32>,
-    /// Wall-clock time of one invocation with its `waitUntil`, milliseconds. While a response streams it begins anew with
-    /// each piece that is sent, and while a WebSocket is open with all that goes over it.
+    /// Wall-clock time of one invocation including `waitUntil`, in milliseconds. It restarts with
+    /// each chunk that a streamed response sends, and with all traffic on an open WebSocket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 900_000))]
     pub wall_ms: Option<i32>,
-    /// JavaScript heap and array buffers of one isolate, MiB.
+    /// JavaScript heap and array buffers of one isolate, in MiB.
     #[serde(default, rename = "memoryMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 2048))]
     pub memory_mib: Option<i32>,
-    /// CPU time of compiling and evaluating the modules, milliseconds.
+    /// CPU time to compile and evaluate the modules, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub startup_ms: Option<i32>,
-    /// Invocations at once in one isolate.
+    /// Maximum number of concurrent invocations in one isolate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrency: Option<i32>,
-    /// Largest request body, MiB.
+    /// Largest request body, in MiB.
     #[serde(default, rename = "requestBodyMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 512))]
     pub request_body_mib: Option<i32>,
-    /// How often one invocation may call out: fetches, their redirects, and calls of other Workers.
+    /// Maximum number of outbound calls of one invocation: fetches, their redirects, and calls of
+    /// other Workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10_000))]
     pub subrequests: Option<i32>,
@@ -313,47 +322,47 @@ impl Limits {
     }
 }
 
-/// What of an invocation's global state the next one sees.
+/// The part of an invocation's global state that is visible to the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum StatePolicy {
-    /// All of it, while the isolate lives.
+    /// All of it, for the lifetime of the isolate.
     #[default]
     Persist,
-    /// Nothing.
+    /// None: each invocation has its own global object.
     Reset,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {
-    /// The generation of the spec that the rest of the status speaks of.
+    /// The `metadata.generation` that the rest of the status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`. Besides `Healthy`, once a node has told
-    /// that the code fails again and again, or that it ended a process.
+    /// `Compiled`, `BindingsResolved`, `Programmed`, and their summary `Ready`; also `Healthy`,
+    /// once a node has reported that the code fails repeatedly or ended a process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// Where it answers: its first route.
+    /// URL of the first route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The same for event sources (the duck type `Addressable`).
+    /// The same URL for event sources (the duck type `Addressable`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Address>,
-    /// The WorkerRevision that serves.
+    /// Name of the WorkerRevision that serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_revision: Option<String>,
-    /// The nodes on which its code fails again and again.
+    /// Nodes on which the code fails repeatedly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = CRASH_LOOPS),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["node"])
     )]
     pub crash_loops: Vec<CrashLoop>,
-    /// Set while no node runs the revision, because its code ended a process.
+    /// Set while nodes refuse the revision, because its code ended a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<Quarantine>,
-    /// What has come of each of the schedules.
+    /// Progress of each schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 16),
@@ -362,7 +371,7 @@ pub struct WorkerStatus {
     pub schedules: Vec<ScheduleStatus>,
 }
 
-/// How far a schedule has come.
+/// Progress of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleStatus {
@@ -370,8 +379,8 @@ pub struct ScheduleStatus {
     pub cron: String,
     #[schemars(length(min = 1, max = 64))]
     pub time_zone: String,
-    /// The latest time of the schedule for which the Worker was called, or which was passed over because it was found too
-    /// late; of a schedule for which neither has been, when it was first seen.
+    /// Latest time of the schedule for which the Worker was called, or which was skipped because it
+    /// was too late. Before the first such time, the time at which the schedule was first observed.
     pub last_schedule_time: Time,
 }
 
@@ -379,56 +388,57 @@ pub struct ScheduleStatus {
 /// code.
 pub const CRASH_LOOPS: usize = 16;
 
-/// One node on which a revision is left alone for a while, because its code has failed several times in a row.
+/// A node that backs off from a revision, because its code has failed several times in a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrashLoop {
     #[schemars(length(min = 1, max = 253))]
     pub node: String,
-    /// The WorkerRevision.
+    /// Name of the WorkerRevision.
     #[schemars(length(min = 1, max = 253))]
     pub revision: String,
-    /// Of the latest failure that was told, as callers see it.
+    /// Error code of the latest reported failure, as clients see it.
     #[schemars(length(min = 1, max = 63))]
     pub code: String,
-    /// Where in its author's files the code threw, if it did: `file:line:column`.
+    /// Position in the author's files where the code threw, if it did: `file:line:column`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 300))]
     pub place: Option<String>,
-    /// How many in a row, when that was told.
+    /// Number of consecutive failures at the time of the report.
     pub failures: i32,
     pub since: Time,
-    /// When the node told of it last. It is forgotten when that is too long ago.
+    /// Time of the node's latest report. An entry that is not renewed expires.
     pub renewed: Time,
 }
 
-/// The time for which every node refuses a revision, because its code ended a process of a node.
+/// The period in which every node refuses a revision, because its code ended a process of a node.
 // The `revision` field is the name of the WorkerRevision, not the digest by which nodes know it:
 // the digest covers the values of Secrets, and read access to a Worker must not allow a short value
 // to be guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Quarantine {
-    /// The WorkerRevision.
+    /// Name of the WorkerRevision.
     #[schemars(length(min = 1, max = 253))]
     pub revision: String,
     pub cause: QuarantineCause,
-    /// The node that lost a process to it.
+    /// Node whose process ended.
     #[schemars(length(min = 1, max = 253))]
     pub node: String,
-    /// How often it has ended a process of one node. The quarantine doubles each time.
+    /// Number of times that the code has ended a process of one node. The duration doubles each
+    /// time.
     #[schemars(range(min = 1))]
     pub times: i32,
-    /// When the node told of it.
+    /// Time of the node's report.
     pub since: Time,
-    /// When it ends, unless another revision serves before.
+    /// Time at which the quarantine ends, unless another revision serves earlier.
     pub until: Time,
 }
 
-/// How a revision's code ended a process.
+/// The way in which a revision's code ended a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum QuarantineCause {
-    /// The process ended while the code ran: the engine aborted, or memory ran out.
+    /// The process ended while the code ran: V8 aborted, or memory ran out.
     Crashed,
-    /// The code did not stop when it was told to, so the process was killed.
+    /// The process was killed because the code did not stop when it was told to.
     Hung,
 }
 
@@ -494,7 +504,7 @@ pub(crate) mod schema {
     /// Returns the schema of a revision's binary modules, in Base64.
     pub(crate) fn binary_modules(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "The modules that are not text.",
+            "description": "Modules that are not text.",
             "type": "object",
             "maxProperties": 1_000,
             // The format `byte` is not used, because the API server then accepts a list as well.
@@ -510,7 +520,7 @@ pub(crate) mod schema {
 
     fn up_to(modules: u32) -> Schema {
         json_schema!({
-            "description": "Source text by module name: a relative path such as `worker.js`, `lib/greet.ts` or `menu.json`.",
+            "description": "Source text by module name, a relative path such as `worker.js` or `lib/greet.ts`.",
             "type": "object",
             "minProperties": 1,
             "maxProperties": modules,
@@ -528,7 +538,7 @@ pub(crate) mod schema {
 
     pub(crate) fn vars(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Text by name, in the handler's `env`.",
+            "description": "Variables, in the handler's `env`: text by name.",
             "type": "object",
             "maxProperties": 128,
             "additionalProperties": { "type": "string", "maxLength": 32768 },

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Defines where the cluster's files are, and how its processes are started, found and ended. Sourced
-# by the commands in this directory.
+# Defines the paths of the cluster's files, and functions that start, find and end its processes.
+# Sourced by the commands in this directory.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
@@ -10,14 +10,14 @@ fail() {
     exit 1
 }
 
-# source_part NAME: sources the definition of a part for `build`: its inputs in `made_of`, and how
-# it is built.
+# source_part NAME: sources the definition of a part for `build`: its inputs in `made_of`, and the
+# function `build_into`.
 source_part() {
     case $1 in
         control) source "$here/parts/control.sh" ;;
         nodes) source "$here/parts/nodes.sh" ;;
         tools) source "$here/parts/tools.sh" ;;
-        *) fail "there is no part $1; there are control, nodes and tools" ;;
+        *) fail "unknown part $1; use control, nodes or tools" ;;
     esac
 }
 

@@ -13,7 +13,7 @@ disk_of() {
 
 # number_of NAME
 number_of() {
-    [[ $1 =~ ^node-([1-9][0-9]?)$ ]] || fail "a node is called node-1 to node-99, not $1"
+    [[ $1 =~ ^node-([1-9][0-9]?)$ ]] || fail "invalid node name $1; use node-1 to node-99"
     echo "${BASH_REMATCH[1]}"
 }
 

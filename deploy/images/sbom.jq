@@ -1,13 +1,15 @@
-# From `cargo metadata` to SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3/). Wants $name and $version of the image, the $digest of
-# its program, the $distribution's packages a line each, and when it was $created, in seconds.
+# Converts `cargo metadata` to SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3/). Arguments: $name
+# and $version of the image, the $digest of its program, the packages of the $distribution, one per
+# line, and the time at which it was $created, in seconds.
 
-# What is linked: not what only builds or tests, and no macros, which run in the compiler.
+# The linked dependencies: no dependencies of builds or tests, and no macros, which run in the
+# compiler.
 def linked($packages):
   .deps
   | map(select(any(.dep_kinds[]; .kind == null)) | .pkg)
   | map(select(any($packages[.].targets[].kind[]; . == "proc-macro") | not));
 
-# All that can be reached from $ids, each once: a step adds what the step before had not.
+# The nodes that can be reached from $ids. Each step adds the neighbours that were not seen before.
 def reachable($ids; $edges):
   {seen: ($ids | map({(.): true}) | add), next: $ids}
   | until(.next == [];
@@ -16,10 +18,10 @@ def reachable($ids; $edges):
       | {seen: ($seen + ($new | map({(.): true}) | add)), next: $new})
   | .seen | keys;
 
-# SPDX allows letters, digits, points and dashes.
+# An SPDX id consists of letters, digits, dots and dashes.
 def spdx_id($prefix; $name; $version): "SPDXRef-\($prefix)-\($name)-\($version)" | gsub("[^a-zA-Z0-9.-]"; "-");
 
-# Crates of long ago separate licences by a slash.
+# Old crates separate licences by a slash.
 def licence: if . == null then "NOASSERTION" else gsub(" */ *"; " OR ") end;
 
 def package($id; $name; $version): {
@@ -40,7 +42,7 @@ def located($purl): {externalRefs: [{
 def crate:
   package(spdx_id("Crate"; .name; .version); .name; .version)
   + {licenseDeclared: (.license | licence)}
-  # What comes from no registry is ours.
+  # Crates without a registry belong to Tenon.
   + if .source == null then {} else
       {downloadLocation: "https://crates.io/api/v1/crates/\(.name)/\(.version)/download"}
       + located("pkg:cargo/\(.name)@\(.version)")

@@ -32,7 +32,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct AdminArgs {
-    /// Where probes (/livez, /readyz) and metrics (/metrics) are served.
+    /// Address on which probes (/livez, /readyz) and metrics (/metrics) are served.
     #[arg(long, env = "TENON_ADMIN_LISTEN", default_value = "0.0.0.0:9090")]
     pub admin_listen: SocketAddr,
 }
@@ -42,7 +42,7 @@ pub trait Exposition: Send + Sync + 'static {
     /// Returns the page in the Prometheus text format.
     ///
     /// # Errors
-    /// When a metric cannot be encoded.
+    /// Fails if a metric cannot be encoded.
     fn render(&self) -> impl Future<Output = Result<Vec<u8>, prometheus::Error>> + Send;
 }
 
@@ -70,7 +70,7 @@ impl AdminServer {
 /// Listens on `addr` and serves requests on a new thread.
 ///
 /// # Errors
-/// When the address cannot be bound, or the thread cannot be started.
+/// Fails if the address cannot be bound, or the thread cannot be started.
 pub fn spawn(addr: SocketAddr, metrics: impl Exposition, readiness: Readiness) -> io::Result<AdminServer> {
     let listener = TcpListener::bind(addr)?;
     listener.set_nonblocking(true)?;
@@ -82,7 +82,7 @@ pub fn spawn(addr: SocketAddr, metrics: impl Exposition, readiness: Readiness) -
             tokio::select! {
                 _ = stop_rx => {}
                 error = serve(listener, Arc::new(Pages { metrics, readiness })) => {
-                    tracing::error!(%error, "the admin server has ended");
+                    tracing::error!(%error, "the admin server stopped");
                 }
             }
         });
@@ -128,7 +128,7 @@ struct Pages<M> {
 impl<M: Exposition> Pages<M> {
     async fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
         }
         match request.uri().path() {
             "/livez" => text(StatusCode::OK, "live\n"),

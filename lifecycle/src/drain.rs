@@ -54,7 +54,7 @@ impl Watch {
 /// From the first poll on, neither signal terminates the process by itself.
 ///
 /// # Panics
-/// When the process may not install signal handlers, or outside a runtime with I/O enabled.
+/// Panics if the process may not install signal handlers, or outside a runtime with I/O enabled.
 pub async fn termination() {
     let listen = |kind| signal(kind).expect("a process may handle its own termination");
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate()), listen(SignalKind::interrupt()));
@@ -62,7 +62,7 @@ pub async fn termination() {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
     };
-    tracing::info!(signal = name, "asked to end");
+    tracing::info!(signal = name, "received a termination signal");
 }
 
 #[cfg(test)]

@@ -53,11 +53,11 @@ impl EventLoops {
     /// Registers the metrics.
     ///
     /// # Errors
-    /// When the registry already has metrics of these names.
+    /// Fails if the registry already has metrics of these names.
     pub fn register(registry: &Registry, names: Names) -> prometheus::Result<Self> {
-        let busy = Opts::new(names.busy, "Time that the thread has spent on its tasks, and not looking for some.");
+        let busy = Opts::new(names.busy, "Time that the thread has spent running tasks.");
         let busy = CounterVec::new(busy, &[names.label])?;
-        let lag = HistogramOpts::new(names.lag, "How late a task began that was due, looked at four times a second.");
+        let lag = HistogramOpts::new(names.lag, "Delay of a due task, sampled four times a second.");
         let lag = HistogramVec::new(lag.buckets(LAG_BUCKETS.to_vec()), &[names.label])?;
         let loops = Arc::default();
         registry.register(Box::new(Busy { busy, loops: Arc::clone(&loops) }))?;
@@ -69,7 +69,7 @@ impl EventLoops {
     /// lag; the caller runs it on that loop, forever.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Panics outside of a runtime.
     pub fn watch(&self, name: &str) -> impl Future<Output = ()> + use<> {
         let metrics = Handle::current().metrics();
         // Each change of the list is one call, so a panic cannot leave it half changed.

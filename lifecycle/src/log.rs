@@ -23,14 +23,14 @@ use tracing_subscriber::fmt::MakeWriter as _;
 /// slow, and at most 128 MiB, because no line that a Worker writes is longer than 64 KiB.
 const QUEUE: usize = 2_048;
 
-/// How a process logs.
+/// Arguments for logging.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogArgs {
-    /// How log lines are written.
+    /// Format of log lines.
     #[arg(long, env = "TENON_LOG_FORMAT", value_enum, default_value = "json")]
     pub log_format: LogFormat,
 
-    /// Which events are logged: "info", or directives such as "warn,tenon_router=debug".
+    /// Events to log: "info", or directives such as "warn,tenon_router=debug".
     #[arg(long, env = "TENON_LOG_LEVEL", default_value = "info")]
     pub log_level: LogLevel,
 }
@@ -45,9 +45,9 @@ impl LogArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line, for machines.
     Json,
-    /// One plain line, for people.
+    /// One line of plain text per event, for people.
     Pretty,
 }
 
@@ -76,7 +76,7 @@ pub struct Log {
 /// To be called once, at the start of `main`.
 ///
 /// # Panics
-/// When the process already has a global subscriber.
+/// Panics if the process already has a global subscriber.
 pub fn init(args: &LogArgs) -> Log {
     let (writer, log) = Log::to(std::io::stderr(), QUEUE);
     let filter = EnvFilter::builder().parse(&args.log_level.0).expect("a LogLevel holds directives that parse");
@@ -102,9 +102,9 @@ impl Log {
     /// Adds `tenon_log_lines_dropped_total` to the process's metrics.
     ///
     /// # Errors
-    /// When the registry already has it.
+    /// Fails if the registry already has it.
     pub fn register(&self, registry: &Registry) -> prometheus::Result<()> {
-        let help = "Log lines that were dropped because standard error was not read fast enough";
+        let help = "Log lines dropped because standard error was not read fast enough.";
         let shown = IntCounter::new("tenon_log_lines_dropped_total", help)?;
         registry.register(Box::new(Dropped { shown, counted: self.dropped.clone() }))
     }

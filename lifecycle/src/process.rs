@@ -24,9 +24,9 @@ const TICKS: f64 = 100.0;
 /// * `name` - the process's name in `tenon_build_info`.
 ///
 /// # Errors
-/// When the registry already has them.
+/// Fails if the registry already has them.
 pub fn register(registry: &Registry, name: &str) -> prometheus::Result<()> {
-    let build = Opts::new("tenon_build_info", "1, by what is running and its version.");
+    let build = Opts::new("tenon_build_info", "1, labelled with the process and its version.");
     let build = Gauge::with_opts(build.const_label("process", name).const_label("version", env!("CARGO_PKG_VERSION")))?;
     build.set(1.0);
     registry.register(Box::new(build))?;
@@ -57,15 +57,15 @@ struct Thread {
 impl Process {
     fn new() -> prometheus::Result<Self> {
         Ok(Self {
-            cpu: Counter::new("process_cpu_seconds_total", "CPU time, of user and system.")?,
-            resident: Gauge::new("process_resident_memory_bytes", "Memory that is resident.")?,
-            virtual_: Gauge::new("process_virtual_memory_bytes", "Addresses that are in use.")?,
-            started: Gauge::new("process_start_time_seconds", "When the process began, in Unix time.")?,
-            threads: Gauge::new("process_threads", "Threads.")?,
-            open: Gauge::new("process_open_fds", "File descriptors that are open.")?,
-            most: Gauge::new("process_max_fds", "File descriptors that may be open.")?,
+            cpu: Counter::new("process_cpu_seconds_total", "User and system CPU time, in seconds.")?,
+            resident: Gauge::new("process_resident_memory_bytes", "Resident memory, in bytes.")?,
+            virtual_: Gauge::new("process_virtual_memory_bytes", "Virtual memory, in bytes.")?,
+            started: Gauge::new("process_start_time_seconds", "Start time of the process, in Unix time.")?,
+            threads: Gauge::new("process_threads", "Number of threads.")?,
+            open: Gauge::new("process_open_fds", "Number of open file descriptors.")?,
+            most: Gauge::new("process_max_fds", "Maximum number of open file descriptors.")?,
             by_thread: CounterVec::new(
-                Opts::new("tenon_thread_cpu_seconds_total", "CPU time of the threads of that name."),
+                Opts::new("tenon_thread_cpu_seconds_total", "CPU time of threads, by their name."),
                 &["thread"],
             )?,
             seen: Mutex::default(),

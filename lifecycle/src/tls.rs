@@ -62,12 +62,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// kilobytes.
 const HANDSHAKES: usize = 1024;
 
-/// Where a process has its certificate.
+/// Arguments for TLS between the platform's processes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct TlsArgs {
-    /// Directory with this process's certificate (tls.crt), its key (tls.key) and the authorities that it believes (ca.crt), all
-    /// PEM, read again when they change: with it, processes of the platform speak TLS to one another, and each shows who it is.
-    /// Without it they speak plain HTTP/2 to whoever reaches them.
+    /// Directory with this process's certificate (tls.crt), its key (tls.key) and the authorities
+    /// that it trusts (ca.crt), all in PEM and reloaded when they change. If set, the platform's
+    /// processes use mutual TLS. Otherwise they use plain HTTP/2 and accept every caller.
     #[arg(long, env = "TENON_TLS_DIR", value_name = "DIR")]
     pub tls_dir: Option<PathBuf>,
 }
@@ -76,7 +76,7 @@ impl TlsArgs {
     /// Opens the directory, if one is set.
     ///
     /// # Errors
-    /// When the directory does not contain a valid certificate.
+    /// Fails if the directory does not contain a valid certificate.
     pub fn open(&self, role: Role, registry: &Registry) -> Result<Option<Tls>, TlsError> {
         self.tls_dir.as_ref().map(|directory| Tls::open(directory.clone(), role, registry)).transpose()
     }
@@ -105,22 +105,22 @@ struct Current {
 pub enum TlsError {
     #[error("cannot read {}: {source}; mount a Secret with tls.crt, tls.key and ca.crt there", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("in {}: {source}", directory.display())]
+    #[error("{}: {source}", directory.display())]
     Identity { directory: PathBuf, source: IdentityError },
-    #[error("the metrics of TLS are registered already: {0}")]
+    #[error("cannot register the TLS metrics: {0}")]
     Metrics(#[from] prometheus::Error),
-    #[error("cannot start the thread that looks at certificates: {0}")]
+    #[error("cannot start the thread that reloads certificates: {0}")]
     Thread(io::Error),
 }
 
 /// The error for a URL whose scheme does not match the use of TLS.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongScheme {
-    #[error("{0} is to begin with https://, for processes that have a certificate speak TLS")]
+    #[error("{0} does not use TLS; use https://, because a certificate is configured")]
     Plain(String),
-    #[error("{0} is to begin with http://, or set --tls-dir: without a certificate there is no TLS")]
+    #[error("{0} needs a certificate; set --tls-dir, or use http://")]
     Tls(String),
-    #[error("{0} is no URL such as http://HOST:PORT")]
+    #[error("{0} is not a valid URL; use one such as http://HOST:PORT")]
     Other(String),
 }
 
@@ -128,7 +128,7 @@ impl Tls {
     /// Reads the certificate, and starts a thread that watches it for changes.
     ///
     /// # Errors
-    /// When the directory does not contain a valid certificate for this role.
+    /// Fails if the directory does not contain a valid certificate for this role.
     pub fn open(directory: PathBuf, role: Role, registry: &Registry) -> Result<Self, TlsError> {
         let (tls, files) = Self::read(directory, role, registry)?;
         files.watch(Arc::downgrade(&tls.0)).map_err(TlsError::Thread)?;
@@ -145,7 +145,7 @@ impl Tls {
     /// Returns a state without a certificate. Until one is installed no handshake succeeds.
     ///
     /// # Errors
-    /// When the registry already has the metrics of TLS.
+    /// Fails if the registry already has the metrics of TLS.
     pub fn to_come(role: Role, registry: &Registry) -> Result<Self, TlsError> {
         let metrics = Metrics::register(registry)?;
         let crowd = Crowd::new(HANDSHAKES);
@@ -155,7 +155,7 @@ impl Tls {
     /// Uses this certificate for all handshakes from now on.
     ///
     /// # Errors
-    /// When it is not valid; the previous one then stays in use.
+    /// Fails if it is not valid; the previous one then stays in use.
     pub fn install(&self, bundle: &Bundle) -> Result<(), IdentityError> {
         self.0.install(bundle)
     }
@@ -165,7 +165,7 @@ impl Tls {
     /// taken longest.
     ///
     /// # Errors
-    /// When the handshake fails or the role is not admitted.
+    /// Fails if the handshake fails or the role is not admitted.
     pub async fn accept(&self, stream: TcpStream) -> Result<Stream, HandshakeError> {
         let accepted = self.0.accept(stream).await;
         accepted.inspect_err(|error| self.0.metrics.failed(error))
@@ -179,7 +179,7 @@ impl Tls {
     ///   address.
     ///
     /// # Errors
-    /// When the server does not have that role, or refuses this client.
+    /// Fails if the server does not have that role, or refuses this client.
     pub async fn connect(&self, peer: Role, address: &str, stream: TcpStream) -> Result<Stream, HandshakeError> {
         let connected = self.0.connect(peer, address, stream).await;
         connected.inspect_err(|error| self.0.metrics.failed(error))
@@ -195,7 +195,7 @@ impl Shared {
         let connectors = [operator?, router?, node?];
         self.current.store(Some(Arc::new(Current { acceptor, connectors })));
         self.metrics.loaded(&identity);
-        tracing::info!(role = %self.role, not_after = identity.validity().not_after, "a certificate is in use");
+        tracing::info!(role = %self.role, not_after = identity.validity().not_after, "loaded a certificate");
         Ok(())
     }
 
@@ -270,7 +270,7 @@ impl Read for Ready<'_> {
 /// Accepts a client with TLS if `tls` is set, and as a plain connection otherwise.
 ///
 /// # Errors
-/// When the handshake fails or the client's role is not admitted.
+/// Fails if the handshake fails or the client's role is not admitted.
 pub async fn accept(tls: Option<&Tls>, stream: TcpStream) -> Result<Stream, HandshakeError> {
     match tls {
         Some(tls) => tls.accept(stream).await,
@@ -286,7 +286,7 @@ pub const fn scheme(tls: bool) -> &'static str {
 /// Checks that the scheme of a process's URL matches the use of TLS.
 ///
 /// # Errors
-/// When they do not match.
+/// Fails if they do not match.
 pub fn check_scheme(url: &Uri, tls: bool) -> Result<(), WrongScheme> {
     match (url.scheme_str(), tls) {
         _ if url.authority().is_none() => Err(WrongScheme::Other(url.to_string())),

@@ -12,7 +12,7 @@ use std::thread::{Builder, JoinHandle};
 /// Starts a thread whose panic aborts the process.
 ///
 /// # Errors
-/// When the system has no more threads.
+/// Fails if the system has no more threads.
 pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let thread = name.clone();
     Builder::new().name(name).spawn(move || {
@@ -30,8 +30,8 @@ pub async fn task<F: Future>(name: &'static str, run: F) -> F::Output {
 fn or_end<T>(who: &dyn Display, run: impl FnOnce() -> T) -> T {
     // No state that the panic left behind is observed again.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-        // Not through the log, whose thread would have no time to write the line.
-        eprintln!("{who} is vital and has panicked; the process ends");
+        // The log is not used, because its thread would have no time to write the line.
+        eprintln!("{who} is vital and has panicked; aborting the process");
         std::process::abort()
     })
 }

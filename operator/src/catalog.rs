@@ -1,4 +1,4 @@
-//! The catalog: what is deployed, as it is served to routers and nodes.
+//! The catalog of deployed Workers, revisions and nodes, which is served to routers and nodes.
 //!
 //! ```text
 //!  index of Kubernetes objects ──set/remove──► Catalog ──► state: current content, with a version
@@ -192,7 +192,7 @@ impl Catalog {
     /// Processes a node's report.
     ///
     /// # Errors
-    /// When some of it did not fit into the channel; the node must send it again.
+    /// Fails if some of it did not fit into the channel; the node must send it again.
     fn hear(&self, node: &str, parts: Vec<Part>) -> Result<(), Full> {
         let Some(ear) = self.shared.ear.get() else { return Ok(()) };
         let mut result = Ok(());

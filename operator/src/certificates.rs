@@ -1,5 +1,4 @@
-//! The certificates by which the platform's processes authenticate one another, if the operator is
-//! to make them.
+//! Issues the certificates by which the platform's processes authenticate one another.
 //!
 //! ```text
 //!  stored Secrets, now ─► plan (pure) ─► keys, certificates ─► Secrets         (the leader)
@@ -10,7 +9,7 @@
 //!
 //! - [`plan`]: every decision.
 //! - [`mint`]: keys and certificates.
-//! - [`secrets`]: how they are stored.
+//! - [`secrets`]: their form in storage.
 //! - [`Certificates`]: performs the plan.
 //!
 //! An operator reads its own certificate directly from its Secret and not from a volume: a Pod that
@@ -69,17 +68,17 @@ pub struct Certificates {
 /// The reason why certificates could not be brought up to date. The operation is retried.
 #[derive(Debug, thiserror::Error)]
 enum CertificateError {
-    #[error("cannot read the Secret {0}: {1}")]
+    #[error("cannot read Secret {0}: {1}")]
     Read(&'static str, kube::Error),
-    #[error("cannot write the Secret {0}: {1}")]
+    #[error("cannot write Secret {0}: {1}")]
     Write(String, kube::Error),
-    #[error("cannot read the Deployment {0}: {1}")]
+    #[error("cannot read Deployment {0}: {1}")]
     Owner(String, kube::Error),
-    #[error("there is no Deployment {deployment} in namespace {namespace}; name the operator's own by --deployment")]
+    #[error("no Deployment {deployment} in namespace {namespace}; set --deployment to the operator's own")]
     NoOwner { deployment: String, namespace: String },
     #[error(transparent)]
     Mint(#[from] MintError),
-    #[error("the Secret {}: {}", secrets::name(Role::Operator), .0)]
+    #[error("Secret {}: {}", secrets::name(Role::Operator), .0)]
     Own(#[from] IdentityError),
 }
 
@@ -96,14 +95,14 @@ impl Certificates {
             let leads = *self.leading_rx.borrow_and_update();
             let renewed = if leads { self.renew().await } else { Ok(LONGEST_SLEEP) };
             let pause = renewed.unwrap_or_else(|error| {
-                tracing::warn!(%error, "cannot renew certificates; trying again");
+                tracing::warn!(%error, "cannot renew certificates; retrying");
                 RETRY
             });
             let taken = self.take_own(&mut own).await;
             match &taken {
                 Ok(true) => ready = None,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "the operator has no new certificate of its own; trying again"),
+                Err(error) => tracing::warn!(%error, "cannot load the operator's own certificate; retrying"),
             }
             // Without a certificate, another replica may be about to write it, and the watch event
             // may be lost: poll.
@@ -174,7 +173,7 @@ impl Certificates {
         let params = PatchParams::apply(MANAGER).force();
         let written = secrets.patch(&name, &params, &Patch::Apply(secret)).await;
         written.map_err(|error| CertificateError::Write(name.clone(), error))?;
-        tracing::info!(secret = name, "certificates are written");
+        tracing::info!(secret = name, "wrote certificates");
         Ok(())
     }
 

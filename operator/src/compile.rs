@@ -95,19 +95,21 @@ fn check_bounds(modules: &BTreeMap<String, Bytes>) -> Vec<CompileError> {
     let of_all = |message| vec![CompileError::of_module(modules.keys().next().map_or("", String::as_str), message)];
     if modules.len() > MAX_MODULES {
         let found = modules.len();
-        return of_all(format!("a Worker has at most {MAX_MODULES} modules, not {found}; bundle them"));
+        return of_all(format!("the Worker has {found} modules, more than {MAX_MODULES}; bundle them"));
     }
     let bytes: usize = modules.iter().map(|(file, source)| file.len() + source.len()).sum();
     if bytes > MAX_SOURCE_BYTES {
-        return of_all(format!("a Worker's modules have at most {MAX_SOURCE_BYTES} bytes together, not {bytes}"));
+        return of_all(format!(
+            "the modules have {bytes} bytes in total, more than {MAX_SOURCE_BYTES}; remove or minify some"
+        ));
     }
     let broken = modules.iter().filter_map(|(file, source)| {
         let message = if source.len() > MAX_MODULE_BYTES {
-            format!("a module has at most {MAX_MODULE_BYTES} bytes, not {}", source.len())
+            format!("the module has {} bytes, more than {MAX_MODULE_BYTES}; split or minify it", source.len())
         } else if nesting(ModuleKind::of(file), source) > MAX_NESTING {
-            format!("brackets nest more than {MAX_NESTING} deep")
+            format!("brackets nest more than {MAX_NESTING} deep; nest them less deeply")
         } else if ModuleKind::of(file).is_code() && properties(source) > MAX_PROPERTIES {
-            format!("regular expressions name more than {MAX_PROPERTIES} properties of Unicode, of which one of strings counts for many")
+            format!("regular expressions use more than {MAX_PROPERTIES} Unicode properties, of which a property of strings counts as many; use fewer")
         } else {
             return None;
         };

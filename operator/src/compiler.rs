@@ -56,11 +56,11 @@ pub struct Job {
 /// The error if a compilation gave no result. The caller may retry.
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
-    #[error("no process compiles: {0}")]
+    #[error("cannot run the compiler process: {0}")]
     Process(io::Error),
-    #[error("the process that compiles has ended without an answer")]
+    #[error("the compiler process ended without a valid result")]
     NoAnswer,
-    #[error("the process that compiles does not answer within {} s", PATIENCE.as_secs())]
+    #[error("the compiler process did not respond within {} s", PATIENCE.as_secs())]
     Silent,
 }
 
@@ -83,11 +83,11 @@ impl Compiler {
     /// Compiles a job. Dropping the future kills the process.
     ///
     /// # Errors
-    /// When the process cannot be started, or gives no valid answer in time.
+    /// Fails if the process cannot be started, or gives no valid answer in time.
     pub async fn compile(&self, namespace: &str, job: &Job) -> Result<Outcome, CompilerError> {
         let turn = self.turn(namespace);
-        let _turn = turn.acquire().await.expect("nobody closes it");
-        let _place = self.places.acquire().await.expect("nobody closes it");
+        let _turn = turn.acquire().await.expect("the semaphore is never closed");
+        let _place = self.places.acquire().await.expect("the semaphore is never closed");
         let answer = tokio::time::timeout(PATIENCE, self.ask(job)).await.map_err(|_| CompilerError::Silent)??;
         let Answer { compiled, errors } = Answer::decode(answer).map_err(|_| CompilerError::NoAnswer)?;
         match (compiled.is_empty(), errors.is_empty()) {
@@ -133,7 +133,7 @@ impl Compiler {
 /// to standard output.
 ///
 /// # Errors
-/// When the input is not that of a [`Compiler`], or the output cannot be written.
+/// Fails if the input is not that of a [`Compiler`], or the output cannot be written.
 pub fn answer() -> io::Result<()> {
     let mut question = Vec::new();
     io::stdin().read_to_end(&mut question)?;
@@ -155,10 +155,10 @@ fn within_limits(job: Job) -> Outcome {
             Ok(outcome) => return outcome,
             Err(RecvTimeoutError::Disconnected) => "the compiler failed on this module".to_owned(),
             Err(RecvTimeoutError::Timeout) if taken::cpu() > CPU => {
-                format!("the module takes more than {} s to compile; let brackets nest less", CPU.as_secs())
+                format!("the module takes more than {} s to compile; nest brackets less deeply", CPU.as_secs())
             }
             Err(RecvTimeoutError::Timeout) if taken::memory() > MEMORY => {
-                format!("the module takes more than {MEMORY} MiB to compile; split it, or let brackets nest less")
+                format!("the module takes more than {MEMORY} MiB to compile; split it, or nest brackets less deeply")
             }
             Err(RecvTimeoutError::Timeout) => continue,
         };

@@ -12,45 +12,48 @@ use crate::certificates::plan::Terms;
 use crate::certificates::secrets;
 use crate::pool::plan::Settings;
 
-/// The command line and environment. The cluster comes from the usual places: a kubeconfig, or the Pod's own account.
+/// The command line and environment. The cluster comes from a kubeconfig, or from the Pod's
+/// ServiceAccount.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct OperatorArgs {
-    /// Where routers and nodes reach the catalog.
+    /// Address on which the catalog serves routers and nodes.
     #[arg(long, env = "TENON_CATALOG_LISTEN", default_value = "0.0.0.0:7070")]
     pub catalog_listen: SocketAddr,
-    /// The namespace of the Lease and of what RuntimePools become.
+    /// Namespace of the Lease and of the objects that the operator creates for RuntimePools.
     #[arg(long, env = "TENON_NAMESPACE", default_value = "tenon-system")]
     pub namespace: String,
-    /// The domain below which Workers without routes get their hosts.
+    /// Domain below which Workers without routes get their hosts.
     #[arg(long, env = "TENON_DOMAIN", default_value = "tenon.localhost")]
     pub domain: String,
-    /// The image of RuntimePools' nodes.
+    /// Image of the nodes of RuntimePools.
     #[arg(long, env = "TENON_NODE_IMAGE", default_value = concat!("ghcr.io/tenon-dev/tenon-runtime-node:", env!("CARGO_PKG_VERSION")))]
     pub node_image: String,
-    /// When nodes' images are pulled: Always, IfNotPresent or Never. By default as Kubernetes has it for the image.
+    /// Pull policy of the nodes' image: Always, IfNotPresent or Never. Defaults to that of
+    /// Kubernetes for the image.
     #[arg(long, env = "TENON_NODE_IMAGE_PULL_POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
     pub node_image_pull_policy: Option<String>,
-    /// Secrets by which nodes' images are pulled.
+    /// Names of the Secrets for pulling the nodes' image.
     #[arg(long, env = "TENON_NODE_IMAGE_PULL_SECRET", value_delimiter = ',', value_name = "NAME")]
     pub node_image_pull_secret: Vec<String>,
-    /// The nodes' ServiceAccount, of which they get no token.
+    /// ServiceAccount of the nodes. Its token is not mounted.
     #[arg(long, env = "TENON_NODE_SERVICE_ACCOUNT", value_name = "NAME")]
     pub node_service_account: Option<String>,
-    /// The nodes' PriorityClass.
+    /// PriorityClass of the nodes.
     #[arg(long, env = "TENON_NODE_PRIORITY_CLASS", value_name = "NAME")]
     pub node_priority_class: Option<String>,
-    /// Secret with the nodes' certificate, as in --tls-dir. By default tenon-runtime-node-tls, where processes have certificates.
+    /// Secret with the nodes' certificate, in the files of --tls-dir. Defaults to
+    /// tenon-runtime-node-tls if processes use TLS.
     #[arg(long, env = "TENON_NODE_TLS_SECRET", value_name = "NAME")]
     pub node_tls_secret: Option<String>,
-    /// URL at which nodes reach the catalog. By default port 7070 of tenon-operator, by https:// where processes have
-    /// certificates.
+    /// URL at which nodes reach the catalog. Defaults to port 7070 of tenon-operator, with https://
+    /// if processes use TLS.
     #[arg(long, env = "TENON_CATALOG_URL")]
     pub catalog_url: Option<Uri>,
-    /// URL of the routers' inner door, where schedules' calls go and nodes' calls of one Worker by another. By default port
-    /// 8081 of tenon-router, by https:// where processes have certificates.
+    /// URL of the routers' internal listener, for scheduled calls and for nodes' calls between
+    /// Workers. Defaults to port 8081 of tenon-router, with https:// if processes use TLS.
     #[arg(long, env = "TENON_ROUTER_URL")]
     pub router_url: Option<Uri>,
-    /// Name of this replica, unique among all: the Pod's.
+    /// Name of this replica, unique among the replicas: the Pod's name.
     #[arg(long, env = "TENON_IDENTITY", default_value_t = hostname())]
     pub identity: String,
     #[command(flatten)]
@@ -59,23 +62,26 @@ pub struct OperatorArgs {
     pub certificates: CertificateArgs,
 }
 
-/// How the processes come by their certificates, if the operator makes them.
+/// Arguments for certificates that the operator issues.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct CertificateArgs {
-    /// Make the certificates of all processes, and renew them, in the Secrets tenon-ca, tenon-operator-tls, tenon-router-tls and
-    /// tenon-runtime-node-tls. The operator takes its own from there, and not from --tls-dir.
+    /// Issue and renew the certificates of all processes, in the Secrets tenon-ca,
+    /// tenon-operator-tls, tenon-router-tls and tenon-runtime-node-tls. The operator reads its own
+    /// certificate from there, and not from --tls-dir.
     #[arg(long, env = "TENON_SELF_SIGNED")]
     pub self_signed: bool,
-    /// The operator's own Deployment: the Secrets go with it. By default they stay when it goes.
+    /// The operator's own Deployment, which owns the Secrets, so that they are deleted with it. By
+    /// default the Secrets have no owner.
     #[arg(long, env = "TENON_DEPLOYMENT", value_name = "NAME")]
     pub deployment: Option<String>,
-    /// How long an authority is good for. It is replaced when two thirds of that are over.
+    /// Lifetime of an authority. It is replaced after two thirds of its lifetime.
     #[arg(long, env = "TENON_AUTHORITY_LIFETIME", default_value = "3650d", value_parser = parse_duration)]
     pub authority_lifetime: SignedDuration,
-    /// How long a certificate is good for. It is renewed when two thirds of that are over.
+    /// Lifetime of a certificate. It is renewed after two thirds of its lifetime.
     #[arg(long, env = "TENON_CERTIFICATE_LIFETIME", default_value = "90d", value_parser = parse_duration)]
     pub certificate_lifetime: SignedDuration,
-    /// After how long every process has read a Secret that has changed. The kubelet brings it within a minute or two.
+    /// Time after which every process has read a changed Secret. The kubelet updates volumes within
+    /// a minute or two.
     #[arg(long, env = "TENON_CERTIFICATE_PROPAGATION", default_value = "10m", value_parser = parse_duration)]
     pub certificate_propagation: SignedDuration,
 }
@@ -85,20 +91,20 @@ pub struct CertificateArgs {
 pub enum ConfigError {
     #[error("{flag} {source}")]
     Scheme { flag: &'static str, source: WrongScheme },
-    #[error("--node-tls-secret is of no use without --tls-dir or --self-signed")]
+    #[error("--node-tls-secret needs TLS; set --tls-dir or --self-signed, or remove it")]
     NoTls,
     #[error(
-        "{flag} {lifetime:#} is too short: the last third of it is for the renewal, which takes three times --certificate-propagation {propagation:#}"
+        "{flag} {lifetime:#} is too short for a renewal; set it to at least nine times --certificate-propagation {propagation:#}"
     )]
     Lifetime { flag: &'static str, lifetime: SignedDuration, propagation: SignedDuration },
-    #[error("{flag} {lifetime:#} is longer than 100 years")]
+    #[error("{flag} {lifetime:#} is longer than 100 years; check its unit")]
     TooLong { flag: &'static str, lifetime: SignedDuration },
 }
 
 /// The validated configuration of an operator.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// URL of the routers' inner port.
+    /// URL of the routers' internal listener.
     pub router: Uri,
     /// Settings that all pools share.
     pub nodes: Settings,
@@ -113,7 +119,7 @@ impl OperatorArgs {
     /// * `log` - this process's logging arguments, which nodes get as well.
     ///
     /// # Errors
-    /// When an argument is invalid, or two of them contradict each other.
+    /// Fails if an argument is invalid, or two of them contradict each other.
     pub fn check(&self, log: &LogArgs) -> Result<Config, ConfigError> {
         let uses_tls = self.tls.tls_dir.is_some() || self.certificates.self_signed;
         let url = |flag, url: &Option<Uri>, authority: &str| {
@@ -172,7 +178,7 @@ fn text(url: &Uri) -> String {
 
 /// Parses a number followed by a unit.
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
-    let invalid = || format!("{text:?} is not a time such as 90d, 36h, 10m or 30s");
+    let invalid = || format!("{text:?} is not a duration; use a number and a unit, such as 90d, 36h, 10m or 30s");
     let unit = text.chars().next_back().ok_or_else(invalid)?;
     let seconds = match unit {
         's' => 1,
@@ -238,7 +244,7 @@ mod tests {
                 .starts_with("--catalog-url http://operator")
         );
         assert!(said(&["--router-url", "https://router:8081"]).starts_with("--router-url https://router"));
-        assert!(said(&["--node-tls-secret", "mine"]).starts_with("--node-tls-secret is of no use"));
+        assert!(said(&["--node-tls-secret", "mine"]).starts_with("--node-tls-secret needs TLS"));
         let short = said(&["--certificate-lifetime", "1h"]);
         assert!(short.starts_with("--certificate-lifetime 1h is too short"), "{short}");
         assert!(said(&["--authority-lifetime", "99999d"]).starts_with("--authority-lifetime"));

@@ -67,8 +67,8 @@ impl Election {
             match tokio::time::timeout(RENEW_DEADLINE, self.attempt(&mut observed)).await {
                 Ok(Ok(true)) => renewed_at = Some(asked_at),
                 Ok(Ok(false)) => renewed_at = None,
-                Ok(Err(error)) => tracing::warn!(%error, "cannot renew or take the Lease"),
-                Err(_) => tracing::warn!("the API server does not answer"),
+                Ok(Err(error)) => tracing::warn!(%error, "cannot renew or acquire the Lease"),
+                Err(_) => tracing::warn!("the API server does not respond"),
             }
             let leads = renewed_at.is_some_and(|at| at.elapsed() < RENEW_DEADLINE);
             if leading_tx.send_if_modified(|leading| std::mem::replace(leading, leads) != leads) {
@@ -78,7 +78,7 @@ impl Election {
         if leading_tx.send_replace(false)
             && let Err(error) = self.release().await
         {
-            tracing::warn!(%error, "cannot give the Lease back; it will run out");
+            tracing::warn!(%error, "cannot release the Lease; it will expire");
         }
     }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A Worker that requests more than the maximum gets an error and no new revision. A revision that
-//! serves already, because it is older than the maximum, goes on serving, capped at the maximum.
+//! is older than the maximum keeps serving, capped at the maximum.
 
 use tenon_crds::PoolLimits;
 use tenon_proto::revision::Limits;
@@ -13,8 +13,8 @@ use tenon_proto::revision::Limits;
 /// The error for a limit that exceeds the maximum of the Worker's pool.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "spec.limits.{field}: {asked} is more than RuntimePool {pool:?} allows its Workers: set it to {max} or less, or \
-     choose another pool"
+    "spec.limits.{field}: {asked} is more than RuntimePool {pool:?} allows; set it to {max} or less, or choose another \
+     pool"
 )]
 pub struct OverMaximum {
     field: &'static str,
@@ -43,7 +43,7 @@ const FIELDS: [Field; 7] = [CPU_MS, WALL_MS, MEMORY_MIB, STARTUP_MS, CONCURRENCY
 /// * `pool`, `name` - the limits and the name of the Worker's pool.
 ///
 /// # Errors
-/// When a limit exceeds the pool's maximum; the error names the first one.
+/// Fails if a limit exceeds the pool's maximum; the error names the first one.
 pub fn check(asked: &tenon_crds::Limits, pool: &PoolLimits, name: &str) -> Result<(), OverMaximum> {
     for (field, of) in FIELDS {
         if let (Some(asked), Some(max)) = (of(asked), of(&pool.max))
@@ -106,7 +106,7 @@ mod tests {
         let pool = PoolLimits { default: Asked::default(), max: Asked { memory_mib: Some(64), ..Asked::default() } };
         let asked = Asked { memory_mib: Some(65), ..cpu(30_000) };
         let message = check(&asked, &pool, "shared").unwrap_err().to_string();
-        let expected = "spec.limits.memoryMiB: 65 is more than RuntimePool \"shared\" allows its Workers: \
+        let expected = "spec.limits.memoryMiB: 65 is more than RuntimePool \"shared\" allows; \
                         set it to 64 or less, or choose another pool";
         assert_eq!(message, expected);
         assert_eq!(check(&Asked { memory_mib: Some(64), ..asked }, &pool, "shared"), Ok(()));

@@ -50,13 +50,14 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Deploy a Worker, ask it through the routers, and delete it: does this installation work?
+    /// Check the installation: deploy a Worker, send it requests through the routers, and delete
+    /// it.
     Probe(ProbeArgs),
 }
 
 fn main() -> anyhow::Result<()> {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == compiler::ARGUMENT) {
-        return compiler::answer().context("nothing can be compiled");
+        return compiler::answer().context("cannot compile");
     }
     operate()
 }
@@ -84,7 +85,7 @@ async fn operate() -> anyhow::Result<()> {
     let listening = format!("cannot listen on {}; free the port or set --admin-listen", admin.admin_listen);
     let _admin = admin::spawn(admin.admin_listen, registry.clone(), readiness.clone()).context(listening)?;
 
-    let client = Client::try_default().await.context("no cluster: set KUBECONFIG or run in a Pod")?;
+    let client = Client::try_default().await.context("cannot find a cluster; set KUBECONFIG or run in a Pod")?;
     let reporter = Reporter { controller: MANAGER.to_owned(), instance: Some(args.identity.clone()) };
     let recorder = Recorder::new(client.clone(), reporter);
     let (signal, drain) = drain::channel();
@@ -164,8 +165,8 @@ async fn operate() -> anyhow::Result<()> {
         () = drain::termination() => {}
         // A partly failed operator must exit: it would keep the Lease.
         Some(ended) = vital.join_next() => {
-            ended.context("a part of the operator failed")?;
-            bail!("a part of the operator has ended");
+            ended.context("a component of the operator failed")?;
+            bail!("a component of the operator stopped");
         }
     }
     // Held until the process exits: an operator that drains never becomes ready again.

@@ -59,56 +59,62 @@ pub struct ReconcileTimer<'a> {
 
 impl Metrics {
     /// # Errors
-    /// When the registry already has these metrics.
+    /// Fails if the registry already has these metrics.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let metrics = Self {
             reconciles: IntCounterVec::new(
-                Opts::new("tenon_operator_reconciles_total", "Reconciles by kind and result."),
+                Opts::new("tenon_operator_reconciles_total", "Reconciles, by kind and result."),
                 &["kind", "result"],
             )?,
             duration: HistogramVec::new(
-                HistogramOpts::new("tenon_operator_reconcile_duration_seconds", "Duration of a reconcile.")
+                HistogramOpts::new("tenon_operator_reconcile_duration_seconds", "Duration of reconciles, by kind.")
                     .buckets(DURATION_BUCKETS.to_vec()),
                 &["kind"],
             )?,
             queues: IntGaugeVec::new(
-                Opts::new("tenon_operator_queue_depth", "What is to be done, by queue and state."),
+                Opts::new("tenon_operator_queue_depth", "Items in the work queues, by queue and state."),
                 &["queue", "state"],
             )?,
             workers: IntGaugeVec::new(
-                Opts::new("tenon_operator_workers", "Workers by what their status says of their newest spec."),
+                Opts::new("tenon_operator_workers", "Workers, by the rollout stage of their newest spec."),
                 &["stage"],
             )?,
             ready: Histogram::with_opts(
                 HistogramOpts::new(
                     "tenon_operator_worker_ready_duration_seconds",
-                    "From when a spec of a Worker was seen to when its status said that it is ready.",
+                    "Time from the observation of a Worker's new spec until its status is ready.",
                 )
                 .buckets(READY_BUCKETS.to_vec()),
             )?,
             interruptions: IntCounterVec::new(
-                Opts::new("tenon_operator_watch_interruptions_total", "Watches of the API server that broke, by kind."),
+                Opts::new(
+                    "tenon_operator_watch_interruptions_total",
+                    "Interrupted watches of the API server, by kind.",
+                ),
                 &["kind"],
             )?,
             malformed: IntGaugeVec::new(
                 Opts::new(
                     "tenon_operator_malformed_objects",
-                    "Stored objects that are skipped because they do not fit their schema.",
+                    "Stored objects that are skipped because they do not match their schema, by kind.",
                 ),
                 &["kind"],
             )?,
-            leader: IntGauge::new("tenon_operator_leader", "1 on the replica that writes, 0 elsewhere.")?,
+            leader: IntGauge::new("tenon_operator_leader", "1 on the leader, 0 on standbys.")?,
             reports: IntCounterVec::new(
-                Opts::new("tenon_operator_worker_reports_total", "What nodes said of Workers' health, by its outcome."),
+                Opts::new("tenon_operator_worker_reports_total", "Nodes' reports about Workers' health, by outcome."),
                 &["outcome"],
             )?,
             scheduled: IntCounterVec::new(
-                Opts::new("tenon_operator_scheduled_calls_total", "Times of Workers' schedules, by their outcome."),
+                Opts::new("tenon_operator_scheduled_calls_total", "Due times of Workers' schedules, by outcome."),
                 &["outcome"],
             )?,
             schedule_delay: Histogram::with_opts(
-                HistogramOpts::new("tenon_operator_schedule_delay_seconds", "From a schedule's time to the call.")
-                    .buckets(DELAY_BUCKETS.to_vec()),
+                HistogramOpts::new(
+                    "tenon_operator_schedule_delay_seconds",
+                    "Time from a schedule's due time to the call.",
+                )
+                .buckets(DELAY_BUCKETS.to_vec()),
             )?,
         };
         registry.register(Box::new(metrics.reconciles.clone()))?;

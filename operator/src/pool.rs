@@ -91,7 +91,7 @@ pub async fn run(context: Context) {
             match result {
                 // A pool that was deleted needs no more than its children's garbage collection.
                 Ok(_) | Err(controller::Error::ObjectNotFound(_)) => {}
-                Err(error) => tracing::warn!(%error, "cannot reconcile a RuntimePool; trying again"),
+                Err(error) => tracing::warn!(%error, "cannot reconcile a RuntimePool; retrying"),
             }
         })
         .await;

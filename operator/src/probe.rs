@@ -46,37 +46,37 @@ const BODY: usize = 16 * 1024;
 
 #[derive(ClapArgs, Clone, Debug)]
 pub struct ProbeArgs {
-    /// The namespace that the Worker is deployed in.
+    /// Namespace in which the Worker is deployed.
     #[arg(long, default_value = "default")]
     worker_namespace: String,
-    /// The RuntimePool that runs it.
+    /// RuntimePool that runs the Worker.
     #[arg(long, default_value = "default")]
     pool: String,
-    /// The routers' door for clients.
+    /// URL of the routers' listener for clients.
     #[arg(long, value_name = "http://HOST[:PORT]", default_value = "http://tenon-router")]
     router: Uri,
-    /// How many seconds the Worker may take until it answers.
+    /// Seconds within which the Worker must respond.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    #[error("--router is to be http://HOST[:PORT], not {0}")]
+    #[error("--router {0} is not an HTTP URL without a path; use http://HOST[:PORT]")]
     Router(Uri),
-    #[error("no cluster: set KUBECONFIG or run in a Pod: {0}")]
+    #[error("cannot find a cluster: {0}; set KUBECONFIG or run in a Pod")]
     Cluster(#[source] Box<kube::Error>),
-    #[error("cannot create a Worker in {namespace}: {source}; are the CRDs installed, and is this account allowed to?")]
-    Create { namespace: String, source: Box<kube::Error> },
-    #[error("the Worker {worker} is not ready after {} s; {seen}", .limit.as_secs())]
-    NotReady { worker: String, limit: Duration, seen: String },
-    #[error("the Worker {worker} is ready, but {router} does not answer for {host} after {} s; {seen}", .limit.as_secs())]
-    NoAnswer { worker: String, router: Uri, host: String, limit: Duration, seen: String },
-    #[error("asked to end before there was an answer")]
-    Interrupted,
     #[error(
-        "the Worker {worker} is still there: {seen}; delete it: kubectl delete worker --namespace {namespace} {worker}"
+        "cannot create a Worker in {namespace}: {source}; check the CRDs and this account's permission to create Workers"
     )]
+    Create { namespace: String, source: Box<kube::Error> },
+    #[error("Worker {worker} is not ready after {} s: {seen}", .limit.as_secs())]
+    NotReady { worker: String, limit: Duration, seen: String },
+    #[error("Worker {worker} is ready, but {router} does not respond for {host} after {} s: {seen}", .limit.as_secs())]
+    NoAnswer { worker: String, router: Uri, host: String, limit: Duration, seen: String },
+    #[error("interrupted before the Worker responded")]
+    Interrupted,
+    #[error("cannot delete Worker {worker}: {seen}; delete it: kubectl delete worker --namespace {namespace} {worker}")]
     Delete { worker: String, namespace: String, seen: String },
 }
 
@@ -123,15 +123,15 @@ impl Probe {
         let worker = worker(&self.name, &self.args.pool, &self.body);
         let created = timeout_at(self.deadline(), self.workers.create(&PostParams::default(), &worker)).await;
         let not_ready = |seen| ProbeError::NotReady { worker: self.name.clone(), limit: self.limit, seen };
-        created.map_err(|_| not_ready("the API server does not answer".to_owned()))?.map_err(|source| {
+        created.map_err(|_| not_ready("the API server does not respond".to_owned()))?.map_err(|source| {
             ProbeError::Create { namespace: self.args.worker_namespace.clone(), source: Box::new(source) }
         })?;
         println!("deployed: Worker {} in {}", self.name, self.args.worker_namespace);
-        let mut seen = "nothing was heard of it".to_owned();
+        let mut seen = "its status is not known".to_owned();
         let ready = timeout_at(self.deadline(), self.await_ready(&mut seen)).await;
         let host = ready.map_err(|_| not_ready(seen))?;
         println!("ready: after {:.1} s", self.begun.elapsed().as_secs_f64());
-        let mut seen = "nothing was heard of it".to_owned();
+        let mut seen = "no request was sent".to_owned();
         let answered = timeout_at(self.deadline(), self.await_answer(&host, &mut seen)).await;
         answered.map_err(|_| ProbeError::NoAnswer {
             worker: self.name.clone(),
@@ -157,8 +157,8 @@ impl Probe {
                     Ok(host) => return host,
                     Err(state) => *seen = state,
                 },
-                Some(Ok(None)) => "it is gone".clone_into(seen),
-                Some(Err(error)) => *seen = format!("it cannot be watched: {error}"),
+                Some(Ok(None)) => "it was deleted".clone_into(seen),
+                Some(Err(error)) => *seen = format!("cannot watch it: {error}"),
                 // A watch never ends.
                 None => std::future::pending().await,
             }
@@ -169,9 +169,9 @@ impl Probe {
         loop {
             *seen = match timeout(PATIENCE, self.door.ask(host)).await {
                 Ok(Ok((StatusCode::OK, body))) if body == self.body => return,
-                Ok(Ok((status, body))) => format!("it answered {status} with {body:?}"),
-                Ok(Err(error)) => format!("it cannot be asked: {error}"),
-                Err(_) => format!("it said nothing within {} s", PATIENCE.as_secs()),
+                Ok(Ok((status, body))) => format!("the response was {status} with body {body:?}"),
+                Ok(Err(error)) => format!("cannot send a request: {error}"),
+                Err(_) => format!("no response within {} s", PATIENCE.as_secs()),
             };
             sleep(PAUSE).await;
         }
@@ -187,7 +187,7 @@ impl Probe {
             // The Worker was never created.
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "the API server does not answer".to_owned(),
+            Err(_) => "the API server does not respond".to_owned(),
         };
         let (worker, namespace) = (self.name.clone(), self.args.worker_namespace.clone());
         Err(ProbeError::Delete { worker, namespace, seen })
@@ -211,16 +211,16 @@ fn worker(name: &str, pool: &str, body: &str) -> Worker {
 /// A description of its current state, if it is not ready.
 fn readiness(worker: &Worker) -> Result<String, String> {
     let Some(status) = &worker.status else {
-        return Err("no operator has looked at it: is there one, and does it lead?".to_owned());
+        return Err("no operator has reconciled it; check that an operator is running and leads".to_owned());
     };
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
     match ready {
         Some(ready) if ready.status == ConditionStatus::True => {
             let host = status.url.as_ref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
-            host.ok_or_else(|| format!("its URL is {:?}", status.url))
+            host.ok_or_else(|| format!("no host in its URL {:?}", status.url))
         }
         Some(ready) => Err(format!("it is not ready: {}: {}", ready.reason, ready.message)),
-        None => Err("it has no condition Ready".to_owned()),
+        None => Err("it has no Ready condition".to_owned()),
     }
 }
 
@@ -232,13 +232,13 @@ struct Door {
 
 #[derive(Debug, thiserror::Error)]
 enum AskError {
-    #[error("no connection: {0}")]
+    #[error("cannot connect: {0}")]
     Connect(#[from] std::io::Error),
     #[error("{0}")]
     Http(#[from] hyper::Error),
-    #[error("no request for this host: {0}")]
+    #[error("invalid host: {0}")]
     Host(#[from] http::Error),
-    #[error("the answer broke off: {0}")]
+    #[error("the response was cut off: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn one_that_is_not_ready_says_why() {
         let none = readiness(&with_status(json!(null))).unwrap_err();
-        assert!(none.contains("no operator has looked at it"), "{none}");
+        assert!(none.contains("no operator has reconciled it"), "{none}");
         let conditions = ready("False", "RouteConflict", "it is another's");
         let why = readiness(&with_status(json!({"conditions": conditions}))).unwrap_err();
         assert_eq!(why, "it is not ready: RouteConflict: it is another's");

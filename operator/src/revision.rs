@@ -31,12 +31,12 @@ const DEFAULT_ENTRYPOINTS: [&str; 2] = ["worker.js", "worker.ts"];
 /// The reason why a Worker with these modules cannot become a revision.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SnapshotError {
-    #[error("there are no modules: add at least one, such as {}", DEFAULT_ENTRYPOINTS[0])]
+    #[error("spec.source: no modules; add at least one, such as {}", DEFAULT_ENTRYPOINTS[0])]
     NoModules,
-    #[error("spec.entrypoint: {0:?} is not among the modules")]
+    #[error("spec.entrypoint: {0:?} is not among the modules; set it to the name of one of them")]
     UnknownEntrypoint(String),
     #[error(
-        "spec.entrypoint: is required where there are several modules and none is named {}",
+        "spec.entrypoint: missing; set it, because there are several modules and none is named {}",
         DEFAULT_ENTRYPOINTS.join(" or ")
     )]
     AmbiguousEntrypoint,
@@ -44,7 +44,7 @@ pub enum SnapshotError {
 
 /// The error for a Secret, or a key of it, that does not exist.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("spec.secrets: {name:?} needs key {:?} of Secret {:?}, which is not there: create it", reference.key, reference.name)]
+#[error("spec.secrets: {name:?} needs key {:?} of Secret {:?}, which does not exist; create it", reference.key, reference.name)]
 pub struct MissingSecret {
     /// Name of the binding.
     pub name: String,
@@ -69,7 +69,7 @@ pub fn worker_id(worker: &Worker) -> WorkerId {
 /// Returns the snapshot of `worker` with the current modules of its source, not compiled.
 ///
 /// # Errors
-/// When the entrypoint cannot be determined.
+/// Fails if the entrypoint cannot be determined.
 pub fn snapshot(worker: &Worker, modules: &BTreeMap<String, Bytes>) -> Result<WorkerRevisionSpec, SnapshotError> {
     let entrypoint = entrypoint(worker.spec.entrypoint.as_deref(), modules)?;
     let (modules, binary_modules) = apart(modules);
@@ -157,7 +157,7 @@ pub fn worker_of(revision_name: &str) -> Option<&str> {
 /// * `secret` - returns the value of a Secret's key in the Worker's namespace.
 ///
 /// # Errors
-/// When a Secret or a key does not exist, or a host pattern is invalid.
+/// Fails if a Secret or a key does not exist, or a host pattern is invalid.
 pub fn resolve(
     id: &WorkerId,
     name: &str,

@@ -139,7 +139,7 @@ impl Scheduler {
             self.metrics.scheduled.with_label_values(&["passed_over"]).inc();
             let minutes = CATCH_UP.as_mins();
             let note = format!(
-                "Times of {:?} ({}) were passed over: nobody could call for them within {minutes} minutes",
+                "Skipped times of {:?} ({}): they could not be called within {minutes} minutes",
                 schedule.cron, schedule.time_zone
             );
             self.publish(&worker, "SchedulePassedOver", note).await;
@@ -177,7 +177,8 @@ impl Scheduler {
         self.metrics.scheduled.with_label_values(&[code]).inc();
         if let Err(failure) = outcome {
             tracing::warn!(worker = %id, cron = call.cron, time = %call.time, %failure, "a scheduled call failed");
-            let note = format!("{:?} at {}: {}: {}", call.cron, call.time, failure.code, failure.message);
+            let note =
+                format!("Call of {:?} at {} failed: {}: {}", call.cron, call.time, failure.code, failure.message);
             self.publish(&worker, "ScheduledCallFailed", note).await;
         }
     }

@@ -215,7 +215,7 @@ impl Watches {
         let event = K8sEvent {
             type_: EventType::Warning,
             reason: "Malformed".to_owned(),
-            note: Some(format!("the stored object does not fit its schema and is skipped; apply it again: {error}")),
+            note: Some(format!("the stored object does not match its schema and is skipped; apply it again: {error}")),
             action: "Read".to_owned(),
             secondary: None,
         };
@@ -294,7 +294,7 @@ where
             }
             Err(error) => {
                 interruptions.inc();
-                tracing::warn!(kind, %error, "a watch was interrupted; it goes on by itself");
+                tracing::warn!(kind, %error, "a watch was interrupted; retrying");
             }
         }
         stream::iter(seen)

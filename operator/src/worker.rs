@@ -54,9 +54,9 @@ pub enum ReconcileError {
     Delete { name: String, source: kube::Error },
     #[error("cannot set the status: {0}")]
     Status(kube::Error),
-    #[error("the modules were not compiled: {0}")]
+    #[error("cannot compile the modules: {0}")]
     Compile(#[from] CompilerError),
-    #[error("the plan was not made: {0}")]
+    #[error("cannot plan: {0}")]
     Plan(#[from] tokio::task::JoinError),
 }
 
@@ -81,8 +81,8 @@ impl Reconciler {
     /// Brings a Worker's revisions and status to the desired state.
     ///
     /// # Errors
-    /// When a Worker cannot be compiled, or the API server refuses a part. Completed parts stay,
-    /// and the retry continues from there.
+    /// Fails if a Worker cannot be compiled, or the API server refuses a part. Completed parts
+    /// stay, and the retry continues from there.
     pub async fn reconcile(&self, candidate: Candidate) -> Result<(), ReconcileError> {
         let timer = self.metrics.reconcile("Worker");
         let mut result = self.make(Arc::new(candidate)).await;
@@ -104,7 +104,7 @@ impl Reconciler {
         }
         let (planned, now) = (candidate.clone(), Timestamp::now());
         let plan = spawn_blocking(move || plan::plan(&planned, draft, now)).await?;
-        let _writing = self.writing.acquire().await.expect("nobody closes it");
+        let _writing = self.writing.acquire().await.expect("the semaphore is never closed");
         self.carry_out(&candidate.id, &candidate.worker, plan).await
     }
 

@@ -39,7 +39,7 @@ pub struct HostPattern {
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?} is not a host pattern: write a DNS name in lower case, with *. before it for all names below it")]
+#[error("{0:?} is not a host pattern; use a DNS name in lower case, with *. before it for all names below it")]
 pub struct InvalidHostPattern(String);
 
 impl HostPattern {

@@ -71,7 +71,7 @@ impl Decoder {
     /// Returns the next complete message, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// When the bytes are not a message. The decoder must not be used after that.
+    /// Fails if the bytes are not a message. The decoder must not be used after that.
     #[expect(clippy::should_implement_trait, reason = "the message's type is the caller's choice, call by call")]
     pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
         if self.buffer.len() < HEADER_LEN {

@@ -159,7 +159,7 @@ impl fmt::Display for ShardId {
 
 /// The error for text that is not a shard id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no shard; a shard is a number such as 3, a lane is lane-0")]
+#[error("{0:?} is not a shard id; use a number such as 3, or lane-0 for a lane")]
 pub struct InvalidShardId(String);
 
 impl FromStr for ShardId {

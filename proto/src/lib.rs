@@ -3,11 +3,11 @@
 //! - [`catalog`] and [`runtime`]: the gRPC services, generated from `proto/proto`.
 //! - [`frame`]: gRPC's message framing, for the request path, which speaks HTTP/2 directly.
 //! - [`id`]: typed identifiers.
-//! - [`egress`]: which hosts a Worker may connect to.
+//! - [`egress`]: the hosts that a Worker may connect to.
 //! - [`module`]: the kinds of modules, and the value that an import of each kind evaluates to.
 //! - [`pattern`]: the cost of compiling regular expressions.
 //! - [`revision`]: the unit of code and configuration that a node runs, and its digest.
-//! - [`failure`]: why an invocation failed, as seen by a client, a router and a log.
+//! - [`failure`]: the codes of failed invocations, for clients, routers and logs.
 //!
 //! This crate does no I/O.
 
@@ -56,8 +56,8 @@ pub mod runtime {
             }
             let Self { worker, caller, .. } = self;
             let message = format!(
-                "Workers call one another in a loop: {caller} calls {worker} after {MAX_DEPTH} calls in a row. Let one of \
-                 them answer by itself."
+                "Workers call one another in a loop: {caller} calls {worker} after {MAX_DEPTH} calls in a row. Remove one \
+                 of the calls."
             );
             Err(Failure::new(FailureCode::LoopDetected, Phase::Admission, message))
         }

@@ -71,19 +71,17 @@ pub enum Form {
 /// The reason why an import of a module is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ImportRefused {
-    #[error("there is no import attribute \"{0}\"; there is \"type\"")]
+    #[error("import attribute \"{0}\" is not supported; use \"type\"")]
     UnknownAttribute(String),
-    #[error("there is no import of type \"{0}\"; there are \"json\", \"text\" and \"bytes\"")]
+    #[error("import type \"{0}\" is not supported; use \"json\", \"text\" or \"bytes\"")]
     UnknownType(String),
     #[error("only a .json module can be imported with type \"json\"")]
     NotJson,
-    #[error("a module in TypeScript or with JSX cannot be imported with type \"{0}\": rename it, to .txt for example")]
+    #[error("a module in TypeScript or with JSX cannot be imported with type \"{0}\"; rename it, for example to .txt")]
     NotKept(&'static str),
-    #[error("a source map cannot be imported: rename it, to .json for example")]
+    #[error("a source map cannot be imported; rename it, for example to .json")]
     SourceMap,
-    #[error(
-        "CommonJS modules cannot be used: bundle the Worker as an ES module, with esbuild --format=esm for example"
-    )]
+    #[error("CommonJS modules cannot be used; bundle the Worker as an ES module, for example by esbuild --format=esm")]
     CommonJs,
 }
 
@@ -111,7 +109,7 @@ impl ModuleKind {
     /// Returns the form of an import with this value of the attribute `type`.
     ///
     /// # Errors
-    /// When there is no such type, or a module of this kind is not available in it.
+    /// Fails if there is no such type, or a module of this kind is not available in it.
     pub fn form(self, type_: Option<&str>) -> Result<Form, ImportRefused> {
         match (type_, self) {
             (Some("json"), Self::Json) => Ok(Form::Json),
@@ -136,7 +134,7 @@ impl ModuleKind {
 /// attribute supported.
 ///
 /// # Errors
-/// When there is any other attribute.
+/// Fails if there is any other attribute.
 pub fn type_attribute<T: AsRef<str>>(attributes: impl IntoIterator<Item = (T, T)>) -> Result<Option<T>, ImportRefused> {
     let mut type_ = None;
     for (key, value) in attributes {

@@ -84,7 +84,7 @@ impl CompatibilityFlag {
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("the compatibility flag {0:?} is not known here: leave it out, or upgrade what runs the Worker")]
+#[error("unknown compatibility flag {0:?}; remove it, or upgrade the platform")]
 pub struct UnknownFlag(String);
 
 impl FromStr for CompatibilityFlag {

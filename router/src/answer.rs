@@ -63,7 +63,7 @@ pub(crate) fn response(
     let ResponseHead { status, headers, body, more_body } = head;
     let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.filter(|status| !status.is_informational()).ok_or_else(|| {
-        Failure::new(FailureCode::Internal, Phase::Response, "The node's answer has no valid status.")
+        Failure::new(FailureCode::Internal, Phase::Response, "the node's response has no valid status")
     })?;
     let bodiless = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let mut map = header_map(headers);
@@ -138,7 +138,7 @@ fn end(mut rest: Rest) {
 
 /// Makes hyper reset the client's stream, so that a partial body is not taken for a complete one.
 #[derive(Debug, thiserror::Error)]
-#[error("the node's reply broke off: {0:?}")]
+#[error("the node's response broke off: {0:?}")]
 pub(crate) struct BrokeOff(Mishap);
 
 impl Streaming {

@@ -83,7 +83,7 @@ impl State {
             }
             Kind::Delta => self.table.apply(message),
             Kind::Unspecified => {
-                tracing::error!("the catalog sent a message of a kind that this router does not know");
+                tracing::error!("received a catalog message of an unknown kind");
                 return false;
             }
         }
@@ -121,9 +121,9 @@ impl Client {
         let mut pause = PAUSE_MIN;
         loop {
             match self.watch(&mut pause).await {
-                Ok(()) => tracing::info!("the catalog's stream has ended"),
+                Ok(()) => tracing::info!("the catalog's stream ended"),
                 Err(status) => {
-                    tracing::warn!(code = ?status.code(), message = status.message(), "the catalog cannot be watched");
+                    tracing::warn!(code = ?status.code(), message = status.message(), "cannot watch the catalog");
                 }
             }
             self.metrics.connected.set(0);
@@ -160,7 +160,7 @@ impl Client {
         self.metrics.nodes.set(self.state.table.node_count() as i64);
         if self.ready.take().is_some() {
             let table = &self.state.table;
-            tracing::info!(workers = table.worker_count(), nodes = table.node_count(), "the catalog is here");
+            tracing::info!(workers = table.worker_count(), nodes = table.node_count(), "received the catalog");
         }
     }
 }

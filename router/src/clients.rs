@@ -28,7 +28,7 @@ use futures::task::AtomicWaker;
 use crate::head::Refusal;
 use crate::quota::{Account, Hold, Peer, Quota};
 
-/// How long a client may take to send a request's head, and how long it may be idle between two
+/// The timeout for a client to send a request's head, and the maximum idle time between two
 /// requests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -52,8 +52,8 @@ pub(crate) const HTTP2: usize = 64 * 1024;
 pub(crate) const UNSENT: u32 = 32 * 1024;
 pub(crate) const UNREAD: usize = UNSENT as usize + 64 * 1024;
 
-/// How long a client may leave all its answers unread before its connection can be ended for
-/// another.
+/// The time for which a client may leave all its answers unread before its connection can be ended
+/// for another.
 const UNREAD_FOR: Duration = Duration::from_secs(5);
 
 /// The memory that a request takes in addition to its body, in bytes: the parsed head, and the
@@ -65,7 +65,8 @@ pub(crate) const REQUEST: usize = 8 * 1024;
 const SAMPLE: usize = 24;
 const SHED: usize = 32;
 
-/// How often the connections of one address may grow at the cost of others between two sweeps.
+/// The number of times that connections of one address may grow at the cost of others between two
+/// sweeps.
 /// Otherwise a crowd that reconnects again and again, each time with as much data, would keep the
 /// thread busy making room for it.
 const GROWTHS: u32 = 16;
@@ -95,7 +96,8 @@ pub(crate) struct Client {
     /// The number of requests in hand that have a piece of their answer waiting for the client to
     /// read on.
     unread: AtomicUsize,
-    /// When the connection began to wait for its client, in milliseconds after the thread's start.
+    /// The time at which the connection began to wait for its client, in milliseconds after the
+    /// thread's start.
     since: AtomicU32,
     started: Instant,
     order: AtomicU8,

@@ -17,7 +17,7 @@ pub fn for_clients() -> u64 {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     if let Err(error) = raised {
-        tracing::warn!(%error, "the limit of file descriptors stays as it is");
+        tracing::warn!(%error, "cannot raise the limit of file descriptors");
     }
     share(getrlimit(Resource::Nofile).current)
 }

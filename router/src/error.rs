@@ -1,4 +1,4 @@
-//! Converts a failure into a response: a stable code, a sentence and the request's id.
+//! Converts a failure into a response: a stable code, a message and the request's id.
 //!
 //! The body is JSON if the client accepts it, and plain text otherwise. Pure.
 

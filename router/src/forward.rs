@@ -1,5 +1,5 @@
-//! Forwards an invocation that has been matched and admitted, whether it comes from a client by the
-//! front door, or from a node or the operator by the inner one.
+//! Forwards an invocation that has been matched and admitted, from a client, or from a node or the
+//! operator by the internal listener.
 //!
 //! ```text
 //!  pick ─► attempt ─► reply
@@ -31,8 +31,8 @@ use crate::tunnels::Place;
 use crate::upload::Upload;
 use crate::wire;
 
-/// How much longer than the node, which enforces the Worker's wall limit, the router waits. The
-/// time covers a cold start.
+/// The time for which the router waits after the node, which enforces the Worker's wall limit,
+/// should have answered. It covers a cold start.
 const SLACK: Duration = Duration::from_secs(2);
 
 /// If an answer takes longer than this, the router watches whether its shard is silent. The time is
@@ -270,10 +270,10 @@ impl Heads<'_> {
 }
 
 fn no_node() -> Failure {
-    Failure::new(FailureCode::NoNode, Phase::Admission, "No node that could run the Worker can be reached.")
+    Failure::new(FailureCode::NoNode, Phase::Admission, "no node that can run the Worker is reachable")
 }
 
 /// Returns the failure for a request for which there is no permit or no memory.
 pub(crate) fn overloaded() -> Failure {
-    Failure::new(FailureCode::Overloaded, Phase::Admission, "The router has no room for this request now.")
+    Failure::new(FailureCode::Overloaded, Phase::Admission, "the router has no capacity for the request; retry later")
 }

@@ -70,7 +70,7 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// How long a new connection may stay silent once no more connections are accepted.
+/// The time for which a new connection may stay silent once no more connections are accepted.
 const LAST_BEGINNING: Duration = Duration::from_secs(2);
 
 /// Connections accepted before the other tasks of the thread run. With a larger number, a crowd of
@@ -222,7 +222,7 @@ impl Front {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has disconnected already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return tracing::warn!(%error, "cannot accept the last connections"),
+                Err(error) => return tracing::warn!(%error, "cannot accept the remaining connections"),
             }
         }
     }
@@ -258,7 +258,7 @@ fn tell(peer: SocketAddr, served: Served) {
     if let Err(error) = served {
         // Clients disconnect, time out and send invalid data all the time; they have already
         // received whatever response was possible.
-        tracing::debug!(%error, %peer, "a client connection broke");
+        tracing::debug!(%error, %peer, "lost a connection");
     }
 }
 

@@ -33,8 +33,8 @@ const REFUSED: &str = "REFUSED";
 const PIECE: usize = 4 * 1024;
 const READ: usize = 16 * 1024;
 
-/// How many bytes after a refused head are read and discarded, so that the client receives the
-/// response and not a reset.
+/// The number of bytes after a refused head that are read and discarded, so that the client
+/// receives the response and not a reset.
 const IGNORED: usize = 256 * 1024;
 
 /// Returns the reason if a request is the stand-in for a refused head.

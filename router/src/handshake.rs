@@ -49,16 +49,16 @@ impl Handshake {
     pub(crate) fn of(parts: &Parts, has_body: bool) -> Result<Option<Self>, Failure> {
         let Some(handshake) = Self::asked(parts) else { return Ok(None) };
         if has_body {
-            return Err(bad("A request for a WebSocket has no body."));
+            return Err(bad("a request for a WebSocket must not have a body"));
         }
         if sole(&parts.headers, &header::SEC_WEBSOCKET_VERSION) != Some(&VERSION) {
-            let message = "The WebSocket's version is 13; Sec-WebSocket-Version is to say so.";
+            let message = "Sec-WebSocket-Version must be 13";
             return Err(Failure::new(FailureCode::UpgradeRequired, Phase::Admission, message));
         }
         // HTTP/2 needs no key: there no endpoint can be tricked into taking another response for a
         // handshake.
         if handshake == Self::Http1 && !sole(&parts.headers, &header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
-            return Err(bad("Sec-WebSocket-Key is to be 16 bytes in base64."));
+            return Err(bad("Sec-WebSocket-Key must be 16 bytes in base64"));
         }
         Ok(Some(handshake))
     }

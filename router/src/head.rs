@@ -53,25 +53,25 @@ pub(crate) enum Step {
 /// The reason why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("The request's head does not begin as one.")]
+    #[error("the request does not begin like an HTTP request")]
     Nonsense,
-    #[error("A line of the request's head ends without a carriage return.")]
+    #[error("a line of the request's head ends without a carriage return")]
     BareLineFeed,
-    #[error("A line of the request's head is continued in the next.")]
+    #[error("a header of the request continues on the next line, which is not supported")]
     Folded,
-    #[error("The request's head is over the limit of 65536 bytes.")]
+    #[error("the request's head exceeds the limit of 65536 bytes")]
     TooLong,
-    #[error("The request has more than one Content-Length.")]
+    #[error("the request has more than one Content-Length")]
     ManyLengths,
-    #[error("The request's Content-Length is no number.")]
+    #[error("the request's Content-Length is not a number")]
     NoLength,
-    #[error("The request's Content-Length is beyond what any body can have.")]
+    #[error("the request's Content-Length is too large")]
     Huge,
-    #[error("The request has a Content-Length and a Transfer-Encoding.")]
+    #[error("the request has both a Content-Length and a Transfer-Encoding")]
     TwoFramings,
-    #[error("The request's Transfer-Encoding is not chunked alone, which is all that is understood here.")]
+    #[error("the request's Transfer-Encoding is not supported; only \"chunked\" is")]
     Coding,
-    #[error("The request's body is not chunked as it says.")]
+    #[error("the request's chunked body is malformed")]
     Chunk,
 }
 

@@ -26,11 +26,11 @@ const STRIKES: u8 = 2;
 const PROBE_MIN: Duration = Duration::from_millis(50);
 const PROBE_MAX: Duration = Duration::from_secs(5);
 
-/// How long a shard that has been unavailable may take to answer.
+/// The timeout for a shard that has been unavailable to answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a process may take to start in place of one that ended. Most take less than a tenth of
-/// a second.
+/// The timeout for a process to start in place of one that ended. Most take less than a tenth of a
+/// second.
 const SUCCESSION: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Health {
         match (self, how) {
             (Self::Sound { .. }, Disconnect::HungUp)
             | (Self::Silent { drains: false }, Disconnect::HungUp | Disconnect::Closed) => Self::AwaitsSuccessor,
-            // A process that was draining has gone, and its node may follow.
+            // A process that was draining has ended, and its node may follow.
             (Self::Draining { .. } | Self::Silent { .. }, _) => Self::Ejected { probes: 0 },
             (other, _) => other,
         }

@@ -1,5 +1,5 @@
-//! The inner door: `Runtime.Invoke` for processes of the platform, which name a Worker but not its
-//! revision.
+//! The internal listener: `Runtime.Invoke` for processes of the platform, which name a Worker but
+//! not its revision.
 //!
 //! ```text
 //! node ── a Worker calls another ──┐
@@ -50,7 +50,7 @@ pub(crate) async fn serve(
         return Ok(response);
     }
     if request.uri().path() != INVOKE_PATH {
-        return Ok(Status::unimplemented(format!("there is no {}", request.uri().path())).into_http());
+        return Ok(Status::unimplemented(format!("unknown method {}", request.uri().path())).into_http());
     }
     let mut messages = Messages::new(request.into_body());
     Ok(match messages.head().await {
@@ -120,7 +120,7 @@ async fn invoke(
     let reply = forward::forward(thread, &view, worker, call, trace).await?;
     let held = match (answer::switches_protocols(&reply), place) {
         (true, Some(place)) => Held::tunnel(place),
-        (true, None) => return Err(Mishap::Nonsense("a tunnel that nobody asked for".into()).into_failure()),
+        (true, None) => return Err(Mishap::Nonsense("a WebSocket that the call did not request".into()).into_failure()),
         (false, _) => Held::request(permit),
     };
     Ok((reply, held))
@@ -140,7 +140,7 @@ fn status(reply: &Reply) -> StatusCode {
 }
 
 fn no_worker(id: &str) -> Failure {
-    let message = format!("There is no Worker {id}, or nothing of it serves yet.");
+    let message = format!("the Worker {id} does not exist, or has no ready revision");
     Failure::new(FailureCode::WorkerNotFound, Phase::Admission, message)
 }
 

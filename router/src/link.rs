@@ -63,7 +63,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
 /// the longest turn.
 const PING_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a shard may take to answer a probe of whether its node is alive. The requests that
+/// The timeout for a shard to answer a probe of whether its node is alive. The requests that
 /// depend on the probe have waited for nearly two seconds already.
 const KNOCK_TIMEOUT: Duration = Duration::from_millis(400);
 
@@ -256,7 +256,7 @@ impl Link {
                 spawn_local(async move {
                     let ended = connection.await;
                     if let Err(error) = &ended {
-                        tracing::debug!(%error, "a connection to a shard broke");
+                        tracing::debug!(%error, "lost the connection to a shard");
                     }
                     open.dec();
                     link.upgrade().inspect(|link| link.disconnected(disconnect(&ended)));
@@ -346,15 +346,15 @@ impl Link {
             (None, Some(why)) => {
                 self.metrics.ejected(why);
                 self.gauges.ejected.inc();
-                tracing::warn!(node, %shard, ?why, "a shard is ejected");
+                tracing::warn!(node, %shard, ?why, "ejected a shard");
             }
             (Some(_), None) => self.gauges.ejected.dec(),
             _ => {}
         }
         if health != before && health == Health::AwaitsSuccessor {
-            tracing::info!(node, %shard, "a shard's process has ended; requests wait for its successor");
+            tracing::info!(node, %shard, "a shard's process ended; requests wait for its successor");
         } else if health == Health::connected() && before.ejection().is_some() {
-            tracing::info!(node, %shard, "a shard takes requests again");
+            tracing::info!(node, %shard, "a shard accepts requests again");
         }
         if health.is_ejected() && !before.is_ejected() {
             spawn_local(probe(Rc::downgrade(self)));

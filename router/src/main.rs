@@ -29,19 +29,20 @@ struct Args {
     #[command(flatten)]
     tls: TlsArgs,
 
-    /// Where clients come.
+    /// Address on which clients connect.
     #[arg(long, env = "TENON_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
 
-    /// Where nodes and the operator come. Without --tls-dir whoever can reach it can call any Worker: keep it inside.
+    /// Address on which nodes and the operator connect. Without --tls-dir, any process that can
+    /// reach it can call any Worker: keep it inside the cluster.
     #[arg(long, env = "TENON_INNER_LISTEN", default_value = "0.0.0.0:8081")]
     inner_listen: SocketAddr,
 
-    /// The operator's catalog: http://HOST:PORT, or https:// with --tls-dir.
+    /// URL of the operator's catalog: http://HOST:PORT, or https:// with --tls-dir.
     #[arg(long, env = "TENON_CATALOG", value_name = "URL")]
     catalog: Uri,
 
-    /// Threads that serve; as many as there are cores unless said otherwise.
+    /// Number of serving threads. By default one for each CPU.
     #[arg(long, env = "TENON_THREADS")]
     threads: Option<NonZeroUsize>,
 
@@ -49,28 +50,32 @@ struct Args {
     #[arg(long, env = "TENON_ACCESS_LOG")]
     access_log: bool,
 
-    /// Tell in every response which node served it.
+    /// Add the request id, the Worker, the node and the shard to every response as headers.
     #[arg(long, env = "TENON_DEBUG_HEADERS")]
     debug_headers: bool,
 
-    /// What clients may take of the router's memory, in MiB: their connections, heads, and bodies that wait. By default half of
-    /// the container's limit, or of the machine's memory.
+    /// Memory that clients may occupy, in MiB: connections, request heads and bodies in transit. By
+    /// default half of the container's limit, or of the machine's memory.
     #[arg(long, env = "TENON_CLIENT_MEMORY", value_name = "MIB")]
     client_memory: Option<u32>,
 
-    /// How many seconds a client may send nothing of a request's body, before it is answered with 408.
+    /// Seconds for which a client may pause while it sends a request's body, before the request
+    /// ends with 408.
     #[arg(long, env = "TENON_BODY_GRACE", value_name = "SECONDS", default_value_t = Pace::default().grace.as_secs_f64())]
     body_grace: f64,
 
-    /// How many bytes of a body a client is to send a second, in the long run.
+    /// Minimum rate, in bytes per second, at which a client must send a request's body in the long
+    /// run.
     #[arg(long, env = "TENON_BODY_RATE", value_name = "BYTES", default_value_t = Pace::default().rate)]
     body_rate: NonZeroU32,
 
-    /// How many seconds new connections are taken after SIGTERM, until all have heard that this router leaves.
+    /// Seconds for which new connections are still accepted after SIGTERM, so that peers can learn
+    /// of the drain first.
     #[arg(long, env = "TENON_DRAIN_LINGER", value_name = "SECONDS", default_value_t = 5.0)]
     drain_linger: f64,
 
-    /// How many seconds WebSockets may go on from then, before they are closed with code 1001.
+    /// Seconds for which WebSockets may stay open after that, before they are closed with code
+    /// 1001.
     #[arg(long, env = "TENON_TUNNEL_GRACE", value_name = "SECONDS", default_value_t = 15.0)]
     tunnel_grace: f64,
 }
@@ -114,10 +119,12 @@ fn config(args: &Args, tls: Option<Tls>) -> anyhow::Result<Config> {
             .map_or_else(|| memory::for_clients(Path::new("/")), |mib| u64::from(mib) << 20),
         client_connections: descriptors::for_clients(),
         pace: Pace {
-            grace: Duration::try_from_secs_f64(args.body_grace).context("--body-grace is to be seconds")?,
+            grace: Duration::try_from_secs_f64(args.body_grace).context("--body-grace must be a number of seconds")?,
             rate: args.body_rate,
         },
-        tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace).context("--tunnel-grace is to be seconds")?,
-        drain_linger: Duration::try_from_secs_f64(args.drain_linger).context("--drain-linger is to be seconds")?,
+        tunnel_grace: Duration::try_from_secs_f64(args.tunnel_grace)
+            .context("--tunnel-grace must be a number of seconds")?,
+        drain_linger: Duration::try_from_secs_f64(args.drain_linger)
+            .context("--drain-linger must be a number of seconds")?,
     })
 }

@@ -1,4 +1,5 @@
-//! The messages of a caller's stream at the inner door: one head, then the pieces of the body.
+//! The messages of a caller's stream at the internal listener: one head, then the pieces of the
+//! body.
 //!
 //! Belongs to one thread.
 
@@ -30,7 +31,7 @@ pub(crate) enum Unread {
     Frame(#[from] FrameError),
     #[error("the stream was reset")]
     Reset,
-    #[error("a message came that has no place there")]
+    #[error("the stream has an unexpected message")]
     Misplaced,
 }
 
@@ -49,7 +50,7 @@ impl Messages {
             Ok(Ok(Some(Part::Head(head)))) => Ok(head),
             Ok(Ok(_)) => Err(refused(Unread::Misplaced.to_string())),
             Ok(Err(unread)) => Err(refused(unread.to_string())),
-            Err(_) => Err(refused("The head did not come.".to_owned())),
+            Err(_) => Err(refused("the head did not arrive in time".to_owned())),
         }
     }
 

@@ -129,21 +129,26 @@ impl Metrics {
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let requests = Opts::new(
             "tenon_router_requests_total",
-            "Requests by the class of the Worker's status, or by the code of the failure.",
+            "Requests by status class of the Worker's response, or by failure code.",
         );
         let duration = HistogramOpts::new(
             "tenon_router_request_duration_seconds",
-            "From a request's head to the head of its answer.",
+            "Time from a request's head to the head of its response.",
         );
-        let retries = Opts::new("tenon_router_retries_total", "Attempts made again elsewhere, by what had happened.");
-        let carried = Opts::new("tenon_router_tunnel_bytes_total", "Bytes that WebSockets have carried, by whither.");
+        let retries =
+            Opts::new("tenon_router_retries_total", "Retries, by the reason why the previous attempt failed.");
+        let carried = Opts::new("tenon_router_tunnel_bytes_total", "Bytes carried by WebSockets, by destination.");
         let spills =
-            Opts::new("tenon_router_spills_total", "Requests sent elsewhere than to their Worker's shard, by why.");
-        let moves =
-            Opts::new("tenon_router_moves_total", "Requests sent on within a node, between its shards and its lanes.");
-        let ejections =
-            Opts::new("tenon_router_ejections_total", "Shards and lanes that are passed by, once per thread, by why.");
-        let by_lane = Opts::new("tenon_router_lane_requests_total", "Requests that have ended, by thread.");
+            Opts::new("tenon_router_spills_total", "Requests sent to another shard than their Worker's, by reason.");
+        let moves = Opts::new(
+            "tenon_router_moves_total",
+            "Requests redirected within a node, by destination: a shard or a lane.",
+        );
+        let ejections = Opts::new(
+            "tenon_router_ejections_total",
+            "Ejections of shards and lanes by reason, counted once for each thread.",
+        );
+        let by_lane = Opts::new("tenon_router_lane_requests_total", "Completed requests by thread.");
         let gauge = |name, help| IntGaugeVec::new(Opts::new(name, help), &["lane"]);
         let metrics = Self {
             requests: IntCounterVec::new(requests, &["code"])?,
@@ -154,16 +159,16 @@ impl Metrics {
             moves: IntCounterVec::new(moves, &["to"])?,
             ejections: IntCounterVec::new(ejections, &["reason"])?,
             carried: IntCounterVec::new(carried, &["to"])?,
-            connections: gauge("tenon_router_connections", "Connections that are open and speak HTTP.")?,
-            in_flight: gauge("tenon_router_inflight", "Requests in hand.")?,
-            client_memory: gauge("tenon_router_client_memory_bytes", "Memory that clients hold, as it is shared out.")?,
+            connections: gauge("tenon_router_connections", "Open HTTP connections.")?,
+            in_flight: gauge("tenon_router_inflight", "Requests in flight.")?,
+            client_memory: gauge("tenon_router_client_memory_bytes", "Memory charged to clients.")?,
             shed: IntCounter::new(
                 "tenon_router_connections_shed_total",
-                "Connections ended or refused because clients held all the memory that they may.",
+                "Connections closed or refused because the memory for clients was exhausted.",
             )?,
-            links: gauge("tenon_router_shard_connections", "Connections to shards.")?,
-            ejected: gauge("tenon_router_ejected_shards", "Shards and lanes that are passed by until they answer.")?,
-            tunnels: IntGauge::new("tenon_router_tunnels", "WebSockets that are open or asked for.")?,
+            links: gauge("tenon_router_shard_connections", "Open connections to shards.")?,
+            ejected: gauge("tenon_router_ejected_shards", "Shards and lanes that are ejected now.")?,
+            tunnels: IntGauge::new("tenon_router_tunnels", "WebSockets that are open or being opened.")?,
             workers: IntGauge::new("tenon_router_workers", "Workers in the table.")?,
             routes: IntGauge::new("tenon_router_routes", "Routes in the table.")?,
             nodes: IntGauge::new("tenon_router_nodes", "Nodes in the table.")?,

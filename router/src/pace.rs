@@ -73,7 +73,7 @@ impl Patience {
 struct Left {
     pace: Pace,
     left: Duration,
-    /// When the router began to wait for the client.
+    /// The time at which the router began to wait for the client.
     since: Option<Instant>,
 }
 

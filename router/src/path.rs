@@ -177,9 +177,9 @@ fn refused(refusal: Refusal) -> Failure {
 }
 
 fn no_websocket() -> Failure {
-    Failure::new(FailureCode::BadRequest, Phase::Response, "The Worker has answered, but speaks no WebSocket here.")
+    Failure::new(FailureCode::BadRequest, Phase::Response, "the Worker responded without accepting the WebSocket")
 }
 
 fn no_worker() -> Failure {
-    Failure::new(FailureCode::WorkerNotFound, Phase::Admission, "No Worker has a route for this host and path.")
+    Failure::new(FailureCode::WorkerNotFound, Phase::Admission, "no Worker has a route for this host and path")
 }

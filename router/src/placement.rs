@@ -32,7 +32,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 const SETS: usize = 1024;
 const WAYS: usize = 4;
 
-/// How often the processes of a node may redirect one request to one another. The last redirect
+/// The maximum number of redirects of one request between the processes of a node. The last one
 /// goes to a lane that must run the request.
 const MOVES: u32 = 2;
 

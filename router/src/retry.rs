@@ -102,26 +102,26 @@ impl Mishap {
         let failure = |code, phase, message: &str| Failure::new(code, phase, message);
         match self {
             Self::Unreachable(_) | Self::NotBegun | Self::Unresponsive { sent: false } => {
-                failure(FailureCode::NoNode, Phase::Admission, "No node that could run the Worker can be reached.")
+                failure(FailureCode::NoNode, Phase::Admission, "no node that can run the Worker is reachable")
             }
             Self::Full => {
-                let message = "The Worker's shard has as many requests from here as it may have.";
+                let message = "the Worker's shard has its maximum of requests from this router; retry later";
                 failure(FailureCode::Overloaded, Phase::Admission, message)
             }
             // "moved" is internal to routers and nodes.
             Self::Said(Failure { code: FailureCode::Moved, .. }) => {
-                failure(FailureCode::NoNode, Phase::Admission, "The node does not say where the Worker runs.")
+                failure(FailureCode::NoNode, Phase::Admission, "no process of the node runs the Worker")
             }
             Self::Said(failure) | Self::Upload(failure) => failure,
             Self::Lost | Self::NodeLost | Self::Unresponsive { sent: true } => {
-                failure(FailureCode::NodeLost, Phase::Handler, "The node went away while it ran the invocation.")
+                failure(FailureCode::NodeLost, Phase::Handler, "the node was lost while it ran the invocation")
             }
             Self::Silent => {
-                failure(FailureCode::WallLimitExceeded, Phase::Handler, "The Worker did not answer in time.")
+                failure(FailureCode::WallLimitExceeded, Phase::Handler, "the Worker did not respond in time")
             }
             Self::Nonsense(what) => {
-                tracing::error!(%what, "a node's answer makes no sense");
-                failure(FailureCode::Internal, Phase::Handler, "The node's answer makes no sense.")
+                tracing::error!(%what, "a node's response violates the protocol");
+                failure(FailureCode::Internal, Phase::Handler, "the node's response violates the protocol")
             }
         }
     }

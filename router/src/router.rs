@@ -53,9 +53,9 @@ pub struct Config {
     pub client_connections: u64,
     /// The minimum pace at which clients must send bodies.
     pub pace: Pace,
-    /// How long new connections are accepted after a drain has begun.
+    /// The time for which new connections are accepted after a drain has begun.
     pub drain_linger: Duration,
-    /// How long WebSockets may stay open after that, before they are closed.
+    /// The time for which WebSockets may stay open after that, before they are closed.
     pub tunnel_grace: Duration,
 }
 
@@ -65,7 +65,7 @@ pub enum SpawnError {
     Listen(SocketAddr, #[source] io::Error),
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
-    #[error("the registry has a router's metrics already: {0}")]
+    #[error("a router's metrics are registered already: {0}")]
     Metrics(#[from] prometheus::Error),
 }
 
@@ -147,7 +147,7 @@ impl Router {
                 }
             });
         })?);
-        tracing::info!(%addr, %inner_addr, threads = config.threads, "the router listens");
+        tracing::info!(%addr, %inner_addr, threads = config.threads, "listening");
         Ok(Self { addr, inner_addr, published, threads })
     }
 
@@ -161,7 +161,7 @@ impl Router {
         self.inner_addr
     }
 
-    /// Returns the shard to which a Worker is pinned, which gets its requests as long as it is
+    /// Returns the shard to which a Worker is pinned, which gets its requests while it is
     /// available. Returns `None` if the catalog does not contain the Worker, or has no ready node
     /// for it.
     pub fn pinned(&self, worker: &WorkerId) -> Option<Pin> {
@@ -204,7 +204,7 @@ impl ThreadParts {
             front::run(thread, self.doors, self.drain, self.readiness, self.linger, self.tunnel_grace).await
         };
         if let Err(error) = LocalSet::new().block_on(runtime, served) {
-            tracing::error!(%error, "a router thread cannot serve");
+            tracing::error!(%error, "a router thread failed");
         }
     }
 }

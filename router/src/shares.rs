@@ -29,9 +29,12 @@ impl Shares {
     /// # Errors
     /// Never fails in practice: the names are valid.
     pub(crate) fn new(published: Published) -> prometheus::Result<Self> {
-        let share = Opts::new("tenon_router_ring_share", "Share of all Workers that are pinned to a shard, expected.");
-        let most = Opts::new("tenon_router_ring_imbalance", "The largest of these shares over the mean.");
-        let slots = Opts::new("tenon_router_ring_slots", "Shards that take Workers of a pool.");
+        let share = Opts::new("tenon_router_ring_share", "Expected share of all Workers that is pinned to a shard.");
+        let most = Opts::new(
+            "tenon_router_ring_imbalance",
+            "Largest share of a shard in the pool, divided by the mean share.",
+        );
+        let slots = Opts::new("tenon_router_ring_slots", "Shards of a pool that take Workers.");
         Ok(Self {
             published,
             share: GaugeVec::new(share, &["pool", "node", "shard"])?,

@@ -45,7 +45,7 @@ use crate::thread::RouterThread;
 /// short.
 const ASKED: usize = 4;
 
-/// How long the answer of a node is valid.
+/// The time for which the answer of a node is valid.
 const ANSWER_LASTS: Duration = Duration::from_secs(1);
 
 /// The last probe of whether a node answers, shared by all requests that wait for the same shard.

@@ -25,8 +25,8 @@ use crate::route::{Route, Routes};
 /// The ids of lanes begin where those of shards end. No node has that many of either.
 const POSITIONS: u16 = ShardId::lane(0).0;
 
-/// How long a revision is new. After a longer time, nodes that have learned of the revision would
-/// send its requests back.
+/// The time for which a revision is new. After a longer time, nodes that have learned of the
+/// revision would send its requests back.
 const NEWS: Duration = Duration::from_secs(5);
 
 /// The current table, which any thread reads without a lock.
@@ -53,8 +53,8 @@ pub struct Worker {
     pub wall: Duration,
     /// The maximum size of a request body, in bytes.
     pub body_limit: u64,
-    /// When the catalog announced the revision as a change. `None` if the revision came with a
-    /// snapshot.
+    /// The time at which the catalog announced the revision as a change. `None` if the revision
+    /// came with a snapshot.
     told: Option<Instant>,
     routes: Vec<Route>,
     /// The Workers that this one may call.
@@ -124,7 +124,7 @@ impl Table {
                     worker.told = last.map_or(told, |last| last.told);
                     changed.push(Arc::new(worker));
                 }
-                Err(error) => tracing::error!(%error, "a Worker of the catalog is left out"),
+                Err(error) => tracing::error!(%error, "skipped an invalid Worker of the catalog"),
             }
         }
         let removed = message.removed_workers.iter().filter_map(|id| id.parse().ok());

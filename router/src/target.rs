@@ -33,15 +33,15 @@ impl<'a> Target<'a> {
     pub(crate) fn of(parts: &'a Parts, method: &Method) -> Result<Self, Failure> {
         let Parts { uri, headers, .. } = parts;
         if matches!(*method, Method::CONNECT | Method::TRACE) {
-            return Err(bad("Workers take neither CONNECT nor TRACE."));
+            return Err(bad("the methods CONNECT and TRACE are not supported"));
         }
         if !uri.path().starts_with('/') {
-            return Err(bad("The request is for no path."));
+            return Err(bad("the request's target must be a path"));
         }
         let mut hosts = headers.get_all(header::HOST).into_iter();
         let host = hosts.next();
         if hosts.next().is_some() {
-            return Err(bad("The request has more than one host."));
+            return Err(bad("the request has more than one Host header"));
         }
         // The authority of the request's target takes precedence over the header (RFC 9112, section
         // 3.2.2).
@@ -51,21 +51,24 @@ impl<'a> Target<'a> {
                 if parts.version >= Version::HTTP_2
                     && !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
             {
-                return Err(bad("The request has more than one host."));
+                return Err(bad("the request's :authority and Host header differ"));
             }
             (Some(authority), _) => Cow::Borrowed(authority),
             (None, Some(host)) => {
-                let authority = Authority::try_from(host.as_bytes()).map_err(|_| bad("The host is no host."))?;
+                let authority =
+                    Authority::try_from(host.as_bytes()).map_err(|_| bad("the Host header is not a valid host"))?;
                 Cow::Owned(authority)
             }
-            (None, None) if parts.version < Version::HTTP_11 => return Err(bad("HTTP/1.0 requests need a host, too.")),
-            (None, None) => return Err(bad("The request has no host.")),
+            (None, None) if parts.version < Version::HTTP_11 => {
+                return Err(bad("the Host header is missing, which HTTP/1.0 requests need, too"));
+            }
+            (None, None) => return Err(bad("the request has no host")),
         };
         if authority.as_str().contains('@') {
-            return Err(bad("The host has a user's name in it."));
+            return Err(bad("the host must not contain a user name"));
         }
         if !has_valid_port(&authority) {
-            return Err(bad("The host's port is no port."));
+            return Err(bad("the host's port is not valid"));
         }
         let (path_and_query, path) = seen_by_the_worker(uri.path(), uri.query())?;
         Ok(Self { authority, path_and_query, path })
@@ -107,7 +110,7 @@ fn seen_by_the_worker<'a>(path: &'a str, query: Option<&'a str>) -> Result<(Cow<
         return Ok((whole, path.len()));
     }
     // The host does not matter.
-    let mut url = Url::parse("http://h/").map_err(|_| bad("The path is no path."))?;
+    let mut url = Url::parse("http://h/").map_err(|_| bad("the path is not valid"))?;
     // `join` would take `//x` for a host.
     url.set_path(path);
     let len = url.path().len();

@@ -47,7 +47,7 @@ use crate::tunnels::Place;
 /// The maximum size of one read from a client, in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// How long a client may take to receive the end of the tunnel, and to disconnect.
+/// The timeout for a client to receive the end of the tunnel, and to disconnect.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 type Connection = TokioIo<Upgraded>;

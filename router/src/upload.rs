@@ -29,12 +29,12 @@ use crate::quota::Hold;
 use crate::tunnel;
 use crate::wire;
 
-/// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has
-/// taken much.
+/// The maximum part of a streamed body that is kept for another attempt, in bytes. A node refuses
+/// before it has taken much.
 const KEPT: usize = 256 * 1024;
 
-/// How much of a streamed body may be buffered between its client and its node, in bytes: the
-/// client's window plus the node's.
+/// The maximum part of a streamed body that is buffered between its client and its node, in bytes:
+/// the client's window plus the node's.
 const STREAMED: usize = 192 * 1024;
 
 /// A body as the path of a request sees it.
@@ -122,7 +122,7 @@ impl FromClient {
 }
 
 fn too_slow() -> Failure {
-    let message = "The request's body comes too slowly.";
+    let message = "the client sends the request's body too slowly";
     Failure::new(FailureCode::RequestTimeout, Phase::Admission, message)
 }
 
@@ -131,12 +131,12 @@ fn too_slow() -> Failure {
 /// # Arguments
 /// * `limit`: the limit, in bytes.
 pub(crate) fn too_large(limit: u64) -> Failure {
-    let message = format!("The request's body is over the limit of {limit} bytes.");
+    let message = format!("the request's body exceeds the limit of {limit} bytes");
     Failure::new(FailureCode::RequestTooLarge, Phase::Admission, message)
 }
 
 fn broken() -> Failure {
-    Failure::new(FailureCode::BadRequest, Phase::Admission, "The request's body broke off.")
+    Failure::new(FailureCode::BadRequest, Phase::Admission, "the request's body ended before it was complete")
 }
 
 /// Returns the rest of a body of which the first `seen` bytes have arrived inside the head.
@@ -311,7 +311,7 @@ impl Attempt {
 pub(crate) enum AttemptError {
     #[error(transparent)]
     Body(#[from] Failure),
-    #[error("another attempt has taken over")]
+    #[error("superseded by another attempt")]
     Superseded,
 }
 

@@ -205,11 +205,11 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let (code, why) = match refusal {
             Refusal::Draining => (FailureCode::Draining, "the node is shutting down"),
-            Refusal::ShardFull => (FailureCode::Overloaded, "the node has as many invocations as it may"),
-            Refusal::WorkerFull => (FailureCode::Overloaded, "the Worker has as many invocations as it may"),
-            Refusal::TenantFull => (FailureCode::Overloaded, "the namespace uses as much of the node as it may"),
+            Refusal::ShardFull => (FailureCode::Overloaded, "the shard has its maximum of invocations in flight"),
+            Refusal::WorkerFull => (FailureCode::Overloaded, "the Worker has its maximum of invocations in flight"),
+            Refusal::TenantFull => (FailureCode::Overloaded, "the namespace has used up its share of the shard"),
             Refusal::WaitingRoomFull => (FailureCode::Overloaded, "too many requests wait for the Worker to start"),
-            Refusal::NoIdleIsolate => (FailureCode::Overloaded, "the node has no isolate to spare"),
+            Refusal::NoIdleIsolate => (FailureCode::Overloaded, "all isolates of the shard are busy"),
             Refusal::MemoryShort => (FailureCode::Overloaded, "the node has no memory for another isolate"),
         };
         Self::new(code, Phase::Admission, why)

@@ -19,84 +19,91 @@ use crate::services::{InvalidRouter, RouterUrl};
 /// The command line and environment.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct NodeArgs {
-    /// Name of this node, unique among all: the Pod's.
+    /// Name of this node, unique among all nodes, such as the Pod's.
     #[arg(long, env = "TENON_NAME", default_value_t = hostname())]
     pub name: String,
-    /// Address to listen on.
+    /// IP address to listen on.
     #[arg(long, env = "TENON_LISTEN_IP", default_value = "0.0.0.0")]
     pub listen_ip: IpAddr,
-    /// Port of shard 0; shard i listens i ports above it. 0 lets the system choose each.
+    /// Port of shard 0; shard i listens i ports above it. With 0 the system chooses each port.
     #[arg(long, env = "TENON_SHARD_PORT", default_value_t = 7100)]
     pub shard_port: u16,
-    /// Threads that run Workers. By default one for each CPU.
+    /// Number of shards, each a thread that runs Workers. By default one for each CPU.
     #[arg(long, env = "TENON_SHARDS", value_parser = at_least_one::<u16>)]
     pub shards: Option<u16>,
-    /// Lanes: shards that the kernel schedules last. They run Workers that are not known yet or are heavy, so that the
-    /// others on a shard do not wait for them. Lane i listens i ports above the last shard. By default as many as shards.
+    /// Number of lanes: shards that the kernel schedules last. They run Workers that are not known
+    /// yet or are heavy, so that other Workers do not wait for them. Lane i listens i + 1 ports
+    /// above the last shard. By default as many as shards.
     #[arg(long, env = "TENON_LANES", value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub lanes: Option<u16>,
     /// URL of the operator's catalog: http://HOST:PORT, or https:// with --tls-dir.
     #[arg(long, env = "TENON_CATALOG")]
     pub catalog: String,
-    /// URL of the routers' inner door, by which Workers call one another. Without it they reach those that their own shard
-    /// runs.
+    /// URL of the routers' internal listener, through which Workers call one another. Without it, a
+    /// Worker reaches only Workers on its own shard.
     #[arg(long, env = "TENON_ROUTER")]
     pub router: Option<String>,
-    /// Isolates that a shard keeps. One namespace has half of them at most, or seven eighths while nobody else asks for any.
+    /// Maximum number of isolates of a shard. One namespace may have half of them, or seven eighths
+    /// while no other namespace has requests.
     #[arg(long, env = "TENON_ISOLATES_PER_SHARD", default_value_t = 200, value_parser = at_least_one::<usize>)]
     pub isolates_per_shard: usize,
-    /// Isolates that a shard makes ahead at most, for Workers to come.
+    /// Maximum number of spare isolates that a shard makes ahead of demand.
     #[arg(long, env = "TENON_SPARE_ISOLATES", default_value_t = 8)]
     pub spare_isolates: usize,
-    /// Directory for compiled code, so that it outlives the process; nobody else may write there. By default compiled code
-    /// is kept in memory only.
+    /// Directory for compiled code, so that it outlives the process; no other program may write
+    /// there. By default compiled code is kept in memory only.
     #[arg(long, env = "TENON_CODE_CACHE_DIR")]
     pub code_cache_dir: Option<PathBuf>,
-    /// Invocations at once on a shard, over which it sheds. One namespace has half of them at most, or seven eighths while
-    /// nobody else asks for any.
+    /// Maximum number of concurrent invocations on a shard; further ones queue. One namespace may
+    /// have half of them, or seven eighths while no other namespace has requests.
     #[arg(long, env = "TENON_MAX_INFLIGHT", default_value_t = 1024, value_parser = at_least_one::<u32>)]
     pub max_inflight: u32,
-    /// Invocations that may wait for room, for that of a shard and for that of each Worker, or for a Worker to start.
+    /// Maximum length of each queue: for a permit of the shard, of a namespace or of a Worker, and
+    /// for the start of a Worker. Further invocations are shed.
     #[arg(long, env = "TENON_MAX_WAITING", default_value_t = 100)]
     pub max_waiting: usize,
-    /// How long an isolate may be idle before it is let go, in seconds.
+    /// Time after which an idle isolate is evicted, in seconds.
     #[arg(long, env = "TENON_ISOLATE_IDLE_TIMEOUT", default_value = "600s", value_parser = parse_seconds)]
     pub isolate_idle_timeout: Duration,
     /// Memory that the node may use, in MiB. By default its container's limit, or else the machine's memory.
     #[arg(long, env = "TENON_MEMORY_BUDGET", value_parser = at_least_one::<u64>)]
     pub memory_budget: Option<u64>,
-    /// Networks that Workers may reach although they are not public, such as 10.20.0.0/16. What leads to this machine, to
-    /// the cluster and to private networks is refused otherwise; a cloud's metadata service unless it is named alone.
+    /// Networks that Workers may reach although they are not public, such as 10.20.0.0/16.
+    /// Otherwise this machine, the cluster and private networks are refused. A cloud's metadata
+    /// service must be listed as a single address.
     #[arg(long, env = "TENON_EGRESS_ALLOW", value_delimiter = ',', value_name = "CIDR")]
     pub egress_allow: Vec<IpNet>,
-    /// Networks that Workers may not reach although they are public, such as a cluster's own. It outweighs --egress-allow.
+    /// Networks that Workers may not reach although they are public, such as a cluster's own.
+    /// Overrides --egress-allow.
     #[arg(long, env = "TENON_EGRESS_DENY", value_delimiter = ',', value_name = "CIDR")]
     pub egress_deny: Vec<IpNet>,
-    /// Files with certificates, in PEM, that Workers' connections trust beside the system's.
+    /// PEM files with certificates that Workers' connections trust in addition to the system's.
     #[arg(long, env = "TENON_EGRESS_CA_FILE", value_delimiter = ',')]
     pub egress_ca_file: Vec<PathBuf>,
-    /// Proxy that all of the Workers' connections go through, by CONNECT to whatever port they are for:
-    /// http://[user:password@]host:port, or https:// to speak TLS with the proxy itself. Variables such as HTTP_PROXY are
-    /// not heeded.
+    /// Proxy for all connections of Workers, by CONNECT to any port:
+    /// http://[user:password@]host:port, or https:// for TLS to the proxy itself. Variables such as
+    /// HTTP_PROXY are ignored.
     #[arg(long, env = "TENON_EGRESS_PROXY", hide_env_values = true, value_name = "URL")]
     pub egress_proxy: Option<Withheld>,
-    /// User name for the proxy, where its URL has none.
+    /// User name for the proxy, if its URL has none.
     #[arg(long, env = "TENON_EGRESS_PROXY_USERNAME", hide_env_values = true)]
     pub egress_proxy_username: Option<Withheld>,
-    /// Password that goes with it.
+    /// Password for that user name.
     #[arg(long, env = "TENON_EGRESS_PROXY_PASSWORD", hide_env_values = true)]
     pub egress_proxy_password: Option<Withheld>,
-    /// Who resolves the names that Workers connect to through a proxy. With `proxy` only the proxy can keep them from names
-    /// that lead inside: it must refuse these itself.
+    /// Side that resolves the names that Workers connect to through a proxy. With `proxy`, only the
+    /// proxy can refuse names that lead to internal addresses, and must do so.
     #[arg(long, env = "TENON_EGRESS_PROXY_RESOLVER", value_enum, default_value = "node")]
     pub egress_proxy_resolver: Resolver,
-    /// Memory for responses that Workers keep (`caches`), in MiB; each namespace may have half of it.
+    /// Memory for responses that Workers cache (`caches`), in MiB; each namespace may have half of
+    /// it.
     #[arg(long, env = "TENON_RESPONSE_CACHE", default_value_t = 64)]
     pub response_cache: u64,
-    /// Never pin a shard's thread. Otherwise each has a CPU of its own if there are exactly as many.
+    /// Do not pin shards to CPUs. By default each shard has a CPU of its own if there are exactly
+    /// as many CPUs as shards.
     #[arg(long, env = "TENON_NO_PIN")]
     pub no_pin: bool,
-    /// How long invocations may go on after the node was asked to end, in seconds.
+    /// Time for which invocations may continue after the node was asked to end, in seconds.
     #[arg(long, env = "TENON_DRAIN_GRACE", default_value = "30s", value_parser = parse_seconds)]
     pub drain_grace: Duration,
     #[command(flatten)]
@@ -131,7 +138,7 @@ pub struct Config {
     /// process.
     pub processes: u16,
     pub catalog: Endpoint,
-    /// URL of the routers' inner door.
+    /// URL of the routers' internal listener.
     pub router: Option<RouterUrl>,
     pub isolates_per_shard: usize,
     pub spare_isolates: usize,
@@ -166,11 +173,11 @@ pub enum ConfigError {
     Scheme { flag: &'static str, source: WrongScheme },
     #[error("--egress-proxy {0}")]
     Proxy(#[from] InvalidProxy),
-    #[error("{0} is of no use without --egress-proxy")]
+    #[error("{0} requires --egress-proxy")]
     NoProxy(&'static str),
-    #[error("--shard-port {port} leaves no room for {shards} shards and {lanes} lanes: the last port is 65535")]
+    #[error("--shard-port {port} leaves too few ports for {shards} shards and {lanes} lanes; choose a lower port")]
     Ports { port: u16, shards: u16, lanes: u16 },
-    #[error("--shards {0} is more than a node has: at most 1024, and more nodes")]
+    #[error("--shards {0} exceeds the maximum of 1024; run more nodes instead")]
     Shards(u16),
 }
 
@@ -301,7 +308,10 @@ fn may_pin(shards: u16) -> bool {
 }
 
 fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
-    text.parse().ok().filter(|number| *number >= T::from(1)).ok_or_else(|| format!("{text:?} is not a number from 1"))
+    text.parse()
+        .ok()
+        .filter(|number| *number >= T::from(1))
+        .ok_or_else(|| format!("{text:?} is not a positive integer"))
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
@@ -389,8 +399,8 @@ mod tests {
         assert_eq!(config(&line).unwrap().egress_proxy, Some(within));
         let refused = |line: &[&str]| config(line).unwrap_err().to_string();
         assert!(refused(&[&url, &beside[..]].concat()).contains("keep one"));
-        assert!(refused(&beside).contains("--egress-proxy-username is of no use without --egress-proxy"));
-        assert!(refused(&["--egress-proxy-resolver", "proxy"]).contains("without --egress-proxy"));
+        assert!(refused(&beside).contains("--egress-proxy-username requires --egress-proxy"));
+        assert!(refused(&["--egress-proxy-resolver", "proxy"]).contains("requires --egress-proxy"));
         assert_eq!(config(&["--egress-proxy", "", "--egress-proxy-username", ""]).unwrap().egress_proxy, None);
     }
 

@@ -27,7 +27,7 @@ struct Args {
     admin: AdminArgs,
     #[command(flatten)]
     log: LogArgs,
-    /// The shard or lane that this process is; its supervisor says so.
+    /// Shard or lane that this process runs. Set by its supervisor.
     #[arg(long, hide = true)]
     seat: Option<ShardId>,
 }
@@ -50,7 +50,7 @@ fn supervise(args: Args) -> anyhow::Result<()> {
 
     let readiness = Readiness::new();
     let (signal, watch) = drain::channel();
-    let program = Program::of_this_process().context("cannot tell which program this is")?;
+    let program = Program::of_this_process().context("cannot find the path of this program")?;
     let node = Supervisor::spawn(config, program, watch, &registry, &readiness)?;
     let listening = format!("cannot listen on {}; free the port or set --admin-listen", args.admin.admin_listen);
     let _admin = admin::spawn(args.admin.admin_listen, node.exposition(), readiness.clone()).context(listening)?;

@@ -104,11 +104,11 @@ pub fn watch(mut meter: Meter, used: IntGauge) -> io::Result<watch::Receiver<Pre
                     let now = of_node.max(of_process);
                     if now != *pressure_tx.borrow() {
                         let (used_mib, room_mib) = (bytes >> 20, room.map(|room| room >> 20));
-                        tracing::info!(?now, used_mib, budget_mib = budget >> 20, room_mib, "memory pressure");
+                        tracing::info!(?now, used_mib, budget_mib = budget >> 20, room_mib, "memory pressure changed");
                         pressure_tx.send_replace(now);
                     }
                 }
-                Err(error) => tracing::warn!(%error, "cannot tell the use of memory"),
+                Err(error) => tracing::warn!(%error, "cannot read the memory usage"),
             }
             std::thread::sleep(INTERVAL);
         }

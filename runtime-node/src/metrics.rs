@@ -76,9 +76,12 @@ impl NodeMetrics {
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let gauge = |name, help| register(registry, IntGauge::new(name, help));
         Ok(Self {
-            crash_loops: gauge("tenon_worker_crash_loops", "Revisions whose code fails again and again.")?,
+            crash_loops: gauge(
+                "tenon_worker_crash_loops",
+                "Revisions in back-off because their code fails repeatedly.",
+            )?,
             memory_used: gauge("tenon_memory_used_bytes", "Memory in use.")?,
-            memory_budget: gauge("tenon_memory_budget_bytes", "Memory there is.")?,
+            memory_budget: gauge("tenon_memory_budget_bytes", "Memory budget.")?,
         })
     }
 }
@@ -146,59 +149,63 @@ impl Metrics {
         let workers = Book::new()?;
         registry.register(Box::new(workers.clone()))?;
         Ok(Self {
-            invocations: counter("tenon_invocations_total", "Invocations by how they ended.", &["shard", "code"])?,
+            invocations: counter("tenon_invocations_total", "Invocations by result code.", &["shard", "code"])?,
             duration: histogram(
                 "tenon_invocation_duration_seconds",
-                "Time from a request to its response's head.",
+                "Time from a request to the head of its response.",
                 &["shard"],
             )?,
             in_flight: gauge("tenon_shard_inflight", "Invocations in flight.", &["shard"])?,
-            waiting: gauge("tenon_shard_waiting", "Invocations that wait for room or a start.", &["shard"])?,
-            tunnels: gauge("tenon_shard_tunnels", "WebSockets of clients that are open.", &["shard"])?,
-            turns: counter("tenon_shard_turns_total", "Stretches of JavaScript.", &["shard"])?,
+            waiting: gauge("tenon_shard_waiting", "Invocations that are queued for a permit or a start.", &["shard"])?,
+            tunnels: gauge("tenon_shard_tunnels", "Open WebSockets of clients.", &["shard"])?,
+            turns: counter("tenon_shard_turns_total", "Turns: uninterrupted stretches of JavaScript.", &["shard"])?,
             turn_cpu: register(
                 registry,
-                CounterVec::new(Opts::new("tenon_shard_turn_cpu_seconds_total", "CPU time of JavaScript."), &["shard"]),
+                CounterVec::new(Opts::new("tenon_shard_turn_cpu_seconds_total", "CPU time of turns."), &["shard"]),
             )?,
-            shed: counter("tenon_shed_total", "Invocations refused for want of room.", &["shard", "reason"])?,
+            shed: counter("tenon_shed_total", "Invocations that were shed, by reason.", &["shard", "reason"])?,
             isolates: gauge("tenon_isolates", "Isolates by state.", &["shard", "state"])?,
-            cold_starts: counter("tenon_cold_starts_total", "Revisions loaded.", &["shard", "outcome"])?,
+            cold_starts: counter(
+                "tenon_cold_starts_total",
+                "Cold starts of revisions, by outcome.",
+                &["shard", "outcome"],
+            )?,
             cold_start_duration: histogram(
                 "tenon_cold_start_duration_seconds",
-                "Time to load a revision, the fetch of its code included.",
+                "Duration of a cold start, including the fetch of the code.",
                 &["shard"],
             )?,
             cold_start_phases: histogram(
                 "tenon_cold_start_phase_duration_seconds",
-                "What that time was spent on, where it has succeeded.",
+                "Duration of each phase of successful cold starts.",
                 &["shard", "phase"],
             )?,
-            evictions: counter("tenon_evictions_total", "Isolates that were let go.", &["shard", "reason"])?,
+            evictions: counter("tenon_evictions_total", "Evicted isolates, by reason.", &["shard", "reason"])?,
             collections: counter(
                 "tenon_forced_collections_total",
-                "Idle isolates whose garbage was collected for want of memory.",
+                "Garbage collections of idle isolates because memory was short.",
                 &["shard"],
             )?,
-            spares: gauge("tenon_spare_isolates", "Isolates made ahead.", &["shard"])?,
+            spares: gauge("tenon_spare_isolates", "Spare isolates, made ahead of demand.", &["shard"])?,
             spare_lookups: counter(
                 "tenon_spare_lookups_total",
-                "Starts that looked for a spare.",
+                "Starts that looked for a spare isolate, by outcome.",
                 &["shard", "outcome"],
             )?,
             bytecode_lookups: counter(
                 "tenon_bytecode_lookups_total",
-                "Starts of Workers large enough that bytecode pays.",
+                "Starts of Workers that are large enough for bytecode, by outcome.",
                 &["shard", "outcome"],
             )?,
-            buffers: gauge("tenon_buffer_pool_blocks", "Buffers for answers.", &["shard"])?,
+            buffers: gauge("tenon_buffer_pool_blocks", "Buffers for responses.", &["shard"])?,
             buffers_in_use: gauge(
                 "tenon_buffer_pool_blocks_in_use",
-                "Buffers that hold answers on their way.",
+                "Buffers that hold responses in transit.",
                 &["shard"],
             )?,
             buffer_fallbacks: counter(
                 "tenon_buffer_pool_fallbacks_total",
-                "Answers whose buffer came from the global allocator.",
+                "Responses whose buffer came from the global allocator, by reason.",
                 &["shard", "reason"],
             )?,
             egress: EgressFamilies::register(registry)?,

@@ -47,9 +47,9 @@ pub enum SpawnError {
     Listen { shard: ShardId, address: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    #[error("cannot keep revisions: {0}; does --code-cache-dir name a directory that can be written?")]
+    #[error("cannot store revisions: {0}; set --code-cache-dir to a writable directory")]
     Source(io::Error),
-    #[error("cannot tell how much memory there is: {0}")]
+    #[error("cannot determine the memory budget: {0}")]
     Memory(#[from] MeterError),
     #[error(transparent)]
     Egress(#[from] SettingsError),

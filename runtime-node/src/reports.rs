@@ -239,7 +239,7 @@ async fn report(
                         INTERVAL
                     }
                     Err(status) => {
-                        tracing::warn!(%status, "cannot tell the operator of crash loops; trying again");
+                        tracing::warn!(%status, "cannot report crash loops to the operator; retrying");
                         (interval * 2).min(LONGEST_INTERVAL)
                     }
                 };
@@ -257,7 +257,7 @@ async fn send(operator: &Operator, request: ReportRequest) -> Result<(), Status>
         Ok(Ok(_)) => Ok(()),
         Ok(Err(status)) if status.code() == Code::InvalidArgument => {
             // The operator would reject the same report again.
-            tracing::error!(%status, "the operator cannot read the report");
+            tracing::error!(%status, "the operator rejected the report");
             Ok(())
         }
         Ok(Err(status)) => Err(status),

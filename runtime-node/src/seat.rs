@@ -135,7 +135,7 @@ pub fn inherit(id: ShardId) -> io::Result<Inherited> {
 
 fn take(fd: RawFd) -> io::Result<OwnedFd> {
     if !Path::new(&format!("/proc/self/fd/{fd}")).exists() {
-        let why = "--seat is for the processes that a node's supervisor starts; leave it out to run a node";
+        let why = "--seat is set by a node's supervisor; omit it to run a node";
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
     // SAFETY: the descriptor is open, and nothing else in this process owns it: `inherit` is called
@@ -159,11 +159,11 @@ pub fn settle(id: ShardId) {
     for (what, done) in [
         ("end with its supervisor", ends),
         ("end before its supervisor when memory is short", scored),
-        ("run after shards", niced),
+        ("be scheduled after shards", niced),
         ("have its own name", named),
     ] {
         if let Err(error) = done {
-            eprintln!("{id} does not {what}, because the kernel refuses: {error}");
+            eprintln!("{id} will not {what}: {error}");
         }
     }
 }
@@ -211,7 +211,7 @@ impl Attendant {
             Ok(orders) => self.follow(orders.into_inner()).await,
             Err(status) => status,
         };
-        eprintln!("the supervisor is gone ({}); the process ends", lost.message());
+        eprintln!("lost the supervisor ({}); exiting", lost.message());
         std::process::exit(1);
     }
 
@@ -221,7 +221,7 @@ impl Attendant {
             match orders.message().await {
                 Ok(Some(Order { order: Some(order) })) => self.obey(order),
                 Ok(Some(Order { order: None })) => {}
-                Ok(None) => return Status::unavailable("it has no more orders"),
+                Ok(None) => return Status::unavailable("the stream of orders ended"),
                 Err(status) => return status,
             }
         }
@@ -277,17 +277,17 @@ impl Supervisor {
         };
         let (placed, rest) = match answer.await {
             Ok((Some(PlaceResponse { part: Some(Part::Placed(placed)) }), rest)) => (placed, rest),
-            Ok(_) => return failure(FailureCode::Internal, "The supervisor's answer makes no sense."),
+            Ok(_) => return failure(FailureCode::Internal, "the supervisor's response violates the protocol"),
             Err(status) => {
-                tracing::warn!(%status, "the supervisor does not say where a revision runs");
-                return failure(FailureCode::RevisionUnavailable, "The node is about to start again.");
+                tracing::warn!(%status, "cannot ask the supervisor where a revision runs");
+                return failure(FailureCode::RevisionUnavailable, "the node is about to restart");
             }
         };
         match placed.verdict() {
             Verdict::Here => Ok(Place::Here(send.then(|| Delivery(Box::new(rest))))),
             Verdict::Elsewhere => Ok(Place::Elsewhere),
             Verdict::Quarantined => Ok(Place::Nowhere(Duration::from_millis(placed.remaining_ms))),
-            Verdict::Unspecified => failure(FailureCode::Internal, "The supervisor's answer makes no sense."),
+            Verdict::Unspecified => failure(FailureCode::Internal, "the supervisor's response violates the protocol"),
         }
     }
 
@@ -308,7 +308,7 @@ impl Supervisor {
             bytecode: bytecode.slice(at..bytecode.len().min(at + PIECE)),
         });
         if let Err(status) = self.client.clone().keep_bytecode(stream::iter(pieces)).await {
-            tracing::debug!(%status, "the supervisor does not keep bytecode");
+            tracing::debug!(%status, "the supervisor did not store bytecode");
         }
     }
 

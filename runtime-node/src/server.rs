@@ -47,7 +47,7 @@ pub async fn serve(shard: Rc<Shard>, request: Request<Incoming>) -> Result<Respo
         return Ok(response);
     }
     if request.uri().path() != INVOKE_PATH {
-        return Ok(Status::unimplemented(format!("there is no {}", request.uri().path())).into_http());
+        return Ok(Status::unimplemented(format!("unknown method {}", request.uri().path())).into_http());
     }
     Ok(invoke(&shard, request).await)
 }
@@ -122,7 +122,7 @@ async fn answer(
 }
 
 /// Delivers a scheduled event, as its own task: it is delivered once, so it goes on even if the
-/// caller has gone. The Worker's wall limit ends it.
+/// caller disconnects. The Worker's wall limit ends it.
 async fn handle(admitted: Admitted, event: ScheduledEvent) -> Result<(FetchResponse, Permits), Failure> {
     let failed = || Failure::new(FailureCode::Internal, Phase::Handler, "the platform failed to run the handler");
     let permits = spawn_local(admitted.scheduled(event)).await.unwrap_or_else(|_| Err(failed()))?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  env.OTHER.fetch ─► depth? ─┬─ serving revision is warm on this shard ─► admit ─► its isolate
-//!                             └─ otherwise ─► a router's inner door ─► the shard that it picks
+//!                             └─ otherwise ─► a router's internal listener ─► the shard it picks
 //! ```
 //!
 //! Only routers know which revision serves a Worker: they are the first to hear of new revisions
@@ -129,7 +129,7 @@ async fn here(shard: Rc<Shard>, digest: RevisionDigest, mut call: Call) -> Here 
 /// Wraps the body so that it fails once it is longer than the Worker accepts.
 fn within(body: Body, limit: u64) -> Result<Body, Failure> {
     let too_large = move |phase| {
-        let message = format!("The request's body is over the limit of {limit} bytes.");
+        let message = format!("the request's body exceeds the limit of {limit} bytes");
         Failure::new(FailureCode::RequestTooLarge, phase, message)
     };
     match body {
@@ -176,7 +176,7 @@ fn panicked() -> Failure {
 
 fn no_router(call: &Call) -> Failure {
     let message = format!(
-        "{} is not on this shard, and the node knows no router that could find it: set the node's --router.",
+        "{} does not run on this shard, and the node has no router to ask; set --router on the node",
         call.callee
     );
     Failure::new(FailureCode::NoNode, Phase::Admission, message)

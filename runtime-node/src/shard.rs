@@ -179,7 +179,7 @@ impl Shard {
         stay: bool,
     ) -> Result<Admitted, Failure> {
         let mixed_up = || {
-            let why = format!("the revision is not one of {worker}");
+            let why = format!("the revision does not belong to {worker}");
             Failure::new(FailureCode::BadRequest, Phase::Admission, why)
         };
         let (namespace, _) = worker.split_once('/').ok_or_else(mixed_up)?;
@@ -301,7 +301,7 @@ impl Shard {
         match place {
             Place::Here(delivery) => Ok(delivery),
             Place::Elsewhere => {
-                let why = "The Worker runs elsewhere on this node.";
+                let why = "another process of the node runs the Worker";
                 Err(Failure::new(FailureCode::Moved, Phase::Admission, why))
             }
             Place::Nowhere(remaining) => {
@@ -395,7 +395,7 @@ impl Shard {
             Ok(_) if !self.has_memory() => Err(self.shed(Refusal::MemoryShort)),
             Ok(sourced) => {
                 self.metrics.workers.open(digest, &sourced.revision);
-                // Whatever fails, panics included, the slot must become free and the waiting
+                // After any failure, even a panic, the slot must become free and the waiting
                 // requests must be told.
                 let load = AssertUnwindSafe(self.load(digest, sourced, start.gate.clone(), has_spares));
                 load.catch_unwind().await.unwrap_or_else(|_| Err(panicked()))
@@ -449,7 +449,9 @@ impl Shard {
         let Sourced { revision, bytecode } = sourced;
         let bytecode = bytecode.and_then(|encoded| {
             let decoded = Bytecode::decode(&encoded);
-            decoded.inspect_err(|why| tracing::info!(revision = digest.short(), %why, "bytecode is of no use")).ok()
+            decoded
+                .inspect_err(|why| tracing::info!(revision = digest.short(), %why, "ignoring unusable bytecode"))
+                .ok()
         });
         let (worker, limits) = (revision.worker.clone(), revision.limits);
         self.metrics.spare(had_spares && self.engine.has_spare(&limits));
@@ -460,7 +462,7 @@ impl Shard {
         let isolate =
             Isolate::start(&self.engine, digest, Rc::new((*revision).clone()), bytecode.map(Arc::new)).await?;
         let request_body_bytes = u64::from(limits.request_body_mib) * 1024 * 1024;
-        // Whatever its own limit, a Worker leaves the others half of the shard.
+        // Regardless of its own limit, a Worker leaves the others half of the shard.
         let half = u32::try_from(Share::Half.of(self.bounds.in_flight as usize)).unwrap_or(u32::MAX);
         let concurrency = limits.concurrency.min(half);
         let tunnels = Gate::new(u32::MAX, 0);
@@ -481,7 +483,7 @@ impl Shard {
 }
 
 fn quarantined() -> Failure {
-    let why = "The Worker's code ended a process; it is refused for a time.";
+    let why = "the Worker's code ended a process; the revision is in quarantine";
     Failure::new(FailureCode::WorkerQuarantined, Phase::Admission, why)
 }
 

@@ -99,9 +99,9 @@ enum FetchError {
     Unreachable(Status),
     #[error("the catalog did not answer in time")]
     Silent,
-    #[error("the catalog's answer is damaged: {0}")]
+    #[error("the catalog's response is damaged: {0}")]
     Malformed(#[from] MalformedRevision),
-    #[error("the catalog answered with revision {0}")]
+    #[error("the catalog sent revision {0} instead")]
     Other(RevisionDigest),
 }
 
@@ -276,7 +276,7 @@ pub(crate) async fn receive(
     mut parts: impl Stream<Item = Result<GetRevisionResponse, Status>> + Unpin,
 ) -> Answer {
     let (mut assembler, mut bytecode) = (Assembler::default(), BytesMut::new());
-    let damaged = |_| unavailable("the supervisor's answer is damaged");
+    let damaged = |_| unavailable("the supervisor's response is damaged");
     while let Some(message) = parts.try_next().await.map_err(|status| Failure::from(&status))? {
         match message.part {
             Some(Part::Revision(part)) => assembler.push(part).map_err(damaged)?,
@@ -289,7 +289,7 @@ pub(crate) async fn receive(
             let bytecode = (!bytecode.is_empty()).then(|| bytecode.freeze());
             Ok(Sourced { revision: Arc::new(revision), bytecode })
         }
-        _ => Err(unavailable("the supervisor answered with another revision")),
+        _ => Err(unavailable("the supervisor sent another revision")),
     }
 }
 
@@ -336,7 +336,7 @@ impl From<FetchError> for Failure {
         unavailable(match error {
             FetchError::Unknown => "the catalog has no such revision",
             FetchError::Unreachable(_) | FetchError::Silent => "the catalog cannot be reached",
-            FetchError::Malformed(_) | FetchError::Other(_) => "the catalog's answer is damaged",
+            FetchError::Malformed(_) | FetchError::Other(_) => "the catalog's response is damaged",
         })
     }
 }

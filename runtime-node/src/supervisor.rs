@@ -224,7 +224,7 @@ impl Keeper {
             let began = Instant::now();
             // The previous process shut the shared socket down when it drained.
             if let Err(error) = rustix::net::listen(&listener, BACKLOG) {
-                tracing::error!(process = metrics::process(id), %error, "cannot listen again");
+                tracing::error!(process = metrics::process(id), %error, "cannot resume listening");
             }
             let blames = match Process::start(&self.program, id, &listener) {
                 Ok((process, control)) => self.attend(id, process, control).await,
@@ -274,7 +274,7 @@ impl Keeper {
                     seen = look.running;
                     if (is_late || is_stuck) && !killed {
                         let overrun = look.overrun.as_millis();
-                        tracing::warn!(process = name, is_late, is_stuck, overrun, "a process does not end, or does not get on");
+                        tracing::warn!(process = name, is_late, is_stuck, overrun, "killing a stuck or late process");
                         (killed, hung) = (true, is_stuck.then_some(look.running));
                         // An error means that it has ended.
                         let _ = process.child.start_kill();
@@ -282,7 +282,7 @@ impl Keeper {
                 }
                 () = &mut signaled, if leave_by.is_none() => leave_by = Some(self.drain(&orders_tx)),
                 () = shared.seat(id).worn.notified(), if leave_by.is_none() => {
-                    tracing::info!(process = name, "a process that has used up what it may drains, for another one");
+                    tracing::info!(process = name, "draining a process that has used up a resource, to replace it");
                     leave_by = Some(self.drain(&orders_tx));
                 }
             }
@@ -296,7 +296,7 @@ impl Keeper {
         let status = match status {
             Ok(status) => status,
             Err(error) => {
-                tracing::error!(process = name, %error, "cannot tell how a process ended");
+                tracing::error!(process = name, %error, "cannot read how a process ended");
                 return false;
             }
         };
@@ -307,7 +307,7 @@ impl Keeper {
         let running = hung.unwrap_or_else(|| process.page.look().running);
         shared.metrics.ended(id, cause);
         let revision = running.map(|digest| digest.short());
-        tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; another one starts");
+        tracing::error!(process = name, %status, cause = cause.as_str(), revision, "a process ended; restarting it");
         // A revision that was running before memory ran short may have used it up.
         let came_later = running != seen;
         let was_cramped = cause == Cause::Crashed && came_later && lock(&shared.seat(id).state).room < CRAMPED;
@@ -384,7 +384,7 @@ impl Shared {
     fn is_light(&self, digest: &RevisionDigest, requests: u32) {
         let promotion = lock(&self.placement).light(digest, requests, Instant::now());
         let Some(promotion) = promotion else { return };
-        tracing::debug!(worker = %promotion.worker, revision = digest.short(), "a revision moves to its shard");
+        tracing::debug!(worker = %promotion.worker, revision = digest.short(), "moved a revision to its shard");
         let (digest, worker) = (digest.as_bytes().to_vec().into(), promotion.worker.to_string());
         self.seat(promotion.home).order(order(Ordered::Prestart(node::Prestart { digest, worker })));
     }
@@ -398,14 +398,14 @@ impl Shared {
     ///
     /// # Arguments
     /// * `by` - the shard or lane that reports. If the node has lanes, a shard that reports evicts
-    ///   the revision whatever its standing was.
+    ///   the revision regardless of its standing.
     fn is_heavy(&self, by: ShardId, digest: &RevisionDigest) {
         if !self.seats.iter().any(|seat| seat.id.is_lane()) {
             return;
         }
         let fell = lock(&self.placement).heavy(digest, Instant::now());
         if fell {
-            tracing::debug!(revision = digest.short(), "a heavy revision moves to a lane");
+            tracing::debug!(revision = digest.short(), "moved a heavy revision to a lane");
         }
         self.release(digest, |id| !id.is_lane() && (fell || id == by));
     }
@@ -450,10 +450,10 @@ impl Shared {
         let Ruling::Refused(Term { lasts, times, .. }) = ruling else {
             self.metrics.forgiven.inc();
             let revision = digest.short();
-            tracing::warn!(%worker, revision, "the process had little memory left; the revision is forgiven this time");
+            tracing::warn!(%worker, revision, "a process with little memory left ended; the revision is forgiven once");
             return false;
         };
-        tracing::warn!(%worker, revision = digest.short(), ?lasts, times, "a revision that ended a process is refused");
+        tracing::warn!(%worker, revision = digest.short(), ?lasts, times, "quarantined a revision after a process ended");
         self.metrics.quarantined(cause);
         self.metrics.quarantined.set(quarantined as i64);
         self.reporter.quarantined(&worker, digest, cause == Cause::Hung, lasts, times);

@@ -250,12 +250,12 @@ impl Book {
             Desc::new(name.to_owned(), help.to_owned(), labels, Default::default())
         };
         let descriptions = [
-            describe("tenon_worker_invocations_total", "A Worker's invocations by how they ended.")?,
-            describe("tenon_worker_invocation_duration_seconds", "Time from a request to its response's head.")?,
+            describe("tenon_worker_invocations_total", "A Worker's invocations by result code.")?,
+            describe("tenon_worker_invocation_duration_seconds", "Time from a request to the head of its response.")?,
             describe("tenon_worker_cpu_seconds_total", "CPU time of a Worker's turns.")?,
             describe("tenon_worker_memory_bytes", "Heap and buffers of a Worker's warm isolate.")?,
             describe("tenon_worker_cold_starts_total", "Starts of a Worker's isolates.")?,
-            describe("tenon_worker_cold_start_seconds", "How long the latest start took, by its phases.")?,
+            describe("tenon_worker_cold_start_seconds", "Duration of the latest start, by phase.")?,
         ];
         Ok(Self { tallies: Arc::default(), descriptions: Arc::new(descriptions) })
     }

@@ -19,8 +19,8 @@ use super::script::{self, Script};
 use crate::traffic::code;
 use crate::unit::human;
 
-/// How often a script's requests are repeated in each phase: after a revision has ended a process,
-/// it gets requests again.
+/// The number of times that a script's requests are made in each phase: after a revision has ended
+/// a process, it gets requests again.
 const TIMES: usize = 4;
 
 /// The time limit until it is known whether a Worker can serve.
@@ -119,10 +119,10 @@ async fn ends(
 
 /// Returns the reason why a Worker is not served, or `None` if it is.
 async fn refusal(namespace: &Namespace, name: &str) -> anyhow::Result<Option<String>> {
-    await_condition(&format!("whether {name} is served"), STANDS_WITHIN, async || {
+    await_condition(&format!("a verdict on {name}"), STANDS_WITHIN, async || {
         let status = namespace.worker(name).await?.status.context("no status yet")?;
         let ready = status.conditions.into_iter().find(|condition| condition.type_ == "Ready");
-        let ready = ready.context("not said yet")?;
+        let ready = ready.context("no Ready condition yet")?;
         ensure!(ready.status != ConditionStatus::Unknown, "{ready:?}");
         Ok((ready.status == ConditionStatus::False).then_some(ready.reason))
     })
@@ -186,7 +186,7 @@ impl fmt::Display for Play {
         let Self { name, phase, ends, lost, victims, .. } = self;
         write!(f, "{name}, {phase}: {}; ", ends.join(", "))?;
         if *lost != Lost::default() {
-            write!(f, "took {} lanes and {} shards; ", lost.lanes, lost.shards)?;
+            write!(f, "ended {} lanes and {} shards; ", lost.lanes, lost.shards)?;
         }
         let [p99, max] = [victims.latency.p99, victims.latency.max].map(human);
         write!(f, "victims: {} failed of {}, p99 {p99}, slowest {max}", victims.failed, victims.begun)

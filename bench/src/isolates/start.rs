@@ -70,11 +70,11 @@ pub fn measure(peers: &Peers, own: &Path, count: usize) -> anyhow::Result<Starts
     bare.await_up(&last)?;
     spared.await_up(&last)?;
 
-    let mut process = Times::of("workerd, a process for it");
+    let mut process = Times::of("workerd, one process each");
     let mut subjects = [
-        Subject::new("workerd, its workerLoader", loader.addr, Duration::ZERO),
+        Subject::new("workerd, workerLoader", loader.addr, Duration::ZERO),
         Subject::new("Tenon, no spare isolate", bare.addr, Duration::ZERO),
-        Subject::new("Tenon, a spare isolate", spared.addr, PAUSE),
+        Subject::new("Tenon, spare isolate", spared.addr, PAUSE),
     ];
     peers.placement.loading(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,6 +1,7 @@
-{{/* What every process shares. Names are fixed: there is one Tenon in a cluster, as its pools belong to the cluster. */}}
+{{/* Definitions that all processes share. Names are fixed, because RuntimePools are cluster-scoped and a cluster therefore
+has one Tenon. */}}
 
-{{/* Labels by which Services, budgets and policies select the Pods of a component: (list $ "router"). They never change. */}}
+{{/* The labels by which Services, budgets and policies select the Pods of a component: (list $ "router"). They never change. */}}
 {{- define "tenon.selector" -}}
 {{- $ := index . 0 -}}
 {{- $component := index . 1 -}}
@@ -9,7 +10,7 @@ app.kubernetes.io/instance: {{ $.Release.Name }}
 app.kubernetes.io/component: {{ $component }}
 {{- end }}
 
-{{/* Labels of an object of a component, and of people's own those that are no other's: (list $ "router" more…). */}}
+{{/* The labels of an object of a component, and custom labels that do not override them: (list $ "router" more…). */}}
 {{- define "tenon.labels" -}}
 {{- $ := index . 0 -}}
 {{- $labels := include "tenon.selector" . | fromYaml -}}
@@ -20,13 +21,13 @@ app.kubernetes.io/component: {{ $component }}
 {{- merge $labels $.Values.commonLabels | toYaml -}}
 {{- end }}
 
-{{/* Selects the nodes' Pods, which the operator makes of RuntimePools: operator/src/pool/plan.rs. */}}
+{{/* The labels of the nodes' Pods, which the operator creates from RuntimePools: operator/src/pool/plan.rs. */}}
 {{- define "tenon.nodes" -}}
 app.kubernetes.io/name: tenon-runtime-node
 app.kubernetes.io/component: runtime-node
 {{- end }}
 
-{{/* An image: (list $ "tenon-router" digest). */}}
+{{/* The reference of an image: (list $ "tenon-router" digest). */}}
 {{- define "tenon.image" -}}
 {{- $ := index . 0 -}}
 {{- $reference := printf "%s/%s" $.Values.image.registry (index . 1) -}}
@@ -47,18 +48,18 @@ tenon-{{ index . 1 }}-tls
 {{- end -}}
 {{- end }}
 
-{{/* A lifetime that the operator takes, which operator/src/config.rs tells: (list $ "authorityLifetime"). */}}
+{{/* A lifetime within the bounds of operator/src/config.rs: (list $ "authorityLifetime"). */}}
 {{- define "tenon.lifetime" -}}
 {{- $lifetime := index (index . 0).Values.certificates.selfSigned (index . 1) -}}
 {{- $unit := regexFind ".$" $lifetime -}}
 {{- $seconds := trimSuffix $unit $lifetime | int64 | mul (get (dict "s" 1 "m" 60 "h" 3600 "d" 86400) $unit) -}}
 {{- if or (lt $seconds 5400) (gt $seconds 3155760000) -}}
-{{- fail (printf "certificates.selfSigned.%s is %s, and must be at least 90m and at most 36525d" (index . 1) $lifetime) -}}
+{{- fail (printf "certificates.selfSigned.%s: %s is out of range; set 90m to 36525d" (index . 1) $lifetime) -}}
 {{- end -}}
 {{- $lifetime -}}
 {{- end }}
 
-{{/* Of a Pod's spec, what is alike: (list $ "router" .Values.router). */}}
+{{/* The common part of Pod specs: (list $ "router" .Values.router). */}}
 {{- define "tenon.pod" -}}
 {{- $ := index . 0 -}}
 {{- $component := index . 1 -}}
@@ -99,18 +100,18 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         {{- include "tenon.selector" (list $ $component) | nindent 8 }}
-    # During a rollout the Pods that go do not count.
+    # Counts only Pods of the same ReplicaSet, so that old Pods do not count during a rollout.
     matchLabelKeys: [pod-template-hash]
   {{- end }}
   {{- end }}
 {{- end }}
 
-{{/* The restricted profile of Kubernetes' Pod Security Standards, of a Pod and of its container. */}}
+{{/* The restricted profile of the Pod Security Standards, for a Pod and for its container. */}}
 {{- define "tenon.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
 runAsGroup: 65532
-# Who may read the certificates.
+# The group that may read the certificates.
 fsGroup: 65532
 seccompProfile:
   type: RuntimeDefault
@@ -123,7 +124,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* Kubelet asks a thread of its own, so a busy process still answers. */}}
+{{/* A separate thread of each process answers probes, so a busy process still answers. */}}
 {{- define "tenon.probes" -}}
 livenessProbe:
   httpGet:
@@ -137,7 +138,7 @@ readinessProbe:
   periodSeconds: 5
 {{- end }}
 
-{{/* Arguments for the log. */}}
+{{/* The arguments for logging. */}}
 {{- define "tenon.log" -}}
 - {{ printf "--log-level=%s" .Values.log.level | quote }}
 - --log-format={{ .Values.log.format }}

@@ -14,7 +14,7 @@ pub(super) fn listening(addr: SocketAddr, domain: &str) {
 }
 
 pub(super) fn ready() {
-    println!("\nReady. Save a file and its Workers are reloaded; Ctrl-C ends.\n");
+    println!("\nReady. Save a file to reload its Workers; press Ctrl-C to exit.\n");
 }
 
 /// Prints changes, with the URLs and the pinned shard of each Worker.
@@ -30,17 +30,17 @@ impl<'a> Printer<'a> {
     }
 
     pub(super) fn changes(&self, changes: &Changes, site: &Site) {
-        changes.removed.iter().for_each(|id| println!("- {id}  gone"));
+        changes.removed.iter().for_each(|id| println!("- {id}  removed"));
         changes.served.iter().for_each(|loaded| println!("+ {}", self.worker(loaded)));
         changes.notes.iter().for_each(|note| println!("  note: {note}"));
         for problem in &changes.problems {
             eprintln!("! {problem}");
             if problem.worker.as_ref().is_some_and(|id| site.serves(id)) {
-                eprintln!("  the last good revision serves on");
+                eprintln!("  the last good revision keeps serving");
             }
         }
         if changes.all_well_again {
-            println!("  all is well again");
+            println!("  all problems are resolved");
         }
     }
 

@@ -38,7 +38,7 @@ fn a_file_may_hold_many_objects() {
 fn what_is_not_yaml_has_a_line() {
     let found = problems(&format!("{HELLO}---\nkind: [\n"));
     assert_eq!(found.len(), 1);
-    assert!(found[0].starts_with("a.yaml:12: not YAML"), "{found:?}");
+    assert!(found[0].starts_with("a.yaml:12: invalid YAML"), "{found:?}");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_field_that_is_not_known_or_not_right_is_named() {
     let mut found = problems(&text);
     found.sort();
     let expected = [
-        "a.yaml:1: Worker default/hello: spec.entrypont: is not a field that is known",
+        "a.yaml:1: Worker default/hello: spec.entrypont: unknown field",
         "a.yaml:1: Worker default/hello: spec.limits.cpuMs: must be at least 1, is 0",
     ];
     assert_eq!(found, expected);
@@ -63,24 +63,25 @@ fn a_field_that_is_not_known_or_not_right_is_named() {
 fn objects_for_a_cluster_are_passed_over_with_a_note() {
     let manifests = manifests("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n");
     assert_eq!(manifests.problems, []);
-    assert_eq!(manifests.notes, ["a.yaml:1: Deployment (apps/v1) is for a cluster and passed over here"]);
+    assert_eq!(manifests.notes, ["a.yaml:1: skipped Deployment (apps/v1), which only a cluster uses"]);
 }
 
 #[test]
 fn a_worker_that_is_there_twice_is_a_problem() {
     let found = problems(&format!("{HELLO}---\n{HELLO}"));
-    assert_eq!(found, ["a.yaml:11: Worker default/hello: is at a.yaml:1 already"]);
+    assert_eq!(found, ["a.yaml:11: Worker default/hello: already declared at a.yaml:1; keep one of them"]);
 }
 
 #[test]
 fn a_worker_of_another_version_is_a_problem() {
     assert_eq!(problems("apiVersion: tenon.dev/v2\nkind: Worker\n").len(), 1);
-    assert_eq!(problems("kind: Worker\n"), ["a.yaml:1: an object needs apiVersion and kind"]);
+    assert_eq!(problems("kind: Worker\n"), ["a.yaml:1: apiVersion or kind is missing; set both"]);
 }
 
 #[test]
 fn the_rules_of_the_crd_hold_here_too() {
     let found = problems(&HELLO.replace("spec:\n", "spec:\n  entrypoint: other.js\n"));
-    let expected = "a.yaml:1: Worker default/hello: spec.entrypoint: must be the name of one of spec.source.modules";
+    let expected = "a.yaml:1: Worker default/hello: spec.entrypoint: not in spec.source.modules; set it to the name of \
+                    one of them";
     assert_eq!(found, [expected]);
 }

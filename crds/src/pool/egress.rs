@@ -20,32 +20,32 @@ const PROXY_URL: &str = "self.matches('^https?://(([a-zA-Z0-9]([-a-zA-Z0-9]{0,61
     (:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?/?$') && \
     (!self.contains('[') || isIP(self.substring(self.indexOf('[') + 1, self.indexOf(']'))))";
 
-/// How a pool's Workers reach what is outside.
+/// Outbound connections of a pool's Workers.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolEgress {
-    /// Networks such as `10.1.0.0/16` or `fd00:1::/32`, in spite of what is refused by default: loopback, link-local,
-    /// private and metadata addresses.
+    /// Networks to allow besides public addresses, such as `10.1.0.0/16` or `fd00:1::/32`. By
+    /// default loopback, link-local, private and metadata addresses are denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 43)))]
     #[x_kube(validation = Rule::new(NETWORKS)
-        .message("spec.egress.allowCidrs: must be networks without bits of a host, such as 10.1.0.0/16 or fd00:1::/32"))]
+        .message("spec.egress.allowCidrs: invalid network; use a CIDR without host bits, such as 10.1.0.0/16 or fd00:1::/32"))]
     pub allow_cidrs: Vec<String>,
 
-    /// Networks that are refused although they are public, or within one of `allowCidrs`, such as a cluster's own where it
-    /// has public addresses.
+    /// Networks to deny even if they are public or within one of `allowCidrs`, such as those of a
+    /// cluster with public addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 43)))]
     #[x_kube(validation = Rule::new(NETWORKS)
-        .message("spec.egress.denyCidrs: must be networks without bits of a host, such as 203.0.113.0/24 or fd00:1::/32"))]
+        .message("spec.egress.denyCidrs: invalid network; use a CIDR without host bits, such as 203.0.113.0/24 or fd00:1::/32"))]
     pub deny_cidrs: Vec<String>,
 
-    /// Authorities that connections trust beside those of the nodes' image: certificates in PEM.
+    /// Certificates in PEM of authorities to trust besides those of the nodes' image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub ca_certificates: Vec<CaCertificates>,
 
-    /// What all connections go through. By default none: they go straight out.
+    /// Proxy for all connections. By default Workers connect directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<PoolProxy>,
 }
@@ -56,11 +56,11 @@ impl PoolEgress {
     }
 }
 
-/// Where certificates are.
+/// A reference to certificates in PEM.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.configMapKeyRef) != has(self.secretKeyRef)")
-    .message("spec.egress.caCertificates: must have either a configMapKeyRef or a secretKeyRef"))]
+    .message("spec.egress.caCertificates: an entry needs one reference; set either configMapKeyRef or secretKeyRef"))]
 pub struct CaCertificates {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_key_ref: Option<KeyRef>,
@@ -77,26 +77,28 @@ pub struct KeyRef {
     pub key: String,
 }
 
-/// An HTTP proxy that connects to hosts and ports by CONNECT, 80 and 443 among them.
+/// An HTTP proxy that opens connections by CONNECT, to ports 80 and 443 at least.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolProxy {
-    /// `http://proxy.example.com:3128`, or `https://` where TLS is spoken with the proxy itself. The host's name is taken as
-    /// it stands: a Service's is `proxy.infra.svc.cluster.local`.
+    /// URL of the proxy: `http://proxy.example.com:3128`, or `https://` for TLS to the proxy
+    /// itself. The host name must be fully qualified; for a Service,
+    /// `proxy.infra.svc.cluster.local`.
     #[schemars(length(min = 1, max = 280))]
     #[x_kube(validation = Rule::new(PROXY_URL)
-        .message("spec.egress.proxy.url: must be a URL such as http://proxy.example.com:3128, without a path or \
-            credentials; these are in the Secret of credentialsSecretRef"))]
+        .message("spec.egress.proxy.url: invalid URL; use one such as http://proxy.example.com:3128, without a path, \
+            and set credentialsSecretRef for credentials"))]
     pub url: String,
 
-    /// Who asks: the keys `username` and `password` of a Secret in the namespace of the nodes, such as one of the type
-    /// `kubernetes.io/basic-auth`.
+    /// Secret in the namespace of the nodes with the keys `username` and `password`, such as one of
+    /// type `kubernetes.io/basic-auth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_secret_ref: Option<SecretRef>,
 
-    /// Who resolves the names that Workers connect to. `Node`: the node, which refuses what leads inside, and has the proxy
-    /// connect to an address. `Proxy`: the proxy, which gets the name; for nodes that cannot resolve names of the Internet,
-    /// and proxies that judge by name. Then the proxy itself has to refuse names that lead inside.
+    /// Resolver of the host names that Workers connect to. With `Node`, the node resolves them,
+    /// denies internal addresses, and has the proxy connect to an address. With `Proxy`, the proxy
+    /// gets the name, for nodes that cannot resolve Internet names and for proxies with rules by
+    /// name; the proxy itself must then deny names that resolve to internal addresses.
     #[serde(default)]
     pub resolver: ProxyResolver,
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The control plane, kubectl, and what starts them and leads to them.
+# The control plane, kubectl, and the programs that create its certificates and forward its port.
 
 made_of=(parts/go.sh go/go.mod go/go.sum go/kube go/pki go/forward)
 

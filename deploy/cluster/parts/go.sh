@@ -1,21 +1,22 @@
 # shellcheck shell=bash
-# How the parts' Go programs are compiled. Sourced by the parts; `here` is the folder of `build`.
+# Compiles the Go programs of the parts. Sourced by the parts; `here` is the directory of `build`.
 
 export CGO_ENABLED=0
 
-# compile MODULE OUT LDFLAGS PACKAGE…: of the module in that folder, as `go build` does with -o OUT.
+# compile MODULE OUT LDFLAGS PACKAGE…: builds packages of the module in that directory, with -o OUT.
 compile() {
     local module=$1 out=$2 ldflags=$3
     shift 3
     (cd "$here/$module" && nice go build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$out" "$@")
 }
 
-# module_version MODULE PATH: the version of PATH that the module in that folder builds with.
+# module_version MODULE PATH: prints the version of PATH in the module in that directory.
 module_version() {
     (cd "$here/$1" && go list -m -f '{{.Version}}' "$2")
 }
 
-# kubernetes_stamp: what /version reports; clients negotiate by it.
+# kubernetes_stamp: prints the linker flags for the version that /version reports and clients
+# negotiate by.
 kubernetes_stamp() {
     local version minor package=k8s.io/component-base/version
     version=$(module_version go k8s.io/kubernetes)
@@ -23,7 +24,7 @@ kubernetes_stamp() {
     echo "-X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*} -X $package.gitTreeState=clean"
 }
 
-# make_image FOLDER BINARY: into the folder's images, called after the binary.
+# make_image FOLDER BINARY: writes an image of the binary, with its name, to the directory `images`.
 make_image() {
     local name=${2##*/} maker
     maker=$(mktemp -d)

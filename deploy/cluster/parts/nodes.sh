@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What runs on nodes, and the scheduler. It is of the same Go module as the control plane, so that what both need of
-# Kubernetes is compiled once; containerd's module differs from it in nothing but the version of the CRI. runc is not here:
-# it is the one piece with C in it, and every distribution has it.
+# The programs of nodes, and the scheduler. They belong to the same Go module as the control plane,
+# so that shared packages of Kubernetes are compiled once. The module of containerd differs only in
+# the version of the CRI. runc is not built, because it contains C and every distribution has it.
 
 made_of=(parts/go.sh go/go.mod go/go.sum go/node go/coredns go/pause go/image go/containerd)
 

@@ -19,7 +19,7 @@ pub fn all() -> [Dashboard; 5] {
 
 /// Returns the variable that selects an installation by its namespace.
 fn installation() -> Variable {
-    Variable::any("installation", "Installed in", "tenon_build_info", "namespace")
+    Variable::any("installation", "Installation", "tenon_build_info", "namespace")
 }
 
 /// Returns the panels about the resources that a process uses. `@` stands for the labels that
@@ -36,42 +36,42 @@ fn process(component: &str) -> Vec<Panel> {
         lines(
             "CPU",
             Unit::Cores,
-            "CPU time of each Pod's processes together.",
+            "CPU time of the processes of each Pod.",
             "sum by (pod) (rate(process_cpu_seconds_total{@}[$__rate_interval]))",
             "{{pod}}",
         ),
         lines(
             "Threads' CPU",
             Unit::Cores,
-            "CPU time by thread, the busiest ten. One that is at a whole core can do no more.",
+            "CPU time of the ten busiest threads. A thread that uses a whole core is saturated.",
             "topk(10, sum by (pod, thread) (rate(tenon_thread_cpu_seconds_total{@}[$__rate_interval])))",
             "{{pod}} {{thread}}",
         ),
         lines(
             "Resident memory",
             Unit::Bytes,
-            "Memory of each Pod's processes that is in RAM.",
+            "Resident memory of the processes of each Pod.",
             "sum by (pod) (process_resident_memory_bytes{@})",
             "{{pod}}",
         ),
         lines(
             "File descriptors",
             Unit::Share,
-            "Open file descriptors of those that may be open. At all of them no connection is accepted.",
+            "Open file descriptors, relative to the limit. At the limit no connection is accepted.",
             "max by (pod) (process_open_fds{@} / process_max_fds{@})",
             "{{pod}}",
         ),
         lines(
             "Log lines dropped",
             Unit::PerSecond,
-            "Lines that standard error was not read fast enough for. What they said is lost.",
+            "Log lines dropped because standard error was not read fast enough.",
             "sum by (pod) (rate(tenon_log_lines_dropped_total{@}[$__rate_interval]))",
             "{{pod}}",
         ),
         lines(
-            "Up for",
+            "Uptime",
             Unit::Seconds,
-            "Time since each Pod's first process began.",
+            "Time since the first process of each Pod started.",
             "max by (pod) (time() - process_start_time_seconds{@})",
             "{{pod}}",
         ),

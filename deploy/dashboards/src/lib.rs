@@ -34,9 +34,9 @@ use model::Dashboard;
 pub enum ReadError {
     #[error("cannot read {0}: {1}")]
     Unreadable(PathBuf, #[source] io::Error),
-    #[error("{0} is not a dashboard that `make dashboards` has made: {1}")]
+    #[error("{0} is not a generated dashboard; run `make dashboards`: {1}")]
     Malformed(PathBuf, #[source] serde_json::Error),
-    #[error("there is no dashboard in {0}; name a directory with *.json")]
+    #[error("{0} contains no dashboard; set a directory with *.json files")]
     None(PathBuf),
 }
 

@@ -11,7 +11,7 @@ use tenon_dashboards::prometheus::{Http, Window};
 use tenon_dashboards::variables::Values;
 use tenon_dashboards::{boards, check, draw, read, variables};
 
-/// Makes, checks and draws Tenon's Grafana dashboards.
+/// Generates, checks and draws Tenon's Grafana dashboards.
 #[derive(Parser)]
 #[command(name = "tenon-dashboards", version)]
 struct Arguments {
@@ -21,20 +21,20 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Write the dashboards, a file each.
+    /// Write each dashboard to a file.
     Generate {
-        /// Where to.
+        /// Directory for the files.
         directory: PathBuf,
     },
-    /// Write every query as a recording rule, for promtool to look at.
+    /// Print every query as a recording rule, for promtool to check.
     Queries,
-    /// Run every panel's queries, and tell which have no data.
+    /// Run the queries of every panel, and report those without data.
     Check(Look),
-    /// Draw each dashboard as a picture, a file each.
+    /// Draw each dashboard as an SVG file.
     Draw {
         #[command(flatten)]
         look: Look,
-        /// Where to.
+        /// Directory for the files.
         #[arg(long)]
         out: PathBuf,
     },
@@ -42,19 +42,20 @@ enum Command {
 
 #[derive(Args)]
 struct Look {
-    /// Where Prometheus answers.
+    /// URL of Prometheus.
     #[arg(long, value_name = "http://HOST:PORT")]
     prometheus: Uri,
-    /// Where the dashboards are.
+    /// Directory of the dashboards.
     #[arg(long, default_value = "charts/tenon/dashboards")]
     dashboards: PathBuf,
-    /// How far to look back, in minutes.
+    /// Time range to query, in minutes until now.
     #[arg(long, default_value_t = 15)]
     minutes: u64,
-    /// What rates are computed over, in seconds: four times as long as between two scrapes, or more.
+    /// Interval over which rates are computed, in seconds: at least four times the scrape interval.
     #[arg(long, default_value_t = 60)]
     interval: u64,
-    /// A variable of the dashboards, where it is not to be the first there is, or all.
+    /// Value of a dashboard variable. By default all values, or the first if only one can be
+    /// selected.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
 }
@@ -80,7 +81,7 @@ impl Look {
 async fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Generate { directory } => {
-            std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+            std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
             for dashboard in boards::all() {
                 let path = directory.join(dashboard.file_name());
                 let written = std::fs::write(&path, dashboard.to_json());
@@ -112,7 +113,7 @@ async fn main() -> anyhow::Result<()> {
         }
         Command::Draw { look, out } => {
             let (prometheus, settings) = (Http::at(&look.prometheus)?, look.settings());
-            std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+            std::fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
             for dashboard in read(&look.dashboards)? {
                 let path = out.join(dashboard.file_name()).with_extension("svg");
                 let picture = draw::draw(&dashboard, &prometheus, &settings).await?;

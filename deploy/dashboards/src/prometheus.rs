@@ -39,17 +39,17 @@ pub struct Series {
 /// The reasons why a query has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    #[error("Prometheus cannot be asked: {0}")]
+    #[error("cannot query Prometheus: {0}")]
     Unreachable(String),
-    #[error("Prometheus refuses the query: {0}")]
+    #[error("Prometheus rejected the query: {0}")]
     Refused(String),
-    #[error("what answers is no Prometheus: {0}")]
+    #[error("the response is not from Prometheus: {0}")]
     Nonsense(String),
 }
 
 /// A transport to Prometheus.
 pub trait Ask {
-    /// Sends a GET request, and returns the body of the response, whatever its status.
+    /// Sends a GET request, and returns the body of the response, regardless of its status.
     ///
     /// # Arguments
     /// * `path` - the path from `/api/v1` on, with its query.
@@ -119,7 +119,7 @@ impl Ask for Http {
             let response = self.client.get(url).await.map_err(|error| unreachable(&error))?;
             response.into_body().collect().await.map_err(|error| unreachable(&error))
         };
-        let answer = timeout(PATIENCE, answer).await.map_err(|_| unreachable(&"no answer within half a minute"))??;
+        let answer = timeout(PATIENCE, answer).await.map_err(|_| unreachable(&"no response within 30 s"))??;
         Ok(String::from_utf8_lossy(&answer.to_bytes()).into_owned())
     }
 }

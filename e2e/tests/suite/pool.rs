@@ -121,7 +121,7 @@ pub async fn a_pool_waits_for_its_certificates_and_its_nodes_follow_their_change
         let status = pools.get(name).await?.status.context("no status yet")?;
         let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready").context("no condition")?;
         ensure!(ready.reason == "ReferenceMissing", "{ready:?}");
-        let named = format!("spec.egress.caCertificates[0]: there is no key \"ca.crt\" in a ConfigMap {name}");
+        let named = format!("spec.egress.caCertificates[0]: key \"ca.crt\" of ConfigMap {name} does not exist");
         ensure!(ready.message.starts_with(&named), "{ready:?}");
         Ok(())
     })

@@ -34,7 +34,7 @@ pub async fn a_probe_that_gets_no_answer_says_what_it_saw_and_leaves_nothing(sce
     let router = format!("http://{}", scenario.router.address());
     let output = probe(&scenario, &["--router", &router, "--timeout", "10", "--pool", "no-pool"]).await?;
     let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(!output.status.success() && complaint.contains("it answered 503"), "{complaint}");
+    ensure!(!output.status.success() && complaint.contains("the response was 503"), "{complaint}");
     ensure_nothing_is_left(&scenario).await
 }
 

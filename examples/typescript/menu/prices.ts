@@ -8,7 +8,7 @@ export enum Meal {
   Dinner = "dinner",
 }
 
-/** Lunch is cheaper. */
+/** Returns the price of a dish; lunch is cheaper. */
 export function price(dish: Dish, meal: Meal): number {
   return meal === Meal.Lunch ? dish.price - 2 : dish.price;
 }

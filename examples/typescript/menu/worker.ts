@@ -1,6 +1,6 @@
 import dishes from "./menu.json";
 import page from "./page.html";
-// The file is prices.ts; as everywhere in TypeScript, its import may name what becomes of it.
+// The file is prices.ts. As usual in TypeScript, the import may name its output.
 import { Meal, price, type Dish } from "./prices.js";
 
 interface Env {
@@ -18,7 +18,7 @@ export default {
       case "/lunch":
         return Response.json(dishes.map((dish: Dish) => ({ ...dish, price: price(dish, Meal.Lunch) })));
       case "/fail":
-        // The log says `worker.ts:22:15`, which is here.
+        // The log names this position: `worker.ts:22:15`.
         throw new Error("the kitchen is closed");
       default:
         return new Response("Not found\n", { status: 404 });

@@ -105,7 +105,7 @@ pub struct HandshakeError {
 
 impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no TLS handshake: {}", self.reason.as_str())?;
+        write!(f, "TLS handshake failed: {}", self.reason.as_str())?;
         self.source.iter().try_for_each(|source| write!(f, ": {source}"))
     }
 }

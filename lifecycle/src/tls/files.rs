@@ -86,10 +86,7 @@ impl Files {
                 let said = error.to_string();
                 if self.wrong.as_ref() != Some(&said) {
                     shared.metrics.not_loaded();
-                    tracing::error!(
-                        error = said,
-                        "the certificate in use stays, for there is no good one in its place"
-                    );
+                    tracing::error!(error = said, "cannot load the new certificate; keeping the current one");
                     self.wrong = Some(said);
                 }
             }

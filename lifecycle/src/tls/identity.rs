@@ -54,26 +54,26 @@ pub struct Identity {
 /// The reason why an identity cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    #[error("{0} holds no certificate; it is to hold some in PEM")]
+    #[error("{0} contains no certificate; add at least one in PEM")]
     NoCertificate(&'static str),
-    #[error("{file} holds what is no certificate: {why}")]
+    #[error("{file} contains a malformed certificate: {why}")]
     Malformed { file: &'static str, why: String },
-    #[error("{KEY} holds no private key in PEM: {0}")]
+    #[error("{KEY} contains no private key in PEM: {0}")]
     NoKey(rustls::pki_types::pem::Error),
     #[error("{KEY} cannot be used: {0}")]
     BadKey(Error),
-    #[error("{KEY} is not the key of {CERTIFICATE}; replace both with a pair that belongs together")]
+    #[error("{KEY} is not the key of {CERTIFICATE}; replace both with a matching pair")]
     KeyMismatch,
-    #[error("{CERTIFICATE} comes from none of the authorities in {AUTHORITIES}; put its authority there")]
+    #[error("{CERTIFICATE} is not issued by an authority in {AUTHORITIES}; add its authority there")]
     Untrusted,
     #[error("{CERTIFICATE} has expired; renew it")]
     Expired,
-    #[error("{CERTIFICATE} is not valid yet; is this machine's clock right?")]
+    #[error("{CERTIFICATE} is not valid yet; check this machine's clock")]
     NotValidYet,
-    #[error("{CERTIFICATE} is not for {role}: issue it for the DNS name {}", role.dns_name())]
+    #[error("{CERTIFICATE} is not for {role}; issue it for the DNS name {}", role.dns_name())]
     Role { role: Role },
     #[error(
-        "{CERTIFICATE} may not be used for both sides: issue it with the usages \"server auth\" and \"client auth\""
+        "{CERTIFICATE} is not for both servers and clients; issue it for the usages \"server auth\" and \"client auth\""
     )]
     Usage,
     #[error("{CERTIFICATE} cannot be used: {0}")]
@@ -85,7 +85,7 @@ impl Identity {
     /// and at the time `now`.
     ///
     /// # Errors
-    /// When they would not; the error names the file and the remedy.
+    /// Fails if they would not; the error names the file and the remedy.
     pub fn of(bundle: &Bundle, role: Role, now: UnixTime) -> Result<Self, IdentityError> {
         let chain = certificates(CERTIFICATE, &bundle.certificate)?;
         let authorities = certificates(AUTHORITIES, &bundle.authorities)?;
@@ -124,7 +124,7 @@ impl Identity {
 /// Parses the certificates in a file.
 ///
 /// # Errors
-/// When there is none, or the content is malformed.
+/// Fails if there is none, or the content is malformed.
 pub fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|error| IdentityError::Malformed { file, why: error.to_string() })?;
@@ -134,7 +134,7 @@ pub fn certificates(file: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer
 /// Returns the validity period of a certificate.
 ///
 /// # Errors
-/// When the certificate is malformed.
+/// Fails if the certificate is malformed.
 pub fn validity(file: &'static str, certificate: &CertificateDer<'_>) -> Result<Validity, IdentityError> {
     parse_validity(certificate).map_err(|error| IdentityError::Malformed { file, why: error.to_string() })
 }

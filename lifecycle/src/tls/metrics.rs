@@ -34,18 +34,19 @@ struct Warnings {
 
 impl Metrics {
     /// # Errors
-    /// When the registry already has these metrics.
+    /// Fails if the registry already has these metrics.
     pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let counter = |name, help, label| -> Result<IntCounterVec, prometheus::Error> {
             let family = IntCounterVec::new(Opts::new(name, help), &[label])?;
             registry.register(Box::new(family.clone()))?;
             Ok(family)
         };
-        let handshakes = counter("tenon_tls_handshakes_total", "TLS handshakes with other processes.", "kind")?;
-        let failures = counter("tenon_tls_handshake_failures_total", "TLS handshakes that came to nothing.", "reason")?;
-        let reads = counter("tenon_tls_reloads_total", "Certificates that were read anew.", "outcome")?;
+        let handshakes =
+            counter("tenon_tls_handshakes_total", "Completed TLS handshakes with other processes, by kind.", "kind")?;
+        let failures = counter("tenon_tls_handshake_failures_total", "Failed TLS handshakes, by reason.", "reason")?;
+        let reads = counter("tenon_tls_reloads_total", "Loads of the certificate, by outcome.", "outcome")?;
         let name = "tenon_certificate_expiry_timestamp_seconds";
-        let help = "When the process's certificate expires, and the authority that it comes from.";
+        let help = "Expiry of the process's certificate and of its authority, in Unix time.";
         let expiry = IntGaugeVec::new(Opts::new(name, help), &["certificate"])?;
         registry.register(Box::new(expiry.clone()))?;
         Ok(Self {
@@ -68,12 +69,12 @@ impl Metrics {
         let reason = error.reason;
         // The counters are in the order of the enum's declaration.
         self.failures[reason as usize].inc();
-        tracing::debug!(reason = reason.as_str(), %error, "a handshake failed");
+        tracing::debug!(reason = reason.as_str(), %error, "a TLS handshake failed");
         // A port scan or TCP probe also closes the connection, so that is not worth a line.
         if reason != Reason::Closed
             && let Some(more) = self.warnings.next()
         {
-            tracing::warn!(reason = reason.as_str(), %error, more, "a handshake failed");
+            tracing::warn!(reason = reason.as_str(), %error, more, "a TLS handshake failed");
         }
     }
 

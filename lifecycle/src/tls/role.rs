@@ -35,7 +35,8 @@ impl Role {
     }
 
     /// Returns whether a process of this role accepts connections from `peer`: routers and nodes
-    /// request the catalog, routers call shards, and nodes and operators use a router's inner port.
+    /// request the catalog, routers call shards, and nodes and operators use a router's internal
+    /// listener.
     pub const fn admits(self, peer: Self) -> bool {
         match self {
             Self::Operator => matches!(peer, Self::Router | Self::RuntimeNode),

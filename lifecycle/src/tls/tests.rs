@@ -241,16 +241,18 @@ fn what_is_wrong_is_told_by_the_file_and_with_the_remedy() {
     let good = one.bundle(role);
     let wrong = |bundle: Bundle| refused(&bundle, role);
 
-    assert!(wrong(Bundle { certificate: Vec::new(), ..good.clone() }).starts_with("tls.crt holds no certificate"));
-    assert!(wrong(Bundle { authorities: Vec::new(), ..good.clone() }).starts_with("ca.crt holds no certificate"));
-    assert!(wrong(Bundle { key: Vec::new(), ..good.clone() }).starts_with("tls.key holds no private key"));
+    assert!(wrong(Bundle { certificate: Vec::new(), ..good.clone() }).starts_with("tls.crt contains no certificate"));
+    assert!(wrong(Bundle { authorities: Vec::new(), ..good.clone() }).starts_with("ca.crt contains no certificate"));
+    assert!(wrong(Bundle { key: Vec::new(), ..good.clone() }).starts_with("tls.key contains no private key"));
     let damaged = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec();
-    assert!(wrong(Bundle { authorities: damaged, ..good.clone() }).starts_with("ca.crt holds what is no certificate"));
+    assert!(
+        wrong(Bundle { authorities: damaged, ..good.clone() }).starts_with("ca.crt contains a malformed certificate")
+    );
     assert!(
         wrong(Bundle { key: one.bundle(role).key, ..good.clone() }).starts_with("tls.key is not the key of tls.crt")
     );
     let untrusted = wrong(Bundle { authorities: another.pem().into(), ..good.clone() });
-    assert!(untrusted.starts_with("tls.crt comes from none of the authorities in ca.crt"), "{untrusted}");
+    assert!(untrusted.starts_with("tls.crt is not issued by an authority in ca.crt"), "{untrusted}");
     let of_node = refused(&one.bundle(Role::RuntimeNode), role);
     assert!(of_node.contains("issue it for the DNS name router.tenon.internal"), "{of_node}");
     let expired = one.issue(role, |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));

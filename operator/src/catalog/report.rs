@@ -86,17 +86,17 @@ impl Outcome {
 /// The reason why a report is malformed. Tenon's nodes never send such a report.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MalformedReport {
-    #[error("a report is about at most {WORKERS} Workers, not {0}")]
+    #[error("the report is about {0} Workers, more than {WORKERS}")]
     TooLong(usize),
     #[error(transparent)]
     Worker(#[from] InvalidWorkerId),
     #[error(transparent)]
     Digest(#[from] InvalidDigest),
-    #[error("a failure's code must be one of the platform's")]
+    #[error("unknown failure code")]
     Code,
-    #[error("the cause of a quarantine must be one that the contract names")]
+    #[error("unknown cause of a quarantine")]
     Cause,
-    #[error("nothing is said of Worker {0}")]
+    #[error("no state of Worker {0}")]
     Nothing(WorkerId),
 }
 
@@ -106,7 +106,7 @@ pub(super) type Part = (WorkerId, RevisionDigest, Word);
 /// Parses a report into the node's name and the parts.
 ///
 /// # Errors
-/// When any part is malformed: the other parts of such a report are not trusted either.
+/// Fails if any part is malformed: the other parts of such a report are not trusted either.
 pub(super) fn read(request: ReportRequest) -> Result<(String, Vec<Part>), MalformedReport> {
     if request.workers.len() > WORKERS {
         return Err(MalformedReport::TooLong(request.workers.len()));

@@ -46,7 +46,7 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// * `tls` - authenticates routers and nodes. If `None`, every caller is served.
 ///
 /// # Errors
-/// When the listener fails permanently.
+/// Fails if the listener fails permanently.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -89,7 +89,7 @@ impl catalog_server::Catalog for Service {
         let peer = Caller::of(&request).map(|caller| caller.address);
         let WatchRequest { client, resume } = request.into_inner();
         let walk = self.catalog.walk(resume.as_ref());
-        tracing::info!(client, ?peer, resumes = resume.is_some(), "watching");
+        tracing::info!(client, ?peer, resumes = resume.is_some(), "a client watches the catalog");
         let watcher = Watcher {
             catalog: self.catalog.clone(),
             walk,
@@ -146,7 +146,7 @@ impl catalog_server::Catalog for Service {
             report::read(request.into_inner()).map_err(|error| Status::invalid_argument(error.to_string()))?;
         self.catalog
             .hear(&node, parts)
-            .map_err(|Full| Status::resource_exhausted("too many reports are waiting; say it again later"))?;
+            .map_err(|Full| Status::resource_exhausted("too many reports are queued; retry later"))?;
         Ok(Response::new(ReportResponse {}))
     }
 }
@@ -156,17 +156,17 @@ impl catalog_server::Catalog for Service {
 /// the request is allowed.
 fn nodes_only<T>(request: &Request<T>) -> Result<(), Status> {
     match Caller::of(request).and_then(|caller| caller.is_node) {
-        Some(false) => Err(Status::permission_denied("this is for nodes, by their certificate")),
+        Some(false) => Err(Status::permission_denied("only nodes may call this; present a node's certificate")),
         Some(true) | None => Ok(()),
     }
 }
 
 fn not_synced() -> Status {
-    Status::unavailable("this operator has not yet seen everything that is deployed")
+    Status::unavailable("the catalog of this operator is not complete yet; retry later")
 }
 
 fn about_to_end() -> Status {
-    Status::unavailable("this operator is about to end; watch another")
+    Status::unavailable("this operator is draining; watch another")
 }
 
 /// The stream of one client.

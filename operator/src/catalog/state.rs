@@ -84,7 +84,7 @@ enum Phase {
 /// The error for a watcher that reads its snapshot so slowly that the parts already sent can no
 /// longer be corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the client fell too far behind within a snapshot; watch again")]
+#[error("the client is too slow to read the snapshot; watch again")]
 pub struct FellBehind;
 
 impl Walk {
@@ -217,8 +217,8 @@ impl State {
     /// only because it was changing.
     ///
     /// # Errors
-    /// When removals have been forgotten that are needed by a partly sent snapshot. The client must
-    /// watch again.
+    /// Fails if removals have been forgotten that are needed by a partly sent snapshot. The client
+    /// must watch again.
     pub fn next(&self, walk: &mut Walk) -> Result<Option<WatchResponse>, FellBehind> {
         match walk.phase {
             Phase::Snapshot { begun_at } if begun_at.max(walk.position) < self.forgotten => return Err(FellBehind),

@@ -34,7 +34,7 @@ pub(super) struct Attendance {
 
 impl Watchers {
     pub(super) fn new() -> Self {
-        let help = "From a change of the catalog to a watcher's being told, which takes as long as there is no room.";
+        let help = "Time from a change of the catalog until it is sent to a watcher, including back-pressure.";
         let delivery = HistogramOpts::new("tenon_operator_catalog_delivery_duration_seconds", help);
         let delivery = Histogram::with_opts(delivery.buckets(BUCKETS.to_vec())).expect("the name is one");
         Self { positions: Arc::default(), delivery }
@@ -92,13 +92,19 @@ impl CatalogMetrics {
     /// # Errors
     /// Never in practice: the metrics' names are valid.
     pub(super) fn of(catalog: Catalog) -> prometheus::Result<Self> {
-        let lag = "Versions of which the slowest watcher has not been told.";
-        let nodes = Opts::new("tenon_operator_nodes", "Nodes in the catalog, by pool and whether they take new work.");
-        let quarantined = "Revisions that nodes are told not to run, because they ended processes.";
+        let lag = "Versions that have not been sent to the slowest watcher.";
+        let nodes = Opts::new("tenon_operator_nodes", "Nodes in the catalog, by pool and state.");
+        let quarantined = "Revisions in quarantine, which nodes refuse because they ended processes.";
         Ok(Self {
             catalog,
-            version: IntGauge::new("tenon_operator_catalog_version", "Changes of the catalog so far.")?,
-            watchers: IntGauge::new("tenon_operator_catalog_watchers", "Routers that watch the catalog here.")?,
+            version: IntGauge::new(
+                "tenon_operator_catalog_version",
+                "Version of the catalog, which increases with each change.",
+            )?,
+            watchers: IntGauge::new(
+                "tenon_operator_catalog_watchers",
+                "Routers that watch the catalog of this replica.",
+            )?,
             lag: IntGauge::new("tenon_operator_catalog_lag_versions", lag)?,
             nodes: IntGaugeVec::new(nodes, &["pool", "state"])?,
             quarantined: IntGauge::new("tenon_operator_quarantined_revisions", quarantined)?,
@@ -170,7 +176,7 @@ mod tests {
         catalog.set_node(node("one", State::Ready));
         catalog.set_node(node("two", State::Ready));
         catalog.set_node(node("three", State::Draining));
-        assert_eq!((lag(), watchers()), (0.0, 0.0), "nobody is behind where nobody watches");
+        assert_eq!((lag(), watchers()), (0.0, 0.0), "no lag without watchers");
 
         let (quick, slow) = (catalog.shared.watchers.enter(), catalog.shared.watchers.enter());
         quick.told(3, Some(Duration::from_millis(1)));

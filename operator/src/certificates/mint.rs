@@ -36,7 +36,7 @@ pub fn authority(now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintE
 ///   issuer.
 ///
 /// # Errors
-/// When the authority's key is malformed.
+/// Fails if the authority's key is malformed.
 pub fn certificate(authority: &Pair, role: Role, now: Timestamp, lifetime: SignedDuration) -> Result<Pair, MintError> {
     let issuer = Issuer::new(of_authority(now, lifetime), KeyPair::from_pem(&authority.key)?);
     let mut params = params(role.dns_name(), now, lifetime);

@@ -1,4 +1,4 @@
-//! The Secrets in which certificates are stored: how they are read, and what is written to them.
+//! The Secrets in which certificates are stored: reads their content, and builds the new content.
 //!
 //! | Secret | `tls.crt`, `tls.key` | `ca.crt` |
 //! | --- | --- | --- |
@@ -84,7 +84,7 @@ impl Secrets {
     /// it.
     ///
     /// # Errors
-    /// When keys cannot be generated.
+    /// Fails if keys cannot be generated.
     pub fn carry_out(
         &self,
         plan: &Plan,

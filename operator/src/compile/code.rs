@@ -40,7 +40,7 @@ pub(super) struct Code<'a> {
 pub(super) fn compile<'a>(file: &str, content: &'a [u8], jsx: Jsx) -> Result<Code<'a>, Vec<CompileError>> {
     let source = std::str::from_utf8(content).map_err(|error| {
         let valid = std::str::from_utf8(&content[..error.valid_up_to()]).unwrap_or_default();
-        vec![CompileError::at(file, valid, valid.len(), "the module is not valid UTF-8")]
+        vec![CompileError::at(file, valid, valid.len(), "the module is not valid UTF-8; save it as UTF-8")]
     })?;
     on_a_stack(file, source, || compile_here(file, source, jsx))
 }
@@ -59,7 +59,7 @@ fn on_a_stack<T: Send>(
         Ok(Ok(compiled)) => compiled,
         // A bug in the compiler, or a lack of threads: neither says anything about the module.
         Ok(Err(_)) => Err(vec![CompileError::of_module(file, "the compiler failed on this module")]),
-        Err(error) => Err(vec![CompileError::of_module(file, format!("the module cannot be compiled now: {error}"))]),
+        Err(error) => Err(vec![CompileError::of_module(file, format!("cannot compile the module now: {error}"))]),
     }
 }
 
@@ -123,7 +123,6 @@ fn no_decorators(file: &str, source: &str, program: &Program<'_>) -> Result<(), 
     let mut first = First(None);
     first.visit_program(program);
     let Some(offset) = first.0 else { return Ok(()) };
-    let message =
-        "decorators are not part of JavaScript yet: have them compiled, by esbuild --target=es2022 for example";
+    let message = "decorators are not part of JavaScript yet; compile them, for example by esbuild --target=es2022";
     Err(vec![CompileError::at(file, source, offset as usize, message)])
 }

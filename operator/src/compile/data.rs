@@ -8,14 +8,14 @@ use super::CompileError;
 /// Checks a module's content.
 ///
 /// # Errors
-/// When the content is malformed, with the position.
+/// Fails if the content is malformed, with the position.
 pub(super) fn check(kind: ModuleKind, file: &str, content: &[u8]) -> Result<(), CompileError> {
     if !matches!(kind, ModuleKind::Json | ModuleKind::Text) {
         return Ok(());
     }
     let text = std::str::from_utf8(content).map_err(|error| {
         let valid = std::str::from_utf8(&content[..error.valid_up_to()]).unwrap_or_default();
-        let message = "the module is not valid UTF-8: give it a name that is not of text, such as .bin";
+        let message = "the module is not valid UTF-8; use an extension for binary data, such as .bin";
         CompileError::at(file, valid, valid.len(), message)
     })?;
     if kind == ModuleKind::Json { check_json(file, text) } else { Ok(()) }

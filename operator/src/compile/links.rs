@@ -126,17 +126,16 @@ impl<'a> Links<'a> {
         let Some((_, links)) = self.modules.get(entrypoint) else {
             let names: Vec<_> = self.modules.keys().copied().collect();
             let message = match &names[..] {
-                [] => "the entrypoint is not among the modules of code: there is none, such as worker.js or worker.ts"
-                    .to_owned(),
-                names => format!("the entrypoint is not among the modules of code, which are {}", names.join(", ")),
+                [] => "the entrypoint is not a code module; add one such as worker.js or worker.ts".to_owned(),
+                names => format!("the entrypoint is not a code module; choose one of {}", names.join(", ")),
             };
             return Some(CompileError::of_module(entrypoint, message));
         };
         let handles = links.exports.contains("default")
             || self.modules.values().any(|(source, _)| source.contains("addEventListener"));
         (!handles).then(|| {
-            let message = "nothing handles requests: the entrypoint has no `export default { fetch(request) { … } }` \
-                           and no module calls `addEventListener(\"fetch\", …)`";
+            let message = "no handler for requests; add `export default { fetch(request) { … } }` to the entrypoint, or call \
+                           `addEventListener(\"fetch\", …)`";
             CompileError::of_module(entrypoint, message)
         })
     }
@@ -172,9 +171,9 @@ impl<'a> Links<'a> {
         });
         let told = missing.map(|(offset, name)| {
             let remedy = match (form, ModuleKind::of(&target)) {
-                (Form::Code, ModuleKind::TypeScript) => "; if it is a type, say so: import type, export type",
+                (Form::Code, ModuleKind::TypeScript) => "; if it is a type, use import type or export type",
                 (Form::Code, _) => "",
-                _ => "; it is data, and its default export is all there is",
+                _ => "; a data module has only a default export",
             };
             (*offset, format!("module \"{target}\" does not export \"{name}\"{remedy}"))
         });
@@ -207,7 +206,7 @@ fn unresolved(all: &BTreeMap<String, Bytes>, file: &str, specifier: &str) -> Str
         Some(guess) => format!("no module \"{specifier}\"; did you mean \"{guess}\"?"),
         None if specifier.starts_with('.') => format!("no module \"{specifier}\" among the Worker's modules"),
         None => format!(
-            "no module \"{specifier}\": packages are not installed; bundle it, or import a module of the Worker as \"./name.js\""
+            "no module \"{specifier}\": packages are not installed; bundle the package, or import a module of the Worker as \"./name.js\""
         ),
     }
 }

@@ -91,7 +91,7 @@ pub fn verdict(status: &WorkerStatus, news: &News, now: Timestamp) -> Option<Ver
     }
     let (holds, reason, message) = match &quarantine {
         Some(quarantine) => (false, QUARANTINED, quarantined(quarantine)),
-        None if is_well => (true, RUNNING, "no node tells of a failure of its code any more".to_owned()),
+        None if is_well => (true, RUNNING, "no node reports a failure of the code".to_owned()),
         None => (false, CRASH_LOOP, message(&crash_loops)),
     };
     let condition = condition(&status.conditions, CONDITION, holds, reason, message, status.observed_generation, now);
@@ -209,12 +209,12 @@ fn since(at: &Time, now: Timestamp) -> Duration {
 fn quarantined(Quarantine { revision, cause, node, times, until, .. }: &Quarantine) -> String {
     let how = match cause {
         QuarantineCause::Crashed => "ended a process of node",
-        QuarantineCause::Hung => "did not stop when it was told to, which ended a process of node",
+        QuarantineCause::Hung => "did not stop when it was terminated, which ended a process of node",
     };
-    let often = if *times > 1 { format!(", {times} times by now") } else { String::new() };
+    let often = if *times > 1 { format!(", {times} times so far") } else { String::new() };
     format!(
-        "revision {revision} {how} {node}{often}: no node runs it until {}, and for twice as long each time; mend the \
-         code and apply it again",
+        "revision {revision} {how} {node}{often}: nodes refuse it until {}, and for twice as long each time; fix the code \
+         and apply it again",
         until.0
     )
 }
@@ -239,8 +239,8 @@ fn message(loops: &[CrashLoop]) -> String {
         count => format!("{count} nodes or more"),
     };
     format!(
-        "revision {revision} fails again and again with {} on {nodes}, which leave it alone for longer each time: see \
-         the Worker's log",
+        "revision {revision} fails repeatedly with {} on {nodes}, which back off for longer each time; see the Worker's \
+         log",
         failures.join(", ")
     )
 }

@@ -61,7 +61,7 @@ pub struct Settings {
     pub tls_secret: Option<String>,
     /// URL at which nodes reach the catalog.
     pub catalog: String,
-    /// URL at which nodes reach the routers' inner port.
+    /// URL at which nodes reach the routers' internal listener.
     pub router: String,
     /// The nodes' logging arguments.
     pub log: Vec<String>,
@@ -357,7 +357,7 @@ fn stalled(deployment: &Deployment) -> Option<&str> {
         [(Some("Progressing"), Some("False")), (Some("ReplicaFailure"), Some("True"))].contains(&says)
     };
     let condition = observed(deployment)?.conditions.iter().flatten().find(is_stalled)?;
-    Some(condition.message.as_deref().unwrap_or("it does not get on"))
+    Some(condition.message.as_deref().unwrap_or("the rollout makes no progress"))
 }
 
 #[cfg(test)]

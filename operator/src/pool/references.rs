@@ -36,7 +36,7 @@ pub enum Kind {
 
 /// The error for a referenced object or key that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: there is no key {:?} in a {} {} of namespace {namespace}; create it", .reference.field, .reference.key, .reference.kind, .reference.name)]
+#[error("{}: key {:?} of {} {} does not exist in namespace {namespace}; create it", .reference.field, .reference.key, .reference.kind, .reference.name)]
 pub struct Missing {
     reference: Reference,
     namespace: String,
@@ -191,7 +191,7 @@ mod tests {
         let mut objects = all_there(&references);
         objects.insert((Kind::Secret, "inner".to_owned()), BTreeMap::new());
         let said = digest("tenon-system", &references, &objects).unwrap_err().to_string();
-        let expected = "spec.egress.caCertificates[1]: there is no key \"ca.crt\" in a Secret inner of namespace \
+        let expected = "spec.egress.caCertificates[1]: key \"ca.crt\" of Secret inner does not exist in namespace \
                         tenon-system; create it";
         assert_eq!(said, expected);
     }

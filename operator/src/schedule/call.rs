@@ -1,4 +1,4 @@
-//! Calls a Worker's `scheduled` handler through the routers' inner port.
+//! Calls a Worker's `scheduled` handler through the routers' internal listener.
 //!
 //! A call is retried while it has not begun and its time is not too late: no router could be
 //! reached, or the router's failure shows that no node has run anything. Any other outcome is
@@ -37,7 +37,7 @@ pub struct Caller {
 
 impl Caller {
     /// # Arguments
-    /// * `router` - URL of the inner port: `http://HOST:PORT`, or `https://` with TLS.
+    /// * `router` - URL of the internal listener: `http://HOST:PORT`, or `https://` with TLS.
     /// * `tls` - required for `https://`.
     pub fn new(router: Uri, tls: Option<Tls>) -> Self {
         let endpoint = Endpoint::from(router)
@@ -53,7 +53,7 @@ impl Caller {
     /// settled.
     ///
     /// # Errors
-    /// When the call failed, or could not be started in time.
+    /// Fails if the call fails, or cannot be started in time.
     pub async fn call(&self, worker: &WorkerId, call: &Call) -> Result<(), Failure> {
         let mut pause = FIRST_PAUSE;
         loop {

@@ -22,12 +22,12 @@ pub struct Timetable {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidSchedule {
     #[error(
-        "spec.schedules.cron: {cron:?} is no cron expression ({why}): write five fields such as */15 9-17 * * MON-FRI"
+        "spec.schedules.cron: {cron:?} is not a cron expression ({why}); use five fields such as */15 9-17 * * MON-FRI"
     )]
     Cron { cron: String, why: String },
-    #[error("spec.schedules.cron: {0:?} is a time that never comes: change its day or its month")]
+    #[error("spec.schedules.cron: {0:?} never matches; change its day or its month")]
     Never(String),
-    #[error("spec.schedules.timeZone: {0:?} is not known: set it to a name such as Europe/Berlin or UTC")]
+    #[error("spec.schedules.timeZone: unknown time zone {0:?}; use a name such as Europe/Berlin or UTC")]
     TimeZone(String),
 }
 
@@ -35,7 +35,7 @@ impl Timetable {
     /// Parses a schedule.
     ///
     /// # Errors
-    /// When the schedule matches the schema, but is invalid or never due.
+    /// Fails if the schedule matches the schema, but is invalid or never due.
     pub fn of(schedule: &Schedule) -> Result<Self, InvalidSchedule> {
         let Schedule { cron, time_zone } = schedule;
         let zone = TimeZone::get(time_zone).map_err(|_| InvalidSchedule::TimeZone(time_zone.clone()))?;
@@ -43,7 +43,7 @@ impl Timetable {
         let invalid = |error: CronError| InvalidSchedule::Cron { cron: cron.clone(), why: reason(&error) };
         let parsed = parser.parse(cron).map_err(invalid)?;
         if has_modifiers(&parsed.pattern) {
-            let why = "it has L, W or #, which others write for days and weeks".to_owned();
+            let why = "L, W and # are not supported".to_owned();
             return Err(InvalidSchedule::Cron { cron: cron.clone(), why });
         }
         if has_a_time(&parsed.pattern) && has_a_day(&parsed.pattern) {
@@ -169,16 +169,13 @@ mod tests {
             "*/0 * * * *",
         ] {
             let said = message(cron, "UTC");
-            assert!(
-                said.starts_with("spec.schedules.cron: ") && said.contains(": write five fields"),
-                "{cron}: {said}"
-            );
+            assert!(said.starts_with("spec.schedules.cron: ") && said.contains("; use five fields"), "{cron}: {said}");
         }
         for cron in ["0 0 L * *", "0 0 15W * *", "0 0 * * 5#2"] {
-            assert!(message(cron, "UTC").contains("L, W or #"), "{cron}");
+            assert!(message(cron, "UTC").contains("L, W and #"), "{cron}");
         }
         for cron in ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6 *", ", * * * *", "0 , * * *", "0 0 , * *", "0 0 * , *"] {
-            assert!(message(cron, "UTC").contains("never comes: change"), "{cron}");
+            assert!(message(cron, "UTC").contains("never matches; change"), "{cron}");
         }
         for zone in ["Mars/Olympus", "Europe/berlinn", "CET+1"] {
             assert!(message("* * * * *", zone).starts_with("spec.schedules.timeZone: "), "{zone}");

@@ -95,7 +95,7 @@ pub fn draft(candidate: &Candidate) -> Draft {
     let modules = match &candidate.source {
         SourceState::Modules(modules) => modules,
         SourceState::MissingConfigMap(name) => {
-            let message = format!("spec.source.configMapRef: there is no ConfigMap {name:?}: create it");
+            let message = format!("spec.source.configMapRef: ConfigMap {name:?} does not exist; create it");
             return Draft(Stage::Settled(Err(Fault::new("ConfigMapMissing", message))));
         }
     };
@@ -137,7 +137,7 @@ pub fn plan(candidate: &Candidate, draft: Draft, now: Timestamp) -> Plan {
 
     let compiled = compiled.map(|spec| {
         let modules = candidate.source.modules().map_or(0, BTreeMap::len);
-        format!("{}, entered by {}", count(modules, "module"), spec.entrypoint)
+        format!("{}, entrypoint {}", count(modules, "module"), spec.entrypoint)
     });
     let bound = bound.map(|secrets| count(secrets, "secret"));
     let outcomes = [
@@ -205,16 +205,16 @@ fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Res
             Holder::Claimant => continue,
             Holder::Worker(older) if older.namespace() == candidate.id.namespace() => {
                 format!(
-                    "spec.routes: {host}{path} belongs to Worker {older}, which is older: choose another host or path"
+                    "spec.routes: {host}{path} belongs to Worker {older}, which is older; choose another host or path"
                 )
             }
             Holder::Worker(older) => format!(
-                "spec.routes: {host} belongs to namespace {}, whose Worker {older} is older: choose another host",
+                "spec.routes: {host} belongs to namespace {}, whose Worker {older} is older; choose another host",
                 older.namespace()
             ),
             Holder::Platform => format!(
-                "spec.routes: {host} is not below this namespace's part of the platform's domain, \
-                 <name>.{}.<domain>: choose another host",
+                "spec.routes: {host} is reserved by the platform's domain; choose <name>.{}.<domain>, or a host outside \
+                 that domain",
                 candidate.id.namespace()
             ),
         };
@@ -224,8 +224,8 @@ fn programmed(candidate: &Candidate, latest: Option<&str>, current: bool) -> Res
         return Err(Fault::new("InvalidSchedule", invalid.to_string()));
     }
     match latest {
-        None => Err(Fault::new("NoRevision", "there is no revision to serve yet")),
-        Some(name) if !current => Err(Fault::new("Outdated", format!("revision {name} serves on"))),
+        None => Err(Fault::new("NoRevision", "no revision serves yet")),
+        Some(name) if !current => Err(Fault::new("Outdated", format!("revision {name} keeps serving"))),
         Some(name) => Ok(format!("revision {name} serves")),
     }
 }
@@ -244,7 +244,7 @@ fn status(
     let summary = match outcomes.iter().find_map(|(_, _, outcome)| outcome.as_ref().err()) {
         None => make("Ready", true, "Serving", latest.as_deref().unwrap_or_default()),
         Some(fault) => {
-            let serving = latest.as_ref().map(|name| format!("\nrevision {name} serves on"));
+            let serving = latest.as_ref().map(|name| format!("\nrevision {name} keeps serving"));
             make("Ready", false, fault.reason, &format!("{}{}", fault.message, serving.unwrap_or_default()))
         }
     };

@@ -79,7 +79,7 @@ pub async fn run<K, E, Work, Done>(
             Some(ended) = running.join_next() => {
                 let (key, result) = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
                 if let Err(error) = &result {
-                    tracing::warn!(%key, %error, "cannot reconcile; trying again");
+                    tracing::warn!(%key, %error, "cannot reconcile; retrying");
                 }
                 if let Some(delay) = queue.ended(&key, result.is_ok()) {
                     retries.insert(key, delay);

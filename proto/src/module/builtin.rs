@@ -51,12 +51,11 @@ const CLOUDFLARE: &str = "cloudflare:";
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NotBuiltin {
     #[error(
-        "\"{0}\" is a module of Node.js, which a Worker has when it sets the compatibility flag {flag}: add it to \
-         compatibilityFlags",
+        "\"{0}\" is a Node.js module and needs the compatibility flag {flag}; add the flag to spec.compatibilityFlags",
         flag = CompatibilityFlag::NodejsCompat
     )]
     NeedsFlag(String),
-    #[error("there is no \"{0}\" here; there is {WORKERS}, and of Node.js there are {list}", list = BUILTINS.join(", "))]
+    #[error("module \"{0}\" is not supported; use {WORKERS} or a Node.js module of {list}", list = BUILTINS.join(", "))]
     Unknown(String),
 }
 
@@ -64,7 +63,7 @@ pub enum NotBuiltin {
 /// or `None` if it refers to none. To be called if the Worker has no module of that name.
 ///
 /// # Errors
-/// When it refers to a built-in module that is not available.
+/// Fails if it refers to a built-in module that is not available.
 pub fn builtin(
     specifier: &str,
     flags: impl IntoIterator<Item = CompatibilityFlag>,

@@ -56,7 +56,7 @@ fn an_attribute_that_is_not_known_is_named() {
     assert_eq!(type_attribute([("type", "json")]), Ok(Some("json")));
     assert_eq!(type_attribute::<&str>([]), Ok(None));
     let refused = type_attribute([("type", "json"), ("integrity", "sha256-…")]).unwrap_err();
-    assert_eq!(refused.to_string(), "there is no import attribute \"integrity\"; there is \"type\"");
+    assert_eq!(refused.to_string(), "import attribute \"integrity\" is not supported; use \"type\"");
 }
 
 fn resolved(importer: &str, specifier: &str) -> Option<String> {

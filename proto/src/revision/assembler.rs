@@ -15,19 +15,19 @@ use crate::id::{InvalidDigest, InvalidWorkerId, RevisionDigest};
 /// The reason why the messages of a `GetRevision` stream do not form a revision.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MalformedRevision {
-    #[error("the stream does not begin with the revision's head")]
+    #[error("the stream has no head")]
     NoHead,
     #[error("the head has no limits")]
     NoLimits,
     #[error("a module's first chunk has no name")]
     UnnamedModule,
-    #[error("module {0:?} came twice")]
+    #[error("module {0:?} was sent twice")]
     DuplicateModule(String),
-    #[error("{announced} modules were announced and {received} came")]
+    #[error("received {received} of {announced} modules")]
     Incomplete { announced: u32, received: usize },
     #[error("the entrypoint {0:?} is not among the modules")]
     NoEntrypoint(String),
-    #[error("content of digest {actual} came for {announced}")]
+    #[error("received content of digest {actual} for {announced}")]
     WrongDigest { announced: RevisionDigest, actual: RevisionDigest },
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
@@ -48,9 +48,9 @@ pub enum TooLarge {
     Modules,
     #[error("module {0:?} is larger than {MAX_MODULE_BYTES} bytes")]
     Module(String),
-    #[error("the modules have more than {MAX_SOURCE_BYTES} bytes together")]
+    #[error("the modules have more than {MAX_SOURCE_BYTES} bytes in total")]
     Source,
-    #[error("a Worker has at most {MAX_BINDINGS} bindings, and host patterns for its egress")]
+    #[error("a Worker has at most {MAX_BINDINGS} bindings, compatibility flags and host patterns in total")]
     Bindings,
 }
 
@@ -68,7 +68,7 @@ impl Assembler {
     /// Adds the next message.
     ///
     /// # Errors
-    /// When the messages so far cannot become a revision. The assembler must not be used after
+    /// Fails if the messages so far cannot become a revision. The assembler must not be used after
     /// that.
     pub fn push(&mut self, message: GetRevisionResponse) -> Result<(), MalformedRevision> {
         match message.part {
@@ -110,7 +110,7 @@ impl Assembler {
     /// Returns the revision. To be called at the end of the stream.
     ///
     /// # Errors
-    /// When something is missing, or the content's digest differs from the announced one.
+    /// Fails if something is missing, or the content's digest differs from the announced one.
     pub fn finish(self) -> Result<(RevisionDigest, Revision), MalformedRevision> {
         let head = self.head.ok_or(MalformedRevision::NoHead)?;
         if self.modules.len() != head.modules as usize {

@@ -26,8 +26,8 @@ use super::error::{Stage, root_cause};
 use super::message::Sending;
 use super::reach::{Stream, server_name};
 
-/// How much of a body an origin may send ahead of its reader, in bytes: about 6 MB/s per body at a
-/// round trip of 20 ms.
+/// The amount of a body that an origin may send ahead of its reader, in bytes: about 6 MB/s per
+/// body at a round trip of 20 ms.
 pub(super) const WINDOW: usize = 128 * 1024;
 
 /// Concurrent exchanges on an HTTP/2 connection.
@@ -37,7 +37,7 @@ pub(super) const STREAMS: usize = 100;
 const HEAD: usize = 64 * 1024;
 const FIELDS: usize = 256;
 
-/// How long the TLS handshake, and then the HTTP handshake, may take.
+/// The timeout for the TLS handshake, and then for the HTTP handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// A silent HTTP/2 connection is pinged at this interval, and closed if the ping is not answered in
@@ -172,11 +172,11 @@ fn drive(connection: impl Future<Output = hyper::Result<()>> + 'static, open: &I
 /// Describes an error, in place of the library's message where that is not clear.
 fn said(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_closed() {
-        "the connection was closed before the response was there".to_owned()
+        "the connection was closed before the response arrived".to_owned()
     } else if error.is_parse_too_large() {
         format!("the response's head is larger than {HEAD} bytes or has more than {FIELDS} fields")
     } else if error.is_parse() {
-        "the answer is not HTTP".to_owned()
+        "the response is not HTTP".to_owned()
     } else {
         root_cause(error)
     }

@@ -18,7 +18,7 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::{Bytestream, EgressError, Ledger};
 
-/// How much is decoded at a time, in bytes: about 0.1 ms of work.
+/// The amount of data decoded at a time, in bytes: about 0.1 ms of work.
 const PIECE: usize = 32 * 1024;
 
 /// Pieces decoded before the task yields: while input is already buffered, a reader would never be

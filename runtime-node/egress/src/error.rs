@@ -1,4 +1,4 @@
-//! How a request from a Worker fails: at which stage, and what can be done about it.
+//! The failures of requests from Workers: the stage, and the remedy.
 //!
 //! Tenants read these messages. They name only what the tenant named, and never an address that
 //! only the node's resolver knows.
@@ -14,41 +14,41 @@ use super::proxy::Fault;
 pub enum EgressError {
     #[error("the URL scheme '{0}:' cannot be fetched; http:, https: and data: can")]
     Scheme(String),
-    #[error("port {0} belongs to another protocol and cannot be fetched from; serve HTTP on another port")]
+    #[error("port {0} is reserved for another protocol and cannot be fetched from; serve HTTP on another port")]
     BadPort(u16),
-    #[error("the Worker's own spec.egress.allow does not list {host}:{port}; add it there")]
+    #[error("the Worker's spec.egress.allow does not list {host}:{port}; add it there")]
     NotListed { host: String, port: u16 },
     #[error(
-        "{host} is {}, which this platform does not let Workers reach; whoever runs it can allow it with --egress-allow",
+        "{host} is {}, which Workers may not reach; the platform's administrator can allow it with --egress-allow",
         .why.as_str()
     )]
     RefusedAddress { host: String, why: Refused },
     #[error(
-        "{host} has no address that this platform lets Workers reach; whoever runs it can allow one with --egress-allow"
+        "{host} has no address that Workers may reach; the platform's administrator can allow one with --egress-allow"
     )]
     RefusedName { host: String },
     #[error("the request cannot be sent: {0}")]
     Request(String),
-    #[error("the invocation has made its {0} subrequests; spec.limits.subrequests sets how many it may")]
+    #[error("the invocation has reached its limit of {0} subrequests; make fewer, or raise spec.limits.subrequests")]
     Subrequests(u32),
     #[error(
         "{0} has too many responses whose bodies are neither read nor cancelled; call response.body.cancel() where a \
-         body does not matter"
+         body is unused"
     )]
     TooManyOpen(&'static str),
-    #[error("it does not fit into the Worker's memory; spec.limits.memoryMiB sets how much it has")]
+    #[error("the response does not fit into the Worker's memory; raise spec.limits.memoryMiB")]
     Memory,
     #[error("the name {host} cannot be resolved: {why}")]
     Name { host: String, why: &'static str },
     #[error("cannot connect to {host}:{port}: {source}")]
     Connect { host: String, port: u16, source: io::Error },
-    #[error("the platform's proxy {proxy} does not lead to {host}:{port}: {fault}")]
+    #[error("cannot connect to {host}:{port} through the platform's proxy {proxy}: {fault}")]
     Proxy { proxy: String, host: String, port: u16, fault: Fault },
-    #[error("no secure connection to {host}:{port}: {source}")]
+    #[error("cannot establish TLS with {host}:{port}: {source}")]
     Tls { host: String, port: u16, source: io::Error },
-    #[error("{stage} {host} has taken longer than {seconds} s")]
+    #[error("{stage} {host} took longer than {seconds} s")]
     TimedOut { stage: Stage, host: String, seconds: u64 },
-    #[error("the exchange with {host} has failed: {why}")]
+    #[error("the exchange with {host} failed: {why}")]
     Exchange { host: String, why: String },
     #[error("the redirect cannot be followed: {0}")]
     Redirect(&'static str),
@@ -110,9 +110,9 @@ impl fmt::Display for Stage {
     /// Formats the stage as the subject of a time-out message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Resolve => "to resolve",
-            Self::Connect => "to connect to",
-            Self::Tls => "to agree on TLS with",
+            Self::Resolve => "resolving",
+            Self::Connect => "connecting to",
+            Self::Tls => "the TLS handshake with",
             _ => "the exchange with",
         })
     }

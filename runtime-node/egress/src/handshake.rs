@@ -24,13 +24,13 @@ pub struct Key(String);
 /// The reason for which a response does not open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    #[error("the answer's Sec-WebSocket-Accept is not that of the key")]
+    #[error("the response's Sec-WebSocket-Accept does not match the key")]
     Accept,
-    #[error("the answer says neither \"upgrade: websocket\" nor \"connection: upgrade\"")]
+    #[error("the response lacks \"upgrade: websocket\" or \"connection: upgrade\"")]
     Upgrade,
-    #[error("the answer chooses a subprotocol that was not offered")]
+    #[error("the response selects a subprotocol that was not offered")]
     Protocol,
-    #[error("the answer has extensions, and none was offered")]
+    #[error("the response has extensions, but none was offered")]
     Extensions,
 }
 

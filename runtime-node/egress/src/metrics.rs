@@ -22,16 +22,16 @@ impl EgressFamilies {
         let families = Self {
             requests: counter(
                 "tenon_egress_requests_total",
-                "Fetches by Workers, by how they ended or at which stage they failed.",
+                "Fetches by Workers: ok, or the stage at which they failed.",
                 &["shard", "outcome"],
             )?,
             connections: IntGaugeVec::new(
-                Opts::new("tenon_egress_connections", "Connections to origins."),
+                Opts::new("tenon_egress_connections", "Connections to origins, by state."),
                 &["shard", "state"],
             )?,
             bytes: counter(
                 "tenon_egress_bytes_total",
-                "Bytes of bodies that Workers fetched or sent.",
+                "Bytes of bodies that Workers sent to and received from origins.",
                 &["shard", "direction"],
             )?,
         };
@@ -84,8 +84,8 @@ impl EgressMetrics {
 impl Default for EgressMetrics {
     /// Creates metrics that are not registered anywhere.
     fn default() -> Self {
-        let counter = || IntCounter::new("uncounted", "Not registered.").expect("the name is valid");
-        let gauge = || IntGauge::new("uncounted", "Not registered.").expect("the name is valid");
+        let counter = || IntCounter::new("uncounted", "Not exported.").expect("the name is valid");
+        let gauge = || IntGauge::new("uncounted", "Not exported.").expect("the name is valid");
         Self {
             ok: counter(),
             failed: Stage::ALL.iter().map(|_| counter()).collect(),

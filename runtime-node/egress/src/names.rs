@@ -27,7 +27,7 @@ use super::EgressError;
 use super::error::Stage;
 use super::settings::Settings;
 
-/// How long to wait for an answer, whatever time-out `/etc/resolv.conf` sets for each attempt.
+/// The timeout for an answer, regardless of what `/etc/resolv.conf` sets for each attempt.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
 /// Bounds of the cache's TTL: a name with a TTL of zero is not looked up on every request, and a
@@ -71,7 +71,7 @@ impl Names {
         }
         let name = host.to_string();
         let failed = |why| EgressError::Name { host: name.clone(), why };
-        let question = question(&name).ok_or_else(|| failed("it is not a name of DNS"))?;
+        let question = question(&name).ok_or_else(|| failed("it is not a valid DNS name"))?;
         let resolver = self.resolver().ok_or_else(|| failed("this platform has no name server"))?;
         let timed_out =
             || EgressError::TimedOut { stage: Stage::Resolve, host: name.clone(), seconds: TIME_OUT.as_secs() };
@@ -122,7 +122,7 @@ impl Names {
             *builder.options_mut() = options;
             let resolver = builder
                 .build()
-                .inspect_err(|error| tracing::warn!(%error, "no names can be resolved: there is no resolver"))
+                .inspect_err(|error| tracing::warn!(%error, "cannot create a DNS resolver; no names can be resolved"))
                 .ok()?;
             let _ = self.resolver.set(resolver);
         }
@@ -142,7 +142,7 @@ fn bare(name: &str) -> &str {
 /// Describes a failed query without naming the platform's name servers.
 fn what_went_wrong(error: &NetError) -> &'static str {
     if error.is_nx_domain() {
-        "there is no such name"
+        "the name does not exist"
     } else if error.is_no_records_found() {
         "it has no address"
     } else {

@@ -103,7 +103,7 @@ impl Policy {
 }
 
 /// The metadata services of the large clouds. Most are in ranges that are refused anyway; a node
-/// that allows such a range does not thereby allow these.
+/// that allows such a range does not allow these with it.
 const METADATA: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     // Amazon's, for tasks and for Pods.

@@ -65,7 +65,7 @@ pub struct Proxy {
     pub(super) resolver: Resolver,
 }
 
-/// Who finds the addresses of the hosts that Workers name.
+/// The side that resolves the names of the hosts that Workers connect to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Resolver {
     #[default]
@@ -78,17 +78,17 @@ pub enum Resolver {
 pub enum InvalidProxy {
     #[error("is not a URL such as http://proxy.example.com:3128")]
     NotAUrl,
-    #[error("must begin with http:// or https://, which is how the proxy is spoken to, and not how origins are")]
+    #[error("must begin with http:// or https://, which is the protocol to the proxy and not to origins")]
     Scheme,
     #[error("must end after the port: a proxy has no path, query or fragment")]
     Path,
-    #[error("has a user name with a colon or a control character, which the Basic scheme cannot say")]
+    #[error("has a user name with a colon or a control character, which the Basic scheme cannot express")]
     UserName,
-    #[error("has a password with a control character, which the Basic scheme cannot say")]
+    #[error("has a password with a control character, which the Basic scheme cannot express")]
     Password,
-    #[error("has credentials, and others are set beside it; keep one of them")]
+    #[error("has credentials, and others are set separately; keep one of them")]
     Twice,
-    #[error("has a password and no user name")]
+    #[error("has a password but no user name")]
     NoUserName,
 }
 
@@ -99,15 +99,15 @@ pub enum Fault {
     Name,
     #[error("cannot connect to it: {0}")]
     Connect(io::Error),
-    #[error("no secure connection to it: {0}")]
+    #[error("cannot establish TLS with it: {0}")]
     Tls(io::Error),
-    #[error("it does not take the credentials that it is given, or wants some")]
+    #[error("it rejects the configured credentials, or requires some")]
     Credentials,
-    #[error("it answers with status {0}")]
+    #[error("it responds with status {0}")]
     Refused(StatusCode),
-    #[error("it does not answer as a proxy does: {0}")]
+    #[error("its response is not that of a proxy: {0}")]
     Nonsense(String),
-    #[error("it has taken longer than {0:?}")]
+    #[error("it took longer than {0:?}")]
     Silent(Duration),
 }
 
@@ -190,7 +190,7 @@ impl Proxy {
         let tunnel = hyper::upgrade::on(response).await.map_err(nonsense)?;
         let parts = tunnel.downcast::<TokioIo<S>>().expect("it is the stream that the connection was made of");
         if !parts.read_buf.is_empty() {
-            return Err(Fault::Nonsense("something comes out of the tunnel before anything went in".to_owned()));
+            return Err(Fault::Nonsense("the tunnel carries data before any was sent".to_owned()));
         }
         Ok(parts.io.into_inner())
     }

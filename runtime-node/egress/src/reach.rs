@@ -134,7 +134,7 @@ impl ByProxy {
     /// * `addresses` - the proxy's.
     /// * `target` - `None` if it cannot be written as an authority.
     async fn tunnel(&self, addresses: &[IpAddr], target: Option<Authority>) -> Result<Stream, Fault> {
-        let target = target.ok_or_else(|| Fault::Nonsense("it cannot be told such a name".to_owned()))?;
+        let target = target.ok_or_else(|| Fault::Nonsense("the host name cannot be sent to it".to_owned()))?;
         let stream = dial(addresses, self.proxy.port).await.map_err(Fault::Connect)?;
         let stream = if self.proxy.secure {
             let name = server_name(&self.proxy.host).ok_or(Fault::Name)?;

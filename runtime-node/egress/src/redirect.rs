@@ -1,4 +1,4 @@
-//! Where a redirect leads (Fetch §4.4, "HTTP-redirect fetch"). Pure.
+//! The target of a redirect (Fetch §4.4, "HTTP-redirect fetch"). Pure.
 
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_TYPE, COOKIE,
@@ -61,10 +61,10 @@ pub fn next(
         return Err(EgressError::Redirect("its Location is neither an http: nor an https: URL"));
     }
     if redirects == MOST {
-        return Err(EgressError::Redirect("it is one too many after 20"));
+        return Err(EgressError::Redirect("there were 20 redirects already"));
     }
     if !target.username().is_empty() || target.password().is_some() {
-        return Err(EgressError::Redirect("its Location has a user's name in it"));
+        return Err(EgressError::Redirect("its Location contains a user name"));
     }
     let as_get = match status {
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => *method == Method::POST,
@@ -72,7 +72,7 @@ pub fn next(
         _ => false,
     };
     if !as_get && !replayable {
-        return Err(EgressError::Redirect("it asks for the body again, which was a stream; send a string or a buffer"));
+        return Err(EgressError::Redirect("it requires the body again, which was a stream; send a string or a buffer"));
     }
     let elsewhere = target.origin() != url.origin();
     Ok(Next::Go { url: target, as_get, elsewhere })

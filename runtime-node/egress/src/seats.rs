@@ -29,9 +29,9 @@ pub struct Bounds {
     /// Idle connections kept for later requests.
     pub idle_of_origin: usize,
     pub idle_of_shard: usize,
-    /// How long they are kept. Many origins close theirs after a minute.
+    /// The time for which they are kept. Many origins close theirs after a minute.
     pub idle: Duration,
-    /// How long all attempts to connect may take together.
+    /// The timeout for all attempts to connect together.
     pub connect: Duration,
 }
 

@@ -32,7 +32,7 @@ pub struct Settings {
 /// The reason why a node's settings are unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    #[error("--egress-ca-file {}: {why}; name a file with certificates in PEM", .path.display())]
+    #[error("--egress-ca-file {}: {why}; set it to a file with PEM certificates", .path.display())]
     Certificates { path: PathBuf, why: String },
 }
 
@@ -57,20 +57,20 @@ impl Settings {
                 roots.push(certificate.map_err(|error| refused(error.to_string()))?);
             }
             if roots.len() == before {
-                return Err(refused("there is no certificate in it".to_owned()));
+                return Err(refused("it contains no certificate".to_owned()));
             }
         }
         if roots.is_empty() {
             tracing::warn!(
                 errors = ?native.errors,
-                "the system has no certificates: no https: URL can be fetched; install them or set --egress-ca-file"
+                "the system has no certificates, so https: URLs cannot be fetched; install them or set --egress-ca-file"
             );
         }
         let resolver = hickory_resolver::system_conf::read_system_conf()
-            .inspect_err(|error| tracing::warn!(%error, "no names can be resolved: /etc/resolv.conf cannot be used"))
+            .inspect_err(|error| tracing::warn!(%error, "cannot use /etc/resolv.conf; no names can be resolved"))
             .ok();
         let hosts = Hosts::from_system()
-            .inspect_err(|error| tracing::warn!(%error, "/etc/hosts cannot be read"))
+            .inspect_err(|error| tracing::warn!(%error, "cannot read /etc/hosts"))
             .unwrap_or_default();
         Ok(Self { resolver, ..Self::isolated(policy, roots, hosts) })
     }
@@ -80,7 +80,7 @@ impl Settings {
         let mut store = RootCertStore::empty();
         let (_, ignored) = store.add_parsable_certificates(roots);
         if ignored > 0 {
-            tracing::warn!(ignored, "some certificates to trust cannot be read");
+            tracing::warn!(ignored, "ignored certificates that cannot be parsed");
         }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut tls = ClientConfig::builder_with_provider(provider)

@@ -53,7 +53,7 @@ impl BytecodeLookup {
 /// The reason why bytes are not bytecode of this V8.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MalformedBytecode {
-    #[error("it is of another version of V8, or was made with other flags")]
+    #[error("it was made by another version of V8, or with other flags")]
     Foreign,
     #[error("it is damaged")]
     Damaged,

@@ -57,7 +57,7 @@ impl Collections {
     }
 }
 
-/// How much of an isolate's time forced collections may take.
+/// The share of an isolate's time that forced collections may take.
 ///
 /// Each has to be earned: after one of 2 ms the isolate is in debt for 40 ms. An isolate whose debt
 /// is at most [`SAVINGS`] may have another.

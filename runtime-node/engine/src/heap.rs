@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// How far a heap may outgrow its limit while the code that filled it is terminated.
+/// The amount by which a heap may outgrow its limit while the code that filled it is terminated.
 ///
 /// V8 calls the guard when the allocation at hand does not fit, does not say how large that is, and
 /// ends the process if it still does not fit. The largest allocation, an array or a string of
@@ -76,7 +76,7 @@ impl HeapGuard {
     }
 
     /// Inspects the heap of its isolate after a turn that may have filled it: V8 lets the first
-    /// large block of a young generation pass whatever the limit is, and counts it only when it
+    /// large block of a young generation pass regardless of the limit, and counts it only when it
     /// collects.
     ///
     /// # Arguments
@@ -109,7 +109,7 @@ pub struct BufferBudget {
     used: AtomicUsize,
     /// Set when the latest allocation was refused.
     refused: AtomicBool,
-    /// Set when the next allocation is to be refused, whatever its size.
+    /// Set when the next allocation must be refused, regardless of its size.
     refuses: AtomicBool,
 }
 

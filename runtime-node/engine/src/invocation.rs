@@ -75,14 +75,14 @@ enum Answer {
     Taken,
 }
 
-/// How far an invocation may exceed its CPU limit. One that ends by itself within this grace is
-/// answered, and its isolate retires; a longer one is stopped.
+/// The amount by which an invocation may exceed its CPU limit. One that ends by itself within this
+/// grace is answered, and its isolate retires; a longer one is stopped.
 pub const GRACE: Duration = Duration::from_millis(2);
 
-/// What a Web interface keeps for an invocation, such as its WebSockets. It is dropped when the
+/// State that a Web interface keeps for an invocation, such as its WebSockets. It is dropped when the
 /// invocation ends.
 pub trait Attachment: Any {
-    /// Returns whether it goes on although the caller has the whole response.
+    /// Returns whether it keeps working although the caller has the whole response.
     fn lingers(&self) -> bool;
 
     /// Prepares for the end of the invocation, whose Worker now runs elsewhere.
@@ -259,15 +259,15 @@ impl Invocations {
         }
     }
 
-    /// Ends the invocation, whatever it waits for.
+    /// Ends the invocation, even if it still waits for something.
     pub fn end(&mut self, id: InvocationId) -> Option<Invocation> {
         let ended = self.in_flight.remove(&id)?;
         self.operations -= ended.operations.len();
         Some(ended)
     }
 
-    /// Records that the caller has gone before there was an outcome. The outcome is discarded, but
-    /// the invocation continues while something keeps it.
+    /// Records that the caller disconnected before there was an outcome. The outcome is discarded,
+    /// but the invocation continues while something keeps it.
     pub fn abandon(&mut self, id: InvocationId) {
         if let Some(invocation) = self.in_flight.get_mut(&id) {
             invocation.answer = Answer::Taken;

@@ -52,7 +52,7 @@ pub enum Lane {
 
 /// The error that too much work is waiting already, of this Worker or in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too much work is waiting; wait for some of it before you ask for more")]
+#[error("too many operations are queued; await some of them before starting more")]
 pub struct Crowded;
 
 /// The CPU time that an invocation may still use, shared by all of its work in progress.

@@ -26,7 +26,7 @@ const ROOM: usize = 64 * 1024;
 
 /// The reader has been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Nobody reads this body any more")]
+#[error("This body is no longer being read")]
 pub struct Gone;
 
 #[derive(Default)]
@@ -87,7 +87,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.0.borrow_mut().end(Err(Broken::Lost("the Worker broke off".into())));
+        self.0.borrow_mut().end(Err(Broken::Lost("the Worker ended the stream early".into())));
     }
 }
 

@@ -73,7 +73,7 @@ impl From<Gone> for Thrown {
 
 /// Returns the exception for an allocation that does not fit into the isolate's memory.
 pub fn out_of_memory() -> Thrown {
-    Thrown::range_error("It does not fit into the Worker's memory")
+    Thrown::range_error("The data does not fit into the Worker's memory")
 }
 
 /// Returns to JavaScript a promise of the result of `work`.
@@ -110,7 +110,7 @@ pub fn promise<T: 'static>(
         })
     });
     if begun.is_none() {
-        let refused = "The invocation has ended, or has too much under way";
+        let refused = "The invocation has ended, or has too many operations in flight";
         settle(scope, resolver, |_| Err(Thrown::type_error(refused)));
     }
 }

@@ -41,14 +41,14 @@ pub fn log(state: &State, id: Option<InvocationId>, severity: Severity, text: &s
     match state.log_rate.admit(allowed, Instant::now()) {
         Admission::Written => {}
         Admission::FirstDropped => {
-            write(state, id, Severity::Warn, "the Worker logs too much in too short a time; lines are dropped");
+            write(state, id, Severity::Warn, "the Worker exceeds its log rate; dropping lines");
             return;
         }
         Admission::Dropped => return,
     }
     write(state, id, severity, &text[..text.floor_char_boundary(allowed)]);
     if allowed < text.len() {
-        write(state, id, Severity::Warn, "the invocation has logged too much; the rest is left out");
+        write(state, id, Severity::Warn, "the invocation has logged too much; dropping the rest");
     }
 }
 

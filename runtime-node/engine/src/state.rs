@@ -213,7 +213,7 @@ impl State {
     /// Fails the invocation like [`State::fail`], and says where.
     ///
     /// # Arguments
-    /// * `place` - where the Worker's code threw, if it did.
+    /// * `place` - the place at which the Worker's code threw, if it did.
     fn fail_at(&self, id: InvocationId, code: FailureCode, place: Option<Place>) {
         let (event, pending, detached) = match self.invocations.borrow().get(id) {
             Some(invocation) => (invocation.event, invocation.is_pending(), invocation.is_detached()),
@@ -225,7 +225,7 @@ impl State {
             }
             self.answer(id, Err(Failure { place, ..failure(code, event) }));
         } else if detached {
-            report::log(self, Some(id), Severity::Warn, &format!("ended while it waited after its response: {code}"));
+            report::log(self, Some(id), Severity::Warn, &format!("ended while waiting after its response: {code}"));
             self.remove(id);
         }
     }
@@ -270,8 +270,8 @@ impl State {
             if let Some(invocation) = self.invocations.borrow().get(id) {
                 invocation.attachment.iter().for_each(|attachment| attachment.end_with_restart());
             }
-            let why = "ended after its response: it computes for too long at a time for this shard, and the Worker has \
-                 moved to a lane; a WebSocket that is opened again leads there";
+            let why = "ended after its response: its turns are too long for this shard, and the Worker has moved to a \
+                 lane; reopen WebSockets to reach it there";
             report::log(self, Some(id), Severity::Warn, why);
             self.remove(id);
         }
@@ -354,12 +354,12 @@ fn failure(code: FailureCode, event: Event) -> Failure {
         (code, _) => code,
     };
     let message = match code {
-        FailureCode::CpuLimitExceeded => "the Worker used more CPU time than its limit",
-        FailureCode::MemoryLimitExceeded => "the Worker used more memory than its limit",
-        FailureCode::WallLimitExceeded => "the Worker took longer than its limit",
+        FailureCode::CpuLimitExceeded => "the Worker exceeded its CPU time limit",
+        FailureCode::MemoryLimitExceeded => "the Worker exceeded its memory limit",
+        FailureCode::WallLimitExceeded => "the Worker exceeded its wall-clock limit",
         FailureCode::NoResponse => "the Worker's handler will never respond",
-        FailureCode::WorkerStartFailed => "the Worker could not be started; its log says why",
-        FailureCode::WorkerException => "the Worker threw an exception; its log says which",
+        FailureCode::WorkerStartFailed => "the Worker failed to start; see its log",
+        FailureCode::WorkerException => "the Worker threw an exception; see its log",
         _ => "the Worker failed",
     };
     Failure::new(code, phase, message)

@@ -37,7 +37,7 @@ pub enum Broken {
     /// is at fault.
     #[error("{}", .0.message)]
     Failed(Failure),
-    /// The source of the bytes is gone.
+    /// The source of the bytes was lost.
     #[error("{0}")]
     Lost(Cow<'static, str>),
 }

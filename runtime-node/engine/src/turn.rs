@@ -201,7 +201,7 @@ fn thrown(scope: &mut v8::PinnedRef<'_, v8::TryCatch<'_, '_, v8::HandleScope<'_>
 /// An isolate that this thread has entered. Leaves it when dropped.
 struct Entered<'a> {
     vm: RefMut<'a, Vm>,
-    /// Where the supervisor reads which revision's code is running.
+    /// The page in which the supervisor reads which revision's code is running.
     page: Option<&'a Page>,
     _memories: wasm::pages::Entered,
 }

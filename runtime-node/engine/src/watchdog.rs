@@ -37,13 +37,13 @@ const NAP: Duration = Duration::from_millis(5);
 /// The number of naps without a new turn after which the watchdog sleeps until one begins.
 const IDLE_NAPS: u32 = 20;
 
-/// The process-wide watchdog. Its thread ends when every clone and every [`Post`] is gone.
+/// The process-wide watchdog. Its thread ends when every clone and every [`Post`] is dropped.
 #[derive(Clone)]
 pub struct Watchdog(Arc<Tower>);
 
 struct Tower {
     posts: Mutex<Vec<Weak<Post>>>,
-    /// How long the watchdog does not look unless it is woken, in milliseconds.
+    /// The time for which the watchdog sleeps unless it is woken, in milliseconds.
     rests: AtomicU64,
     thread: OnceLock<Thread>,
 }

@@ -146,7 +146,7 @@ fn field(file: &Path, name: &str) -> Result<u64, MeterError> {
 
 fn number(file: &Path) -> Result<u64, MeterError> {
     let text = read(file)?;
-    text.trim().parse().map_err(|_| MeterError { file: file.to_owned(), problem: format!("{text:?} is no number") })
+    text.trim().parse().map_err(|_| MeterError { file: file.to_owned(), problem: format!("{text:?} is not a number") })
 }
 
 fn read(file: &Path) -> Result<String, MeterError> {

@@ -52,7 +52,7 @@ const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
 /// is in flight.
 pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>, mut leave_rx: watch::Receiver<bool>) {
     if let Err(error) = prepare(&stream) {
-        tracing::debug!(%error, "a connection ended before it began");
+        tracing::debug!(%error, "a connection ended before it was set up");
         return;
     }
     let hurried = async {
@@ -87,7 +87,7 @@ pub(super) async fn serve(stream: TcpStream, tls: Option<Tls>, shard: Rc<Shard>,
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "lost a connection");
     }
 }
 

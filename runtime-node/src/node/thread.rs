@@ -83,7 +83,7 @@ impl ShardThread {
         if let Some(core) = self.core
             && !core_affinity::set_for_current(core)
         {
-            tracing::warn!(shard = %self.shard, core = core.id, "the thread cannot be pinned; the system places it");
+            tracing::warn!(shard = %self.shard, core = core.id, "cannot pin the shard's thread to its CPU");
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -161,7 +161,7 @@ impl ShardThread {
         if tokio::time::timeout(config.drain_grace, drained.as_mut()).await.is_err() {
             shard.close_web_sockets();
             if tokio::time::timeout(FAREWELL, drained.as_mut()).await.is_err() {
-                tracing::warn!(shard = %id, "the grace period is over; what is still in flight ends now");
+                tracing::warn!(shard = %id, "the drain grace period is over; ending what is still in flight");
             }
         }
         // The supervisor holds the same socket, which would let connections wait for a process that

@@ -116,7 +116,7 @@ impl Trouble {
         let pause = (FIRST_REST * 2_u32.pow(over)).min(LONGEST_BACK_OFF);
         (streak.as_of, streak.told) = (now + pause, true);
         let times = streak.times;
-        let what = format!("the Worker was stopped {times} times in a short time and rests for a while");
+        let what = format!("the Worker was stopped {times} times in a short time and is in back-off");
         let failure = Failure::new(why, Phase::Admission, what);
         self.failures.insert(digest, FailedStart { failure, failures: times, pause, until: now + pause });
         self.notices.push(Notice::Failing { worker, digest, why, times });

@@ -93,6 +93,6 @@ impl Messages {
 }
 
 pub(super) fn too_large(limit: u64, phase: Phase) -> Failure {
-    let why = format!("the request's body is larger than the Worker's {} MiB", limit / (1024 * 1024));
+    let why = format!("the request's body exceeds the Worker's limit of {} MiB", limit / (1024 * 1024));
     Failure::new(FailureCode::RequestTooLarge, phase, why)
 }

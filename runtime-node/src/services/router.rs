@@ -1,11 +1,11 @@
-//! A shard's connection to the routers' inner door: opened on first use, and again after it was
-//! lost.
+//! A shard's connection to the routers' internal listener: opened on first use, and again after it
+//! was lost.
 //!
 //! ```text
 //!  Call ─► InvokeRequest: head, body ─► router ─► InvokeResponse: head, body, trailers ─► Answered
 //! ```
 //!
-//! The router retries elsewhere whatever can be retried. Here a call is repeated only if the
+//! The router repeats requests elsewhere if that is safe. Here a call is repeated only if the
 //! connection was found closed before any of it was sent.
 
 use std::cell::RefCell;
@@ -49,13 +49,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(2500);
 const STREAM_WINDOW: u32 = 128 * 1024;
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// A router that does not answer a ping is gone.
+/// A router that does not answer a ping in this time is considered lost.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Sender = SendRequest<Upload>;
 
-/// The URL of the routers' inner door: `http://HOST:PORT`, or `https://` with TLS.
+/// The URL of the routers' internal listener: `http://HOST:PORT`, or `https://` with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterUrl(pub Uri);
 
@@ -125,7 +125,7 @@ impl Router {
         }
         let unreachable = |why: String| {
             tracing::warn!(router = %self.uri, why, "cannot reach a router");
-            Failure::new(FailureCode::NoNode, Phase::Admission, "No router can be reached.")
+            Failure::new(FailureCode::NoNode, Phase::Admission, "no router is reachable")
         };
         match tokio::time::timeout(CONNECT_TIMEOUT, self.connect()).await {
             Ok(Ok(sender)) => {
@@ -133,7 +133,7 @@ impl Router {
                 Ok(sender)
             }
             Ok(Err(error)) => Err(unreachable(error.to_string())),
-            Err(_) => Err(unreachable("it does not answer".to_owned())),
+            Err(_) => Err(unreachable("no answer in time".to_owned())),
         }
     }
 
@@ -160,7 +160,7 @@ impl Router {
             .map_err(std::io::Error::other)?;
         spawn_local(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "the connection to a router broke");
+                tracing::debug!(%error, "lost the connection to a router");
             }
         });
         Ok(sender)
@@ -283,7 +283,7 @@ impl Stream for Download {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Ready(match ready!(self.poll_part(cx)) {
             Ok(Some(invoke_response::Part::Body(piece))) => Some(Ok(piece)),
-            Ok(Some(invoke_response::Part::Head(_))) => Some(Err(Broken::Lost("a second head came".into()))),
+            Ok(Some(invoke_response::Part::Head(_))) => Some(Err(Broken::Lost("a second head arrived".into()))),
             Ok(None) => None,
             Err(failure) => Some(Err(Broken::Lost(failure.message.into()))),
         })
@@ -297,22 +297,23 @@ fn failure(headers: &HeaderMap) -> Option<Failure> {
 }
 
 /// Explains why the connection or the stream broke: because of our own body, or because the router
-/// has gone.
+/// was lost.
 fn lost(error: &hyper::Error) -> Failure {
     let own = std::iter::successors(error.source(), |error| (*error).source());
     let own = own.filter_map(|error| error.downcast_ref::<Broken>()).next();
     match own {
         Some(Broken::Failed(failure)) => failure.clone(),
         Some(Broken::Lost(why)) => {
-            Failure::new(FailureCode::BadRequest, Phase::Handler, format!("The request's body broke off: {why}"))
+            let message = format!("the request's body ended before it was complete: {why}");
+            Failure::new(FailureCode::BadRequest, Phase::Handler, message)
         }
-        None => Failure::new(FailureCode::NodeLost, Phase::Handler, "The router went away during the call."),
+        None => Failure::new(FailureCode::NodeLost, Phase::Handler, "the router was lost during the call"),
     }
 }
 
 fn nonsense(what: &str) -> Failure {
-    tracing::error!(what, "a router's answer makes no sense");
-    Failure::new(FailureCode::Internal, Phase::Handler, "The router's answer makes no sense.")
+    tracing::error!(what, "a router's response violates the protocol");
+    Failure::new(FailureCode::Internal, Phase::Handler, "the router's response violates the protocol")
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Shard {
         let freed = largest.and_then(|resident| resident.isolate.collect());
         if let Some(bytes) = freed {
             self.metrics.collections.inc();
-            tracing::debug!(bytes, "the garbage of an idle isolate is collected");
+            tracing::debug!(bytes, "collected the garbage of an idle isolate");
         }
         freed.is_some()
     }

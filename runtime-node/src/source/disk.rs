@@ -59,7 +59,7 @@ impl Disk {
         let read = spawn_blocking(move || {
             let read = fs::read(&path);
             let read = read.inspect_err(|error| {
-                tracing::info!(path = %path.display(), %error, "a code cache cannot be read");
+                tracing::info!(path = %path.display(), %error, "cannot read a code cache; removing it");
                 drop(fs::remove_file(&path));
             });
             read.ok().map(Bytes::from)

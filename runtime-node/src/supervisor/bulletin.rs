@@ -31,7 +31,7 @@ pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
                 loop {
                     match lists.message().await {
                         Ok(Some(list)) => hear(&shared, list.revisions),
-                        Ok(None) => break Status::unavailable("the operator has ended the list"),
+                        Ok(None) => break Status::unavailable("the operator ended the stream"),
                         Err(status) => break status,
                     }
                 }
@@ -42,7 +42,7 @@ pub(super) async fn follow(shared: Arc<Shared>, config: Config) {
         if status.code() == Code::Unimplemented {
             pause = LONGEST_PAUSE;
         }
-        tracing::debug!(%status, "cannot hear of other nodes' quarantines; trying again");
+        tracing::debug!(%status, "cannot watch the quarantines of other nodes; retrying");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

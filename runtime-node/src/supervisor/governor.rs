@@ -73,7 +73,7 @@ fn look(shared: &Shared, meter: &mut Meter, used_gauge: &IntGauge) -> Vec<Case> 
     let used = match meter.used() {
         Ok(used) => used.max(all),
         Err(error) => {
-            tracing::warn!(%error, "cannot tell the use of memory");
+            tracing::warn!(%error, "cannot read the memory usage");
             all
         }
     };

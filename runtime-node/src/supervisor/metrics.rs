@@ -31,36 +31,36 @@ impl Metrics {
         let metrics = Self {
             exits: counter(
                 "tenon_node_process_exits_total",
-                "Processes of shards and lanes that ended unasked, by cause.",
+                "Unexpected ends of the processes of shards and lanes, by cause.",
                 &["process", "cause"],
             )?,
-            up: gauge("tenon_node_process_up", "1 while the process of a shard or lane serves.")?,
+            up: gauge("tenon_node_process_up", "1 while the process of a shard or lane serves, 0 otherwise.")?,
             memory: gauge("tenon_node_process_memory_bytes", "Resident memory of a shard's or lane's process.")?,
             memory_limit: gauge(
                 "tenon_node_process_memory_limit_bytes",
-                "Private writable memory that a shard's or lane's process may have now.",
+                "Current limit on the private writable memory of a shard's or lane's process.",
             )?,
             quarantines: counter(
                 "tenon_node_quarantines_total",
-                "Revisions refused because their code ended a process, by how the process ended.",
+                "Quarantines of revisions whose code ended a process, by how the process ended.",
                 &["cause"],
             )?,
             placements: register(
                 registry,
                 IntGaugeVec::new(
-                    Opts::new("tenon_node_placements", "Revisions by where they run: on a shard or in a lane."),
+                    Opts::new("tenon_node_placements", "Revisions by placement: on a shard or in a lane."),
                     &["place"],
                 ),
             )?,
             quarantined: register(
                 registry,
-                IntGauge::new("tenon_node_quarantined_revisions", "Revisions that are refused now."),
+                IntGauge::new("tenon_node_quarantined_revisions", "Revisions in quarantine."),
             )?,
             forgiven: register(
                 registry,
                 IntCounter::new(
                     "tenon_node_forgiven_exits_total",
-                    "Ends of processes with little memory left, for which no revision was refused.",
+                    "Ends of processes with little memory left, for which no revision was quarantined.",
                 ),
             )?,
         };

@@ -226,7 +226,7 @@ impl Placement {
         now: Instant,
     ) -> Option<Sentence> {
         let entry = self.standings.get_mut(digest)?;
-        // Its standing starts over, whatever it was.
+        // Its standing starts over.
         entry.standing = Standing::Unknown { light: 0 };
         let worker = entry.worker.clone();
         Some(Sentence { worker, ruling: self.quarantines.ended_a_process(digest, was_cramped, now) })

@@ -117,7 +117,7 @@ impl Process {
         // A process group of its own: a terminal's interrupt is for the supervisor.
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        let pid = pid.ok_or_else(|| io::Error::other("a process that was just started has no number"))?;
+        let pid = pid.ok_or_else(|| io::Error::other("the new process has no process id"))?;
         Ok((Self { child, pid, page: Arc::new(page) }, ours))
     }
 

@@ -49,7 +49,7 @@ pub(super) async fn serve(
         .max_decoding_message_size(64 << 20);
     let incoming = stream::once(async { Ok::<_, std::io::Error>(control) }).chain(stream::pending());
     if let Err(error) = Server::builder().add_service(service).serve_with_incoming(incoming).await {
-        tracing::warn!(process = super::metrics::process(id), %error, "the control connection is lost");
+        tracing::warn!(process = super::metrics::process(id), %error, "lost the control connection");
     }
 }
 
@@ -75,7 +75,7 @@ impl supervisor_server::Supervisor for Service {
 
     async fn attend(&self, request: Request<Streaming<Notice>>) -> Result<Response<Self::AttendStream>, Status> {
         let orders = lock(&self.orders).take();
-        let orders = orders.ok_or_else(|| Status::failed_precondition("the process attends already"))?;
+        let orders = orders.ok_or_else(|| Status::failed_precondition("the process receives orders already"))?;
         let (shared, id, mut notices) = (Arc::clone(&self.shared), self.id, request.into_inner());
         let alive = Arc::clone(&self.alive);
         tokio::spawn(async move {
@@ -141,10 +141,10 @@ impl supervisor_server::Supervisor for Service {
             }
             bytecode.extend_from_slice(&piece.bytecode);
             if bytecode.len() > MOST_BYTECODE {
-                return Err(Status::resource_exhausted("more bytecode than a revision has"));
+                return Err(Status::resource_exhausted("the bytecode is too large"));
             }
         }
-        let digest = digest.ok_or_else(|| Status::invalid_argument("bytecode of no revision"))?;
+        let digest = digest.ok_or_else(|| Status::invalid_argument("the bytecode has no digest"))?;
         self.shared.source.keep(digest, Bytes::from(bytecode)).await;
         Ok(Response::new(KeepBytecodeResponse {}))
     }

@@ -178,7 +178,7 @@ async fn an_invocation_logs_only_so_much(shard: Rc<Shard>) {
     worker.get("/").await.unwrap();
     let lines = shard.log();
     assert_eq!(lines.len(), 64 * 1024 / 100 + 2);
-    assert_eq!(lines.last().unwrap(), "WARN [request/] the invocation has logged too much; the rest is left out");
+    assert_eq!(lines.last().unwrap(), "WARN [request/] the invocation has logged too much; dropping the rest");
     // The next invocation has a budget of its own; a line as large as the heap uses up that and no
     // more.
     let worker = shard.handler("console.log('y'.repeat(1 << 24)); return new Response()");
@@ -193,12 +193,12 @@ async fn a_worker_logs_only_so_much_over_time(shard: Rc<Shard>) {
     }
     let lines = shard.log();
     assert!(lines.len() < 60, "{} lines were logged", lines.len());
-    let said = lines.iter().filter(|line| line.ends_with("too much in too short a time; lines are dropped")).count();
+    let said = lines.iter().filter(|line| line.ends_with("exceeds its log rate; dropping lines")).count();
     assert!(said >= 1, "nothing says that lines were dropped");
 }
 
 async fn the_message_to_the_caller_says_nothing_of_the_code(shard: Rc<Shard>) {
     let failure = shard.handler("throw new Error('password=1234')").get().await.unwrap_err();
-    assert_eq!(failure.message, "the Worker threw an exception; its log says which");
+    assert_eq!(failure.message, "the Worker threw an exception; see its log");
     assert!(shard.logged("password=1234"));
 }

@@ -85,8 +85,8 @@ async fn an_import_that_is_refused_says_why(shard: Rc<Shard>) {
         "a source map cannot be imported",
         "cannot be imported with type \"text\"",
         "only a .json module can be imported with type \"json\"",
-        "there is no import of type \"css\"",
-        "there is no import attribute \"integrity\"",
+        "import type \"css\" is not supported",
+        "import attribute \"integrity\" is not supported",
         "TypeError: ",
     ];
     let lines: Vec<_> = answer.text().lines().collect();

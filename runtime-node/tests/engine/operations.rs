@@ -165,7 +165,7 @@ async fn wait_until_ends_at_the_wall_limit(shard: Rc<Shard>) {
     let worker = worker.limits(|limits| limits.wall_ms = 50).start().await.unwrap();
     assert_eq!(worker.get("/").await.unwrap().text(), "early");
     worker.0.idle().await;
-    assert!(shard.logged("ended while it waited after its response: wall_limit_exceeded"), "{:?}", shard.log());
+    assert!(shard.logged("ended while waiting after its response: wall_limit_exceeded"), "{:?}", shard.log());
     assert!(shard.logged("one of them failed"));
 }
 

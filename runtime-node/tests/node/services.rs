@@ -183,7 +183,7 @@ async fn a_router_that_is_not_there_is_told_to_the_caller(name: &'static str) {
         let caller = stand.caller("caller", says, "other");
         call(&stand, &caller, &[]).await.unwrap().text().to_owned()
     };
-    assert_eq!(with(Some(format!("http://{gone}"))).await, "fetch failed: no_node: No router can be reached.");
+    assert_eq!(with(Some(format!("http://{gone}"))).await, "fetch failed: no_node: no router is reachable");
     let without = with(None).await;
     assert!(without.starts_with("fetch failed: no_node: ") && without.contains("--router"), "{without}");
 }

@@ -570,6 +570,6 @@ check("a frame of WebAssembly is in the stack", () => {
 check("bounds of a module are said", () => {
   const parameters = new Array(256).fill(i32);
   throws("CompileError", () => new WebAssembly.Module(assemble({ types: [[parameters, []]] })), "255 parameters");
-  throws("CompileError", () => new WebAssembly.Module(assemble({ tables: [[funcref, 0, 2 ** 20 + 1]] })), "places");
+  throws("CompileError", () => new WebAssembly.Module(assemble({ tables: [[funcref, 0, 2 ** 20 + 1]] })), "elements");
   throws("CompileError", () => new WebAssembly.Module(new Uint8Array(2 ** 24 + 1)), "more than 16777216");
 });

@@ -41,10 +41,10 @@ fn key(
         let string = value.try_cast::<v8::String>().ok().filter(|string| string.length() <= longest);
         string.map(|string| string.to_rust_string_lossy(scope))
     };
-    let name =
-        text(name, NAME).ok_or_else(|| Thrown::type_error(format!("A cache's name has at most {NAME} characters")))?;
+    let name = text(name, NAME)
+        .ok_or_else(|| Thrown::type_error(format!("A cache name may have at most {NAME} characters")))?;
     let url = text(url, URL)
-        .ok_or_else(|| Thrown::type_error(format!("What is cached has a URL of at most {URL} characters")))?;
+        .ok_or_else(|| Thrown::type_error(format!("The URL of a cached response may have at most {URL} characters")))?;
     Ok(Key::new(&State::of(scope).revision.worker, &name, &url))
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn put(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackAr
         let (owner, number) = stream(scope, args.get(7), args.get(8));
         match State::of(scope).take_stream(owner, number) {
             Some(incoming) => incoming.into(),
-            None => return Thrown::type_error("The response's body cannot be read any more").throw(scope),
+            None => return Thrown::type_error("The response's body can no longer be read").throw(scope),
         }
     } else if body.is_null() {
         Body::Full(Bytes::new())
@@ -132,7 +132,7 @@ fn parts(
     let key = key(scope, args.get(0), args.get(1))?;
     let asked = Asked { headers: headers(scope, args.get(2))? };
     let status = args.get(3).uint32_value(scope).and_then(|status| StatusCode::from_u16(status as u16).ok());
-    let status = status.ok_or_else(|| Thrown::type_error("The response has no status of HTTP"))?;
+    let status = status.ok_or_else(|| Thrown::type_error("The response's status is not a valid HTTP status"))?;
     let reason = args.get(4).try_cast::<v8::String>().map(|reason| to_octets(scope, reason)).unwrap_or_default();
     Ok((key, asked, Answer { status, reason, headers: headers(scope, args.get(5))? }))
 }

@@ -100,13 +100,11 @@ fn respond_with(
 /// The reason why a response cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("the response has headers that are not HTTP's")]
+    #[error("the response has headers that are not valid in HTTP")]
     Malformed,
     #[error("the response's headers are larger than {HEADERS} bytes")]
     TooLarge,
-    #[error(
-        "the response's body cannot be read any more: somebody else has it, or the invocation it came from has ended"
-    )]
+    #[error("the response's body can no longer be read: it has been taken, or its invocation has ended")]
     NoBody,
 }
 

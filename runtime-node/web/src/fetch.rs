@@ -115,7 +115,7 @@ pub(crate) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
     let state = State::of(scope);
     let outbound = Outbound::of(scope);
     let Some(invocation) = state.current(scope) else {
-        return Thrown::type_error("fetch belongs to an invocation, and this one has ended").throw(scope);
+        return Thrown::type_error("Cannot fetch: the invocation has ended").throw(scope);
     };
     let request = match request(scope, &args) {
         Ok(request) => request,
@@ -165,8 +165,10 @@ pub(crate) fn request(
     args: &v8::FunctionCallbackArguments<'_>,
 ) -> Result<Request, Thrown> {
     let method = text(scope, args.get(1), METHOD, "method")?;
-    let method = Method::from_bytes(method.as_bytes()).map_err(|_| Thrown::type_error("It has no method of HTTP"))?;
-    let url = Url::parse(&text(scope, args.get(2), URL, "URL")?).map_err(|_| Thrown::type_error("It has no URL"))?;
+    let method = Method::from_bytes(method.as_bytes())
+        .map_err(|_| Thrown::type_error("The request has no valid HTTP method"))?;
+    let url = Url::parse(&text(scope, args.get(2), URL, "URL")?)
+        .map_err(|_| Thrown::type_error("The request has no valid URL"))?;
     let headers = headers(scope, args.get(3))?;
     let redirect = match args.get(4).to_rust_string_lossy(scope).as_str() {
         "error" => RedirectMode::Error,
@@ -179,7 +181,7 @@ pub(crate) fn request(
     } else if body.is_undefined() {
         let (owner, number) = stream(scope, args.get(6), args.get(7));
         let taken = State::of(scope).take_stream(owner, number);
-        let gone = "The body cannot be read any more: the invocation that it belongs to has ended";
+        let gone = "The body can no longer be read: its invocation has ended";
         outgoing(taken.ok_or_else(|| Thrown::type_error(gone))?, &headers)
     } else {
         Outgoing::Full(to_bytes(scope, body).ok_or_else(out_of_memory)?)
@@ -195,7 +197,7 @@ fn text(
     what: &str,
 ) -> Result<String, Thrown> {
     let string = value.try_cast::<v8::String>().ok().filter(|string| string.length() <= longest);
-    let too_long = || Thrown::type_error(format!("Its {what} is longer than {longest} characters"));
+    let too_long = || Thrown::type_error(format!("The request's {what} is longer than {longest} characters"));
     string.map(|string| string.to_rust_string_lossy(scope)).ok_or_else(too_long)
 }
 
@@ -213,14 +215,14 @@ fn outgoing(incoming: Incoming, headers: &HeaderMap) -> Outgoing {
 
 /// Validates each header again: a Worker can get hold of the list (see `respond`).
 pub(crate) fn headers(scope: &mut v8::PinScope<'_, '_>, list: v8::Local<'_, v8::Value>) -> Result<HeaderMap, Thrown> {
-    let malformed = || Thrown::type_error("It has headers that HTTP cannot have");
+    let malformed = || Thrown::type_error("The headers are not valid in HTTP");
     let Ok(list) = list.try_cast::<v8::Array>() else { return Ok(HeaderMap::new()) };
     let string = |index| list.get_index(scope, index)?.try_cast::<v8::String>().ok();
     let mut left = HEADERS;
     let mut headers = HeaderMap::with_capacity((list.length() / 2).min(16) as usize);
     for pair in 0..list.length() / 2 {
         let (name, value) = string(2 * pair).zip(string(2 * pair + 1)).ok_or_else(malformed)?;
-        let too_large = || Thrown::type_error(format!("Its headers are larger than {HEADERS} bytes"));
+        let too_large = || Thrown::type_error(format!("The headers are larger than {HEADERS} bytes"));
         left = left.checked_sub(name.length() + value.length() + 32).ok_or_else(too_large)?;
         let name = HeaderName::from_bytes(&to_octets(scope, name)).map_err(|_| malformed())?;
         let value = HeaderValue::from_maybe_shared(to_octets(scope, value)).map_err(|_| malformed())?;
@@ -326,7 +328,7 @@ pub(crate) fn data_url(
     rv.set_null();
     let Ok(url) = args.get(0).try_cast::<v8::String>() else { return };
     if url.length() > DATA {
-        let why = format!("A data: URL may have {DATA} characters; fetch what is longer from somewhere");
+        let why = format!("A data: URL may have at most {DATA} characters; serve larger data over HTTP");
         return Thrown::type_error(why).throw(scope);
     }
     let url = url.to_rust_string_lossy(scope);

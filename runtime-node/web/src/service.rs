@@ -39,7 +39,7 @@ const STAGE: &str = "service";
 pub(crate) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackArguments<'_>, rv: v8::ReturnValue<'_>) {
     let state = State::of(scope);
     let Some(invocation) = state.current(scope) else {
-        return Thrown::type_error("A call belongs to an invocation, and this one has ended").throw(scope);
+        return Thrown::type_error("Cannot call a Worker: the invocation has ended").throw(scope);
     };
     let place = args.get(8).uint32_value(scope).unwrap_or_default() as usize;
     let Some(callee) = state.revision.services.values().nth(place).cloned() else {
@@ -81,7 +81,7 @@ pub(crate) fn send(scope: &mut v8::PinScope<'_, '_>, args: v8::FunctionCallbackA
                 fetch::head(scope, invocation, answered, strings)
             }
             Some(Err(why)) => fetch::failure(scope, STAGE, &why.to_string()),
-            None => fetch::failure(scope, STAGE, "it has answered with a WebSocket that was not asked for"),
+            None => fetch::failure(scope, STAGE, "the Worker answered with a WebSocket that was not requested"),
         },
         Some(Ok(Answered { status, headers, body })) => {
             let body = body.map(|body| Body::Stream(breakable(body, abortee)));
@@ -176,7 +176,7 @@ fn told(failure: &Failure) -> String {
 
 fn over_limit(scope: &mut v8::PinScope<'_, '_>, rv: v8::ReturnValue<'_>, most: u32) {
     let message = format!(
-        "the invocation has called out {most} times, which is its limit: call less often, or raise spec.limits.subrequests"
+        "the invocation has reached its limit of {most} subrequests; make fewer, or raise spec.limits.subrequests"
     );
     promise(scope, rv, async { Ok(()) }, move |scope, ()| fetch::failure(scope, STAGE, &message));
 }

@@ -60,7 +60,7 @@ pub(crate) fn open(
     let Ok(view) = args.get(0).try_cast::<v8::ArrayBufferView>() else { return };
     let length = view.byte_length();
     if length > MODULE {
-        say(scope, &mut result, &format!("the module has {length} bytes, which is more than {MODULE}"));
+        say(scope, &mut result, &format!("the module has {length} bytes; at most {MODULE} are supported"));
         return;
     }
     let counted = make_room(scope, length).and_then(|budget| budget.count(contents::read(view, <[u8]>::to_vec)));

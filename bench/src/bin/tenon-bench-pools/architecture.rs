@@ -4,20 +4,20 @@ use std::fmt;
 
 use clap::ValueEnum;
 
-/// Who may run an isolate.
+/// The threads that may run an isolate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Architecture {
-    /// Nobody twice: each request has an isolate made for it.
+    /// A new isolate for each request.
     Legacy,
-    /// Any thread, which has the isolate from the request to the response, awaits included.
+    /// Any thread, which holds the isolate from the request to the response, including awaits.
     SharedHeld,
-    /// Any thread, for one turn.
+    /// Any thread, which holds the isolate for one turn.
     SharedReleased,
     /// One thread, at which the Worker's requests arrive.
     Pinned,
-    /// One thread, to which the Worker's requests are handed by those at which they arrive.
+    /// One thread, to which other threads hand the Worker's requests.
     Handed,
-    /// As pinned, in the product's own engine.
+    /// Like pinned, in Tenon's own engine.
     Tenon,
 }
 

@@ -37,14 +37,14 @@ const WARM_UP: u8 = 0;
 const MEASURED: u8 = 1;
 const STOP: u8 = 2;
 
-/// How long a measurement is.
+/// The length of a measurement.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Window {
-    /// Milliseconds that it lasts at least.
+    /// Minimum duration of a measurement, in milliseconds.
     #[arg(long, global = true, default_value_t = 400)]
     measured: u64,
 
-    /// Requests that it has at least.
+    /// Minimum number of requests of a measurement.
     #[arg(long, global = true, default_value_t = 700)]
     requests: u64,
 }
@@ -181,7 +181,7 @@ fn serve<S: Server + 'static>(course: &Arc<Course>, index: usize, clients: usize
         }
         let mut all = Histogram::default();
         while let Some(asked) = asking.join_next().await {
-            all.add(&asked.expect("who panics ends the process"));
+            all.add(&asked.expect("a panic ends the process"));
         }
         all
     });

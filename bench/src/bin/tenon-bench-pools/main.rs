@@ -12,8 +12,8 @@
 //! [`invocation`] carries a request through its turns, [`outside`] performs the operations that it
 //! awaits. The **policy** is one small module for each: [`legacy`], [`shared`], [`pinned`],
 //! [`handed`]. [`tenon`] uses the product's own engine where [`pinned`] uses the harness, to show
-//! that the harness is no straw man. [`load`] sends the requests; [`report`] and [`verdict`] print
-//! the results.
+//! that the harness is a fair baseline. [`load`] sends the requests; [`report`] and [`verdict`]
+//! print the results.
 //!
 //! A process must not mix V8 with its Locker and V8 without, and memory left by one measurement
 //! must not be charged to the next. This program therefore runs itself once per measurement, in
@@ -57,28 +57,29 @@ use crate::sandbox::Sandbox;
 use crate::scenario::Scenario;
 use crate::usage::Machine;
 
-/// Compares isolates made anew, shared between threads, and pinned to one.
+/// Compares isolates that are made for each request, shared between threads, or pinned to one
+/// thread.
 #[derive(Debug, Parser)]
 #[command(name = "tenon-bench-pools", version)]
 struct Args {
     #[command(subcommand)]
     only: Option<Only>,
 
-    /// How often each measurement is repeated; they take turns, so that a noisy moment is nobody's alone.
+    /// Number of rounds. Measurements alternate, so that a noisy moment affects all of them.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 
     #[command(flatten)]
     window: Window,
 
-    /// What to measure; everything unless said otherwise.
+    /// Scenarios to measure. By default all.
     #[arg(value_enum)]
     scenarios: Vec<Scenario>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Only {
-    /// One measurement in this process; prints it for the process that asked.
+    /// Run one measurement in this process, and print it for the parent process.
     #[command(hide = true)]
     Measure(Measure),
 }
@@ -87,10 +88,10 @@ enum Only {
 struct Measure {
     architecture: Architecture,
     scenario: Scenario,
-    /// Where the snapshot is.
+    /// Path of the snapshot.
     #[arg(long)]
     snapshot: PathBuf,
-    /// Whom Workers may ask.
+    /// Address of the origin that Workers fetch from.
     #[arg(long)]
     origin: SocketAddr,
     #[command(flatten)]

@@ -14,10 +14,10 @@ use crate::verdict::{self, Figure, Figures};
 
 const HEAD: [&str; 9] = ["", "requests", "req/s", "× shared", "p50", "p99", "p999", "CPU", "memory"];
 
-const LEGEND: &str = "req/s and memory (resident at most, over what the process had before its first isolate) are of the \
-     round that served most, CPU (of all threads, for one request) is of the one that took least: those least \
-     disturbed. Requests and latencies are of all rounds together; × shared is req/s over those of “shared, for a \
-     request”. A client asks again when it is answered. Compare within a scenario.";
+const LEGEND: &str = "req/s and memory (peak resident, above that before the first isolate) are from the round with \
+     the highest throughput; CPU (all threads, per request) is from the round with the lowest: those least disturbed. \
+     Requests and latencies cover all rounds; × shared is req/s relative to “shared, for a request”. A client sends \
+     its next request when it has its response. Compare within a scenario.";
 
 /// If other processes use a larger share of the machine's CPU time than this, they distort the
 /// latencies.
@@ -65,8 +65,8 @@ impl fmt::Display for Report {
         }
         writeln!(f, "{table}\n{}", wrapped(LEGEND))?;
         let others = self.others * 100.0;
-        write!(f, "\nOthers had {others:.0} % of this machine's CPU time meanwhile")?;
-        writeln!(f, "{}", if self.others > QUIET { ": p99 and p999 tell of them." } else { "." })?;
+        write!(f, "\nOther processes used {others:.0} % of the machine's CPU time")?;
+        writeln!(f, "{}", if self.others > QUIET { ", which distorts p99 and p999." } else { "." })?;
         for paragraph in verdict::of(&figures) {
             writeln!(f, "\n{}", wrapped(&paragraph))?;
         }
@@ -94,12 +94,12 @@ fn row(architecture: Architecture, rounds: &[Measurement], shared: Option<f64>) 
 /// Returns the round with the highest throughput.
 fn best(rounds: &[Measurement]) -> &Measurement {
     let best = rounds.iter().max_by(|one, other| one.throughput.total_cmp(&other.throughput));
-    best.expect("a contest is there from its first round on")
+    best.expect("a contest has at least one round")
 }
 
 fn least_cpu(rounds: &[Measurement]) -> Duration {
     let least = rounds.iter().map(|round| round.cpu).min();
-    least.expect("a contest is there from its first round on")
+    least.expect("a contest has at least one round")
 }
 
 fn shown(duration: Duration) -> String {

@@ -33,19 +33,19 @@ const CONTENDING: usize = 8;
 pub enum Scenario {
     /// Arithmetic.
     Compute,
-    /// The same, and each request has a context of its own in an isolate that stays.
+    /// Arithmetic, with a new context for each request in an isolate that stays.
     ComputeAnew,
     /// A timer.
     Wait,
-    /// Hello, from the same few Workers over and over.
+    /// Hello, from the same few Workers.
     Warm,
-    /// The same, and the thread that runs JavaScript is the one that optimises it.
+    /// Hello, with JavaScript optimised by the thread that runs it.
     WarmAtOnce,
-    /// An origin that takes its time.
+    /// A fetch from a slow origin.
     Fetch,
-    /// Hello, from one isolate, asked for by many threads.
+    /// Hello, from one isolate that many threads use.
     OneIsolate,
-    /// Hello, from as many isolates as there are threads.
+    /// Hello, from one isolate for each thread.
     IsolateEach,
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Scenario {
             Self::ComputeAnew => write!(f, "CPU-bound, a new context for each request"),
             Self::Wait => write!(f, "5 ms of I/O, {clients} clients"),
             Self::Warm => write!(f, "warm, {} Workers, {clients} clients", shape.workers.all().len()),
-            Self::WarmAtOnce => write!(f, "warm, and optimised by the thread that runs"),
+            Self::WarmAtOnce => write!(f, "warm, optimised by the running thread"),
             Self::Fetch => write!(f, "fetch that takes 20 ms, {clients} clients"),
             Self::OneIsolate => write!(f, "contention: {clients} threads, 1 isolate"),
             Self::IsolateEach => write!(f, "no contention: {clients} threads, {clients} isolates"),
@@ -117,7 +117,7 @@ pub struct Shape {
     pub clients: usize,
     /// The source of every Worker.
     pub source: &'static str,
-    /// Whether each request has a context of its own.
+    /// Set if each request has a context of its own.
     pub anew: bool,
     /// V8 flags in addition to the product's.
     pub flags: &'static str,

@@ -85,7 +85,7 @@ impl Held {
         });
         match turn {
             Ok(isolate) => isolate,
-            Err(gift) => gift.await.expect("who has the isolate gives it back"),
+            Err(gift) => gift.await.expect("the holder returns the isolate"),
         }
     }
 

@@ -64,11 +64,11 @@ impl Run<'_> {
         let with_starts = 1.0 / (STARTS + (1.0 - STARTS) / anew);
         Some(format!(
             "A pool over legacy, CPU-bound, for the same CPU time: {shared:.1} times shared, {pinned:.1} times pinned; \
-             published are 1.4. The published pools keep isolates, but make a context and compile the Worker for every \
-             request: so made, it is {anew:.1} times shared and {anew_pinned:.1} times pinned. And a third of their \
-             requests were a Worker's first, which no pool spares: with as many at legacy's price it would be \
-             {with_starts:.1}. How much a pool gains is how much of a request it keeps, and how much of the rest is \
-             computing."
+             the published figure is 1.4. The published pools keep isolates, but create a context and compile the \
+             Worker for every request: built like that, it is {anew:.1} times shared and {anew_pinned:.1} times \
+             pinned. A third of their requests were also the first of a Worker, for which no pool helps: with as many at the \
+             cost of legacy, it would be {with_starts:.1}. The gain of a pool depends on the part of a request that it \
+             saves, and on how much of the rest is computation."
         ))
     }
 
@@ -77,25 +77,25 @@ impl Run<'_> {
         let released = self.for_cpu((Warm, Pinned), (Warm, SharedReleased))?;
         let handed = self.for_cpu((Warm, Handed), (Warm, SharedReleased))?;
         Some(format!(
-            "Pinned over shared, warm, for the same CPU time: {held:.2} times where shared holds the isolate for a \
-             request, {released:.2} where it does for a turn; published is 1.34. There, one thread asked fifty times in \
-             a test build: nobody else wanted the lock, no isolate ever changed its thread, and most of a request of \
-             half a millisecond was the same in both. Here all cores ask, isolates change threads, and a request is \
-             little else than the way in and out. Pinning pays where a request arrives at its thread: handed over by \
-             another, it is {handed:.2} times shared for a turn."
+            "Pinned over shared, warm, for the same CPU time: {held:.2} times if shared holds the isolate for a \
+             request, {released:.2} if for a turn; the published figure is 1.34. That was measured with one thread and \
+             fifty requests in a test build: no other thread wanted the lock, no isolate changed its thread, and most \
+             of a request of half a millisecond was the same in both. Here all cores send requests, isolates change \
+             threads, and a request is little more than entering and leaving the isolate. Pinning pays if a request \
+             arrives at its thread: handed over by another thread, it is {handed:.2} times shared for a turn."
         ))
     }
 
     fn locker(&self) -> Option<String> {
         let released = self.for_cpu((Warm, Pinned), (Warm, SharedReleased))?;
         let at_once = self.for_cpu((WarmAtOnce, Pinned), (WarmAtOnce, SharedReleased))?;
-        let shown = if released > at_once { "and" } else { "though that does not show in this run:" };
+        let shown = if released > at_once { ":" } else { ", although this run does not show it:" };
         Some(format!(
-            "Sharing costs a short turn more than its lock. V8 optimises on another thread and leaves an interrupt for \
-             the isolate to take the code; its Locker clears the interrupts of an isolate each time it is taken anew. \
-             Where turns are short the code is hardly ever taken and JavaScript goes on as bytecode, {shown} pinned is \
-             {released:.2} times shared for a turn. When the thread that runs also optimises, nothing is left to be \
-             lost, and it is {at_once:.2} times: that is the lock, and isolates that change cores."
+            "Sharing costs a short turn more than its lock. V8 optimises on another thread and requests an interrupt \
+             of the isolate to install the code; its Locker clears the interrupts of an isolate each time it is \
+             acquired. With short turns the code is hardly ever installed, and JavaScript continues as bytecode{shown} \
+             pinned is {released:.2} times shared for a turn. If the running thread optimises, no interrupt can be \
+             lost, and it is {at_once:.2} times: the cost of the lock, and of isolates that change cores."
         ))
     }
 
@@ -105,12 +105,12 @@ impl Run<'_> {
         let released = self.served((OneIsolate, Handed), (OneIsolate, SharedReleased))?;
         let each = self.served((IsolateEach, Pinned), (IsolateEach, SharedHeld))?;
         Some(format!(
-            "Extreme contention: the published 18 times sets one isolate, shared by 8 threads, against 8 isolates, one \
-             on each thread; so set, it is {theirs:.1} times here. With one isolate for both, pinned has its requests \
-             handed to its thread, and is {held:.2} times shared for a request, but {released:.2} times shared for a \
-             turn: V8's lock goes to the thread that has just let go of it, which keeps caches warm and the others \
-             waiting, as p999 shows. With 8 isolates for both it is {each:.2} times. A single isolate \
-             cannot be on two cores, whoever owns it."
+            "Extreme contention: the published 18 times compares one isolate, shared by 8 threads, with 8 isolates, \
+             one on each thread; set up like that, it is {theirs:.1} times here. With one isolate for both, pinned has \
+             its requests handed to its thread, and is {held:.2} times shared for a request, but {released:.2} times \
+             shared for a turn: V8's lock goes to the thread that has just released it, which keeps caches warm and \
+             the other threads waiting, as p999 shows. With 8 isolates for both it is {each:.2} times. A single \
+             isolate cannot run on two cores, in any architecture."
         ))
     }
 
@@ -120,11 +120,12 @@ impl Run<'_> {
         let fetch = self.served((Fetch, Pinned), (Fetch, SharedHeld))?;
         let fetch_turn = self.served((Fetch, Pinned), (Fetch, SharedReleased))?;
         Some(format!(
-            "I/O: published as making all alike, but slept while no isolate was held. A Worker waits inside its \
-             invocation: pinned is {wait:.1} times shared for a request with 5 ms of I/O, and {fetch:.1} times with a \
-             fetch, because that has no more requests under way than isolates, whatever the cores do. Let go of at \
-             each await, as in shared for a turn, the isolates are no bound: pinned is {wait_turn:.2} and \
-             {fetch_turn:.2} times that, and all are indeed alike, legacy excepted, which starts an isolate to wait in."
+            "I/O: published as equal for all, but measured with sleeps while no isolate was held. A Worker waits \
+             inside its invocation: pinned is {wait:.1} times shared for a request with 5 ms of I/O, and {fetch:.1} \
+             times with a fetch, because shared for a request has no more requests in flight than isolates, regardless \
+             of the cores. If the isolate is released at each await, as in shared for a turn, isolates are no limit: \
+             pinned is {wait_turn:.2} and {fetch_turn:.2} times that, and all are equal except legacy, which starts an \
+             isolate only to wait in it."
         ))
     }
 
@@ -132,9 +133,9 @@ impl Run<'_> {
         let warm = self.for_cpu((Warm, Tenon), (Warm, Pinned))?;
         let compute = self.for_cpu((Compute, Tenon), (Compute, Pinned))?;
         Some(format!(
-            "Tenon's own engine, with limits, attribution and its whole Web API, serves {warm:.2} times what the bare \
-             harness does warm for the same CPU time, {compute:.2} times CPU-bound: what the architectures are compared \
-             in is no straw man."
+            "Tenon's own engine, with limits, attribution and its whole Web API, serves {warm:.2} times the requests \
+             of the bare harness for the same CPU time when warm, and {compute:.2} times when CPU-bound: the harness \
+             is a fair baseline."
         ))
     }
 }

@@ -1,5 +1,6 @@
-// Command coredns is CoreDNS with the plugins that a cluster's own names need. There is none that forwards: a name outside
-// the cluster is refused at once, because nothing in here reaches the network outside.
+// Command coredns is CoreDNS with the plugins for the names of a cluster. No plugin forwards
+// queries: a name outside of the cluster is refused at once, because the outside network is
+// unreachable.
 package main
 
 import (
@@ -15,7 +16,7 @@ import (
 )
 
 func main() {
-	// The order in which a query passes through the plugins.
+	// The order in which plugins process a query.
 	dnsserver.Directives = []string{"health", "ready", "prometheus", "errors", "cache", "loadbalance", "kubernetes"}
 	coremain.Run()
 }

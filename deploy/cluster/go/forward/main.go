@@ -1,9 +1,10 @@
-// Command forward carries a TCP port of this network namespace to an address in another one, which has no route here.
+// Command forward forwards a TCP port of this network namespace to an address in another namespace
+// that has no route to this one.
 //
 //	forward LISTEN NAMESPACE TARGET ADDRESS_FILE
 //
-// NAMESPACE is a file such as /proc/PID/ns/net. LISTEN may have port 0: the address that was bound is written to
-// ADDRESS_FILE, which therefore also says that connections are accepted.
+// NAMESPACE is a file such as /proc/PID/ns/net. LISTEN may have port 0: forward writes the bound
+// address to ADDRESS_FILE when it accepts connections.
 package main
 
 import (
@@ -58,12 +59,13 @@ func run(listen, namespace, target, addressFile string) error {
 	}
 }
 
-// dialFrom opens connections on a thread that lives in the other namespace. Go moves goroutines between threads, and a
-// namespace belongs to a thread, so this one keeps its thread for good. A nil connection answers a failed dial.
+// dialFrom opens connections on a thread in the other namespace. A namespace belongs to a thread,
+// and Go moves goroutines between threads, so this goroutine is locked to its thread. A failed dial
+// yields a nil connection.
 func dialFrom(namespace *os.File, target string, dials <-chan chan net.Conn) {
 	runtime.LockOSThread()
 	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
-		log.Fatalf("forward: entering %s: %v", namespace.Name(), err)
+		log.Fatalf("forward: cannot enter %s: %v", namespace.Name(), err)
 	}
 	for answer := range dials {
 		conn, err := net.DialTimeout("tcp", target, 5*time.Second)
@@ -76,7 +78,7 @@ func dialFrom(namespace *os.File, target string, dials <-chan chan net.Conn) {
 	}
 }
 
-// join copies both ways, passing half-closes on, until both sides are done.
+// join copies in both directions, half-closes included, until both sides are done.
 func join(near, far net.Conn) {
 	defer near.Close()
 	defer far.Close()

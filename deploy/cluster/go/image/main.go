@@ -1,9 +1,9 @@
-// Command image makes a container image of one binary, as an OCI archive:
+// Command image creates a container image of one binary, as an OCI archive:
 //
 //	image ARCHIVE REFERENCE BINARY
 //
-// The binary lies in the image's /usr/bin and is its entrypoint. /tmp is there for volumes to be mounted on. The same binary
-// gives the same archive, byte for byte.
+// The binary is in the image's /usr/bin and is its entrypoint. /tmp exists as a mount point. The
+// same binary yields the same bytes.
 package main
 
 import (
@@ -63,7 +63,7 @@ func write(archive, reference, binary string) error {
 		"config":        config,
 		"layers":        []descriptor{layerBlob},
 	}))
-	// The first is what containerd names an imported image by, the second is OCI's own.
+	// containerd names an imported image by the first, other tools by the second.
 	manifest.Annotations = map[string]string{
 		"io.containerd.image.name":          reference,
 		"org.opencontainers.image.ref.name": reference,
@@ -81,7 +81,7 @@ func write(archive, reference, binary string) error {
 	return os.WriteFile(archive, packed, 0o644)
 }
 
-// A descriptor tells of a blob, as in OCI's image specification.
+// A descriptor describes a blob, as in the OCI image specification.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -113,7 +113,7 @@ func pack(entries []entry) ([]byte, error) {
 func encode(value any) []byte {
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // only for values that JSON cannot hold, and these are written above
+		panic(err) // Fails only for values that JSON cannot represent.
 	}
 	return encoded
 }

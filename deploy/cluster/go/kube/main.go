@@ -1,5 +1,6 @@
-// Command kube is every process of a Kubernetes control plane, and kubectl, in one binary: the name it is called by
-// picks the part. Linked separately they would repeat the same hundred megabytes four times.
+// Command kube contains all processes of a Kubernetes control plane, and kubectl, in one binary;
+// the name of the program selects one. Four separate binaries would contain the same hundred
+// megabytes.
 package main
 
 import (
@@ -30,7 +31,7 @@ func main() {
 			kubectlutil.CheckErr(err)
 		}
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call me etcd, kube-apiserver, kube-controller-manager or kubectl\n", part)
+		fmt.Fprintf(os.Stderr, "%s: unknown program name; use etcd, kube-apiserver, kube-controller-manager or kubectl\n", part)
 		os.Exit(2)
 	}
 }

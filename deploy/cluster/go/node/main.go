@@ -1,5 +1,6 @@
-// Command node is every process of Kubernetes on a node, and the scheduler, in one binary: the name it is called by
-// picks the part. It shares the compiled packages of kube, but a cluster without nodes need not link it.
+// Command node contains all processes of Kubernetes on a node, and the scheduler, in one binary;
+// the name of the program selects one. It is separate from kube, because a cluster without nodes
+// does not need it.
 package main
 
 import (
@@ -24,7 +25,7 @@ func main() {
 	case "kube-scheduler":
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call me kubelet, kube-proxy or kube-scheduler\n", part)
+		fmt.Fprintf(os.Stderr, "%s: unknown program name; use kubelet, kube-proxy or kube-scheduler\n", part)
 		os.Exit(2)
 	}
 }

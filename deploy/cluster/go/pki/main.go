@@ -1,27 +1,27 @@
-// Command pki writes what a cluster needs to trust itself into a folder. Once, for the control plane:
+// Command pki creates the keys and certificates of a cluster in a directory. For the control plane:
 //
 //	pki control FOLDER
 //
 //	ca.crt ca.key                    the cluster's authority
-//	apiserver.crt apiserver.key      what kube-apiserver shows
-//	kubelet-client.crt .key          what it shows to kubelets
-//	front-proxy-ca.crt               the authority of the next one, which is trusted for nothing else
-//	front-proxy-client.crt .key      what kube-apiserver shows to API servers that it is the proxy of
-//	sa.key sa.pub                    service account tokens are signed with the one and verified with the other
+//	apiserver.crt apiserver.key      the certificate of kube-apiserver
+//	kubelet-client.crt .key          its client certificate for kubelets
+//	front-proxy-ca.crt               the authority of the next certificate only
+//	front-proxy-client.crt .key      its client certificate for aggregated API servers
+//	sa.key sa.pub                    the keys that sign and verify service account tokens
 //	admin.kubeconfig                 a member of system:masters
 //	controller-manager.kubeconfig    the identities that RBAC's bootstrap policy expects of these
 //	scheduler.kubeconfig
 //	kube-proxy.kubeconfig
 //
-// and later for each node:
+// For each node:
 //
 //	pki node FOLDER NAME ADDRESS
 //
-//	NAME.crt NAME.key                what its kubelet shows
+//	NAME.crt NAME.key                the certificate of its kubelet
 //	NAME.kubeconfig                  its kubelet's identity, which the node authorizer knows
 //
-// Everything is valid for a year. The control plane's address is 127.0.0.1 for itself and 192.0.2.1 for nodes (TEST-NET-1,
-// which exists only inside the cluster's network namespace).
+// All certificates are valid for a year. The address of the control plane is 127.0.0.1 for itself,
+// and 192.0.2.1 for nodes (TEST-NET-1, which exists only inside the cluster's network namespace).
 package main
 
 import (
@@ -126,7 +126,7 @@ func writeControl(dir folder) error {
 		}
 	}
 
-	// RSA, because the issuer of service account tokens signs with RS256 by default.
+	// RSA, because service account tokens are signed with RS256 by default.
 	signing, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func writeNode(dir folder, name string, address net.IP) error {
 	return dir.writeKubeconfig(name, serverFromNodes, ca, client)
 }
 
-// An identity is a certificate and the key it speaks for.
+// An identity is a certificate and its key.
 type identity struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
@@ -192,7 +192,7 @@ func (ca identity) issueClient(subject pkix.Name) (identity, error) {
 	return ca.issue(&x509.Certificate{Subject: subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
-// sign completes the template and has it signed by issuer, or by itself where there is none.
+// sign completes the template and signs it with issuer, or with its own key if issuer is nil.
 func sign(template *x509.Certificate, issuer *identity) (identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -202,7 +202,7 @@ func sign(template *x509.Certificate, issuer *identity) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	// A minute back: clocks that step must not make a fresh certificate invalid.
+	// One minute ago, so that a clock step does not invalidate a new certificate.
 	template.NotBefore = time.Now().Add(-time.Minute)
 	template.NotAfter = template.NotBefore.AddDate(1, 0, 0)
 	if issuer == nil {
@@ -216,7 +216,7 @@ func sign(template *x509.Certificate, issuer *identity) (identity, error) {
 	return identity{certificate, key}, err
 }
 
-// A folder receives files that only its owner may read.
+// A folder contains files that only the owner may read.
 type folder string
 
 func (dir folder) write(name string, content []byte) error {
@@ -274,7 +274,7 @@ func certificatePEM(der []byte) []byte {
 func keyPEM(key crypto.Signer) []byte {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		panic(err) // only for kinds of keys that are not made here
+		panic(err) // Fails only for key types that this program does not create.
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }

@@ -18,11 +18,11 @@ pub(super) fn dashboard() -> Dashboard {
     .selecting("namespace=~\"$installation\",pool=~\"$pool\",pod=~\"$pod\"")
     .row("Shards", shards())
     .row("Processes, lanes and quarantine", processes())
-    .row("Invocations and what waits", invocations())
+    .row("Invocations and queues", invocations())
     .row("Isolates", isolates())
     .row("Cold starts", cold_starts())
     .row("Memory and buffers", memory())
-    .row("What Workers fetch, and their WebSockets", egress())
+    .row("Egress and WebSockets", egress())
     .row("Process", process("runtime-node"))
 }
 
@@ -31,7 +31,7 @@ fn shards() -> [Panel; 4] {
         Panel::lines(
             "Busy",
             Unit::Share,
-            "Share of time that each shard has something to do. A shard is one thread: at 100 % all that is more waits.",
+            "Share of time in which each shard has work. A shard is one thread: at 100 % further work queues.",
             &[("rate(tenon_shard_busy_seconds_total{@}[$__rate_interval])", "{{pod}} shard {{shard}}")],
         )
         .up_to(1.0)
@@ -39,7 +39,7 @@ fn shards() -> [Panel; 4] {
         Panel::lines(
             "JavaScript",
             Unit::Share,
-            "Share of time that each shard runs JavaScript. What is missing to Busy is the platform's own work.",
+            "Share of time in which each shard runs JavaScript. The difference from Busy is the platform's own work.",
             &[("rate(tenon_shard_turn_cpu_seconds_total{@}[$__rate_interval])", "{{pod}} shard {{shard}}")],
         )
         .up_to(1.0)
@@ -54,7 +54,7 @@ fn shards() -> [Panel; 4] {
         Panel::lines(
             "Event-loop lag",
             Unit::Seconds,
-            "How late a shard comes to what is due, 99 times of 100: what a request waits that comes at any time.",
+            "99th percentile of the delay of due tasks, which every arriving request incurs.",
             &[(
                 "histogram_quantile(0.99, sum by (le, pod, shard) (rate(tenon_shard_event_loop_lag_seconds_bucket{@}[$__rate_interval])))",
                 "{{pod}} shard {{shard}}",
@@ -67,16 +67,16 @@ fn shards() -> [Panel; 4] {
 fn processes() -> [Panel; 6] {
     [
         Panel::lines(
-            "Processes that run",
+            "Processes up",
             Unit::Count,
-            "1 while a shard's or a lane's process runs. The node starts one that ends anew within 100 ms.",
+            "1 while the process of a shard or lane serves. When a process ends, the node restarts it within 100 ms.",
             &[("min by (pod, process) (tenon_node_process_up{@})", "{{pod}} {{process}}")],
         )
         .up_to(1.0),
         Panel::lines(
             "Processes that ended",
             Unit::PerSecond,
-            "Other than by a drain, by what ended them: they crashed or ended themselves, did not answer, or were killed.",
+            "Processes that ended other than by a drain, by cause: they crashed, exited by themselves, hung, or were killed.",
             &[(
                 "sum by (process, cause) (rate(tenon_node_process_exits_total{@}[$__rate_interval]))",
                 "{{process}} {{cause}}",
@@ -85,7 +85,7 @@ fn processes() -> [Panel; 6] {
         Panel::lines(
             "Memory of processes",
             Unit::Share,
-            "What each process uses of its own limit. One that goes over it ends, and no other.",
+            "Memory use of each process, relative to its own limit. A process that exceeds its limit ends, and no other does.",
             &[(
                 "max by (pod, process) (tenon_node_process_memory_bytes{@} / tenon_node_process_memory_limit_bytes{@})",
                 "{{pod}} {{process}}",
@@ -93,21 +93,21 @@ fn processes() -> [Panel; 6] {
         )
         .up_to(1.0),
         Panel::lines(
-            "Revisions by place",
+            "Revisions by placement",
             Unit::Count,
-            "Revisions that each node knows, by where they run: in a lane while they are new or heavy, else on a shard.",
+            "Revisions that each node knows, by placement: in a lane while they are new or heavy, otherwise on a shard.",
             &[("sum by (pod, place) (tenon_node_placements{@})", "{{pod}} {{place}}")],
         ),
         Panel::lines(
             "Quarantined revisions",
             Unit::Count,
-            "Revisions that each node refuses, because they ended processes here or on another node.",
+            "Revisions that each node refuses, because they ended processes on this or another node.",
             &[("sum by (pod) (tenon_node_quarantined_revisions{@})", "{{pod}}")],
         ),
         Panel::lines(
             "Quarantines",
             Unit::PerSecond,
-            "Revisions that ended a process, by how; those that ran when its memory ended, and are forgiven once, apart.",
+            "Quarantined revisions, by how they ended a process; and process ends with little memory left, which are forgiven once.",
             &[
                 ("sum by (cause) (rate(tenon_node_quarantines_total{@}[$__rate_interval]))", "{{cause}}"),
                 ("sum(rate(tenon_node_forgiven_exits_total{@}[$__rate_interval]))", "forgiven"),
@@ -121,13 +121,13 @@ fn invocations() -> [Panel; 6] {
         Panel::areas(
             "Invocations",
             Unit::Requests,
-            "By how they ended.",
+            "Ended invocations by result code.",
             &[("sum by (code) (rate(tenon_invocations_total{@}[$__rate_interval])) > 0", "{{code}}")],
         ),
         Panel::quantiles(
             "Latency",
             Unit::Seconds,
-            "From a request to the head of its response on the node, cold starts and waits included, by quantile.",
+            "Time from a request to the head of its response on the node, including cold starts and queueing, by quantile.",
             "tenon_invocation_duration_seconds",
             &[0.5, 0.9, 0.99],
         ),
@@ -140,19 +140,19 @@ fn invocations() -> [Panel; 6] {
         Panel::lines(
             "Queue",
             Unit::Count,
-            "Invocations that wait for room, or for a start.",
+            "Invocations that are queued for a permit or a start.",
             &[("tenon_shard_waiting{@}", "{{pod}} shard {{shard}}")],
         ),
         Panel::areas(
             "Shed",
             Unit::Requests,
-            "Invocations refused for want of room, by what there was none of.",
+            "Invocations that were shed, by the exhausted resource.",
             &[("sum by (reason) (rate(tenon_shed_total{@}[$__rate_interval]))", "{{reason}}")],
         ),
         Panel::lines(
             "Crash loops",
             Unit::Count,
-            "Revisions that are left alone for a while because their code fails again and again.",
+            "Revisions in back-off because their code fails repeatedly.",
             &[("sum by (pod) (tenon_worker_crash_loops{@})", "{{pod}}")],
         ),
     ]
@@ -163,19 +163,19 @@ fn isolates() -> [Panel; 3] {
         Panel::areas(
             "Isolates",
             Unit::Count,
-            "By state: starting, warm, or let go and still finishing what they began; and spare ones, which are nobody's yet.",
+            "Isolates by state: starting, warm, or evicted and finishing their invocations; and spare ones, which belong to no Worker yet.",
             &[("sum by (state) (tenon_isolates{@})", "{{state}}"), ("sum(tenon_spare_isolates{@})", "spare")],
         ),
         Panel::areas(
             "Evictions",
             Unit::PerSecond,
-            "Isolates that were let go, by why.",
+            "Evicted isolates, by reason.",
             &[("sum by (reason) (rate(tenon_evictions_total{@}[$__rate_interval]))", "{{reason}}")],
         ),
         Panel::lines(
             "Warm isolates by shard",
             Unit::Count,
-            "How evenly Workers are dealt out.",
+            "Distribution of warm isolates over the shards.",
             &[("tenon_isolates{@,state=\"warm\"}", "{{pod}} shard {{shard}}")],
         ),
     ]
@@ -186,14 +186,14 @@ fn cold_starts() -> [Panel; 4] {
         Panel::areas(
             "Cold starts",
             Unit::PerSecond,
-            "Revisions loaded because no isolate of theirs was warm, by outcome.",
+            "Revisions loaded because they had no warm isolate, by outcome.",
             &[("sum by (outcome) (rate(tenon_cold_starts_total{@}[$__rate_interval]))", "{{outcome}}")],
         )
         .wide(6),
         Panel::lines(
             "Time by phase",
             Unit::Seconds,
-            "What 99 of 100 cold starts spend at most on each phase.",
+            "99th percentile of the duration of each phase of cold starts.",
             &[(
                 "histogram_quantile(0.99, sum by (le, phase) (rate(tenon_cold_start_phase_duration_seconds_bucket{@}[$__rate_interval])))",
                 "{{phase}}",
@@ -203,14 +203,14 @@ fn cold_starts() -> [Panel; 4] {
         Panel::areas(
             "Spare isolates",
             Unit::PerSecond,
-            "Starts that found an isolate made ahead, and those that had to make theirs.",
+            "Starts that found a spare isolate, and starts that did not.",
             &[("sum by (outcome) (rate(tenon_spare_lookups_total{@}[$__rate_interval]))", "{{outcome}}")],
         )
         .wide(6),
         Panel::areas(
             "Bytecode",
             Unit::PerSecond,
-            "Starts of large Workers that found compiled code, and those that did not.",
+            "Starts of large Workers that found compiled code, and starts that did not.",
             &[("sum by (outcome) (rate(tenon_bytecode_lookups_total{@}[$__rate_interval]))", "{{outcome}}")],
         )
         .wide(6),
@@ -222,7 +222,7 @@ fn memory() -> [Panel; 4] {
         Panel::lines(
             "Memory against budget",
             Unit::Bytes,
-            "What each node uses of its container's limit. Idle isolates go above 80 %, above 95 % none is started.",
+            "Memory use of each node, and its budget. Above 80 % idle isolates are evicted, above 95 % none is started.",
             &[
                 ("sum by (pod) (tenon_memory_used_bytes{@})", "{{pod}} used"),
                 ("sum by (pod) (tenon_memory_budget_bytes{@})", "{{pod}} budget"),
@@ -232,22 +232,22 @@ fn memory() -> [Panel; 4] {
         Panel::lines(
             "Forced collections",
             Unit::PerSecond,
-            "Idle isolates whose garbage was collected for want of memory.",
+            "Garbage collections of idle isolates because memory was short.",
             &[("sum by (pod) (rate(tenon_forced_collections_total{@}[$__rate_interval]))", "{{pod}}")],
         )
         .wide(6),
         Panel::lines(
             "Buffer pool",
             Unit::Share,
-            "Blocks that hold answers on their way, of those that a shard has.",
+            "Blocks that hold responses in transit, relative to all blocks of a shard.",
             &[("tenon_buffer_pool_blocks_in_use{@} / tenon_buffer_pool_blocks{@}", "{{pod}} shard {{shard}}")],
         )
         .up_to(1.0)
         .wide(6),
         Panel::areas(
-            "Buffers from elsewhere",
+            "Buffer pool fallbacks",
             Unit::PerSecond,
-            "Answers whose buffer came from the global allocator: too large for a block, or no block was free.",
+            "Responses whose buffer came from the global allocator: too large for a block, or no block was free.",
             &[("sum by (reason) (rate(tenon_buffer_pool_fallbacks_total{@}[$__rate_interval]))", "{{reason}}")],
         )
         .wide(6),
@@ -259,28 +259,28 @@ fn egress() -> [Panel; 4] {
         Panel::areas(
             "Fetches",
             Unit::Requests,
-            "By Workers, by how they ended or at which stage they failed.",
+            "Fetches by Workers: ok, or the stage at which they failed.",
             &[("sum by (outcome) (rate(tenon_egress_requests_total{@}[$__rate_interval]))", "{{outcome}}")],
         )
         .wide(6),
         Panel::lines(
             "Connections to origins",
             Unit::Count,
-            "Those that are open, and those of them that nobody uses just now.",
+            "Open connections, and idle ones among them.",
             &[("sum by (pod, state) (tenon_egress_connections{@})", "{{pod}} {{state}}")],
         )
         .wide(6),
         Panel::lines(
-            "Bytes of bodies",
+            "Body bytes",
             Unit::BytesPerSecond,
-            "That Workers sent to origins and received from them.",
+            "Bytes of bodies that Workers sent to origins and received from them.",
             &[("sum by (direction) (rate(tenon_egress_bytes_total{@}[$__rate_interval]))", "{{direction}}")],
         )
         .wide(6),
         Panel::lines(
             "WebSockets",
             Unit::Count,
-            "Of clients, that are open.",
+            "Open WebSockets of clients.",
             &[("tenon_shard_tunnels{@}", "{{pod}} shard {{shard}}")],
         )
         .wide(6),

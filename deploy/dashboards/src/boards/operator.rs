@@ -6,14 +6,14 @@ use crate::unit::Unit;
 
 pub(super) fn dashboard() -> Dashboard {
     let leaders = "tenon_operator_leader{namespace=~\"$installation\"}";
-    Dashboard::new("operator", "Operator", "Reconciles, queues, the catalog and the way from apply to ready.")
+    Dashboard::new("operator", "Operator", "Reconciles, queues, the catalog and the time from apply to ready.")
         .with(installation())
         .with(Variable::any("pod", "Operator", leaders, "pod"))
         .selecting("namespace=~\"$installation\",pod=~\"$pod\"")
         .row("Workers", workers())
         .row("Reconciles", reconciles())
         .row("Catalog", catalog())
-        .row("Schedules and what nodes report", schedules())
+        .row("Schedules and node reports", schedules())
         .row("Certificates of all processes", certificates())
         .row("The API server", edges())
         .row("Process", process("operator"))
@@ -24,14 +24,14 @@ fn workers() -> [Panel; 3] {
         Panel::quantiles(
             "Apply to ready",
             Unit::Seconds,
-            "From when a spec was seen to when its status said that it is ready, by quantile. The promise is one second.",
+            "Time from the observation of a spec until its status is ready, by quantile. The objective is one second.",
             "tenon_operator_worker_ready_duration_seconds",
             &[0.5, 0.99],
         ),
         Panel::lines(
             "Specs that became ready",
             Unit::PerSecond,
-            "New Workers and changed ones.",
+            "Specs of new and changed Workers that became ready.",
             &[(
                 "max(sum by (pod) (rate(tenon_operator_worker_ready_duration_seconds_count{@}[$__rate_interval])))",
                 "ready",
@@ -40,7 +40,7 @@ fn workers() -> [Panel; 3] {
         Panel::areas(
             "Workers",
             Unit::Count,
-            "By what their status says of their newest spec: ready, failing, or nothing yet.",
+            "Workers by the status of their newest spec: ready, failing, or none yet.",
             &[("max by (stage) (tenon_operator_workers{@})", "{{stage}}")],
         ),
     ]
@@ -51,14 +51,14 @@ fn reconciles() -> [Panel; 4] {
         Panel::lines(
             "Reconciles",
             Unit::PerSecond,
-            "By kind and result. Errors are tried again, later each time.",
+            "Reconciles by kind and result. Errors are retried with back-off.",
             &[("sum by (kind, result) (rate(tenon_operator_reconciles_total{@}[$__rate_interval]))", "{{kind}} {{result}}")],
         )
         .wide(6),
         Panel::lines(
             "Time of a reconcile",
             Unit::Seconds,
-            "What 99 of 100 take at most, by kind.",
+            "99th percentile of the duration of reconciles, by kind.",
             &[(
                 "histogram_quantile(0.99, sum by (le, kind) (rate(tenon_operator_reconcile_duration_seconds_bucket{@}[$__rate_interval])))",
                 "{{kind}}",
@@ -68,14 +68,14 @@ fn reconciles() -> [Panel; 4] {
         Panel::lines(
             "Queue",
             Unit::Count,
-            "What waits, runs, or has failed and is tried again later.",
+            "Items that wait, are processed, or have failed and are retried later.",
             &[("sum by (queue, state) (tenon_operator_queue_depth{@})", "{{queue}} {{state}}")],
         )
         .wide(6),
         Panel::lines(
             "Leader",
             Unit::Count,
-            "1 on the replica that writes. There is one, but for seconds while it changes.",
+            "1 on the replica that writes. There is one leader, except for seconds during a change.",
             &[("tenon_operator_leader{@}", "{{pod}}")],
         )
         .up_to(1.0)
@@ -88,14 +88,14 @@ fn catalog() -> [Panel; 4] {
         Panel::lines(
             "Catalog lag",
             Unit::Count,
-            "Changes that the slowest watcher of each replica has not been told of.",
+            "Changes that the slowest watcher of each replica has not received yet.",
             &[("tenon_operator_catalog_lag_versions{@}", "{{pod}}")],
         )
         .wide(6),
         Panel::lines(
-            "Time to tell",
+            "Catalog delivery",
             Unit::Seconds,
-            "From a change of the catalog to a router's being told, 99 times of 100.",
+            "99th percentile of the time from a change of the catalog until it is sent to a router.",
             &[(
                 "histogram_quantile(0.99, sum by (le, pod) (rate(tenon_operator_catalog_delivery_duration_seconds_bucket{@}[$__rate_interval])))",
                 "{{pod}}",
@@ -112,7 +112,7 @@ fn catalog() -> [Panel; 4] {
         Panel::lines(
             "Changes",
             Unit::PerSecond,
-            "Of the catalog: Workers and nodes that came, changed or went.",
+            "Changes of the catalog: Workers and nodes that were added, changed or removed.",
             &[("rate(tenon_operator_catalog_version{@}[$__rate_interval])", "{{pod}}")],
         )
         .wide(6),
@@ -124,14 +124,14 @@ fn schedules() -> [Panel; 4] {
         Panel::lines(
             "Scheduled calls",
             Unit::PerSecond,
-            "Times of Workers' schedules, by what became of them.",
+            "Due times of Workers' schedules, by outcome.",
             &[("sum by (outcome) (rate(tenon_operator_scheduled_calls_total{@}[$__rate_interval]))", "{{outcome}}")],
         )
         .wide(6),
         Panel::lines(
-            "Delay of schedules",
+            "Schedule delay",
             Unit::Seconds,
-            "The mean time from a schedule's time to the call.",
+            "Mean time from a schedule's due time to the call.",
             &[(
                 "sum(rate(tenon_operator_schedule_delay_seconds_sum{@}[$__rate_interval])) / sum(rate(tenon_operator_schedule_delay_seconds_count{@}[$__rate_interval]))",
                 "mean",
@@ -139,16 +139,16 @@ fn schedules() -> [Panel; 4] {
         )
         .wide(6),
         Panel::lines(
-            "Reports of nodes",
+            "Node reports",
             Unit::PerSecond,
-            "What nodes said of Workers whose code fails again and again, by what became of it.",
+            "Nodes' reports of Workers whose code fails repeatedly, by outcome.",
             &[("sum by (outcome) (rate(tenon_operator_worker_reports_total{@}[$__rate_interval]))", "{{outcome}}")],
         )
         .wide(6),
         Panel::lines(
             "Nodes",
             Unit::Count,
-            "In the catalog, by pool and whether they take new work.",
+            "Nodes in the catalog, by pool and by whether they take new work.",
             &[("max by (pool, state) (tenon_operator_nodes{@})", "{{pool}} {{state}}")],
         )
         .wide(6),
@@ -158,9 +158,9 @@ fn schedules() -> [Panel; 4] {
 fn certificates() -> [Panel; 4] {
     [
         Panel::lines(
-            "Certificates end in",
+            "Certificates expire in",
             Unit::Seconds,
-            "Time until each process's certificate and its authority's run out. They are made anew long before.",
+            "Time until the certificates of each process and of its authority expire. They are renewed long before.",
             &[(
                 "min by (component, certificate) (tenon_certificate_expiry_timestamp_seconds{namespace=~\"$installation\"}) - time()",
                 "{{component}} {{certificate}}",
@@ -168,9 +168,9 @@ fn certificates() -> [Panel; 4] {
         )
         .wide(6),
         Panel::lines(
-            "Certificates read anew",
+            "Certificate reloads",
             Unit::PerSecond,
-            "By how that went: after a bad change a process goes on with what it has.",
+            "Reloads of certificates, by outcome. After a failed reload a process keeps its current certificate.",
             &[(
                 "sum by (component, outcome) (rate(tenon_tls_reloads_total{namespace=~\"$installation\"}[$__rate_interval]))",
                 "{{component}} {{outcome}}",
@@ -180,7 +180,7 @@ fn certificates() -> [Panel; 4] {
         Panel::lines(
             "Handshakes",
             Unit::PerSecond,
-            "Connections between processes that began, in full or resumed from an earlier one.",
+            "TLS handshakes between processes, full or resumed.",
             &[(
                 "sum by (component, kind) (rate(tenon_tls_handshakes_total{namespace=~\"$installation\"}[$__rate_interval]))",
                 "{{component}} {{kind}}",
@@ -188,9 +188,9 @@ fn certificates() -> [Panel; 4] {
         )
         .wide(6),
         Panel::lines(
-            "Handshakes that failed",
+            "Failed handshakes",
             Unit::PerSecond,
-            "By why: who has no certificate, one of another authority, or one for another role is refused.",
+            "Failed TLS handshakes, by reason: a peer without a certificate, or with one of another authority or role, is refused.",
             &[(
                 "sum by (component, reason) (rate(tenon_tls_handshake_failures_total{namespace=~\"$installation\"}[$__rate_interval]))",
                 "{{component}} {{reason}}",
@@ -203,16 +203,16 @@ fn certificates() -> [Panel; 4] {
 fn edges() -> [Panel; 2] {
     [
         Panel::lines(
-            "Watches that broke",
+            "Interrupted watches",
             Unit::PerSecond,
-            "Watches of the API server, by kind. They go on by themselves.",
+            "Interrupted watches of the API server, by kind. They resume automatically.",
             &[("sum by (kind) (rate(tenon_operator_watch_interruptions_total{@}[$__rate_interval]))", "{{kind}}")],
         )
         .wide(12),
         Panel::lines(
             "Malformed objects",
             Unit::Count,
-            "Stored objects that are skipped because they do not fit their schema.",
+            "Stored objects that are skipped because they do not match their schema, by kind.",
             &[("max by (kind) (tenon_operator_malformed_objects{@})", "{{kind}}")],
         )
         .wide(12),

@@ -14,7 +14,7 @@ pub(super) fn dashboard() -> Dashboard {
         .row("Workers", workers())
         .selecting("namespace=~\"$installation\",pool=~\"$pool\"")
         .row("Cold starts", cold_starts())
-        .row("Room", room())
+        .row("Capacity", room())
 }
 
 fn now() -> [Panel; 6] {
@@ -28,7 +28,7 @@ fn now() -> [Panel; 6] {
         Panel::stat(
             "Errors",
             Unit::Share,
-            "Share of requests that failed: a Worker's 5xx, or a failure that is not the caller's.",
+            "Share of requests that failed: 5xx responses of Workers, and failures that the caller did not cause.",
             (
                 "sum(rate(tenon_router_requests_total{@,code!~\"[1-4]xx|worker_not_found|bad_request|request_too_large|upgrade_required\"}[$__rate_interval])) / sum(rate(tenon_router_requests_total{@}[$__rate_interval]))",
                 "errors",
@@ -37,7 +37,7 @@ fn now() -> [Panel; 6] {
         Panel::stat(
             "p99",
             Unit::Seconds,
-            "The time within which 99 of 100 requests had the head of their answer.",
+            "99th percentile of the time from a request's head to the head of its response.",
             (
                 "histogram_quantile(0.99, sum by (le) (rate(tenon_router_request_duration_seconds_bucket{@}[$__rate_interval])))",
                 "p99",
@@ -58,7 +58,7 @@ fn now() -> [Panel; 6] {
         Panel::stat(
             "Fullest node",
             Unit::Share,
-            "Memory in use of the budget, of the node that has least left.",
+            "Memory use relative to the budget, of the node with the least memory left.",
             ("max(tenon_memory_used_bytes{@} / tenon_memory_budget_bytes{@})", "used"),
         ),
     ]
@@ -69,13 +69,13 @@ fn traffic() -> [Panel; 3] {
         Panel::areas(
             "Requests",
             Unit::Requests,
-            "By the class of the Worker's status, or the code of the failure.",
+            "Requests by status class of the Worker's response, or by failure code.",
             &[("sum by (code) (rate(tenon_router_requests_total{@}[$__rate_interval])) > 0", "{{code}}")],
         ),
         Panel::areas(
             "Errors",
             Unit::Requests,
-            "5xx of Workers, and failures that are not the caller's, by code.",
+            "5xx responses of Workers, and failures that the caller did not cause, by code.",
             &[(
                 "sum by (code) (rate(tenon_router_requests_total{@,code!~\"[1-4]xx|worker_not_found|bad_request|request_too_large|upgrade_required\"}[$__rate_interval]))",
                 "{{code}}",
@@ -84,7 +84,7 @@ fn traffic() -> [Panel; 3] {
         Panel::quantiles(
             "Latency",
             Unit::Seconds,
-            "From a request's head to the head of its answer, as routers see it, by quantile.",
+            "Time from a request's head to the head of its response, measured by routers, by quantile.",
             "tenon_router_request_duration_seconds",
             &[0.5, 0.9, 0.99, 0.999],
         ),
@@ -96,14 +96,14 @@ fn workers() -> [Panel; 4] {
         Panel::areas(
             "Workers",
             Unit::Count,
-            "By what their status says of their newest spec: ready, failing, or nothing yet.",
+            "Workers by the status of their newest spec: ready, failing, or none yet.",
             &[("max by (stage) (tenon_operator_workers{@})", "{{stage}}")],
         )
         .wide(6),
         Panel::lines(
             "Crash loops and quarantine",
             Unit::Count,
-            "Revisions that a node leaves alone for a while because their code fails again and again, and those that every node refuses because they ended a process.",
+            "Revisions in back-off on a node because their code fails repeatedly, and revisions that every node refuses because they ended a process.",
             &[
                 ("sum by (pod) (tenon_worker_crash_loops{@})", "{{pod}}"),
                 ("max(tenon_operator_quarantined_revisions{@})", "in quarantine"),
@@ -123,7 +123,7 @@ fn workers() -> [Panel; 4] {
         Panel::lines(
             "Workers with most CPU time",
             Unit::Cores,
-            "The ten Workers of all tenants that JavaScript ran for longest.",
+            "The ten Workers of all tenants with the most CPU time.",
             &[(
                 "topk(10, sum by (namespace, worker) (rate(tenon_worker_cpu_seconds_total[$__rate_interval])))",
                 "{{namespace}}/{{worker}}",
@@ -138,22 +138,22 @@ fn cold_starts() -> [Panel; 3] {
         Panel::areas(
             "Cold starts",
             Unit::PerSecond,
-            "Revisions loaded because no isolate of theirs was warm, by outcome.",
+            "Revisions loaded because they had no warm isolate, by outcome.",
             &[("sum by (outcome) (rate(tenon_cold_starts_total{@}[$__rate_interval]))", "{{outcome}}")],
         ),
         Panel::areas(
-            "Where their time goes",
+            "Cold start phases",
             Unit::Seconds,
-            "Mean time of a cold start by phase: the code's way from the catalog, an isolate's making, the modules' evaluation.",
+            "Mean duration of the phases of a cold start: fetching the code from the catalog, making the isolate, evaluating the modules.",
             &[(
                 "sum by (phase) (rate(tenon_cold_start_phase_duration_seconds_sum{@}[$__rate_interval])) / sum by (phase) (rate(tenon_cold_start_phase_duration_seconds_count{@}[$__rate_interval]))",
                 "{{phase}}",
             )],
         ),
         Panel::quantiles(
-            "Time of a cold start",
+            "Cold start duration",
             Unit::Seconds,
-            "By quantile.",
+            "Duration of cold starts, by quantile.",
             "tenon_cold_start_duration_seconds",
             &[0.5, 0.99],
         ),
@@ -165,7 +165,7 @@ fn room() -> [Panel; 3] {
         Panel::lines(
             "Busy shards",
             Unit::Share,
-            "Share of time that shards have something to do, the mean and the busiest of each pool. Lanes are not counted.",
+            "Share of time in which shards have work: the mean and the busiest shard of each pool. Lanes are not counted.",
             &[
                 (
                     "avg by (pool) (rate(tenon_shard_busy_seconds_total{@,shard!~\"lane-.*\"}[$__rate_interval]))",
@@ -181,14 +181,14 @@ fn room() -> [Panel; 3] {
         Panel::lines(
             "Memory",
             Unit::Share,
-            "Memory in use of each node's budget. Idle isolates go above 80 %, above 95 % none is started.",
+            "Memory use of each node, relative to its budget. Above 80 % idle isolates are evicted, above 95 % none is started.",
             &[("max by (pod) (tenon_memory_used_bytes{@} / tenon_memory_budget_bytes{@})", "{{pod}}")],
         )
         .up_to(1.0),
         Panel::areas(
             "Shed",
             Unit::Requests,
-            "Invocations that nodes refused for want of room, by what there was none of.",
+            "Invocations that nodes shed, by the exhausted resource.",
             &[("sum by (reason) (rate(tenon_shed_total{@}[$__rate_interval]))", "{{reason}}")],
         ),
     ]

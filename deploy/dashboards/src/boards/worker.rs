@@ -5,14 +5,14 @@ use crate::unit::Unit;
 
 pub(super) fn dashboard() -> Dashboard {
     let namespaced = "tenon_worker_invocations_total{namespace=\"$namespace\"}";
-    Dashboard::new("worker", "Worker", "Requests, CPU time, memory, limits, revisions and place of one Worker.")
+    Dashboard::new("worker", "Worker", "Requests, CPU time, memory, limits, revisions and placement of one Worker.")
         .with(Variable::one("namespace", "Namespace", "tenon_worker_invocations_total", "namespace"))
         .with(Variable::one("worker", "Worker", namespaced, "worker"))
         .selecting("namespace=\"$namespace\",worker=\"$worker\"")
         .row("Now", now())
         .row("Traffic", traffic())
-        .row("What it uses", uses())
-        .row("Where it runs", place())
+        .row("Resources", uses())
+        .row("Placement", place())
         .row("Cold starts", starts())
 }
 
@@ -21,13 +21,13 @@ fn now() -> [Panel; 6] {
         Panel::stat(
             "Invocations",
             Unit::Requests,
-            "Invocations that have ended.",
+            "Ended invocations.",
             ("sum(rate(tenon_worker_invocations_total{@}[$__rate_interval]))", "invocations"),
         ),
         Panel::stat(
             "Failed",
             Unit::Share,
-            "Share of invocations that ended in a failure. A 5xx that the Worker itself answers is an answer.",
+            "Share of invocations that ended in a failure. A 5xx response of the Worker itself is not a failure.",
             (
                 "sum(rate(tenon_worker_invocations_total{@,code!~\"ok|cancelled\"}[$__rate_interval])) / sum(rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
                 "failed",
@@ -36,7 +36,7 @@ fn now() -> [Panel; 6] {
         Panel::stat(
             "p99",
             Unit::Seconds,
-            "The time within which 99 of 100 invocations had the head of their response, on the node.",
+            "99th percentile of the time from a request to the head of its response, on the node.",
             (
                 "histogram_quantile(0.99, sum by (le) (rate(tenon_worker_invocation_duration_seconds_bucket{@}[$__rate_interval])))",
                 "p99",
@@ -45,19 +45,19 @@ fn now() -> [Panel; 6] {
         Panel::stat(
             "CPU",
             Unit::Cores,
-            "CPU time of its turns.",
+            "CPU time of the Worker's turns.",
             ("sum(rate(tenon_worker_cpu_seconds_total{@}[$__rate_interval]))", "CPU"),
         ),
         Panel::stat(
             "Memory",
             Unit::Bytes,
-            "Heap and buffers of its warm isolates together.",
+            "Heap and buffers of all of the Worker's warm isolates.",
             ("sum(tenon_worker_memory_bytes{@})", "memory"),
         ),
         Panel::stat(
             "Warm isolates",
             Unit::Count,
-            "On as many shards it is warm. One is usual: more are there after a node has come or gone, and at a new revision.",
+            "Number of shards on which the Worker is warm. One is usual; there are more after a change of nodes, and for a new revision.",
             ("count(tenon_worker_memory_bytes{@})", "warm"),
         ),
     ]
@@ -68,20 +68,20 @@ fn traffic() -> [Panel; 3] {
         Panel::areas(
             "Invocations",
             Unit::Requests,
-            "By how they ended.",
+            "Ended invocations by result code.",
             &[("sum by (code) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))", "{{code}}")],
         ),
         Panel::quantiles(
             "Latency",
             Unit::Seconds,
-            "From a request to the head of its response on the node, cold starts and waits included, by quantile.",
+            "Time from a request to the head of its response on the node, including cold starts and queueing, by quantile.",
             "tenon_worker_invocation_duration_seconds",
             &[0.5, 0.9, 0.99],
         ),
         Panel::areas(
             "Revisions",
             Unit::Requests,
-            "Which revision serves how much of the traffic.",
+            "Invocations by revision.",
             &[("sum by (revision) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))", "{{revision}}")],
         ),
     ]
@@ -92,7 +92,7 @@ fn uses() -> [Panel; 4] {
         Panel::lines(
             "CPU",
             Unit::Cores,
-            "CPU time of its turns, by shard.",
+            "CPU time of the Worker's turns, by shard.",
             &[(
                 "sum by (pod, shard) (rate(tenon_worker_cpu_seconds_total{@}[$__rate_interval]))",
                 "{{pod}} shard {{shard}}",
@@ -102,7 +102,7 @@ fn uses() -> [Panel; 4] {
         Panel::lines(
             "CPU time of an invocation",
             Unit::Seconds,
-            "The mean: what its CPU limit is held against.",
+            "Mean CPU time of an invocation. The CPU limit applies to each invocation.",
             &[(
                 "sum(rate(tenon_worker_cpu_seconds_total{@}[$__rate_interval])) / sum(rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
                 "mean",
@@ -112,14 +112,14 @@ fn uses() -> [Panel; 4] {
         Panel::lines(
             "Memory",
             Unit::Bytes,
-            "Heap and buffers of each warm isolate: what its memory limit is held against.",
+            "Heap and buffers of each warm isolate. The memory limit applies to each isolate.",
             &[("tenon_worker_memory_bytes{@}", "{{pod}} shard {{shard}} {{revision}}")],
         )
         .wide(6),
         Panel::areas(
             "Limits hit",
             Unit::Requests,
-            "Invocations that a limit stopped, by which: CPU time, wall-clock time, memory; and those there was no room for.",
+            "Invocations that were stopped by a limit (CPU time, wall-clock time, memory) or shed, by code.",
             &[(
                 "sum by (code) (rate(tenon_worker_invocations_total{@,code=~\".*_limit_exceeded|overloaded\"}[$__rate_interval]))",
                 "{{code}}",
@@ -134,7 +134,7 @@ fn place() -> [Panel; 2] {
         Panel::bars(
             "Pinned to",
             Unit::Requests,
-            "The shards that run it, and how much of its traffic each has.",
+            "Invocations by the shard that runs them.",
             (
                 "sum by (pod, shard) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
                 "{{pod}} shard {{shard}}",
@@ -144,7 +144,7 @@ fn place() -> [Panel; 2] {
         Panel::areas(
             "Pinned to, over time",
             Unit::Requests,
-            "A Worker moves when the node that it is pinned to goes, and part of it while that has no room.",
+            "Invocations by shard. A Worker moves when its node is removed, and partly while its shard is overloaded.",
             &[(
                 "sum by (pod, shard) (rate(tenon_worker_invocations_total{@}[$__rate_interval]))",
                 "{{pod}} shard {{shard}}",
@@ -159,7 +159,7 @@ fn starts() -> [Panel; 2] {
         Panel::lines(
             "Cold starts",
             Unit::Count,
-            "Starts of its isolates, since each shard began to count it.",
+            "Starts of the Worker's isolates, since each shard began to count them.",
             &[(
                 "sum by (pod, shard, revision) (tenon_worker_cold_starts_total{@})",
                 "{{pod}} shard {{shard}} {{revision}}",
@@ -169,7 +169,7 @@ fn starts() -> [Panel; 2] {
         Panel::areas(
             "Latest start",
             Unit::Seconds,
-            "What the start of each isolate that is warm now spent its time on: the longest of each phase.",
+            "Duration of the latest start of the isolates that are warm now: the maximum of each phase.",
             &[("max by (phase) (tenon_worker_cold_start_seconds{@})", "{{phase}}")],
         )
         .wide(12),

@@ -31,8 +31,8 @@ fn start() -> Timestamp {
 struct Installation {
     now: Timestamp,
     stored: Secrets,
-    /// For each role, what its processes may have read: the Secret's current content, and earlier
-    /// content with the time of its replacement.
+    /// The content that processes of each role may have read: the current content of the Secret,
+    /// and earlier content with the time of its replacement.
     read: [VecDeque<(Bundle, Option<Timestamp>)>; Role::ALL.len()],
     authorities: BTreeSet<Authority>,
     issued: usize,

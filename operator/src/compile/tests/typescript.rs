@@ -44,7 +44,7 @@ fn imports_of_types_are_gone_and_those_of_values_are_checked() {
     let worker = "export { A } from './types.ts'; export default {}";
     let found = errors(&[("worker.ts", worker), ("types.ts", types)]);
     let expected =
-        "worker.ts:1:10: module \"types.ts\" does not export \"A\"; if it is a type, say so: import type, export type";
+        "worker.ts:1:10: module \"types.ts\" does not export \"A\"; if it is a type, use import type or export type";
     assert_eq!(found, [expected]);
 }
 

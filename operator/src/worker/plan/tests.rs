@@ -98,7 +98,7 @@ fn typescript_becomes_javascript_once_and_the_revision_has_it() {
     assert!(!spec.modules["worker.ts"].contains(": Request"), "{spec:?}");
     assert_eq!(spec.modules.keys().collect::<Vec<_>>(), ["worker.ts", "worker.ts.map"]);
     assert_eq!(spec.binary_modules["logo.png"], ByteString(vec![0xff, 0x00]));
-    assert_eq!(condition_of(&done, "Compiled").message, "2 modules, entered by worker.ts");
+    assert_eq!(condition_of(&done, "Compiled").message, "2 modules, entrypoint worker.ts");
 
     let deployed = carried_out(first, done);
     let again = plan(&deployed, now());
@@ -141,7 +141,7 @@ fn who_asks_for_more_than_the_pool_allows_is_told_and_the_last_good_revision_ser
     let programmed = condition_of(&held, "Programmed");
     assert_eq!((programmed.status, programmed.reason.as_str()), (ConditionStatus::False, "LimitOverMaximum"));
     assert!(programmed.message.starts_with("spec.limits.cpuMs: 30000 is more than RuntimePool \"default\""));
-    assert!(condition_of(&held, "Ready").message.contains(&format!("revision {good} serves on")));
+    assert!(condition_of(&held, "Ready").message.contains(&format!("revision {good} keeps serving")));
     assert_eq!(held.status.unwrap().latest_revision, Some(good));
 
     greedy.limits = PoolLimits::default();
@@ -158,9 +158,9 @@ fn a_schedule_without_a_meaning_is_named_while_the_code_serves() {
     let plan = plan(&candidate, now());
     let programmed = condition_of(&plan, "Programmed");
     assert_eq!((programmed.status, programmed.reason.as_str()), (ConditionStatus::False, "InvalidSchedule"));
-    assert!(programmed.message.starts_with("spec.schedules.cron: \"0 0 31 2 *\" is a time that never comes"));
+    assert!(programmed.message.starts_with("spec.schedules.cron: \"0 0 31 2 *\" never matches"));
     let made = plan.apply.as_ref().unwrap().name_any();
-    assert!(condition_of(&plan, "Ready").message.ends_with(&format!("\nrevision {made} serves on")));
+    assert!(condition_of(&plan, "Ready").message.ends_with(&format!("\nrevision {made} keeps serving")));
     assert_eq!(plan.status.unwrap().latest_revision, Some(made));
 }
 

@@ -1,4 +1,4 @@
-//! Which connections are opened, and which tenant they belong to.
+//! The connections that are opened, and the tenant that each belongs to.
 
 use std::time::Duration;
 

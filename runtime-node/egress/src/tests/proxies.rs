@@ -132,7 +132,7 @@ async fn tls_with_the_proxy_goes_around_tls_with_the_origin() {
         // A proxy with an unverified identity is told nothing.
         let error = failure(&by(settings(), url), get(target)).await;
         assert_eq!(error.stage(), Stage::Proxy);
-        assert!(error.to_string().contains("no secure connection to it"), "{error}");
+        assert!(error.to_string().contains("cannot establish TLS with it"), "{error}");
         assert_eq!(proxy.asked().len(), 1);
     })
     .await;
@@ -245,16 +245,16 @@ async fn a_proxy_that_does_not_lead_there_is_named_with_the_reason() {
             ("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n", "credentials"),
             ("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", "403 Forbidden"),
             ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1/\r\n\r\n", "302 Found"),
-            ("HTTP/1.1 200 OK\r\n\r\nahead", "before anything went in"),
-            ("SSH-2.0-Server\r\n", "does not answer as a proxy does"),
-            ("", "does not answer as a proxy does"),
+            ("HTTP/1.1 200 OK\r\n\r\nahead", "before any was sent"),
+            ("SSH-2.0-Server\r\n", "its response is not that of a proxy"),
+            ("", "its response is not that of a proxy"),
         ] {
             let proxy = Origin::raw(answer.as_bytes()).await;
             let url: Proxy = format!("http://alice:geheim@127.0.0.1:{}", proxy.port).parse().unwrap();
             let error = failure(&by(settings(), url), get(Url::parse("http://origin.test/").unwrap())).await;
             assert_eq!(error.stage(), Stage::Proxy, "{answer:?}: {error}");
             let said = error.to_string();
-            let named = format!("the platform's proxy http://127.0.0.1:{} does not lead to origin.test:80", proxy.port);
+            let named = format!("to origin.test:80 through the platform's proxy http://127.0.0.1:{}:", proxy.port);
             assert!(said.contains(&named) && said.contains(why) && !said.contains("geheim"), "{answer:?}: {said}");
         }
     })

@@ -1,4 +1,4 @@
-//! Which addresses requests may reach.
+//! The addresses that requests may reach.
 
 use super::origin::{Origin, text};
 use super::*;

@@ -73,11 +73,11 @@ pub fn is_valid(bytes: &[u8]) -> bool {
 pub enum Refused {
     #[error("{message} @+{offset}")]
     Invalid { message: String, offset: u64 },
-    #[error("there is no memory that is shared between threads here; leave out \"shared\"")]
+    #[error("memory that is shared between threads is not supported; remove \"shared\"")]
     Shared,
     #[error("it has more than {most} {what}")]
     TooMany { what: Cow<'static, str>, most: u64 },
-    #[error("its function {0} is too complex to be compiled in time: split it")]
+    #[error("its function {0} is too complex to be compiled in time; split it")]
     TooComplex(u32),
     #[error("{0}")]
     Types(#[from] types::Refused),
@@ -271,7 +271,7 @@ impl Check {
 
     fn placed(&self) -> Result<(), Refused> {
         if self.places > PLACES {
-            return Err(Refused::TooMany { what: "places in its tables".into(), most: PLACES });
+            return Err(Refused::TooMany { what: "table elements".into(), most: PLACES });
         }
         Ok(())
     }

@@ -29,9 +29,9 @@ const ONE: Use = Use { types: 20_000, bytes: 1 << 20 };
 
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Refused {
-    #[error("the Worker has used too many different types in its modules")]
+    #[error("the Worker's modules use too many different types")]
     OfOne,
-    #[error("the Workers of this namespace have used too many different types in their modules on this node")]
+    #[error("the modules of this namespace's Workers use too many different types on this node")]
     OfNamespace,
 }
 

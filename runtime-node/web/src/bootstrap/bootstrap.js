@@ -1,29 +1,31 @@
-// The first of the scripts that make up a Worker's world.
+// The first of the scripts that define a Worker's global scope.
 //
-// Every file of this directory is a classic script holding one function expression. `order.txt` names the files,
-// in the order in which they are evaluated, when the node is built, into the start-up snapshot; each function is
-// called once with the same `internal` object, through which the files know each other and native code knows
-// them. A Worker never sees it.
+// Every file of this directory is a classic script that holds one function expression. `order.txt`
+// lists the files in the order in which the build evaluates them into the start-up snapshot. Each
+// function is called once with the same `internal` object, through which the files and native code
+// share functions. A Worker never sees it.
 //
-//   internal.primordials   what the language itself offers, captured before a Worker can change it:
-//                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map, k)` is
-//                          `map.get(k)`; statics are `ObjectKeys`, `JSONStringify`, …. In an isolate there are those
-//                          that late files want (see later.js)
-//   internal.ops           native functions. None can be called while the snapshot is made.
-//   internal.globals(obj)  defines every own property of `obj` on the global object as the platform does: all are
-//                          writable and configurable, and enumerable are those that are no interfaces.
+//   internal.primordials   built-ins of the language, captured before a Worker can change them:
+//                          `ArrayPrototypePush(array, x)` is `array.push(x)`, `MapPrototypeGet(map,
+//                          k)` is `map.get(k)`; statics are `ObjectKeys`, `JSONStringify`, …. An
+//                          isolate has only those that late files use (see later.js)
+//   internal.ops           native functions. None can be called while the snapshot is made
+//   internal.globals(obj)  defines every own property of `obj` on the global object, writable and
+//                          configurable; properties that are not interfaces are enumerable
 //   internal.later(key, names, make)
-//                          what few Workers use: `make()` gives an object that has, among others, these names of the
-//                          global object, when the first of them is wanted; `internal[key]()` gives that object to others.
-//                          It may be made after a Worker's code has run, so it keeps to the rules below.
+//                          declares rarely used globals: `make()` returns an object that has the
+//                          globals `names`, among others, and is called on the first use of one;
+//                          `internal[key]()` returns the same object. `make` may run after a
+//                          Worker's code has run, so it must follow the rules below
 //   internal.describe(title, is, constructor, names)
-//                          has `console` show these attributes of what `is` says is of the class
-//   internal.inspect(v)    how `console` shows a value
-//   internal.hooks         functions that native code calls, fetched once per isolate by name
+//                          makes `console` show these attributes of objects that pass `is`
+//   internal.inspect(v)    formats a value for `console`
+//   internal.hooks         functions that native code calls, looked up once per isolate by name
 //
-// Rules for code here: after a Worker has run, everything reachable from the global object is hostile. Use
-// primordials, never methods found through a prototype; never `for…of` over arrays, spread or array
-// destructuring (they go through `Array.prototype[Symbol.iterator]`) on a path that serves a request.
+// Rules for code here: after a Worker has run, everything reachable from the global object is
+// hostile. Use primordials, never methods found through a prototype. On a path that serves a
+// request, never use `for…of` over arrays, spread or array destructuring, because they go through
+// `Array.prototype[Symbol.iterator]`.
 (function (internal) {
   "use strict";
 
@@ -31,7 +33,8 @@
   const { ownKeys, apply } = Reflect;
   const { bind, call } = Function.prototype;
   const string = String;
-  // uncurryThis(f)(self, …args) is f.call(self, …args), whatever has become of Function.prototype.call.
+  // uncurryThis(f)(self, …args) is f.call(self, …args), even if Function.prototype.call is
+  // replaced.
   const uncurryThis = bind.bind(call);
 
   const primordials = { __proto__: null, uncurryThis };

@@ -1,18 +1,20 @@
-// What few Workers use, made when the first of it is wanted: most of a start's time, and of an isolate's memory, goes by
-// the number of functions, and of what these close over, in the snapshot.
+// Lazy creation of rarely used objects. Most of an isolate's start-up time and memory depends on
+// the number of functions in the snapshot, and on the objects that they close over.
 //
-// Of what a file declares by `internal.later`, a start carries only how it is asked for. If `order.txt` calls the file late it
-// carries nothing else of the file either: `build.rs` calls the function for what it declares, and throws that away;
-// in an isolate the file is compiled, and its function called again, when the first of what it declares is wanted. That may be
-// after a Worker's code has run. So a late file does nothing before it is asked but take what it needs, from `internal` alone,
-// and declare; and what it takes of the primordials is kept for it (`build.rs` reads there what that is).
+// A snapshot holds only the names that a file declares with `internal.later`, and how to request
+// them. If `order.txt` marks the file as late, the snapshot holds nothing else of it: `build.rs`
+// calls the function to collect its declarations and discards the result. An isolate compiles the
+// file and calls its function on the first use of a declared name, possibly after a Worker's code
+// has run. So a late file's function only takes what it needs from `internal` and declares.
+// `build.rs` reads from the file which primordials to keep for it.
 (function (internal) {
   "use strict";
 
   const { files, lazies, ops } = internal;
 
-  // Things by name, each made when it is first used. What has made one is found by `load(name)`, which runs a file that defines
-  // it, and perhaps others. A file that was interrupted is run again, and nothing is made twice.
+  // Creates a registry of objects by name, each made on first use. `load(name)` runs the file that
+  // defines the maker of a name, and perhaps others. A file that was interrupted runs again, but no
+  // object is made twice.
   internal.registry = (load) => {
     const makers = { __proto__: null };
     const made = { __proto__: null };
@@ -31,10 +33,11 @@
     };
   };
 
-  // files    by key, the late file that declares it
-  // lazies   by name of the global object, the key of what has it. `build.rs` makes properties of the global object of the
-  //          names, which native code asks for when they are first read
-  // Both are complete when the snapshot is made: `build.rs` has looked.
+  // files    maps a key to the late file that declares it
+  // lazies   maps the name of a global to the key of the object that has it. `build.rs` defines a
+  //          property of the global object for each name; the first read calls `hooks.lazy`
+  //
+  // Both are complete when the snapshot is made, because `build.rs` collects them first.
   const { define, use } = internal.registry((key) => ops.lateScript(files[key])(internal));
   const declare = (key) => {
     let made;

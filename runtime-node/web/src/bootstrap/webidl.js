@@ -1,6 +1,5 @@
-// The manners that Web IDL asks of every interface: how arguments are converted, what a member looks like, what an
-// iterable object offers. The files after this one say what their interface does; this one says how any interface
-// behaves.
+// Web IDL: conversion of arguments, the shape of members, and iterable interfaces. The files after
+// this one implement individual interfaces with it.
 (function (internal) {
   "use strict";
 
@@ -24,8 +23,8 @@
     }
   }
 
-  // A longer string comes of a doubling loop, and costs nothing until native code reads it, which then cannot be
-  // terminated.
+  // The longest string that is accepted. A longer one is cheap to build by doubling, but native
+  // code that reads it cannot be terminated.
   const LONGEST = 2 ** 25;
 
   function DOMString(value) {
@@ -44,7 +43,7 @@
     return string;
   }
 
-  // Unsigned integers of up to 32 bits, wrapping as the IDL does without [EnforceRange].
+  // Converts to an unsigned integer of up to 32 bits; wraps, as without [EnforceRange].
   function unsigned(value, bits) {
     const number = +value;
     if (!NumberIsFinite(number)) return 0;
@@ -53,7 +52,7 @@
     return wrapped < 0 ? wrapped + size : wrapped + 0;
   }
 
-  // A `long long`, wrapping likewise; exact below 2⁵³.
+  // Converts to a `long long`, which wraps likewise; exact below 2⁵³.
   function longLong(value) {
     const number = +value;
     if (!NumberIsFinite(number)) return 0;
@@ -61,7 +60,8 @@
     return MathAbs(integer) < 2 ** 63 ? integer : Number(BigIntAsIntN(64, BigInt(integer)));
   }
 
-  // The same with [Clamp]: the nearest of the integers that a number can say, of two as near the even one.
+  // Converts to a `long long` with [Clamp]: the nearest safe integer, and of two equally near the
+  // even one.
   function clamped(value) {
     const number = +value;
     if (NumberIsNaN(number)) return 0;
@@ -71,14 +71,14 @@
     return (over > 0.5 || (over === 0.5 && below % 2 !== 0) ? below + 1 : below) + 0;
   }
 
-  // A finite `double`.
+  // Converts to a finite `double`.
   function finite(value, what) {
     const number = +value;
     if (!NumberIsFinite(number)) throw new TypeError(`${what}: ${number} is not a finite number`);
     return number;
   }
 
-  // With [EnforceRange]: out of range is an error.
+  // Converts with [EnforceRange]; throws if the value is out of range.
   function enforced(value, maximum, what) {
     const number = +value;
     const integer = MathTrunc(number);
@@ -88,7 +88,8 @@
     return integer + 0;
   }
 
-  // A Uint8Array over the memory of a BufferSource; null for anything else. Nothing of the tenant's runs.
+  // Returns a Uint8Array over the memory of a BufferSource, or null for other values. Runs no code
+  // of the tenant.
   function bufferSource(value) {
     if (ArrayBufferIsView(value)) {
       return TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined
@@ -120,7 +121,7 @@
     return string;
   }
 
-  // A `sequence<T>`, each item converted. The tenant's own iterator runs here.
+  // Converts to a `sequence<T>`. Runs the tenant's iterator.
   function sequence(value, convert, what) {
     if (!isObject(value) || typeof value[SymbolIterator] !== "function") {
       throw new TypeError(`${what}: the argument is not a sequence`);
@@ -130,8 +131,8 @@
     return list;
   }
 
-  // A `sequence<sequence<T>>` of pairs, or a `record<T, T>`, as one flat list [name, value, name, value, …].
-  // The tenant's own iterators and getters run here, as the standard has it.
+  // Converts a `sequence<sequence<T>>` of pairs, or a `record<T, T>`, to one flat list of names and
+  // values. Runs the tenant's iterators and getters, as the standard requires.
   function pairs(init, convert, what) {
     const flat = [];
     const method = init[SymbolIterator];
@@ -153,7 +154,7 @@
       if (!ObjectPrototypePropertyIsEnumerable(init, key)) continue;
       const name = convert(key, what);
       const value = convert(init[key], what);
-      // Two keys may become one by conversion; the later value then takes the earlier place.
+      // Conversion may make two keys equal; the later value then takes the earlier place.
       let at = flat.length;
       if (name !== key) {
         for (let j = 0; j < flat.length; j += 2) if (flat[j] === name) at = j;
@@ -166,12 +167,12 @@
 
   // ---- Interfaces
 
-  // The prototypes of all interfaces that have been made so far.
+  // The prototypes of all interfaces made so far.
   const interfaces = [];
   internal.interfaces = interfaces;
 
-  // Makes an interface of a class: members enumerable, its name as its tag, and `constants` on the class and its
-  // prototype.
+  // Makes an interface of a class: makes its members enumerable, tags it with its name, and defines
+  // `constants` on the class and its prototype.
   function expose(constructor, constants = NOTHING) {
     const { prototype, name } = constructor;
     interfaces[interfaces.length] = prototype;
@@ -195,13 +196,13 @@
       ObjectDefineProperty(prototype, keys[i], constant);
     }
     ObjectDefineProperty(prototype, SymbolToStringTag, { __proto__: null, value: name, configurable: true });
-    // V8 keeps the properties of a prototype that it has never seen used in a dictionary, and would make something
-    // faster of it in each isolate.
+    // V8 keeps the properties of an unused prototype in a dictionary and would convert it in each
+    // isolate. This use converts it now.
     ({ __proto__: prototype }).constructor;
   }
 
-  // Gives a class the members of `iterable<K, V>`. `read(object)` checks the brand and returns the flat list
-  // [key, value, …] as it is at that moment.
+  // Adds the members of `iterable<K, V>` to a class. `read(object)` checks the brand and returns
+  // the current flat list [key, value, …].
   function iterable(constructor, read) {
     const KEYS = 0, VALUES = 1, ENTRIES = 2;
     class PairIterator {
@@ -261,7 +262,7 @@
     ObjectDefineProperty(constructor.prototype, SymbolIterator, entries);
   }
 
-  // What an `on…` attribute keeps of the value it is given.
+  // Returns the value that an `on…` attribute stores.
   const handler = (value) => (isObject(value) ? value : null);
 
   internal.webidl = ObjectFreeze({

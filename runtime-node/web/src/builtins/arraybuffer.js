@@ -1,6 +1,6 @@
-// ArrayBuffer without resizable buffers (ECMAScript §25.1): V8 takes their memory from the operating system and not
-// from the isolate's allocator, which is where a Worker's memory is counted. What is left is what engines had before
-// there were any, so that code that asks whether they are there finds that they are not.
+// ArrayBuffer without resizable buffers (ECMAScript §25.1). V8 takes the memory of resizable
+// buffers from the operating system, not from the isolate's allocator, which counts a Worker's
+// memory. The result looks like an engine without resizable buffers, so feature detection works.
 (function (internal) {
   "use strict";
 

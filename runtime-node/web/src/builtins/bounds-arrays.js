@@ -1,5 +1,5 @@
-// The functions of arrays, of what is like an array, and of the many items of `Promise.all` and its like (see bounds.js).
-// They go over as many places as a `length` says, which may be 2⁵³ − 1 for an object that has none of them.
+// Built-in functions of arrays and array-likes, and the Promise combinators (see bounds.js). They
+// visit as many indices as `length` says, which may be 2⁵³ − 1 for an object without elements.
 (function (internal) {
   "use strict";
 
@@ -10,16 +10,16 @@
   } = internal.primordials;
   const { each, isProxy, refuse, replace } = internal.bounds;
 
-  // An array of this length goes through natively in some hundredths of a second at worst; of a longer one, or of what is
-  // no array, each place is a call.
+  // Native code visits an array of this length in tens of milliseconds at worst. For a longer
+  // array, and for an object whose length is not reliable, each access is a call.
   const MANY = 2 ** 21;
-  // The same where each place is a string to be made, by the rules of a language at worst.
+  // The limits if each element is converted to a string, and if a locale's rules apply.
   const MANY_NUMBERS = 2 ** 20;
   const MANY_WORDS = 2 ** 12;
-  // What has more places than this has holes, and nobody needs them visited.
+  // Objects with a greater length are sparse and refused.
   const TOO_MANY = 2 ** 25;
 
-  // Whether native code may be let loose on it: its length is what it seems, and not too much.
+  // Returns whether native code may visit the value: its length is reliable and at most MANY.
   const isBounded = (value) => (ArrayIsArray(value) ? !isProxy(value) && value.length <= MANY : isBoundedLike(value));
 
   function isBoundedLike(value) {
@@ -35,8 +35,8 @@
     return length;
   }
 
-  // Once optimised, a trap that only calls native code has been seen to go on after a termination; one that loops, an
-  // unknown number of times, less so.
+  // Optimised traps that only call native code have been seen to continue after a termination. A
+  // loop with an unknown number of iterations makes that rarer.
   let once = 1;
   // The receiver of every access is the object itself, as if there were no proxy.
   const traps = {
@@ -67,7 +67,7 @@
     return result === disguised ? value : result;
   }
 
-  // Each written out, so that the optimiser sees through it.
+  // Each is written out, so that the compiler can optimise it.
   const {
     copyWithin, every, fill, filter, find, findIndex, findLast, findLastIndex, forEach, join, map, reduce, reduceRight,
     reverse, shift, slice, some, splice, toLocaleString, toReversed, toSpliced, unshift, with: withAt,
@@ -107,7 +107,7 @@
     },
   });
 
-  // An array of numbers has no holes, and its length is its own.
+  // A typed array has no holes and cannot misreport its length.
   replace(TypedArray.prototype, {
     join(separator) {
       const length = TypedArrayPrototypeGetLength(this);
@@ -128,7 +128,7 @@
     },
   });
 
-  // ---- Promises of many
+  // ---- Promise combinators
 
   const stepped = (items) => [isBounded(items) ? items : each(items)];
   const { all, allSettled, any, race } = Promise;

@@ -1,5 +1,5 @@
-// The functions of arrays whose work goes by what the elements are, not only by how many there are (see bounds.js): long
-// texts that are compared, and arrays within arrays.
+// Array functions whose work depends on the elements and not only on their number (see bounds.js):
+// comparisons of long strings, and nested arrays.
 (function (internal) {
   "use strict";
 
@@ -11,20 +11,22 @@
   const { MANY, disguise, isBounded, lengthOf, visit } = internal.bounds.places;
   const { concat, flat, flatMap, includes, indexOf, lastIndexOf, sort, toSorted } = ArrayPrototype;
 
-  // ---- Searches: two texts of the same length are compared from their beginnings, and may differ only at their ends
+  // ---- Searches. Strings of equal length are compared from the start and may differ at the end
+  // only.
 
-  // So many characters are compared natively in some hundredths of a second.
+  // Native code compares this many characters in tens of milliseconds.
   const CHARACTERS = 2 ** 26;
 
   const isComparable = (list, element) =>
     isBounded(list) && (typeof element !== "string" || element.length * list.length <= CHARACTERS);
 
-  // The place that an argument means in a list of this length.
+  // Converts a relative index argument to an index of a list of this length.
   function place(argument, length) {
     const from = MathTrunc(+argument) || 0;
     return from < 0 ? from + length : from;
   }
-  // Where a list has a text. A termination strikes between any two comparisons.
+  // Returns the index of a string in a list. A termination takes effect between any two
+  // comparisons.
   function seek(list, text, from) {
     for (let i = MathMax(place(from, list.length), 0); i < list.length; i++) {
       if (list[i] === text) return i;
@@ -39,9 +41,9 @@
     return -1;
   }
 
-  // ---- Sorting by the texts of the elements
+  // ---- Sorting by the string values of the elements
 
-  // So many characters, and so many elements, are compared natively as often as sorting takes.
+  // The limits, in characters and elements, for lists that are sorted natively.
   const TEXT = 2 ** 22;
   const CROWD = 2 ** 16;
 
@@ -55,7 +57,7 @@
     }
     return characters <= TEXT;
   }
-  // Compares as the native order does, and is a call.
+  // Compares in the native order. Each comparison is a call, where a termination takes effect.
   function byText(a, b) {
     const one = `${a}`;
     const other = `${b}`;
@@ -63,9 +65,9 @@
   }
   const order = (list, args) => (args[0] === undefined && !isLight(list) ? [byText] : args);
 
-  // ---- Arrays within arrays
+  // ---- Nested arrays
 
-  // How many places are gone over to flatten a list, or some number above `most`.
+  // Returns how many elements are visited to flatten a list, or some number above `most`.
   function countPlaces(list, depth, most) {
     let count = list.length;
     for (let i = 0; i < list.length && count <= most; i++) {
@@ -76,7 +78,7 @@
     }
     return count;
   }
-  // The same as natively is done, in a loop of ours.
+  // Flattens as the native function does, in a loop of JavaScript.
   function flatten(made, list, depth) {
     const length = lengthOf(list);
     for (let i = 0; i < length; i++) {
@@ -87,13 +89,14 @@
     }
     return made;
   }
-  // What a function makes in place of `list`, which the list itself has a say in; empty.
+  // Creates the empty result of `native` for `list` (ArraySpeciesCreate), which depends on the
+  // list's constructor.
   function species(list, native) {
     const like = [];
     if (ArrayIsArray(list)) define(like, "constructor", list.constructor);
     return ReflectApply(native, like, []);
   }
-  // Only a class of the Worker's has anything to say about what becomes of its places.
+  // Assigns elements of a plain array. Defines those of a subclass, whose setters must not run.
   function append(made, at, element) {
     if (ObjectGetPrototypeOf(made) === ArrayPrototype) made[at] = element;
     else define(made, at, element);
@@ -101,23 +104,25 @@
   function define(object, key, value) {
     ObjectDefineProperty(object, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
   }
-  // What a function gives whose result is flattened by one level.
+  // Wraps the callback of `flatMap`, whose results are flattened by one level.
   const mapped = (callback, self) => (element, index, list) => {
     const made = FunctionPrototypeCall(callback, self, element, index, list);
     return ArrayIsArray(made) && !isBounded(made) ? disguise(made) : made;
   };
 
-  // Natively appended at once: a place of an array that has holes costs some hundredths of a microsecond.
+  // The limit for native `concat`: an element of an array with holes takes some hundredths of a
+  // microsecond.
   const APPENDED = 2 ** 22;
 
   const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
-  // Whether an argument of `concat` is a list of what is appended.
+  // Returns whether `concat` spreads an argument (IsConcatSpreadable).
   function spreads(item) {
     if (!isObject(item)) return false;
     const spreadable = item[SymbolIsConcatSpreadable];
     return spreadable === undefined ? ArrayIsArray(item) : !!spreadable;
   }
-  // How many places are appended; more than all where that must be seen step by step.
+  // Returns how many elements are appended, or Infinity if the argument must be visited step by
+  // step.
   function appended(item) {
     if (!spreads(item)) return 1;
     return (ArrayIsArray(item) && !isProxy(item)) || isBounded(item) ? item.length : Infinity;

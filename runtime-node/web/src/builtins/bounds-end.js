@@ -1,4 +1,4 @@
-// The last of the files that put bounds to V8's functions (see bounds.js): what they share is not for the others.
+// The last of the files that bound V8's functions (see bounds.js): removes what only they share.
 (function (internal) {
   "use strict";
 

@@ -1,6 +1,7 @@
-// JSON.parse and JSON.stringify of long texts (see bounds.js). What V8 parses it parses in one go. A long text is cut into
-// pieces, of members of one array or one object each, that are parsed natively one after the other; a member that is itself
-// long, being an array or an object, is taken apart in the same way.
+// JSON.parse and JSON.stringify of long texts (see bounds.js). V8 parses a text without
+// interruption. A long text is cut into pieces, each of members of one array or object, which are
+// parsed natively one after the other. A member that is itself a long array or object is cut in the
+// same way.
 //
 //   { "id": 1, "name": "…", "rows": [ [1, 2], [3, 4], … ], "end": true }
 //     ╰─────── a piece ───╯         ╰ a piece ╯  ╰ …      ╰ a piece ╯
@@ -14,13 +15,15 @@
   } = internal.primordials;
   const { isProxy, refuse, replace } = internal.bounds;
 
-  // Some hundredths of a second, at worst.
+  // Lengths that are parsed in tens of milliseconds at worst.
   const LONG = 2 ** 20;
   const PIECE = 2 ** 16;
-  // The same, with a function of the Worker's for each value, which also sees the value's own text.
+  // The limits for a text with a reviver, which is called for each value with its source text, and
+  // for any other text.
   const TOO_LONG_TO_REVIVE = 2 ** 21;
   const TOO_LONG = 2 ** 24;
-  // A list of numbers or a text goes natively at some hundredths of a microsecond each.
+  // The limit for strings, typed arrays and lists of keys in `JSON.stringify`: native code takes
+  // some hundredths of a microsecond for each character or element.
   const MANY = 2 ** 20;
 
   const [QUOTE, BACKSLASH, COMMA, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = [34, 92, 44, 91, 93, 123, 125];
@@ -29,7 +32,7 @@
     throw new SyntaxError(`Unexpected text in JSON at position ${at}`);
   }
 
-  // Where the string that begins at `at` has its closing quote.
+  // Returns the position of the closing quote of the string that begins at `at`.
   function closingQuote(text, at) {
     for (let i = at + 1; i < text.length; i++) {
       const code = StringPrototypeCharCodeAt(text, i);
@@ -43,10 +46,10 @@
     return at;
   }
 
-  // Where each long array and object ends, by where it begins.
+  // Maps the start of each long array and object to its end.
   function findLong(text) {
     const ends = new Map();
-    // Numbered places of an object without a prototype: where those begin that are open.
+    // A stack of the starts of open arrays and objects, without a prototype.
     const open = { __proto__: null };
     let depth = 0;
     for (let i = 0; i < text.length; i++) {
@@ -68,11 +71,12 @@
     ObjectDefineProperty(object, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
   }
 
-  // The array or object from `start` to `end`.
+  // Parses the array or object from `start` to `end`.
   function build(text, ends, start, end) {
     const isList = StringPrototypeCharCodeAt(text, start) === OPEN_LIST;
     if ((StringPrototypeCharCodeAt(text, end) === CLOSE_LIST) !== isList) malformed(end);
-    // A list is put together of its pieces at the end, as one of the native kind, whoever makes lists here.
+    // A list is flattened from its pieces at the end. Without `constructor`, `flat` creates a plain
+    // array even if a Worker has changed `Array`.
     const whole = isList ? [] : {};
     if (isList) put(whole, "constructor", undefined);
     const natively = (from, to) => {
@@ -81,7 +85,7 @@
     };
     let pieces = 0;
     const finished = () => (isList ? ArrayPrototypeFlat(whole) : whole);
-    // The members from `from` to `to`, of which there must be some.
+    // Adds the members from `from` to `to`, at least one.
     function add(from, to) {
       const part = natively(from, to);
       const count = addAll(part);
@@ -97,7 +101,8 @@
       return keys.length;
     }
 
-    // What has been seen and not yet parsed: whole members up to a comma, and what came behind it.
+    // The text that has been scanned and not yet parsed: whole members up to a comma, and the text
+    // after it.
     let from = start + 1;
     let comma = -1;
     for (let i = from; i < end; i++) {
@@ -132,13 +137,13 @@
         from = i + 1;
       }
     }
-    // Nothing but blanks may be all there is, and not what follows a comma.
+    // Blanks alone are valid between the brackets, but not after a comma.
     if (from === start + 1) addAll(natively(from, end));
     else add(from, end);
     return finished();
   }
 
-  // Where the array or object that begins at `at` ends, which is none of the long ones.
+  // Returns the end of the array or object that begins at `at` and is not long.
   function skip(text, at, end) {
     let depth = 0;
     for (let i = at; i < end; i++) {
@@ -150,7 +155,7 @@
     return malformed(end);
   }
 
-  // The key in `"key":`.
+  // Returns the key in `"key":`.
   function keyOf(piece, at) {
     const keys = ReflectOwnKeys(JSONParse(`{${piece} 0}`));
     return keys.length === 1 ? keys[0] : malformed(at);
@@ -163,13 +168,13 @@
     if (first !== OPEN && first !== OPEN_LIST) return JSONParse(text);
     const ends = findLong(text);
     const end = MapPrototypeGet(ends, start);
-    // No long array or object: blanks around something short, or nothing that would end.
+    // The array or object is not long, with blanks around it, or it is not closed.
     if (end === undefined) return JSONParse(text);
     if (afterBlanks(text, end + 1) !== text.length) malformed(end + 1);
     return build(text, ends, start, end);
   }
 
-  // A list of keys that is no longer than it says, and whose length is its own.
+  // Copies a list of keys that is a proxy; refuses one that is too long.
   function keysIn(list) {
     if (!ArrayIsArray(list) || (list.length <= MANY && !isProxy(list))) return list;
     const length = +list.length;
@@ -196,6 +201,6 @@
       return JSONStringify(value, typeof replacer === "object" ? keysIn(replacer) : replacer, space);
     },
   });
-  // The same for the platform's own use.
+  // For the platform's own use.
   internal.parseJSON = (text) => (text.length <= LONG ? JSONParse(text) : parseLong(text));
 })

@@ -1,6 +1,6 @@
-// The functions that go by the rules of languages (see bounds.js). Their work is that of a library without any check for
-// termination: it puts combining marks in order, each by going back over those before it, and looks at each part of a
-// locale's name for every other.
+// Functions that depend on a locale or on Unicode rules (see bounds.js). They call a library that
+// never checks for termination. It orders combining marks by going back over the preceding marks
+// for each, and compares each part of a locale's name with every other.
 (function (internal) {
   "use strict";
 
@@ -15,7 +15,8 @@
 
   // ---- Names of locales
 
-  // No locale that is in use has a name of more than some tens of characters, and no list of more than some tens of names.
+  // Locales in use have names of at most some tens of characters, and lists have at most some tens
+  // of names.
   const NAME = 2 ** 8;
   const NAMES = 2 ** 8;
 
@@ -28,12 +29,12 @@
     }
   }
   const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
-  // A name, or what will be refused as none.
+  // Returns a locale's name, or a value that native code refuses.
   function named(value) {
     const name = isObject(value) && !isLocale(value) ? `${value}` : value;
     return typeof name === "string" && name.length > NAME ? refuse("The name of a locale", name.length) : name;
   }
-  // What an argument says that may be a name or a list of some.
+  // Converts an argument that may be a name or a list of names.
   function locales(given) {
     if (!isObject(given)) return given === undefined ? given : named(given);
     if (isLocale(given)) return given;
@@ -45,19 +46,19 @@
     }
     return list;
   }
-  // Arguments of which the one at `at` names locales.
+  // Converts the arguments, of which the one at `at` names locales.
   function withLocales(args, at) {
     if (args[at] === undefined) return args;
     return at === 0 ? [locales(args[0]), args[1]] : [args[0], locales(args[1]), args[2]];
   }
 
-  // Strings of options are names as well.
+  // String options are names as well.
   const options = { __proto__: null, get: (target, key) => {
     const value = ReflectGet(target, key);
     return typeof value === "string" ? named(value) : value;
   } };
 
-  // Is of no standard, and takes locales as well.
+  // Non-standard, and takes locales as well.
   delete Intl.v8BreakIterator;
 
   const make = (native, target, self, args) =>
@@ -83,7 +84,7 @@
     RelativeTimeFormat: function () { return make(RelativeTimeFormat, new.target, this, arguments); },
     Segmenter: function () { return make(Segmenter, new.target, this, arguments); },
   };
-  // The functions of a constructor, which are about names of locales, and its prototype go to the one in its place.
+  // Moves the prototype and `supportedLocalesOf` from the native constructor to its replacement.
   function inherit(constructor, native) {
     const { prototype, supportedLocalesOf } = native;
     ObjectDefineProperty(constructor, "prototype", { __proto__: null, value: prototype, writable: false });
@@ -110,7 +111,7 @@
     of(code) { return ReflectApply(nameOf, this, [named(code)]); },
   });
 
-  // ---- Values in the manner of a country
+  // ---- Localised values
 
   function localise(prototype, names) {
     for (const name of names) {
@@ -127,15 +128,15 @@
     if (prototype !== undefined) localise(prototype, ["toLocaleString"]);
   }
 
-  // ---- Texts
+  // ---- Strings
 
-  // What is compared or normalised natively whatever it is.
+  // Strings of this length are compared or normalised natively without a check.
   const BRIEF = 2 ** 10;
-  // What is compared in some hundredths of a second.
+  // Strings of this length are compared in tens of milliseconds.
   const COMPARED = 2 ** 23;
-  // The Unicode Standard Annex #15 knows no use for more than thirty combining marks in a row.
+  // Unicode Standard Annex #15 (Stream-Safe Text Format) allows 30 combining marks in a row.
   const MARKS = 128;
-  // No character before these is one.
+  // Characters that may be combining marks; all lower ones are not.
   const FOREIGN = /[\u0300-\uffff]/;
   const RUN_OF_MARKS = new RegExp(`\\p{M}{${MARKS}}`, "u");
 
@@ -163,7 +164,7 @@
     toLocaleUpperCase() { return ReflectApply(toLocaleUpperCase, read(this, TOO_LONG), withLocales(arguments, 0)); },
   });
 
-  // Functions that compare, by V8's own, of which each collator has one.
+  // Maps V8's comparison function, of which each collator has one, to its replacement.
   const comparing = new WeakMap();
   const bounded = (compare) => (x, y) =>
     isBrief(x) && isBrief(y) ? compare(x, y) : compare(ordered(x), ordered(y));

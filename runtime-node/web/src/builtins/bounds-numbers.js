@@ -1,4 +1,4 @@
-// Numbers, times and bytes that are read from something long (see bounds.js).
+// Conversions of long inputs to numbers, times and bytes (see bounds.js).
 (function (internal) {
   "use strict";
 
@@ -11,18 +11,18 @@
 
   // ---- Integers
 
-  // The smallest base has this many digits at most of a number that is not infinite, and four times as many more.
+  // Even in base 2, a finite number has at most a quarter of this many digits.
   const DIGITS = 2 ** 12;
   const SIGN = /^\s*[+-]?/;
   const SIGN_AND_BASE = /^\s*[+-]?(?:0[xX])?/;
 
-  // Zeros count for nothing, and what comes behind so many digits for nothing but that the number is infinite.
+  // Skips leading zeros and drops the digits after DIGITS, because the number is infinite by then.
   function parseLong(text, radix) {
     const base = radix | 0;
     const { length } = RegExpPrototypeExec(base === 0 || base === 16 ? SIGN_AND_BASE : SIGN, text)[0];
     let at = length;
     while (StringPrototypeCharCodeAt(text, at) === 48) at++;
-    // One of the zeros stays: it may be all there is.
+    // One zero stays, because it may be the only digit.
     if (at > length) at--;
     const beginning = StringPrototypeSlice(text, length < DIGITS ? 0 : length - 3, length);
     return parseInt(beginning + StringPrototypeSlice(text, at, at + DIGITS), base);
@@ -39,7 +39,7 @@
 
   // ---- Times
 
-  // A time is written in some tens of characters. What is longer is none.
+  // A valid time has some tens of characters. A longer string is not a time.
   const TIME = 2 ** 10;
   const { parse } = Date;
   replace(Date, {
@@ -49,12 +49,12 @@
     },
   });
 
-  // ---- Arrays of numbers
+  // ---- Typed arrays
 
   const isTyped = (value) => TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined;
   const isListed = (value) => isBounded(value) || (isTyped(value) && TypedArrayPrototypeGetLength(value) <= MANY);
 
-  // What has an iterator is asked by calls, and so is what has places.
+  // Wraps a long iterable or array-like so that each step is a call.
   function stepped(items) {
     if (items === undefined || items === null || isListed(items)) return items;
     const iterates = items[SymbolIterator];
@@ -68,7 +68,7 @@
     },
   });
   const { set } = TypedArray.prototype;
-  // The same as natively is done, in a loop of ours.
+  // Sets elements as the native function does, in a loop of JavaScript.
   function setSlowly(numbers, source, offset) {
     const room = TypedArrayPrototypeGetLength(numbers);
     const start = MathTrunc(+offset) || 0;
@@ -87,7 +87,7 @@
 
   // ---- Bytes as text
 
-  // So much is read or written in some hundredths of a second.
+  // Native code reads or writes this many characters or bytes in tens of milliseconds.
   const TEXT = 2 ** 25;
   const check = (text) => (typeof text === "string" && text.length > TEXT ? refuse("A text", text.length) : text);
   const checkBytes = (bytes) => {

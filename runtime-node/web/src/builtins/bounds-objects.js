@@ -1,7 +1,8 @@
-// The functions that list an object's properties, and those that go over a whole set (see bounds.js).
+// Functions that list an object's properties or visit a whole set (see bounds.js).
 //
-// An object has at most as many properties as it has had time and memory to make. But an array of numbers or the object of a
-// string has millions for the asking, whose names are made one by one: a microsecond each.
+// An object has at most as many properties as a Worker had time and memory to create. But a typed
+// array or a String object has millions of indices at no cost, and each of their names takes a
+// microsecond to create.
 (function (internal) {
   "use strict";
 
@@ -11,25 +12,25 @@
   } = internal.primordials;
   const { each, isProxy, refuse, replace, targetOf } = internal.bounds;
 
-  // So many names are listed in some hundredths of a second, and compared with others in less.
+  // Native code lists this many names in tens of milliseconds, and compares them in less.
   const MANY = 2 ** 17;
-  // The same of entries, each an object of its own.
+  // The same limit for entries, each of which is an object.
   const FEW = 2 ** 14;
-  // An array of this length is a dictionary of what it has.
+  // A longer array is stored as a dictionary of its elements.
   const SPARSE = 2 ** 25;
 
   // ---- Properties
 
-  // How many places there are in `value` that may have no cost but a length.
+  // Returns how many index properties `value` has that may have cost only a length.
   function places(value) {
     if (typeof value === "string") return value.length;
     if (typeof value !== "object" || value === null) return 0;
-    // Without a trap it lists what its target has.
+    // Without a trap, a proxy lists the properties of its target.
     if (isProxy(value)) return places(targetOf(value));
     if (ArrayIsArray(value)) return value.length <= SPARSE ? value.length : 0;
     if (TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined) return TypedArrayPrototypeGetLength(value);
     if (!ObjectHasOwn(value, "length")) return 0;
-    // That of a string's object is its own, and cannot be changed.
+    // The length of a String object is an own property that is not writable.
     const { value: length, writable } = ReflectGetOwnPropertyDescriptor(value, "length");
     return typeof length === "number" && !writable ? length : 0;
   }
@@ -38,7 +39,7 @@
     if (length > MANY) refuse("An object with a length", length);
   }
 
-  // What is no object is refused natively.
+  // Native code refuses values that are not objects.
   const isFew = (items) => typeof items !== "object" || items === null || (ArrayIsArray(items) && !isProxy(items) && items.length <= FEW);
 
   const {
@@ -67,16 +68,17 @@
 
   // ---- Sets
 
-  // Whether both are sets, and not too large to be gone over natively.
+  // Returns whether both are sets and small enough for native code.
   function areSmall(set, other) {
     try {
       return SetPrototypeGetSize(set) <= MANY && SetPrototypeGetSize(other) <= MANY;
     } catch {
-      // What is no set is asked by calls. The set itself is not gone over unless the other says that it is larger.
+      // One is not a Set; `disguise` makes each access to `other` a call. Native code visits `set`
+      // only if `other` reports a larger size.
       return false;
     }
   }
-  // Asked in place of a set, so that each item is a call.
+  // Wraps a set so that each access to an item is a call.
   function disguise(other) {
     if (typeof other !== "object" && typeof other !== "function" || other === null) return other;
     return {

@@ -1,6 +1,7 @@
-// Templates: the texts with `$&`, `` $` ``, `$'`, `$1` and `$<name>` that replace matches (see bounds.js). V8 lists the parts of
-// all replacements before it puts them together, and ends the process when the list becomes too long for it. So a template
-// that may come to many parts becomes a function that does what the template says: it is called for each match, and it loops.
+// Replacement templates with `$&`, `` $` ``, `$'`, `$1` and `$<name>` (see bounds.js). V8 lists the
+// parts of all replacements before it joins them, and crashes the process if the list becomes too
+// long. A template that may produce many parts is converted to an equivalent function in
+// JavaScript, which V8 calls for each match.
 (function (internal) {
   "use strict";
 
@@ -9,30 +10,32 @@
   } = internal.primordials;
   const { bounds } = internal;
 
-  // So many parts are listed natively in some hundredths of a second.
+  // Native code lists this many parts in tens of milliseconds.
   const MANY = 2 ** 21;
-  // A text and a template of which no two lengths come to more than this need no closer look.
+  // If the product of the lengths of string and template is at most this, the template needs no
+  // further check.
   const FEW = 2 ** 20;
-  // A template of this length is looked through at once.
+  // The maximum length of a template, which is scanned without interruption.
   const TOO_LONG = 2 ** 24;
-  // Whatever groups an expression has, a text of this length has few captures.
+  // A string of this length has few captures, regardless of the groups of an expression.
   const SHORT = 2 ** 8;
 
   const [DOLLAR, AMPERSAND, APOSTROPHE, ZERO, NINE, LESS, BACKTICK] = [36, 38, 39, 48, 57, 60, 96];
   const isDigit = (code) => code >= ZERO && code <= NINE;
 
-  // How often `mark` is in `text`, each with a character behind it. May be more than are looked for, and is never less.
+  // Counts occurrences of `mark` in `text`, each together with the next character. The result is an
+  // upper bound of what the callers look for.
   function count(text, mark) {
     let marks = 0;
     for (let at = StringPrototypeIndexOf(text, mark); at !== -1; at = StringPrototypeIndexOf(text, mark, at + 2)) marks++;
     return marks;
   }
 
-  // Whether native code may replace by it in a text of that length.
+  // Returns whether native code may use `by` to replace in a string of that length.
   const isLight = (by, length) =>
     typeof by === "string" ? by.length * (length + 1) <= FEW : typeof by === "function";
 
-  // What replaces as `by` does, and may be handed to native code.
+  // Returns a replacement equivalent to `by` that may be passed to native code.
   function lightened(by, length) {
     if (isLight(by, length)) return by;
     const template = typeof by === "string" ? by : `${by}`;
@@ -43,9 +46,9 @@
     return dollars === 0 || parts * (length + 1) <= MANY ? template : (...args) => filled(template, args);
   }
 
-  // The template for one match, of which `args` are what a function that replaces gets.
+  // Expands the template for one match. `args` are the arguments of a replacer function.
   function filled(template, args) {
-    // The position comes last but one, or before that where groups have names.
+    // The position is last but one, or the one before that if groups have names.
     const hasNames = typeof args[args.length - 2] !== "number";
     const captures = args.length - (hasNames ? 3 : 2);
     const match = args[0], position = args[captures], text = args[captures + 1];
@@ -85,8 +88,9 @@
     return result + StringPrototypeSlice(template, done);
   }
 
-  // Whether all groups of an expression capture at most so many parts of a text of that length. Of an object that is none,
-  // the Worker makes the matches.
+  // Returns whether all groups of an expression capture at most `most` parts of a string of that
+  // length. Returns true for an object that is not a RegExp, because the Worker's code creates its
+  // matches.
   function capturesLittle(expression, length, most = MANY) {
     if (length <= SHORT) return true;
     let source;

@@ -1,8 +1,8 @@
-// Searches for a text in a text (see bounds.js). Where what is looked for is long and almost there at every place, V8
-// compares all of it at each of them.
+// Searches for a string in a string (see bounds.js). If the wanted string is long and nearly
+// matches at every position, V8 compares all of it at each.
 //
-// A long search is done in pieces. What is looked for natively is no more than the head of the text that is wanted; where it
-// is found the rest is compared, again piece by piece.
+// A long search is done in pieces. Native code searches for the head of the wanted string only.
+// Where the head is found, the rest is compared, again piece by piece.
 //
 //   text     aaaaaaaaaaaa│aaaaaaaaaaaa│aaaabaaaaaaa│aaaa
 //            ╰── a stride ──╯ + the head's length
@@ -17,16 +17,16 @@
   const { refuse, replace } = internal.bounds;
   const { replace: replaceOnce } = StringPrototype;
 
-  // So many characters are compared natively in some hundredths of a second.
+  // Native code compares this many characters in tens of milliseconds.
   const STEPS = 2 ** 26;
   const HEAD = 2 ** 9;
   const REST = 2 ** 22;
 
-  // Whether all of a text can be compared, at each place, natively.
+  // Returns whether native code may compare all of a string at each position.
   const isQuick = (text, wanted) => (text.length - wanted.length) * wanted.length <= STEPS;
 
   const headOf = (wanted) => (wanted.length <= HEAD ? wanted : StringPrototypeSlice(wanted, 0, HEAD));
-  // Whether the rest of what is wanted is there, behind its head.
+  // Returns whether the rest of `wanted` follows its head.
   function isAt(text, wanted, at) {
     for (let i = HEAD; i < wanted.length; i += REST) {
       const end = MathMin(i + REST, wanted.length);
@@ -67,7 +67,7 @@
     return -1;
   }
 
-  // ---- The same with what is no string, or not quick
+  // ---- The same for values that are not strings, and for slow searches
 
   const toText = (value) => (typeof value === "string" ? value : `${value}`);
   function textOf(self, name) {
@@ -105,8 +105,9 @@
     return isQuick(text, what) ? StringPrototypeLastIndexOf(text, what, start) : findLast(text, what, start);
   }
 
-  // These are called more often than most. Without an object of arguments, and with nothing that is called first, they take
-  // no longer than the native ones where they are optimised, and some hundredths of a microsecond more where they are not.
+  // These are among the most frequently called functions. Without an `arguments` object and without
+  // another call first, they are as fast as the native ones when optimised, and some hundredths of
+  // a microsecond slower otherwise.
   replace(StringPrototype, {
     includes(searchString, position = undefined) {
       if (typeof this === "string" && typeof searchString === "string" &&
@@ -131,9 +132,9 @@
     },
   });
 
-  // ---- What is done where a text is found, for texts that are not quick
+  // ---- Operations at each match, for slow searches
 
-  // The text with what is in place of what was wanted, once or wherever it is. A function is called with each place.
+  // Replaces the first or every occurrence of `wanted`. A function `by` is called for each match.
   function replaceFound(text, wanted, by, isAll) {
     const template = typeof by === "function" ? "" : expand(toText(by), wanted);
     const make = typeof by === "function" ? (at) => `${by(wanted, at, text)}` : () => template;
@@ -145,7 +146,7 @@
     }
     return all + StringPrototypeSlice(text, from);
   }
-  // A template may ask for the text that was wanted, and for that alone.
+  // Expands a template, which may refer to the match but not to the text around it.
   function expand(template, wanted) {
     if (StringPrototypeIndexOf(template, "$") < 0) return template;
     const asksForMore = StringPrototypeIndexOf(template, "$`") >= 0 || StringPrototypeIndexOf(template, "$'") >= 0;

@@ -1,5 +1,5 @@
-// The functions that go through a text (see bounds.js). By doubling it, a Worker has the longest text there is in thirty
-// steps, and some functions take a minute for that, or end the process.
+// Functions that process a whole string (see bounds.js). By doubling, a Worker reaches the longest
+// possible string in thirty steps. Some functions take a minute for it, or crash the process.
 (function (internal) {
   "use strict";
 
@@ -12,24 +12,24 @@
   const { capturesLittle, isLight, lightened, refuse, replace: put } = internal.bounds;
   const { isQuick, replaceFound, splitFound } = internal.bounds.search;
 
-  // A text of this length is searched, cut and put together natively in some hundredths of a second.
+  // Native code searches, cuts and joins a string of this length in tens of milliseconds.
   const LONG = 2 ** 18;
-  // One of this length is read natively, and written anew character by character.
+  // The limit for functions that natively create a new string character by character.
   const TOO_LONG = 2 ** 22;
-  // One of this length is searched match by match, where each is a call.
+  // The limit for searches in which each match is a call.
   const UNSEARCHABLE = 2 ** 24;
 
-  // So many captures may be listed at once.
+  // The limit for captures in one list.
   const MANY_CAPTURES = 2 ** 23;
 
-  // ---- What reads a text from its beginning to its end
+  // ---- Functions that read a string from start to end
 
-  // The text of a receiver, that is not too long.
+  // Returns a receiver as a string; refuses one that is longer than `length`.
   function read(value, length) {
     const text = typeof value === "string" || value === undefined || value === null ? value : `${value}`;
     return typeof text === "string" && text.length > length ? refuse("A string", text.length) : text;
   }
-  // The same of an argument.
+  // Does the same for an argument.
   const toText = (value, length) => read(typeof value === "string" ? value : `${value}`, length);
   const { replace, replaceAll, split, toLowerCase, toUpperCase, toWellFormed } = StringPrototype;
   put(StringPrototype, {
@@ -42,7 +42,8 @@
 
   // ---- Uniform resource identifiers
 
-  // Piece by piece: what encodes looks at a character, or at the two halves of one, and at nothing around it.
+  // Encodes piece by piece. The encoding of a character, or of a surrogate pair, does not depend on
+  // the characters around it.
   function encoded(encode, text) {
     let all = "";
     for (let from = 0; from < text.length;) {
@@ -71,8 +72,8 @@
 
   // ---- Regular expressions
 
-  // An expression to which each match is a call: with a function `exec` that is not V8's own, the loop over the matches
-  // asks for one after the other.
+  // Wraps an expression so that each match is a call: with an `exec` that is not V8's own, the loop
+  // over the matches calls it for each.
   function stepped(expression) {
     const exec = (text) => RegExpPrototypeExec(expression, text);
     return new Proxy(expression, {
@@ -113,11 +114,11 @@
     },
   });
 
-  // What is looked for in a long text, as an expression that finds the same.
+  // Returns an expression that finds a string in a long text.
   function found(pattern, flags) {
     return typeof pattern === "string" ? new RegExp(replaceBy(/[\\^$.*+?()[\]{}|]/g, pattern, "\\$&"), flags) : pattern;
   }
-  // What goes about it in its own way, as expressions do, looks at `by` itself.
+  // A pattern with its own `Symbol.replace`, such as a RegExp, checks `by` itself.
   function replaceSlowly(native, text, pattern, by) {
     if (typeof text !== "string") return ReflectApply(native, text, [pattern, by]);
     if (typeof pattern === "object" && pattern !== null || typeof pattern === "function") {
@@ -127,7 +128,7 @@
     }
     return ReflectApply(native, text, [pattern, lightened(by, text.length)]);
   }
-  // Whether a text is long to search for what is no expression.
+  // Returns whether a search for a string takes long.
   const isSlow = (text, wanted) =>
     typeof text === "string" && typeof wanted === "string" && text.length <= UNSEARCHABLE && !isQuick(text, wanted);
   put(StringPrototype, {

@@ -1,15 +1,15 @@
-// Built-in functions that take as long as they are told to. V8 looks for a request to terminate where JavaScript is
-// called and where it loops; what loops in native code ends when it ends, and some of it ends the process when it cannot
-// make room for so much. So the functions that do are replaced, here and in the files `bounds-*.js`, by ones of ours that
-// look first how much they are given. Within a bound that is some milliseconds' work it goes straight on. Above, as the
-// function allows:
+// Built-in functions with unbounded running time. V8 checks for a termination request at calls and
+// loops of JavaScript. Loops in native code run to their end, and some crash the process when they
+// cannot allocate enough. This file and the files `bounds-*.js` replace such functions with
+// wrappers that check the size of the input first. Within a bound of some milliseconds' work they
+// call the native function directly. Above the bound, depending on the function,
 //
-// - what it goes through is handed on in disguise: as a proxy each of whose traps is a function of ours, so that every step
-//   of the loop is a call, where a termination strikes;
-// - the work is done in pieces, between which a termination strikes;
-// - it is refused with a RangeError.
+// - the input is wrapped in a proxy whose traps are JavaScript functions, so that every step of the
+//   loop is a call, where a termination takes effect;
+// - the work is done in pieces, between which a termination takes effect;
+// - the call is refused with a RangeError.
 //
-// What the syntax does by itself (`for (… in …)`, `{ ...x }`, `+text`) cannot be replaced.
+// Operations of the syntax (`for (… in …)`, `{ ...x }`, `+text`) cannot be replaced.
 (function (internal) {
   "use strict";
 
@@ -18,8 +18,9 @@
     ReflectOwnKeys, TypeError, WeakMap, WeakMapPrototypeGet, WeakMapPrototypeHas, WeakMapPrototypeSet,
   } = internal.primordials;
 
-  // Puts `made`, of the same names and lengths and described as what it replaces, in place of functions of `object`.
-  // (A length that is set afterwards would cost each function, in each isolate, a dictionary of properties.)
+  // Replaces functions of `object` with those of `made`, which have the same names and lengths, and
+  // keeps the property attributes. (Setting a length afterwards would cost each function, in each
+  // isolate, a property dictionary.)
   function replace(object, made) {
     const names = ReflectOwnKeys(made);
     for (let i = 0; i < names.length; i++) {
@@ -37,9 +38,11 @@
     throw new RangeError(`${what} of ${length} is too much to go through at once`);
   }
 
-  // ---- Proxies, which must be known from arrays: one can say that it has a length of 1, and then of 2⁵³ − 1.
+  // ---- Proxies. They must be told apart from arrays: a proxy can report a length of 1 and then
+  // one of 2⁵³ − 1.
 
-  // The targets of all there are; null until the first is made, so that a Worker that makes none pays nothing.
+  // Maps each proxy to its target. Null until the first proxy is created, so that a Worker without
+  // proxies pays nothing.
   let targets = null;
   const isProxy = (value) => targets !== null && WeakMapPrototypeHas(targets, value);
   const targetOf = (proxy) => WeakMapPrototypeGet(targets, proxy);
@@ -66,7 +69,7 @@
   ObjectDefineProperty(proxies, "revocable", { __proto__: null, value: revocable, writable: true, configurable: true });
   internal.globals({ Proxy: proxies });
 
-  // The same items, each of which takes a step of ours.
+  // Yields the same items, each through a step of JavaScript.
   function* each(items) {
     for (const item of items) yield item;
   }

@@ -1,7 +1,7 @@
-// Caches (Service Workers §5.4, §5.5), of which a node keeps what HTTP's rules allow (`ops/cache.rs`): a response that says
-// how long it is fresh, is neither private nor sets cookies, and is not too large. What a cache has it may lose.
-//
-// What would list a cache or the caches there are is not here, as nobody could tell what of it is still there.
+// Caches (Service Workers §5.4, §5.5). A node stores a response if HTTP's rules allow it
+// (`ops/cache.rs`): the response has an explicit freshness lifetime, is not private, sets no
+// cookies and is not too large. A cache may lose entries at any time, so operations that list
+// entries or caches are not implemented.
 (function (internal) {
   "use strict";
 
@@ -15,7 +15,7 @@
     const HTTP = /^https?:/;
     const VARIES = /(?:^|,)[\t ]*\*[\t ]*(?:,|$)/;
 
-    // What a Request's record must be so that the answer to it can be kept.
+    // Returns a Request's record if a response to it can be stored; throws otherwise.
     function keepable(r, what) {
       if (RegExpPrototypeExec(HTTP, r.url) === null || r.method !== "GET") {
         throw new TypeError(`${what}: the request must be a GET of an http or https URL`);
@@ -23,7 +23,7 @@
       return r;
     }
 
-    // Keeps a Response as the answer to the request of a record in the cache `name`.
+    // Stores a Response to the request `r` in the cache `name`.
     async function keep(name, r, response, what) {
       const { list, status, statusText } = internal.responseRecord(response);
       if (status === 206) throw new TypeError(`${what}: a part of something (206) cannot be kept`);
@@ -34,12 +34,12 @@
       const parts = internal.responseParts(response);
       const { content, owner, number, pipe } = bodies.outgoing(parts[2], parts[3]);
       const kept = ops.cachePut(name, r.url, r.list, status, statusText, list, content, owner, number);
-      // The stream's own error, rather than that it broke off.
+      // The error of the stream itself takes precedence over the error that it broke off.
       if (pipe !== null) await pipe.over;
       await kept;
     }
 
-    // Fetches all, and keeps none unless each is answered well.
+    // Fetches all requests, and stores no response unless every one has an OK status.
     async function fetchAndKeep(name, requests, what) {
       const records = [];
       for (let i = 0; i < requests.length; i++) {
@@ -54,7 +54,8 @@
       await all(records, (r, i) => keep(name, r, responses[i], what));
     }
 
-    // The results of a function that gives a promise for each; it is over with the first that fails.
+    // Resolves with the results of a function that returns a promise for each value. Rejects with
+    // the first error.
     function all(values, each) {
       const { promise, resolve, reject } = PromiseWithResolvers();
       const results = [];
@@ -141,7 +142,7 @@
       async open(name) {
         this.#default; // the brand
         needs(arguments.length, 1, "caches.open");
-        // No other name begins so, and the default one has none.
+        // The prefix keeps named caches apart from the default cache, whose name is empty.
         return new Cache(CREATE, `=${DOMString(name)}`);
       }
     }

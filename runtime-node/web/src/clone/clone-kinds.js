@@ -1,5 +1,5 @@
-// What kinds of objects can be cloned (HTML §2.7.3): those of the language by their names, and those that have slots which
-// V8 does not tell us of by their prototypes.
+// The kinds of objects that can be cloned (HTML §2.7.3): objects of the language by their names,
+// and objects with internal slots that V8 does not report, by their prototypes.
 (function (internal) {
   "use strict";
 
@@ -13,18 +13,19 @@
   const { isObject } = internal.webidl;
   const { ops } = internal;
 
-  // The prototypes of iterators that native code has.
+  // The prototypes of native iterators.
   const iterators = [[].values(), [].values().map(String), ""[Symbol.iterator](), "".matchAll(/x/g)].map(ObjectGetPrototypeOf);
 
-  // What other standards have cloned: each (object) → its clone, or null when it is none of theirs.
+  // Cloners of other standards: each (object) → its clone, or null if the object is not theirs.
   internal.cloners = { __proto__: null, length: 0 };
-  // And transferred: each (object) → null, or a function that moves it, and gives what it has become.
+  // Movers of other standards: each (object) → null, or a function that transfers the object and
+  // returns the result.
   internal.movers = { __proto__: null, length: 0 };
 
   internal.later("cloneKinds", [], () => {
     // As in ops/clone.rs.
     const PLAIN = 0, FUNCTION = 2, PROXY = 3;
-    // A prototype chain is followed this far.
+    // The longest prototype chain that is followed.
     const MAX_CHAIN = 20;
 
     const ERRORS = {
@@ -48,12 +49,14 @@
       }
     }
 
-    // ---- Objects with slots of their own, known by their prototypes
+    // ---- Objects with internal slots, known by their prototypes
 
-    // What V8 adds to a context only when that is made. Whoever has replaced it meanwhile deceives themselves alone.
+    // Reads a global that V8 adds when a context is created. A Worker that replaces it affects only
+    // itself.
     const ownGlobal = (name) => ObjectGetOwnPropertyDescriptor(globalThis, name)?.value;
 
-    // Of the language, [prototype, name, …]; V8 does not tell them from plain objects.
+    // Built-ins of the language, [prototype, name, …], that V8 does not distinguish from plain
+    // objects.
     const foreign = [];
     for (let i = 0; i < iterators.length; i++) {
       foreign[2 * i] = iterators[i];
@@ -77,7 +80,7 @@
     noteAll("Intl");
     noteAll("Temporal");
 
-    // The name of the interface that an object with this prototype has; null if it is a plain one.
+    // Returns the interface name of objects with this prototype, or null for plain objects.
     function interfaceOf(prototype) {
       const { interfaces } = internal;
       let at = prototype;
@@ -92,7 +95,7 @@
     }
     const nameOf = (name) => (typeof name === "string" && name !== "" ? name : "platform object");
 
-    // The class of the errors of this name, and of the views of this kind.
+    // The error class of a name, and the view class of a kind.
     const errorNamed = (name) => ERRORS[name] ?? Error;
     const arrayNamed = (kind) => ARRAYS[kind] ?? ownGlobal(kind);
     return { arrayNamed, errorNamed, interfaceOf, primitiveOf, refuse };

@@ -1,14 +1,15 @@
-// structuredClone (HTML §2.7): StructuredSerializeWithTransfer and StructuredDeserializeWithTransfer in one walk, for
-// nothing that runs between them could tell. Written here, and not left to V8, so that a walk over however much can be
-// terminated, and what it makes is counted, at every step.
+// structuredClone (HTML §2.7): StructuredSerializeWithTransfer and
+// StructuredDeserializeWithTransfer in one walk, which is unobservable because no code runs between
+// them. Implemented here instead of by V8, so that a walk of any size can be terminated and its
+// allocations are counted at every step.
 //
-//   copy(value) ─► a shell, remembered ─► its contents wait on top of the frames ─► copied one after the other
+//   copy(value) ─► a shell, remembered ─► its contents wait on top of the frames ─► copied in order
 //
-// The frames take the place of a call stack, so that no depth is too much. A getter that runs on the way sees and changes
-// what it likes; properties are read in the standard's order.
+// The frames replace a call stack, so that depth is not limited. Getters that run during the walk
+// may change the input; properties are read in the standard's order.
 //
-// What is transferred is moved when all the rest has been read. Until then a placeholder, a `Later`, stands for it, and is
-// replaced wherever it came to lie.
+// Transferred objects are moved after everything else has been read. Until then a placeholder, a
+// `Later`, stands in for each, and is replaced wherever it was stored.
 (function (internal) {
   "use strict";
 
@@ -29,18 +30,18 @@
     // As `Kind` in ops/clone.rs.
     const PLAIN = 0, ARRAY = 1, FUNCTION = 2, PROXY = 3, MAP = 5, SET = 6, DATE = 7, REGEXP = 8, ERROR = 9,
       WRAPPER = 10, ARRAY_BUFFER = 11, TYPED_ARRAY = 12, DATA_VIEW = 13;
-    // The last step of an array: what is not an index.
+    // The last step of an array: its properties that are not indices.
     const NAMED = 14;
 
-    // An array that is longer is a dictionary of what it has.
+    // A longer array is stored as a dictionary of its elements.
     const SPARSE = 2 ** 25;
 
     const { arrayNamed, errorNamed, interfaceOf, primitiveOf, refuse } = internal.cloneKinds();
 
     // ---- The walk
 
-    // What will be there when all has been read: of something transferred, or a view of that.
-    let made; // (later) → what has become of it
+    // A placeholder for a transferred object, or for a view of one, until everything has been read.
+    let made; // (later) → the final object
     let isLater;
     class Later {
       #make;
@@ -60,17 +61,17 @@
       }
     }
 
-    // Something that is being copied.
+    // An object that is being copied.
     class Frame {
       below;
       kind;
       from;
       to;
-      // Of a plain object the keys, of a map the keys and values in turn.
+      // The keys of a plain object; the alternating keys and values of a map.
       items;
       at = 0;
       length;
-      // The clone of the key that a value of a map waits for.
+      // The clone of a map's key whose value has not been copied yet.
       key = undefined;
       constructor(below, kind, from, to, items, length) {
         this.below = below;
@@ -82,7 +83,7 @@
       }
     }
 
-    // The clone of what another standard clones; null of anything else.
+    // Returns the clone of an object that another standard clones, otherwise null.
     function platform(value) {
       const { cloners } = internal;
       for (let i = 0; i < cloners.length; i++) {
@@ -92,17 +93,18 @@
       return null;
     }
 
-    // In a bound callback what only calls native code could go on after a termination; what loops does not.
+    // Optimised callbacks that only call native code may continue after a termination; callbacks
+    // with a loop do not.
     let once = 1;
 
     class Walk {
-      // From an object to its clone.
+      // Maps an object to its clone.
       memory = new Map();
-      // From a prototype to whether it is that of a platform object, and of which.
+      // Maps a prototype to the name of its platform interface, or null.
       verdicts = new Map();
-      // The frame of what is being copied just now.
+      // The frame of the object that is being copied.
       top = null;
-      // Places where a Later lies: {next, kind, to, key, later}.
+      // Places where a Later is stored: {next, kind, to, key, later}.
       places = null;
       hasLaters = false;
 
@@ -122,7 +124,7 @@
         return clone;
       }
 
-      // The clone of an object, without the contents that wait on top of the frames.
+      // Returns the clone of an object without its contents, for which it pushes a frame.
       shell(value) {
         const kind = ops.cloneKind(value);
         switch (kind) {
@@ -220,12 +222,12 @@
         return to;
       }
 
-      // Copies until nothing waits.
+      // Copies until no frame is left.
       run() {
         while (this.top !== null) {
           const frame = this.top;
           this.fill(frame);
-          // What the last copy has put on top comes first.
+          // Frames that the last copy pushed come first.
           if (this.top === frame && frame.at >= frame.length) this.end(frame);
         }
       }
@@ -236,7 +238,8 @@
           const at = frame.at++;
           switch (kind) {
             case ARRAY: {
-              // Most places have what they seem to have, and nothing below it.
+              // If `Array.prototype` has the index, only an own element is copied. Otherwise a
+              // value other than undefined is taken as the array's own.
               if (at in ArrayPrototype) {
                 if (ObjectHasOwn(from, at)) this.put(kind, to, at, this.copy(from[at]));
                 break;
@@ -266,7 +269,7 @@
             default: {
               const key = items[at];
               const item = from[key];
-              // A getter may have taken it away.
+              // A getter may have deleted the property.
               if (item !== undefined || ObjectHasOwn(from, key)) this.put(kind, to, key, this.copy(item));
             }
           }
@@ -282,7 +285,7 @@
         if (names !== undefined) this.push(NAMED, from, to, names, names.length);
       }
 
-      // Defines a property. What a prototype has of that name could be a setter.
+      // Sets a property. Defines it if a prototype has one of that name, which could be a setter.
       put(kind, to, key, value) {
         if (this.hasLaters && isLater(value)) this.places = { __proto__: null, next: this.places, kind, to, key, later: value };
         if (kind !== ERROR && !(key in (kind === PLAIN ? ObjectPrototype : ArrayPrototype))) {
@@ -297,7 +300,7 @@
         this.places = { __proto__: null, next: this.places, kind, to, key: undefined, later: null };
       }
 
-      // Puts what has been made where its placeholders lie.
+      // Replaces the placeholders with the final objects.
       settle() {
         for (let place = this.places; place !== null; place = place.next) {
           const { key, kind, later, to } = place;
@@ -326,7 +329,7 @@
 
     // ---- Transfer
 
-    // What moves an object, or null.
+    // Returns a function that transfers an object, or null.
     function moverOf(value) {
       if (ops.cloneKind(value) === ARRAY_BUFFER) {
         return () => {
@@ -342,7 +345,7 @@
       return null;
     }
 
-    // The clone of `value`, and what the objects in `transfer` have become.
+    // Returns the clone of `value` and the results of the transfers.
     function send(value, transfer) {
       const transferred = [];
       if (transfer.length === 0 && !isObject(value)) {
@@ -368,7 +371,7 @@
       return { __proto__: null, value: settled(clone), transferred };
     }
 
-    // The sequence in `options`, or that `options` is: of objects.
+    // Validates an object of the transfer list.
     const object = (value) => {
       if (!isObject(value)) throw new TypeError("transfer: not an object");
       return value;

@@ -1,4 +1,5 @@
-// console (Console standard): formats, groups, counts and times, and hands each line to the log by its level.
+// console (Console standard): formats, groups, counts and times, and writes each line to the log at
+// its level.
 (function (internal) {
   "use strict";
 
@@ -14,14 +15,15 @@
 
   const MAX_LABELS = 1000;
   const MAX_INDENT = 32;
-  // What `inspect` shows of a list, and on a line.
+  // The limits of `inspect`: items of a list, and columns of a line.
   const ITEMS = 100, WIDTH = 76;
 
   let indent = "";
   const counts = new Map();
   const timers = new Map();
 
-  // A longer string is not even looked at: it may be as long as V8 lets one be, and reading it cannot be terminated.
+  // A longer string is not read. It may have V8's maximum length, and reading it cannot be
+  // terminated.
   const MAX_TEXT = 2 ** 25;
 
   const text = (value) => {
@@ -29,7 +31,7 @@
     return value.length > MAX_TEXT ? `[a string of ${value.length} characters]` : value;
   };
 
-  // `%d` and its like never run a tenant's `valueOf`: an object is not a number.
+  // `%d` and similar specifiers never run a Worker's `valueOf`: an object is not a number.
   function formatted(specifier, value) {
     switch (specifier) {
       case "s": return typeof value === "bigint" ? inspect(value) : text(value);
@@ -38,11 +40,11 @@
         if (typeof value === "symbol" || isObject(value)) return "NaN";
         return inspect(specifier === "f" ? parseFloat(value) : parseInt(value, 10));
       case "j": case "o": case "O": return inspect(value);
-      default: return ""; // %c: there is no style here
+      default: return ""; // %c: styles are not supported
     }
   }
 
-  // As `dir` is asked to: as deep as this.
+  // Inspects to the depth that `dir` is given.
   function inspectTo(value, depth) {
     try {
       return inspectWith(value, { __proto__: null, depth, items: ITEMS, breakLength: WIDTH, custom: null });
@@ -103,7 +105,7 @@
       : `${NumberPrototypeToFixed(milliseconds, 3)}ms`;
   }
 
-  // The frames of the call stack below the function `below`.
+  // Returns the frames of the call stack below the function `below`.
   function framesBelow(below) {
     const here = {};
     ErrorCaptureStackTrace(here, below);
@@ -114,7 +116,7 @@
 
   // ---- Tables
 
-  // [label, value, …] of what has rows or cells; null for what has not. No getter is run.
+  // Returns [label, value, …] for an object with rows or cells, otherwise null. Runs no getter.
   function fields(value) {
     if (!isObject(value) || internal.ops.kindOf(value) === "proxy") return null;
     const flat = [];
@@ -202,7 +204,7 @@
   };
 
   const console = {
-    // A namespace's, with nothing in it.
+    // The prototype of the namespace is an empty object (Console §1).
     __proto__: {},
     debug: (...data) => write("debug", format(data)),
     log: (...data) => write("info", format(data)),
@@ -281,7 +283,7 @@
   };
   ObjectDefineProperty(console, SymbolToStringTag, { __proto__: null, value: "console", configurable: true });
 
-  // Native code puts it on the global object: V8 gives each new context a console of its own, and ends the process
-  // if there is one already.
+  // Native code defines it on the global object: V8 creates a console for each new context, and
+  // crashes the process if one exists already.
   internal.console = console;
 })

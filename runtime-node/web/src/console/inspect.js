@@ -1,6 +1,6 @@
-// How `console` shows a value. It reads own property descriptors and internal slots only: no getter, no `toString`,
-// no proxy trap of a Worker ever runs, but for what V8 asks when it writes an error's stack; and the size of what it
-// makes is bounded.
+// The formatting of values for `console`. It reads own property descriptors and internal slots
+// only, so it never runs a getter, `toString` or proxy trap of a Worker, except those that V8 calls
+// when it formats an error's stack. The size of the output is bounded.
 (function (internal) {
   "use strict";
 
@@ -20,13 +20,15 @@
   const MAX_DEPTH = 4;
   const MAX_ITEMS = 100;
   const MAX_STRING = 10_000;
-  // A longer string is not even looked at: it may be as long as V8 lets one be, and reading it cannot be terminated.
+  // A longer string is not read. It may have V8's maximum length, and reading it cannot be
+  // terminated.
   const MAX_TEXT = 2 ** 25;
-  // Of all that is shown for one value, in characters; past it objects are named, not shown.
+  // The limit of the output for one value, in characters. Above it, objects are named and not
+  // shown.
   const MAX_TOTAL = 64 * 1024;
-  // What fits goes on one line of this many characters.
+  // The length of a line. Longer output is split into several lines.
   const WIDTH = 76;
-  // A prototype chain is followed this far.
+  // The longest prototype chain that is followed.
   const MAX_CHAIN = 20;
 
   const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
@@ -43,7 +45,7 @@
     const json = JSONStringify(string);
     if (StringPrototypeIncludes(string, "'")) return json;
     if (!StringPrototypeIncludes(string, '"')) return `'${StringPrototypeSlice(json, 1, -1)}'`;
-    // Between single quotes the double ones need no backslash.
+    // Double quotes between single quotes need no backslash.
     let out = "'";
     for (let i = 1; i < json.length - 1; i++) {
       if (json[i] === "\\") {
@@ -72,16 +74,16 @@
     return RegExpPrototypeExec(IDENTIFIER, key) !== null ? key : quote(key);
   };
 
-  // ---- Looking without touching
+  // ---- Reads without side effects
 
   const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
-  // What V8 says an object is, by its internal slots: "map", "error", "proxy", …, or "object".
+  // Returns V8's kind of an object, by its internal slots: "map", "error", "proxy", …, or "object".
   const kindOf = (value) => internal.ops.kindOf(value);
   const isProxy = (value) => kindOf(value) === "proxy";
 
   const ownData = (object, key) => ReflectGetOwnPropertyDescriptor(object, key)?.value;
 
-  // A string that is an own or inherited data property; null if there is none.
+  // Returns a string that is an own or inherited data property, or null.
   function inheritedString(object, key) {
     for (let current = object, i = 0; current !== null && i < MAX_CHAIN && !isProxy(current); i++) {
       const descriptor = ReflectGetOwnPropertyDescriptor(current, key);
@@ -91,7 +93,8 @@
     return null;
   }
 
-  // The name of the class of an object: that of the first prototype that has one; null if there is no prototype.
+  // Returns the class name of an object: that of the first prototype with one, or null if it has no
+  // prototype.
   function className(object) {
     let current = ObjectGetPrototypeOf(object);
     if (current === null) return null;
@@ -119,7 +122,8 @@
     return name === null ? `[${kind} (anonymous)]` : `[${kind}: ${name}]`;
   }
 
-  // The getter `flags` asks the tenant's own properties; those of the single flags ask the expression.
+  // The getter `flags` reads properties that a Worker may override; the getters of single flags
+  // read the expression's internal slots.
   const FLAGS = [
     ["d", primordials.RegExpPrototypeGetHasIndices], ["g", primordials.RegExpPrototypeGetGlobal],
     ["i", primordials.RegExpPrototypeGetIgnoreCase], ["m", primordials.RegExpPrototypeGetMultiline],
@@ -142,7 +146,7 @@
     return typeof stack === "string" ? stack : "";
   }
 
-  // The stack was written when the error was made; its name and its message may have been changed since.
+  // V8 wrote the stack when the error was created; the name and the message may have changed since.
   function errorTitle(error, name, message) {
     const header = message === "" ? name : `${name}: ${message}`;
     const stack = stackOf(error);
@@ -150,7 +154,7 @@
     return frames < 0 ? `[${header}]` : `${header}${StringPrototypeSlice(stack, frames)}`;
   }
 
-  // To show what is empty takes no more than to name it.
+  // An empty object takes no more space than its name.
   const isEmpty = (value, kind, name) => (kind === "array" ? value.length === 0
     : kind === "object" && (name === "Object" || name === null) && ReflectOwnKeys(value).length === 0);
 
@@ -158,7 +162,7 @@
 
   let width = WIDTH;
 
-  // On one line if it fits there.
+  // Joins the parts, on one line if they fit.
   function braces(open, parts, close, depth) {
     let length = 2 * depth;
     let tall = false;
@@ -181,17 +185,18 @@
 
   // ---- Values with parts
 
-  // (value) → null, or {title, entries}, with entries a flat list [label, value, …].
+  // (value) → null, or {title, entries}, where entries is a flat list [label, value, …].
   const { describers } = internal;
 
   class Inspector {
     total = 0;
-    // What is being shown just now, outermost first, and the numbers of those that turn up inside themselves.
+    // The objects that are being shown, outermost first, and the numbers of those that contain
+    // themselves.
     path = [];
     references = new Map();
     depth = MAX_DEPTH;
     items = MAX_ITEMS;
-    // (value, depth) → how the object shows itself; undefined if it does not.
+    // (value, depth) → the object's own representation, or undefined.
     custom = null;
 
     show(value, depth) {
@@ -309,7 +314,8 @@
       return parts.length >= this.items || this.total > MAX_TOTAL;
     }
 
-    // Adds own enumerable properties as "key: value"; not those in `skip`, nor indices below `indexed`.
+    // Adds own enumerable properties as "key: value", except those in `skip` and indices below
+    // `indexed`.
     properties(value, parts, depth, skip = [], indexed = 0) {
       const keys = ReflectOwnKeys(value);
       let left = 0;
@@ -333,7 +339,7 @@
       return this.show(descriptor.value, depth + 1);
     }
 
-    // Something whose title says it all unless it has properties of its own.
+    // Shows the title alone if the value has no properties of its own.
     bracketed(title, value, depth, skip, indexed = 0) {
       const parts = [];
       this.properties(value, parts, depth, skip, indexed);
@@ -341,7 +347,7 @@
     }
 
     boxed(kind, inner, value, depth) {
-      // Naming its keys would make a string of each index.
+      // Listing its keys would create a string for each index.
       if (typeof inner === "string" && inner.length > MAX_STRING) return `[${kind}: ${primitive(inner)}]`;
       const indexed = typeof inner === "string" ? inner.length : 0;
       return this.bracketed(`[${kind}: ${primitive(inner)}]`, value, depth, [], indexed);
@@ -373,12 +379,12 @@
           ArrayPrototypePush(parts, this.property(descriptor, depth));
         } else if (++holes > MAX_STRING) {
           i++;
-          break; // an array may claim four thousand million holes
+          break; // an array may have four billion holes
         }
       }
       fill();
       more(parts, length - i);
-      // Naming the keys of a long typed array would make a string of each index.
+      // Listing the keys of a long typed array would create a string for each index.
       if (length <= MAX_STRING) this.properties(value, parts, depth, [], length);
       return titled(title, "[", parts, "]", depth);
     }
@@ -388,11 +394,11 @@
     try {
       return new Inspector().show(value, 0);
     } catch {
-      // Too deep a stack is the one way to get here.
+      // Only a stack overflow leads here.
       return "[value that cannot be shown]";
     }
   };
-  // The same with other bounds and, of a Worker that asks for it, its own way to show its objects.
+  // Does the same with other bounds and with `custom`, a Worker's own way to show its objects.
   internal.inspectWith = (value, { depth, items, breakLength, custom }) => {
     const inspector = new Inspector();
     inspector.depth = depth;

@@ -1,4 +1,4 @@
-//! How an operation returns its result: at once, or by a promise of the result of another thread.
+//! Returns the result of an operation: at once, or by a promise of the result of another thread.
 
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -98,7 +98,8 @@ fn elsewhere(
         return Err(Thrown::dom(
             "OperationError",
             format!(
-                "This takes at least {} ms of CPU time, and the invocation has {} ms left: raise limits.cpuMs, or ask for less",
+                "The operation needs at least {} ms of CPU time, and the invocation has {} ms left; raise \
+                 spec.limits.cpuMs, or ask for less",
                 at_least.as_millis(),
                 left.as_millis(),
             ),
@@ -115,8 +116,9 @@ fn elsewhere(
             // left has no such turn.
             state.charge(Some(id), done.cpu);
         }
-        done.value
-            .unwrap_or_else(|| Err(Thrown::dom("OperationError", "It took more CPU time than the invocation had left")))
+        done.value.unwrap_or_else(|| {
+            Err(Thrown::dom("OperationError", "The operation exceeded the CPU time that the invocation had left"))
+        })
     };
     promise(scope, rv, work, value);
     Ok(())

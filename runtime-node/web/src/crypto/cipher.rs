@@ -89,26 +89,27 @@ impl Cipher {
         match (self, &**key) {
             (Self::Gcm { nonce, more, tag }, Key::Secret(key)) => {
                 let done = gcm(encrypt, key.bytes(), nonce, more, *tag, data.take());
-                done.ok_or_else(|| error("The data is not what was encrypted with this key, iv and additional data"))
+                done.ok_or_else(|| error("The data was not encrypted with this key, iv and additional data"))
             }
             (Self::Cbc { iv }, Key::Secret(key)) => {
                 let done = cbc(encrypt, key.bytes(), *iv, data.take());
-                done.ok_or_else(|| error("The data is not what was encrypted with this key and iv"))
+                done.ok_or_else(|| error("The data was not encrypted with this key and iv"))
             }
             (Self::Ctr { counter, bits }, Key::Secret(key)) => {
                 let done = ctr(key.bytes(), *counter, *bits, data.take());
-                done.ok_or_else(|| error("The data has more blocks than there are counters of that length"))
+                done.ok_or_else(|| error("The data has more blocks than a counter of that length can count"))
             }
             (Self::KeyWrap, Key::Secret(key)) if encrypt => lc::key_wrap(true, key.bytes(), data).ok_or_else(|| {
-                error("AES-KW wraps 16 bytes or more, a multiple of 8; a key in JSON can be wrapped with AES-GCM")
+                error("AES-KW wraps at least 16 bytes, a multiple of 8; wrap a key in JSON with AES-GCM")
             }),
-            (Self::KeyWrap, Key::Secret(key)) => lc::key_wrap(false, key.bytes(), data)
-                .ok_or_else(|| error("The data is not what was wrapped with this key")),
+            (Self::KeyWrap, Key::Secret(key)) => {
+                lc::key_wrap(false, key.bytes(), data).ok_or_else(|| error("The data was not wrapped with this key"))
+            }
             (Self::Oaep { hash, label }, Key::Rsa(key)) => key.rsa.oaep(encrypt, *hash, label, data).ok_or_else(|| {
                 error(if encrypt {
                     "The data is too long for the key"
                 } else {
-                    "The data is not what was encrypted for this key"
+                    "The data was not encrypted for this key"
                 })
             }),
             _ => Err(super::answer::failed()),

@@ -15,7 +15,7 @@
       "alg", "crv", "d", "dp", "dq", "e", "ext", "k", "key_ops", "kty", "n", "oth", "p", "q", "qi", "use", "x", "y",
     ];
 
-    // A `JsonWebKey` of what a Worker gives. Its getters run here, as the standard has it.
+    // Converts a Worker's value to a `JsonWebKey`. Its getters run here, as in the standard.
     const toJwk = (value) => {
       const jwk = { __proto__: null };
       if (value === undefined || value === null) return jwk;
@@ -42,8 +42,8 @@
       return true;
     };
 
-    // ---- Text, of keys that are wrapped. The standard has this done where nothing of the Worker's can be met: what it has
-    // done to the prototypes of objects and arrays must not tell.
+    // ---- JSON of wrapped keys. The standard processes it in a new global object, so a Worker's
+    // changes to the prototypes of objects and arrays must have no effect.
 
     const LONGEST_TEXT = 2 ** 21;
 
@@ -79,7 +79,7 @@
       return list;
     };
 
-    // The same object serves the Worker that exports a key, so it is an ordinary one.
+    // `jwk` is an ordinary object, because `exportKey` returns the same kind to a Worker.
     const writeJwk = (jwk) => {
       ObjectSetPrototypeOf(jwk, null);
       ObjectSetPrototypeOf(jwk.key_ops, null);
@@ -88,7 +88,7 @@
 
     // ---- Members
 
-    // The bytes of a member that must be there.
+    // Returns the bytes of a required member.
     const bytesOf = (jwk, name) => {
       const text = jwk[name];
       if (text === undefined) throw dataError(`The JSON Web Key has no '${name}'`);
@@ -96,7 +96,7 @@
       if (buffer === undefined) throw dataError(`'${name}' of the JSON Web Key is not base64url without padding`);
       return new Uint8Array(buffer);
     };
-    // Those of a number, which has no zeros before it (RFC 7518 §2).
+    // Returns the bytes of a number, which has no leading zeros (RFC 7518 §2).
     const numberOf = (jwk, name) => {
       const bytes = bytesOf(jwk, name);
       if (bytes.length === 0 || (bytes[0] === 0 && bytes.length > 1)) {
@@ -108,13 +108,14 @@
 
     // ---- Checks
 
-    // There are eight that mean something; each is compared with each.
+    // The limit for the entries of `key_ops`, which are compared in pairs. Eight operations are
+    // defined.
     const MOST_OPERATIONS = 64;
 
     const expectKind = (jwk, kty) => {
       if (jwk.kty !== kty) throw dataError(`'kty' of the JSON Web Key is '${jwk.kty}', and must be '${kty}'`);
     };
-    // What the key says it is for, against what it is wanted for.
+    // Checks the purpose that the key declares against the requested one.
     const expectPurpose = (jwk, use, extractable, usages) => {
       if (usages !== 0 && jwk.use !== undefined && jwk.use !== use) {
         throw dataError(`'use' of the JSON Web Key is '${jwk.use}', and must be '${use}'`);

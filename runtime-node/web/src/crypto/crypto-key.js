@@ -1,8 +1,9 @@
-// CryptoKey (Web Cryptography §13), and what every algorithm does with keys.
+// CryptoKey (Web Cryptography §13), and functions that all algorithms share.
 //
-// A key's material is native. What JavaScript has of it is a handle: an array buffer that no Worker can reach, with the key's
-// number in it, whose memory belongs to the key, so that the key goes when V8 finds the buffer to be garbage. A handle must
-// never be what a promise is resolved with, nor be awaited: both look for its `then`, and a Worker can be there first.
+// Key material is native. JavaScript holds a handle: an array buffer that no Worker can reach,
+// which contains the key's number. The buffer's memory belongs to the key, so V8 frees the key when
+// it collects the buffer. Never resolve a promise with a handle and never await one: both read
+// `then`, which a Worker may have defined.
 (function (internal) {
   "use strict";
 
@@ -37,7 +38,7 @@
     };
     const isBufferSource = (value) => ArrayBufferIsView(value) || isArrayBuffer(value);
 
-    // The bytes of a BufferSource as they are now; none once its buffer has been detached.
+    // Returns the current bytes of a BufferSource; empty if its buffer is detached.
     const bytesOf = (value) => {
       const buffer = !ArrayBufferIsView(value) ? value
         : TypedArrayPrototypeGetSymbolToStringTag(value) !== undefined ? TypedArrayPrototypeGetBuffer(value)
@@ -59,12 +60,12 @@
       ENCRYPT: 1, DECRYPT: 2, SIGN: 4, VERIFY: 8, DERIVE_KEY: 16, DERIVE_BITS: 32, WRAP: 64, UNWRAP: 128,
     };
 
-    // Of one name that has been checked; 0 for any other.
+    // Returns the bit of a usage, or 0 for any other name.
     const usageBit = (name) => {
       for (let i = 0; i < USAGES.length; i++) if (USAGES[i] === name) return 1 << i;
       return 0;
     };
-    // A `sequence<KeyUsage>`. The Worker's own iterator runs here, as the standard has it.
+    // Converts a `sequence<KeyUsage>`. The Worker's own iterator runs here, as in the standard.
     const toUsages = (value, what) => {
       if (!isObject(value)) throw new TypeError(`${what}: the usages are not a sequence`);
       let bits = 0;
@@ -95,12 +96,12 @@
     class CryptoKey {
       #type;
       #extractable;
-      // A null-prototype record: name, and of length, hash (its name), namedCurve, modulusLength, publicExponent what
-      // the algorithm has.
+      // A null-prototype record: name, and those of length, hash (its name), namedCurve,
+      // modulusLength and publicExponent that the algorithm has.
       #algorithm;
       #usages;
       #handle;
-      // What the getters show, which is the Worker's to change, and so never read here.
+      // The objects that the getters return. A Worker may change them, so they are never read here.
       #shownAlgorithm = null;
       #shownUsages = null;
 
@@ -156,7 +157,7 @@
     const newKey = (type, algorithm, extractable, usages, handle) =>
       new CryptoKey(CREATE, type, algorithm, extractable, usages, handle);
 
-    // Another object for the same key, as structured cloning makes one.
+    // Creates another object for the same key, for structured cloning.
     const clone = (key) => newKey(typeOf(key), algorithmOf(key), extractableOf(key), usagesOf(key), handleOf(key));
 
     internal.cloners[internal.cloners.length++] = (value) => (isCryptoKey(value) ? clone(value) : null);
@@ -165,10 +166,11 @@
       if (typeOf(key) !== type) throw invalidAccess(`${what} takes a ${type} key, and this one is ${typeOf(key)}`);
     };
 
-    // ---- Native answers
+    // ---- Native results
 
-    // What native code makes of secrets comes as a ticket, a number that `keyTake` takes for a handle once, or as a
-    // promise of one. Nothing of a Worker's runs between that and `finish`, whatever has become of its promises.
+    // Native code returns a secret as a ticket, a number that `keyTake` exchanges once for a
+    // handle, or as a promise of a ticket. No code of the Worker runs between `keyTake` and
+    // `finish`, even if it has replaced parts of Promise.
     const taken = (given, finish) => {
       if (typeof given === "number") return finish(ops.keyTake(given));
       return new Promise((resolve, reject) => {

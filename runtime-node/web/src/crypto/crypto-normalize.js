@@ -1,5 +1,5 @@
-// Which algorithms there are, what their parameters are, and how what a Worker gives becomes one of them: "normalizing an
-// algorithm" (Web Cryptography §18.4).
+// The supported algorithms, their parameters, and the conversion of a Worker's value to one of
+// them: "normalizing an algorithm" (Web Cryptography §18.4).
 (function (internal) {
   "use strict";
 
@@ -10,7 +10,8 @@
   internal.later("cryptoAlgorithms", [], () => {
     const { copyOf, isBufferSource, isCryptoKey, notSupported } = internal.cryptoKeys();
 
-    // ---- What members are: converted when they are read, finished when all have been.
+    // ---- Types of members: `convert` runs when a member is read, `finish` after all have been
+    // read.
 
     const same = (value) => value;
     const buffer = {
@@ -68,7 +69,7 @@
     const HKDF = [must("hash", hash), must("info", buffer), must("salt", buffer)];
     const PBKDF2 = [must("hash", hash), must("iterations", long), must("salt", buffer)];
 
-    // ---- Operations: for each the algorithms that support it, and their parameters.
+    // ---- Operations: for each, the algorithms that support it and their parameters.
 
     const aes = (parameters) => ({
       __proto__: null, "AES-CTR": parameters, "AES-CBC": parameters, "AES-GCM": parameters, "AES-KW": parameters,
@@ -98,7 +99,7 @@
       "get key length": { __proto__: null, ...aes(AES_LENGTH), HMAC, HKDF: NONE, PBKDF2: NONE },
     };
 
-    // By the name in capitals, as it is written.
+    // Maps the name in capitals to its official spelling.
     const NAMES = { __proto__: null };
     for (const operation in OPERATIONS) {
       const names = ObjectKeys(OPERATIONS[operation]);
@@ -107,20 +108,20 @@
 
     // ---- Normalizing
 
-    // An `AlgorithmIdentifier`.
+    // Converts an `AlgorithmIdentifier`.
     function identifier(value) {
       return isObject(value) ? value : DOMString(value);
     }
 
-    // Letters that are not ASCII's may have capitals that are.
+    // ASCII only, because some other letters have ASCII capitals.
     const NAME = /^[\x20-\x7e]{1,32}$/;
     const officialName = (name) =>
       (RegExpPrototypeExec(NAME, name) === null ? undefined : NAMES[StringPrototypeToUpperCase(name)]);
 
     const supports = (operation, name) => name in OPERATIONS[operation];
 
-    // A null-prototype record of the algorithm's parameters, in which buffers are copies and hashes are names. Getters of
-    // the Worker's run here.
+    // Returns a null-prototype record of the algorithm's parameters, in which buffers are copies
+    // and hashes are names. The Worker's getters run here.
     const normalize = (operation, algorithm) => {
       const source = isObject(algorithm) ? algorithm : { __proto__: null, name: algorithm };
       const given = source.name;
@@ -133,7 +134,8 @@
       const members = OPERATIONS[operation][name];
       const normalized = { __proto__: null, name };
       if (members.length > 0) {
-        // The dictionary of the algorithm has a name as well, which is read anew, and is of no account any more.
+        // Web IDL reads `name` again as a member of the algorithm's dictionary. The value is
+        // unused.
         DOMString(source.name);
       }
       for (let i = 0; i < members.length; i++) {

@@ -1,8 +1,8 @@
-// The algorithms whose keys come in pairs: RSA (Web Cryptography §20 to §22), ECDSA and ECDH (§23, §24), Ed25519 and X25519
-// (§25, §26).
+// Algorithms with key pairs: RSA (Web Cryptography §20 to §22), ECDSA and ECDH (§23, §24), Ed25519
+// and X25519 (§25, §26).
 //
-// Native code knows the kinds "RSA", "P-256", "P-384", "P-521", "Ed25519" and "X25519"; what a key may be used for is known
-// here. See `crypto-secrets.js` for what the records have.
+// Native code has the kinds "RSA", "P-256", "P-384", "P-521", "Ed25519" and "X25519"; usages are
+// checked here. See `crypto-secrets.js` for the contents of the records.
 (function (internal) {
   "use strict";
 
@@ -18,25 +18,25 @@
     const unknownFormat = (format, name) => notSupported(`There is no format '${format}' for this key of ${name}`);
     const part = (key, name) => toText(ops.keyPart(handleOf(key), name));
 
-    // What differs: the JSON Web Key's `use`, and what private and public keys may be used for.
+    // The purposes: the JSON Web Key's `use`, and the usages of private and public keys.
     const SIGNING = { __proto__: null, use: "sig", secret: SIGN, open: VERIFY };
     const AGREEING = { __proto__: null, use: "enc", secret: DERIVE_KEY | DERIVE_BITS, open: 0 };
     const ENCRYPTING = { __proto__: null, use: "enc", secret: DECRYPT | UNWRAP, open: ENCRYPT | WRAP };
 
-    // A pair of what native code has generated: the private key, of which it has the public one.
+    // Creates the key pair of a generated private key, which contains the public key.
     const pair = (handle, algorithm, extractable, usages, { secret, open }) => ({
       privateKey: newKey("private", algorithm, extractable, usages & secret, handle),
       publicKey: newKey("public", algorithm, true, usages & open, ops.keyPublic(handle)),
     });
 
-    // Of a JSON Web Key that has what it needs: whether it is private, and may be used for that.
+    // Returns whether a JSON Web Key is private or public, and checks the usages for that type.
     const jwkType = (jwk, usages, { secret, open }, name) => {
       const type = jwk.d === undefined ? "public" : "private";
       only(usages, type === "private" ? secret : open, `A ${type} key of ${name}`);
       return type;
     };
 
-    // What all export: of `jwk` what tells the key.
+    // Exports a key in any format. `jwk(isPrivate)` returns the members that identify the key.
     const exported = (format, key, jwk) => {
       const { name } = algorithmOf(key);
       switch (format) {
@@ -62,7 +62,7 @@
 
     // ---- RSA
 
-    // What its JSON Web Keys say instead of a hash's name.
+    // The `alg` values of JSON Web Keys, by hash.
     const PKCS1 = { __proto__: null, "SHA-1": "RS1", "SHA-256": "RS256", "SHA-384": "RS384", "SHA-512": "RS512" };
     const PSS = { __proto__: null, "SHA-1": "PS1", "SHA-256": "PS256", "SHA-384": "PS384", "SHA-512": "PS512" };
     const OAEP = {
@@ -91,7 +91,8 @@
         __proto__: null,
         generateKey({ modulusLength, publicExponent, hash }, extractable, usages) {
           only(usages, purpose.secret | purpose.open, name);
-          // What the standard finds when the key is there need not wait for it.
+          // The standard checks this after the key has been generated; failing earlier saves the
+          // work.
           if ((usages & purpose.secret) === 0) throw useless();
           return taken(ops.rsaGenerate(modulusLength, publicExponent),
             (handle) => pair(handle, describe(handle, hash), extractable, usages, purpose));
@@ -131,7 +132,7 @@
       };
     };
 
-    // Signing and verifying by an algorithm of this name, whose hash is its parameter's or the key's.
+    // Signs and verifies with the algorithm `name`. The hash is the parameter's or the key's.
     const signer = (name) => ({
       __proto__: null,
       sign({ hash, saltLength }, key, data) {
@@ -161,7 +162,7 @@
     const isCurve = (name) => name === "P-256" || name === "P-384" || name === "P-521";
     const SIGNATURES = { __proto__: null, "P-256": "ES256", "P-384": "ES384", "P-521": "ES512" };
 
-    // The shared secret of two keys, as a ticket; `length` bits of it, all for null.
+    // Returns the shared secret of two keys as a ticket: `length` bits of it, or all for null.
     const agree = ({ public: other }, key, length) => {
       const own = algorithmOf(key);
       const others = algorithmOf(other);
@@ -216,7 +217,7 @@
       };
     };
 
-    // Those with a curve of their own (RFC 8037).
+    // Algorithms with a curve of their own (RFC 8037).
     const ownCurve = (name, purpose, operations) => {
       const importJwk = (jwk, extractable, usages) => {
         const type = jwkType(jwk, usages, purpose, name);

@@ -1,7 +1,8 @@
-// The algorithms whose keys are secrets: AES (Web Cryptography §27 to §30), HMAC (§31), HKDF (§33) and PBKDF2 (§34).
+// Algorithms with secret keys: AES (Web Cryptography §27 to §30), HMAC (§31), HKDF (§33) and PBKDF2
+// (§34).
 //
-// Each is a record of the operations that it supports. Where one takes a key's bytes, they are a Uint8Array or the handle of a
-// secret that native code has made.
+// Each is a record of the operations that it supports. Key bytes are passed as a Uint8Array or as
+// the handle of a native secret.
 (function (internal) {
   "use strict";
 
@@ -18,7 +19,7 @@
 
     const unknownFormat = (format, name) => notSupported(`${name} keys have no format '${format}'; use 'raw' or 'jwk'`);
 
-    // A key as JSON; `alg` is its algorithm's name there.
+    // Returns a key as a JSON Web Key with this `alg`.
     const secretJwk = (key, alg) => ({
       kty: "oct",
       k: toText(ops.keyPart(handleOf(key), "raw")),
@@ -79,7 +80,8 @@
       };
     };
 
-    // encrypt and decrypt by one function, which gets whether to encrypt. With `secret` what comes of it is a ticket.
+    // Defines encrypt and decrypt by one function, whose first argument is true to encrypt. With
+    // `secret` the result is a ticket.
     const crypt = (run) => ({
       __proto__: null,
       encrypt: (algorithm, key, data, secret = false) => run(true, algorithm, handleOf(key), data, secret),
@@ -119,7 +121,7 @@
     const blockLength = (hash) => (hash === "SHA-1" || hash === "SHA-256" ? 512 : 1024);
     const hmacKey = (hash, handle, extractable, usages) =>
       newKey("secret", { __proto__: null, name: "HMAC", hash, length: ops.keyBits(handle) }, extractable, usages, handle);
-    // Longer keys are hashed before they are used.
+    // The limit for generated keys. HMAC hashes longer keys before it uses them.
     const MOST_BITS = 2 ** 19;
 
     const hmac = {

@@ -1,8 +1,8 @@
-// SubtleCrypto (Web Cryptography §14). Here are the steps that all algorithms share, in the standard's order; what is
-// particular to one is in `crypto-secrets.js` and `crypto-pairs.js`.
+// SubtleCrypto (Web Cryptography §14): the steps that all algorithms share, in the standard's
+// order. Steps of a single algorithm are in `crypto-secrets.js` and `crypto-pairs.js`.
 //
-// Between the end of an algorithm's normalization and the call of the native function that copies the data nothing of a
-// Worker's runs: that is what the standard means by the copy that it takes there.
+// Between the end of an algorithm's normalization and the native call that copies the data, no code
+// of the Worker runs. This is equivalent to the standard's copy of the data at that point.
 (function (internal) {
   "use strict";
 
@@ -51,7 +51,8 @@
       return key;
     };
 
-    // With what `wrapKey` and `unwrapKey` do it: the operation of that name, or the one of a cipher.
+    // Normalizes the algorithm of `wrapKey` or `unwrapKey`: for that operation, or else for a
+    // cipher's.
     const wrapping = (operation, otherwise, algorithm) => {
       try {
         return normalize(operation, algorithm);
@@ -63,7 +64,7 @@
     const importKey = (format, data, algorithm, extractable, usages) =>
       expectUsages(ALGORITHMS[algorithm.name].importKey(format, data, algorithm, extractable, usages));
 
-    // Of what has come as a secret: its handle is all that an algorithm of secrets needs.
+    // Imports an unwrapped secret. Algorithms with secret keys need only its handle.
     const importSecret = (format, handle, algorithm, extractable, usages) => {
       if (format === "raw" && supports("get key length", algorithm.name)) {
         return importKey(format, handle, algorithm, extractable, usages);
@@ -240,7 +241,8 @@
           (handle) => importSecret(form, handle, toImport, isExtractable, usages));
       }
 
-      // Not of the standard, but of what Workers know: whether they are equal, without `===`'s telling where they are not.
+      // Non-standard, as in Cloudflare Workers: compares in a time that does not depend on the
+      // contents.
       timingSafeEqual(a, b) {
         this.#brand;
         needs(arguments.length, 2, "crypto.subtle.timingSafeEqual");

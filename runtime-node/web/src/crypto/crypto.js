@@ -9,10 +9,10 @@
   const { expose, needs } = internal.webidl;
 
   internal.later("sameBytes", [], () => {
-    // What native code, which cannot be terminated, goes through at a time.
+    // The number of bytes per native call, which cannot be terminated.
     const STEP = 2 ** 18;
 
-    // Whether two Uint8Arrays of one length hold the same, in a time that goes by that alone.
+    // Compares two Uint8Arrays of equal length in a time that depends only on the length.
     const same = (one, other) => {
       const part = (bytes, at, size) =>
         new Uint8Array(TypedArrayPrototypeGetBuffer(bytes), TypedArrayPrototypeGetByteOffset(bytes) + at, size);
@@ -71,7 +71,7 @@
         return internal.subtleCrypto().subtle;
       }
 
-      // Beyond the standard, as Cloudflare's Workers have it.
+      // Non-standard, as in Cloudflare Workers.
       get DigestStream() {
         this.#brand;
         return internal.digestStreams().DigestStream;

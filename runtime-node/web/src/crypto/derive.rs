@@ -36,7 +36,7 @@ pub(crate) fn hkdf(
     let blocks = len.div_ceil(hash.len());
     if blocks > 255 {
         let most = 255 * hash.len() * 8;
-        let limit = format!("HKDF with this hash gives {most} bits at most, and not {}", len * 8);
+        let limit = format!("HKDF with this hash derives at most {most} bits, not {}", len * 8);
         return Thrown::dom("OperationError", limit).throw(scope);
     }
     let effort =
@@ -190,12 +190,12 @@ pub(crate) fn agree(
 
 fn shared(private: &Key, public: &Key, bits: Option<usize>) -> Result<Output, Thrown> {
     let (Key::Curve(private), Key::Curve(public)) = (private, public) else { return Err(failed()) };
-    let refused = || Thrown::dom("OperationError", "The public key is none that a secret can be shared with");
+    let refused = || Thrown::dom("OperationError", "No shared secret can be derived from the public key");
     let secret = Zeroizing::new(private.agree(public).ok_or_else(refused)?);
     let there = secret.len() * 8;
     let bits = bits.unwrap_or(there);
     if bits > there {
-        let message = format!("The secret that the keys share has {there} bits, and not {bits}");
+        let message = format!("The shared secret has {there} bits, not {bits}");
         return Err(Thrown::dom("OperationError", message));
     }
     Ok(Output::Secret(Key::Secret(Secret::of_bits(&secret, bits))))

@@ -11,7 +11,8 @@ crate::ops::native! {
     "cryptoDigest" => digest,
 }
 
-/// How much is hashed between two checks of the slice, in bytes: less than a millisecond of work.
+/// The amount of data hashed between two checks of the slice, in bytes: less than a millisecond of
+/// work.
 const STEP: usize = 256 << 10;
 
 /// The hashes of Web Crypto.

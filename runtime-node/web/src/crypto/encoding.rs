@@ -47,14 +47,14 @@ impl Identifiers {
 
     fn expect(&self, found: AlgorithmIdentifierRef<'_>) -> Result<(), Thrown> {
         if found.oid != self.algorithm {
-            return Err(data("The key is one of another algorithm"));
+            return Err(data("The key is for another algorithm"));
         }
         let curve = match (self.curve, found.parameters) {
             (None, None) => return Ok(()),
             (Some(_), Some(parameters)) => parameters.try_into().ok(),
             _ => None,
         };
-        if curve == self.curve { Ok(()) } else { Err(data("The key is one on another curve")) }
+        if curve == self.curve { Ok(()) } else { Err(data("The key is on another curve")) }
     }
 }
 
@@ -64,11 +64,11 @@ pub(crate) fn data(message: &'static str) -> Thrown {
 }
 
 fn malformed<E>(_: E) -> Thrown {
-    data("The key is not encoded as its format wants it")
+    data("The key is not valid in its format")
 }
 
 fn no_key() -> Thrown {
-    data("The key is none of its algorithm")
+    data("The key is not valid for its algorithm")
 }
 
 // ---- RSA
@@ -79,7 +79,7 @@ fn rsa_algorithm() -> AlgorithmIdentifierRef<'static> {
 
 fn expect_rsa(found: AlgorithmIdentifierRef<'_>) -> Result<(), Thrown> {
     let nothing = found.parameters.is_none_or(|parameters| parameters.is_null());
-    if found.oid == RSA && nothing { Ok(()) } else { Err(data("The key is one of another algorithm")) }
+    if found.oid == RSA && nothing { Ok(()) } else { Err(data("The key is for another algorithm")) }
 }
 
 pub(crate) fn rsa_from_spki(der: &[u8]) -> Result<RsaKey, Thrown> {
@@ -133,7 +133,7 @@ pub(crate) fn rsa_to_pkcs8(key: &RsaKey) -> Option<Vec<u8>> {
 // ---- Curves
 
 pub(crate) fn curve_from_raw(curve: Curve, bytes: &[u8]) -> Result<CurveKey, Thrown> {
-    let no_point = "The key is no point of its curve, or one that is compressed, which is not supported";
+    let no_point = "The key is not a point on its curve, or is a compressed point, which is not supported";
     CurveKey::from_public(curve, bytes).ok_or_else(|| data(no_point))
 }
 
@@ -154,11 +154,11 @@ pub(crate) fn curve_from_pkcs8(curve: Curve, der: &[u8]) -> Result<CurveKey, Thr
     }
     let inner = EcPrivateKey::from_der(inner).map_err(malformed)?;
     if inner.parameters.is_some_and(|parameters| parameters.named_curve() != identifiers.curve) {
-        return Err(data("The key is one on another curve"));
+        return Err(data("The key is on another curve"));
     }
     let key = CurveKey::from_private(curve, inner.private_key).ok_or_else(no_key)?;
     if inner.public_key.is_some_and(|public| public != key.public()) {
-        return Err(data("The public key is not that of the private one"));
+        return Err(data("The public key does not match the private key"));
     }
     Ok(key)
 }

@@ -71,7 +71,7 @@ pub(crate) fn secret_import<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>
             _ => (&given[..], given.len() * 8),
         };
         if bytes.len() > LONGEST_SECRET {
-            let limit = format!("Secrets have {LONGEST_SECRET} bytes at most, and not {}", bytes.len());
+            let limit = format!("A secret may have at most {LONGEST_SECRET} bytes, not {}", bytes.len());
             return Err(Thrown::dom("DataError", limit));
         }
         handle(scope, Key::Secret(Secret::of_bits(bytes, bits.unwrap_or(there).min(there))))
@@ -96,13 +96,13 @@ pub(crate) fn curve_import<'s>(scope: &mut v8::PinScope<'s, '_>, args: Args<'s>,
         let curve = curve.ok_or_else(failed)?;
         let public = if curve.has_points() { CurveKey::point(&x, &y) } else { x.to_vec() };
         if x.len() != curve.len() || (curve.has_points() && y.len() != curve.len()) {
-            return Err(data("The coordinates do not have as many bytes as those of the curve"));
+            return Err(data("The coordinates do not have the length that the curve requires"));
         }
         let mut key = encoding::curve_from_raw(curve, &public)?;
         if is_private {
-            key = CurveKey::from_private(curve, &d).ok_or_else(|| data("'d' is no private key of the curve"))?;
+            key = CurveKey::from_private(curve, &d).ok_or_else(|| data("'d' is not a private key of the curve"))?;
             if key.public() != public {
-                return Err(data("The public key is not that of the private one"));
+                return Err(data("The public key does not match the private key"));
             }
         }
         handle(scope, Key::Curve(key))

@@ -57,7 +57,7 @@ impl RsaKey {
             ));
         }
         let rsa =
-            Rsa::from_parts(n, e, private).ok_or_else(|| Thrown::dom("DataError", "These numbers are no RSA key"))?;
+            Rsa::from_parts(n, e, private).ok_or_else(|| Thrown::dom("DataError", "The values are not an RSA key"))?;
         Ok(Self { rsa, is_private: private.is_some() })
     }
 
@@ -108,8 +108,9 @@ pub(crate) fn generate(
 fn check(bits: u32, exponent: &[u8]) -> Result<&'static [u8], Thrown> {
     let (shortest, longest) = (LENGTHS.start(), LENGTHS.end());
     if !LENGTHS.contains(&bits) || !bits.is_multiple_of(STEP) {
-        let limit =
-            format!("RSA keys are generated with {shortest} to {longest} bits, a multiple of {STEP}, and not {bits}");
+        let limit = format!(
+            "RSA keys are generated with {shortest} to {longest} bits, in multiples of {STEP}, not with {bits}"
+        );
         return Err(Thrown::dom("OperationError", limit));
     }
     let zeros = exponent.iter().take_while(|byte| **byte == 0).count();

@@ -1,24 +1,28 @@
-// Where native code calls in: the start of a Worker, and the delivery of events to it.
+// The interface to native code: the start of a Worker, and the delivery of events to it.
 //
-//   hooks.bind(variables, services)                     what the Worker's `env` has; before any of its code runs
-//   hooks.start(id, evaluation, namespace)              the modules have been evaluated, or will have been when the
-//                                                       promise `evaluation` settles
-//   hooks.fetch(id, method, url, hasBody)               deliver a request
-//   hooks.scheduled(id, cron, time)                     deliver a time of a schedule
-//   hooks.import(specifier, referrer, attributes)       what `import()` gives
+// Native code calls
 //
-// and calls back:
+//   hooks.bind(variables, services)                     sets `env` before the Worker's code runs
+//   hooks.start(id, evaluation, namespace)              starts the Worker; the promise `evaluation`
+//                                                       settles when its modules are evaluated
+//   hooks.fetch(id, method, url, hasBody)               delivers a request
+//   hooks.scheduled(id, cron, time)                     delivers a scheduled event
+//   hooks.import(specifier, referrer, attributes)       evaluates `import()`
 //
-//   ops.done(id)                                        the Worker can take events; the event has been handled
-//   ops.respond(id, status, headers, body)              the invocation's answer
+// and this file calls
+//
+//   ops.done(id)                                        the Worker is ready; the event is handled
+//   ops.respond(id, status, headers, body)              the invocation's response
 //   ops.respondStream(id, status, headers, owner, number)   the same with a native stream
-//   ops.onCallerLeft(id, callback)                      the client has gone before the end of the answer
+//   ops.onCallerLeft(id, callback)                      the client disconnected early
 //   ops.fail(id, error)                                 the invocation threw
-//   ops.waitUntil(id), ops.waitOver(id)                 one more, one less promise that the invocation outlives
-//   ops.requestHeaders(id)                              what many handlers never look at
-//   ops.evaluateModule(specifier, referrer, attributes) [the promise of its evaluation, its namespace]
+//   ops.waitUntil(id), ops.waitOver(id)                 adds or removes a promise that keeps the
+//                                                       invocation alive
+//   ops.requestHeaders(id)                              reads the headers on demand
+//   ops.evaluateModule(specifier, referrer, attributes) [promise of its evaluation, its namespace]
 //
-// `id` names the invocation. All of this runs in turns of that invocation, or of others whose promises it awaits.
+// `id` names the invocation. All of this runs in turns of that invocation, or of others whose
+// promises it awaits.
 (function (internal) {
   "use strict";
 
@@ -30,11 +34,11 @@
   const { hooks, ops } = internal;
   const bodies = internal.body;
 
-  // The number of the native stream that is an invocation's request's body.
+  // The number of the native stream that is the body of an invocation's request.
   const REQUEST_BODY = 0;
 
-  // What takes requests: `handler.fetch` of the entrypoint's default export, that of an instance of it where that is a class,
-  // or nothing for the listeners of the global scope.
+  // The handlers: `fetch` and `scheduled` of the entrypoint's default export, or of an instance of
+  // it if it is a class. Null if the listeners of the global scope handle the event.
   let handler = null;
   let fetch = null;
   let scheduled = null;
@@ -42,7 +46,7 @@
   let env;
 
   function outlive(id, promise) {
-    // Before it counts: asking it for its `constructor` may throw.
+    // First, because PromiseResolve reads the promise's `constructor`, which may throw.
     const kept = PromiseResolve(promise);
     if (!ops.waitUntil(id)) return;
     PromisePrototypeThen(
@@ -57,7 +61,7 @@
 
   class ExecutionContext {
     #id;
-    // What keeps a promise, where it is not the invocation.
+    // A function that keeps a promise instead of the invocation, or null.
     #keep;
 
     constructor(key, id, keep = null) {
@@ -71,7 +75,7 @@
       if (keep === null) outlive(this.#id, promise);
       else keep(promise);
     }
-    // There is no origin behind a Worker to pass on to.
+    // A no-op, because there is no origin behind a Worker.
     passThroughOnException() {
       this.#id;
     }
@@ -85,7 +89,7 @@
     env = ObjectFreeze(variables);
   };
 
-  // For `cloudflare:workers`, which has no part in any call.
+  // For the module `cloudflare:workers`, which is not passed the arguments of a handler.
   internal.env = () => env;
   internal.waitUntil = (promise) => {
     const id = ops.invocationNow();
@@ -116,13 +120,14 @@
     }
   };
 
-  // The handler of a class, of which each event has an instance, as `WorkerEntrypoint` has it.
+  // Returns a handler that creates an instance of the class for each event, as `WorkerEntrypoint`
+  // does.
   const ofOne = (name) => function (event, env, context) {
     const instance = new this(context, env);
     return instance[name](event);
   };
 
-  // Asked of the global scope's listeners alone: what is made later need not be made for this.
+  // Checks only the listeners of the global scope, which does not create late files' objects.
   const hasListeners = () => internal.scopeListeners("fetch") > 0 || internal.scopeListeners("scheduled") > 0;
 
   function listen(request, id) {
@@ -144,7 +149,7 @@
   };
 
   hooks.import = async (specifier, referrer, attributes) => {
-    // Not while another module is being evaluated.
+    // Evaluation must not start while another module is being evaluated.
     await undefined;
     const module = ops.evaluateModule(specifier, referrer, attributes);
     await module[0];
@@ -168,7 +173,7 @@
       const answer = fetch !== null
         ? ReflectApply(fetch, handler, [request, env, new ExecutionContext(ops, id)])
         : listen(request, id);
-      // A response is not awaited for: that would ask it for a `then`.
+      // A Response is not awaited, because `await` reads `then`.
       const parts = internal.responseParts(internal.isResponse(answer) ? answer : await answer);
       const source = parts[2], stream = parts[3];
       if (parts[0] === 101) internal.webSocketPairs().respond(id, parts[1], source);

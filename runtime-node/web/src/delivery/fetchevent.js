@@ -1,4 +1,5 @@
-// The events of Service Workers syntax: `addEventListener("fetch", (event) => event.respondWith(…))`.
+// The events of the Service Workers syntax: `addEventListener("fetch", (event) =>
+// event.respondWith(…))`.
 (function (internal) {
   "use strict";
 
@@ -7,9 +8,9 @@
 
   internal.later("fetchEvents", ["ExtendableEvent", "FetchEvent"], () => {
     const { Event, deliverToScope, stopNow } = internal.events();
-    let arm; // (event, waitUntil): what `waitUntil` does for this event
-    let answer; // (event) → what was given to respondWith; undefined if nothing was
-    let close; // (event): delivery is over
+    let arm; // (event, waitUntil): sets the function behind `waitUntil`
+    let answer; // (event) → the argument of respondWith; undefined if it was not called
+    let close; // (event): ends the delivery
 
     class ExtendableEvent extends Event {
       #waitUntil = null;
@@ -71,15 +72,16 @@
         stopNow(this);
       }
 
-      // There is no origin behind a Worker to pass on to.
+      // A no-op, because there is no origin behind a Worker.
       passThroughOnException() {
         this.#request; // the brand
       }
     }
     expose(FetchEvent);
 
-    // Delivers a request to the listeners of the global scope. Returns a promise of what was given to `respondWith`,
-    // or undefined if nobody answered. `waitUntil(promise)` keeps the invocation alive.
+    // Delivers a request to the listeners of the global scope. Returns a promise of the argument of
+    // `respondWith`, or undefined if no listener called it. `waitUntil(promise)` keeps the
+    // invocation alive.
     const dispatch = (request, waitUntil) => {
       const event = new FetchEvent("fetch", { __proto__: null, cancelable: true, request });
       arm(event, waitUntil);

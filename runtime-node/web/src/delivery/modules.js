@@ -1,12 +1,12 @@
-// What native code needs of JavaScript for a Worker's modules.
+// Functions that native code calls for a Worker's modules.
 //
-//   hooks.json(text)     the value of a JSON module
-//   hooks.stacks()       has the stacks of errors name the lines that the Worker's author wrote; called before anything of
-//                        the Worker runs, if one of its modules has a source map
+//   hooks.json(text)     returns the value of a JSON module
+//   hooks.stacks()       maps the stacks of errors to the original source. Called before a Worker's
+//                        code runs, if one of its modules has a source map
 //
-// and calls back:
+// This file calls
 //
-//   ops.sourceFrame(s)   one frame of a stack as V8 writes it, with its place by the source map of that module
+//   ops.sourceFrame(s)   maps one stack frame, as V8 formats it, by its module's source map
 (function (internal) {
   "use strict";
 
@@ -14,12 +14,12 @@
     internal.primordials;
   const { hooks, ops } = internal;
 
-  // A module is short enough for V8 to parse in one go (see bounds-json.js).
+  // A module is short enough for V8 to parse without interruption (see bounds-json.js).
   hooks.json = (text) => JSONParse(text);
 
-  // V8 asks `Error.prepareStackTrace`, where there is one, for a stack when it is first wanted. A Worker may replace it, as
-  // it may where there is none, and then gets the frames as they are. Workers without source maps never have one, and V8
-  // writes their stacks by itself.
+  // V8 calls `Error.prepareStackTrace`, if defined, when a stack is first read. A Worker may
+  // replace it, and then gets the unmapped frames. It is not defined for Workers without source
+  // maps, whose stacks V8 formats itself.
   hooks.stacks = () => {
     const define = (value) =>
       ObjectDefineProperty(Error, "prepareStackTrace", {

@@ -1,4 +1,5 @@
-// The event of a schedule: for a module's `scheduled(controller, env, ctx)` and for listeners of the global scope.
+// The scheduled event, for a module's `scheduled(controller, env, ctx)` and for listeners of the
+// global scope.
 (function (internal) {
   "use strict";
 
@@ -34,7 +35,7 @@
         this.#cron; // the brand
         return "scheduled";
       }
-      // What fails is not called again for the same time in any case.
+      // Does nothing: a failed event is never repeated.
       noRetry() {
         this.#cron; // the brand
       }
@@ -65,8 +66,8 @@
     }
     expose(ScheduledEvent);
 
-    // What the handler, and everything that it gives to `waitUntil`, comes to: a promise that is rejected with the first
-    // that fails, when all have settled.
+    // Collects promises, of the handler and of `waitUntil`, into one that settles when all have
+    // settled, and is rejected with the first failure.
     function outcome() {
       const { promise, resolve, reject } = PromiseWithResolvers();
       let left = 0;
@@ -83,7 +84,7 @@
         error = reason;
       };
       const add = (value) => {
-        // Before it counts: asking it for its `constructor` may throw.
+        // Precedes the count, because the lookup of `constructor` may throw.
         const kept = PromiseResolve(value);
         left++;
         PromisePrototypeThen(kept, settled, (reason) => {
@@ -94,10 +95,11 @@
       return { __proto__: null, add, fail, promise };
     }
 
-    // Calls `handle(controller, waitUntil)`, or the listeners where it is null. A promise of the outcome of all.
+    // Calls `handle(controller, waitUntil)`, or the listeners if `handle` is null. Returns a
+    // promise of the outcome.
     const dispatch = async (handle, cron, time) => {
       const { add, fail, promise } = outcome();
-      // Nothing is over before the handler has returned.
+      // Keeps the outcome pending until the handler has returned.
       const { promise: returned, resolve } = PromiseWithResolvers();
       add(returned);
       try {

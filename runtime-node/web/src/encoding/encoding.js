@@ -1,4 +1,5 @@
-// TextEncoder and TextDecoder (Encoding §7). Native code does the work: V8 for UTF-8, encoding_rs for the rest.
+// TextEncoder and TextDecoder (Encoding §7). Native code converts: V8 for UTF-8, encoding_rs for
+// other encodings.
 (function (internal) {
   "use strict";
 
@@ -10,20 +11,21 @@
   } = internal.primordials;
   const { DOMString, bufferSource, dictionary, expose, needs } = internal.webidl;
 
-  // Memory is made here, where a refusal is an ordinary RangeError; native code fills it.
+  // Allocates the memory here, where a failed allocation is an ordinary RangeError; native code
+  // fills it.
   internal.encodeUtf8 = (string) => {
     const bytes = new Uint8Array(internal.ops.utf8Length(string));
     internal.ops.utf8Write(string, bytes);
     return bytes;
   };
-  // So many bytes are decoded in some hundredths of a second; more are decoded in pieces, between which a termination
-  // strikes.
+  // Native code decodes this many bytes in tens of milliseconds. More bytes are decoded in pieces,
+  // between which a termination takes effect.
   const PIECE = 2 ** 21;
 
   const byteLength = (view) => (TypedArrayPrototypeGetSymbolToStringTag(view) === undefined
     ? DataViewPrototypeGetByteLength(view) : TypedArrayPrototypeGetByteLength(view));
 
-  // A string; null if the bytes are wrong, and that is fatal.
+  // Returns a string, or null if the bytes are invalid and `fatal` is true.
   function decodeWhole(view, encoding, fatal, keepsMark) {
     const { ops } = internal;
     if (byteLength(view) <= PIECE) return ops.decode(view, encoding, fatal, keepsMark);
@@ -34,7 +36,7 @@
     if (decoder === undefined) throw new RangeError("TextDecoder.decode: too many streams are being decoded");
     return decoder;
   }
-  // The same of bytes that come after those that the decoder has seen.
+  // Does the same for the next bytes of a decoder.
   function pushPieces(decoder, view, last) {
     const { ops } = internal;
     if (view === undefined || byteLength(view) <= PIECE) return ops.decoderPush(decoder, view, last);
@@ -52,12 +54,12 @@
     return text;
   }
 
-  // For bodies: UTF-8 without its byte order mark, mistakes replaced.
+  // For bodies: decodes UTF-8, drops the byte order mark, and replaces invalid sequences.
   internal.decodeUtf8 = (bytes) => decodeWhole(bytes, "utf-8", false, false);
 
   internal.later("encoding", ["TextDecoder", "TextEncoder"], () => {
     class TextEncoder {
-      // There is nothing to keep; the field is the brand.
+      // The field is only the brand: an encoder has no state.
       #brand = true;
 
       get encoding() {
@@ -84,8 +86,9 @@
     }
     expose(TextEncoder);
 
-    // A decoder in the middle of a stream lives in native code under a number. One that is dropped there by its
-    // TextDecoder being forgotten is taken away by this registry, made on first use: a snapshot cannot hold one.
+    // A decoder in the middle of a stream lives in native code under a number. This registry closes
+    // it when its TextDecoder is collected. It is created on first use, because a snapshot cannot
+    // contain one.
     let forgotten;
     let attributesOf; // (decoder)
 
@@ -153,7 +156,7 @@
         return text;
       }
     }
-    // As they were made, whatever becomes of the prototype.
+    // The original function, even if the prototype changes later.
     const { decode } = TextDecoder.prototype;
     expose(TextDecoder);
     return {

@@ -1,8 +1,9 @@
 // AbortController and AbortSignal (DOM §3).
 //
-// A signal may depend on others (`AbortSignal.any`, the signal of a Request made with one). Those know it weakly, so that
-// one that lives for as long as the Worker does not keep all that was ever made of it; but one that somebody listens to
-// they keep, for it is all that will tell.
+// A signal may depend on other signals (`AbortSignal.any`, the signal of a Request made with a
+// signal). Sources hold their dependents weakly, so that a source that lives as long as the Worker
+// does not keep every dependent alive. A source holds a dependent strongly while the dependent has
+// listeners or algorithms, because only the source can notify it.
 (function (internal) {
   "use strict";
 
@@ -13,16 +14,16 @@
   const { setTimeout } = internal.timers;
 
   internal.later("abort", ["AbortController", "AbortSignal"], () => {
-    // What a timer can wait for: 24 days.
+    // The longest delay of a timer, in milliseconds: 24 days.
     const LONGEST = 2 ** 31 - 1;
-    // Dependents that may be forgotten before somebody looks for them.
+    // The number of dependents that may be collected before the list is swept.
     const FEW = 16;
     const { Event, EventTarget, deliver, eventHandler, listeners, onListen } = internal.events();
 
     const CREATE = { __proto__: null };
     let abort; // (signal, reason)
     let abortReason; // (signal)
-    let dependentSignal; // (signals): one that is aborted with the first of them
+    let dependentSignal; // (signals): a signal that is aborted with the first of them
     let isAbortSignal;
     let isAborted; // (signal)
     let onAbort; // (signal, algorithm, isOver)
@@ -32,13 +33,13 @@
     class AbortSignal extends EventTarget {
       #aborted = false;
       #reason = undefined;
-      // Called once, in order, before the event is fired: a list of {algorithm, isOver}; null when nobody waits.
+      // Called once, in order, before the event is fired: a list of {algorithm, isOver}, or null.
       #algorithms = null;
       #handler = null;
-      // The signals that it depends on, none of which depends on any; null for one that depends on none.
+      // The signals on which this one depends, or null. A source never has sources itself.
       #sources = null;
-      // Those that depend on it: a list of {weak, kept}, of which `kept` is the signal itself or null. And when to look
-      // for those that have been forgotten.
+      // The dependents: a list of {weak, kept}, where `kept` is the signal itself or null. The list
+      // is swept for collected dependents when its length reaches `#sweepAt`.
       #dependents = null;
       #sweepAt = FEW;
 
@@ -47,7 +48,7 @@
         isAborted = (signal) => signal.#aborted;
         abortReason = (signal) => signal.#reason;
 
-        // Has its sources keep a signal, for somebody waits for it.
+        // Makes the sources of a signal hold it strongly, because it has listeners or algorithms.
         const keep = (signal) => {
           const sources = signal.#sources;
           if (sources === null || signal.#aborted) return;
@@ -60,7 +61,8 @@
           }
         };
 
-        // Whether somebody still waits for it. Who does not any more is forgotten.
+        // Returns whether a signal has listeners or pending algorithms. Drops algorithms that are
+        // over.
         const isAwaited = (signal) => {
           const list = signal.#algorithms;
           let left = 0;
@@ -108,8 +110,8 @@
           return signal;
         };
 
-        // Calls `algorithm(reason)` when the signal is aborted; returns what takes it back. It may also be forgotten once
-        // `isOver()` says so, where that is asked.
+        // Calls `algorithm(reason)` when the signal is aborted. Returns a function that removes the
+        // algorithm. The algorithm may also be dropped once `isOver()` returns true, if given.
         onAbort = (signal, algorithm, isOver = null) => {
           const list = (signal.#algorithms ??= []);
           const entry = { algorithm, isOver };
@@ -128,7 +130,7 @@
         const tell = (signal) => {
           const list = signal.#algorithms;
           signal.#algorithms = null;
-          // What is called may take others back.
+          // An algorithm may remove others from the list.
           while (list !== null && list.length > 0) ArrayPrototypeShift(list).algorithm(signal.#reason);
           deliver(signal, new Event("abort"));
         };
@@ -137,7 +139,7 @@
           if (signal.#aborted) return;
           signal.#aborted = true;
           signal.#reason = reason === undefined ? exception("The operation was aborted", "AbortError") : reason;
-          // All are aborted before any is told.
+          // All dependents are aborted before any of them is notified.
           const told = [];
           const dependents = signal.#dependents;
           signal.#dependents = null;

@@ -1,5 +1,5 @@
-// DOMException (Web IDL §2.8.1): the error whose name, rather than whose class, says what went wrong. Each is an Error of the
-// language too, which private fields are put upon.
+// DOMException (Web IDL §2.8.1): an error that is identified by its name, not by its class. Each is
+// also an Error of the language, to which private fields are added.
 (function (internal) {
   "use strict";
 
@@ -9,11 +9,11 @@
   } = internal.primordials;
   const { DOMString, dictionary, expose, finite, isObject } = internal.webidl;
 
-  // Until the first is made there is none.
+  // Replaced when the first DOMException is needed.
   internal.domExceptionParts = () => null;
 
   internal.later("exceptions", ["DOMException", "QuotaExceededError"], () => {
-    // Names with a legacy code, in the order of their codes from 1; null where a code has no name any more.
+    // Names with a legacy code, in the order of their codes from 1; null for a code without a name.
     const NAMES = [
       "IndexSizeError", null, "HierarchyRequestError", "WrongDocumentError", "InvalidCharacterError", null,
       "NoModificationAllowedError", "NotFoundError", "NotSupportedError", "InUseAttributeError", "InvalidStateError",
@@ -32,7 +32,8 @@
     };
     for (let i = 0; i < NAMES.length; i++) if (NAMES[i] !== null) CODES[NAMES[i]] = i + 1;
 
-    // What puts its own fields upon the object that it is given.
+    // A base class that returns the object that it is given, so that a subclass adds its fields to
+    // it.
     const Given = function (object) {
       return object;
     };
@@ -44,7 +45,7 @@
       static {
         nameOf = (error) => error.#name;
         messageOf = (error) => error.#message;
-        // The name and the message of a DOMException; null for anything else.
+        // Returns the name and the message of a DOMException, or null for any other value.
         internal.domExceptionParts = (value) =>
           (isObject(value) && #name in value ? { name: value.#name, message: value.#message } : null);
       }
@@ -60,7 +61,7 @@
       constructor(message = "", options = "Error") {
         const text = DOMString(message);
         const error = ReflectConstruct(Error, [text], new.target);
-        // Where the prototype that is asked for is none.
+        // If `new.target` has no prototype object, Error.prototype was used.
         if (ObjectGetPrototypeOf(error) === ErrorPrototype) ObjectSetPrototypeOf(error, prototype);
         if (isObject(options)) {
           const { name } = options;
@@ -72,7 +73,7 @@
         } else {
           new Parts(error, text, DOMString(options));
         }
-        // The stack says a message of its own only, which there must be none of.
+        // The stack's header needs an own `message`, which a DOMException must not have.
         ErrorCaptureStackTrace(error, new.target);
         ReflectDeleteProperty(error, "message");
         return error;
@@ -94,7 +95,7 @@
     ObjectSetPrototypeOf(prototype, ErrorPrototype);
     expose(DOMException, CONSTANTS);
 
-    // Of what there was to have, and of what was wanted of it; null where that is not said.
+    // Returns the quota and the requested amount of an error; an amount that was not given is null.
     let quotaOf; // (value) → {quota, requested}; null for anything else
     class QuotaExceededError extends DOMException {
       #quota;

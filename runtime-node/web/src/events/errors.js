@@ -1,5 +1,6 @@
-// Errors that nobody caught (HTML §8.1.4): `reportError`, and the events `error`, `unhandledrejection` and
-// `rejectionhandled` of the global scope. Whoever prevents the default of one of them keeps it out of the log.
+// Uncaught errors (HTML §8.1.4): `reportError`, and the events `error`, `unhandledrejection` and
+// `rejectionhandled` of the global scope. An error whose event's default is prevented is not
+// logged.
 (function (internal) {
   "use strict";
 
@@ -12,14 +13,14 @@
     ops.log("error", `Uncaught ${internal.inspect(error)}`);
   };
 
-  // Native code asks at the end of a turn whether somebody takes care of a promise that was rejected and has no handler;
-  // and says when one that it had asked about got a handler after all.
+  // At the end of a turn, native code asks whether a listener handles a rejected promise that has
+  // no handler. It calls again if such a promise gets a handler later.
   hooks.rejection = (promise, reason, isHandled) => {
     const type = isHandled ? "rejectionhandled" : "unhandledrejection";
     return internal.scopeListeners(type) > 0 && internal.errors().rejection(type, promise, reason);
   };
 
-  // The handlers among the global scope's attributes.
+  // The `on…` handlers of the global scope.
   const handlers = { __proto__: null };
   const attribute = (type) => {
     const get = () => handlers[type] ?? null;
@@ -36,7 +37,7 @@
 
   internal.later("errors", ["ErrorEvent", "PromiseRejectionEvent", "reportError"], () => {
     const { Event, cancel, deliverToScope, installOnScope } = internal.events();
-    let detailsOf; // (event) → what a handler of errors is called with; null for what is no ErrorEvent
+    let detailsOf; // (event) → the arguments of an `onerror` handler; null if not an ErrorEvent
 
     class ErrorEvent extends Event {
       #message;
@@ -98,7 +99,8 @@
     }
     expose(PromiseRejectionEvent);
 
-    // Whether the event of an error was there to be prevented, and was.
+    // Fires an `error` event. Returns whether a listener prevented its default. An error that is
+    // thrown meanwhile fires no event.
     let announcing = false;
     const announce = (error) => {
       if (announcing) return false;
@@ -117,14 +119,14 @@
       return !deliverToScope(new PromiseRejectionEvent(type, { __proto__: null, cancelable, promise, reason }));
     };
 
-    // What is called as an `on…` handler.
+    // Installs an `on…` handler. `onerror` is called with the details of an ErrorEvent.
     const install = (type, callback) => {
       if (callback === null || type !== "error") return installOnScope(type, callback);
       installOnScope(type, (event) => {
         const details = detailsOf(event);
         if (typeof callback !== "function") return undefined;
         if (details === null) return ReflectApply(callback, globalThis, [event]);
-        // Of errors it is true that says that the default is prevented.
+        // Returning true from `onerror` prevents the default.
         if (ReflectApply(callback, globalThis, details) === true) cancel(event);
         return undefined;
       });

@@ -1,5 +1,5 @@
-// Events (DOM §2): Event, CustomEvent, EventTarget, and the global scope as an event target. There is no tree, so an event
-// has one target and no path.
+// Events (DOM §2): Event, CustomEvent, EventTarget, and the global scope as an event target. There
+// is no tree, so an event has one target and no path.
 (function (internal) {
   "use strict";
 
@@ -10,7 +10,7 @@
   const { DOMString, dictionary, expose, handler, isObject, needs, unsigned } = internal.webidl;
 
   internal.globals({ self: globalThis });
-  // How many listen for such events on the global scope. Until there are events, nobody does.
+  // Returns the number of listeners of the global scope for a type. Zero until `events` is created.
   internal.scopeListeners = () => 0;
 
   internal.later("events", [
@@ -18,11 +18,11 @@
   ], () => {
     const NONE = 0, AT_TARGET = 2;
 
-    let start; // (event, target, trusted): the event is being delivered
+    let start; // (event, target, trusted): begins the delivery
     let finish; // (event)
     let stopped; // (event) → whether stopPropagation was called
     let stoppedNow; // (event) → whether stopImmediatePropagation was called
-    let stopNow; // (event): what that does
+    let stopNow; // (event): stopImmediatePropagation
     let passive; // (event, boolean)
     let typeOf;
     let isCanceled;
@@ -30,7 +30,8 @@
     let isEvent;
     let isBusy;
     let init; // (event, type, bubbles, cancelable)
-    // Of each event, that nobody may make another one of it.
+    // The own property `isTrusted` of each event, which cannot be redefined
+    // (`[LegacyUnforgeable]`).
     let TRUSTED;
 
     class Event {
@@ -189,14 +190,15 @@
     // ---- Targets
 
     let deliver; // (target, event, asWhom, trusted) → false if the default was prevented
-    let listeners; // (target, type) → how many listen
-    let install; // (target, type, callback): the place of an `on…` handler, kept when it is replaced
-    let listen; // what addEventListener does, for any target
+    let listeners; // (target, type) → the number of listeners
+    let install; // (target, type, callback): sets an `on…` handler, which keeps its place
+    let listen; // addEventListener for any target
     let unlisten;
-    let onListen; // (target, callback): call when somebody begins to listen there
+    let onListen; // (target, callback): called when a listener is added
 
     class EventTarget {
-      // From type to a list of listeners; null until the first one, for most targets never have any.
+      // Maps a type to a list of listeners. Null until the first one, because most targets never
+      // have any.
       #types = null;
       #watch = null;
 
@@ -298,7 +300,8 @@
 
         const callAll = (target, all, event, asWhom, capture) => {
           if (stopped(event)) return;
-          // What is added meanwhile waits for the next event; what is removed is not called any more.
+          // Listeners that are added meanwhile wait for the next event; removed ones are not
+          // called.
           const now = [];
           for (let i = 0; i < all.length; i++) if (all[i].capture === capture) now[now.length] = all[i];
           for (let i = 0; i < now.length && !stoppedNow(event); i++) {
@@ -314,7 +317,7 @@
         deliver = (target, event, asWhom, trusted) => {
           start(event, asWhom, trusted);
           const all = target.#types === null ? undefined : MapPrototypeGet(target.#types, typeOf(event));
-          // First those that capture, then the others.
+          // Capturing listeners come first.
           if (all !== undefined) {
             callAll(target, all, event, asWhom, true);
             callAll(target, all, event, asWhom, false);
@@ -353,7 +356,7 @@
     expose(EventTarget);
     internal.describe("Event", isEvent, Event, ["type", "cancelable", "defaultPrevented", "target"]);
 
-    // The global scope listens too: it is an event target in all but its prototype.
+    // The global scope is an event target except for its prototype.
     const scope = new EventTarget();
     const { addEventListener, dispatchEvent, removeEventListener } = EventTarget.prototype;
 
@@ -375,7 +378,8 @@
     };
 
     const deliverTo = (target, event) => deliver(target, event, target, true);
-    // How many listen on the global scope for `type`, delivery to them, and its `on…` handlers.
+    // The listeners of the global scope: their number for `type`, delivery to them, and its `on…`
+    // handlers.
     const scopeListeners = (type) => listeners(scope, type);
     internal.scopeListeners = scopeListeners;
     const deliverToScope = (event) => deliver(scope, event, globalThis, true);

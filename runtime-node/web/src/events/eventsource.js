@@ -1,7 +1,8 @@
-// EventSource (HTML §9.2): a stream of events from an origin, which is connected to again when it breaks off.
+// EventSource (HTML §9.2): a stream of events from an origin, which reconnects when the connection
+// is lost.
 //
-// It belongs to the invocation that makes it, and ends with that: what it connects with is a fetch and a timer of that
-// invocation, and counts as one.
+// It belongs to the invocation that creates it, and ends with it: its connection is a fetch and a
+// timer of that invocation, and counts towards its limits.
 (function (internal) {
   "use strict";
 
@@ -20,9 +21,10 @@
     const { TextDecoder, decode } = internal.encoding();
     const CONNECTING = 0, OPEN = 1, CLOSED = 2;
 
-    // Before it connects again, in milliseconds: at first, and as the origin or its failures may have it.
+    // The delay before it reconnects, in milliseconds: the initial value, and the bounds for the
+    // origin's value and for the back-off.
     const PAUSE = 3000, SHORTEST = 100, LONGEST = 60_000;
-    // What of an event may lie here before its end.
+    // The maximum number of characters of an incomplete event.
     const LARGEST = 2 ** 24;
 
     const EVENT_STREAM = /^[\t\n\r ]*text\/event-stream[\t\n\r ]*(?:;|$)/i;
@@ -31,7 +33,8 @@
     const ASCII = /^[\x00-\x7f]*$/;
     const MORE = { __proto__: null, stream: true };
 
-    // Calls `event(type, data, id)` for each event of the text that it is fed piece by piece, and `retry(milliseconds)`.
+    // Parses text that is fed piece by piece. Calls `event(type, data, id)` for each event, and
+    // `retry(milliseconds)`.
     function parser(id, event, retry) {
       let line = "";
       let skipsFeed = false;
@@ -69,7 +72,7 @@
             skipsFeed = false;
             continue;
           }
-          // The second half of a line's end.
+          // A line feed after a carriage return belongs to the same line end.
           if (c === 13 || !skipsFeed) {
             const whole = line + StringPrototypeSlice(text, start, i);
             line = "";
@@ -83,7 +86,7 @@
       };
     }
 
-    // As a header has it: one character for each byte of its UTF-8 form.
+    // Encodes a header value: one character for each byte of its UTF-8 form.
     function octets(text) {
       if (RegExpPrototypeExec(ASCII, text) !== null) return text;
       const bytes = internal.encodeUtf8(text);
@@ -101,7 +104,7 @@
       #handlers = { __proto__: null, open: null, message: null, error: null };
       #lastEventId = "";
       #pause = PAUSE;
-      // Connections that have failed in a row.
+      // The number of failed connections in a row.
       #failures = 0;
       #signal = null;
       #timer = 0;
@@ -154,10 +157,10 @@
 
       #connect() {
         this.#timer = 0;
-        // Whether there is a request: a URL with credentials cannot be one's.
+        // `asks` is true once the request exists. A URL with credentials cannot become one.
         const attempt = { __proto__: null, asks: false };
         PromisePrototypeThen(this.#stream(attempt), undefined, (error) => {
-          // Nothing will be different the next time.
+          // Errors that a retry cannot fix.
           const stage = error?.cause?.stage;
           if (!attempt.asks || stage === "policy" || stage === "limit" || stage === "request") this.#fail();
           else this.#again();
@@ -194,7 +197,7 @@
         this.#again();
       }
 
-      // Without data there is no event, and the id counts all the same.
+      // An event without data is not delivered, but its id counts.
       #event(type, data, lastEventId, origin) {
         if (this.#state === CLOSED) return;
         this.#lastEventId = lastEventId;
@@ -212,7 +215,7 @@
         try {
           this.#timer = setTimeout(() => this.#connect(), pause < LONGEST ? pause : LONGEST);
         } catch {
-          // The invocation has ended, or has too much under way.
+          // The invocation has ended, or has too many operations in flight.
           this.#fail();
         }
       }

@@ -2,8 +2,9 @@
 //
 //   postMessage ─► clone ─► the queue of the other end ─► a turn ─► `message` on its port
 //
-// A message comes in a turn of the invocation that sent it, and with the end of that ends what of it is under way. So a
-// port may be kept for longer than an invocation, and none is kept alive by a port.
+// A message is delivered in a turn of the invocation that sent it, and is dropped when that
+// invocation ends. So a port may be kept for longer than an invocation, and a port does not keep an
+// invocation alive.
 (function (internal) {
   "use strict";
 
@@ -91,7 +92,8 @@
     const { newMessage } = internal.messageEvents();
     const CREATE = { __proto__: null };
 
-    // ---- Ends of a channel: {peer, port, enabled, first, last}, of which a port shows one, and may hand it on
+    // ---- Ends of a channel: {peer, port, enabled, first, last}. A port holds one and may transfer
+    // it.
 
     const newEnd = () => ({ __proto__: null, peer: null, port: null, enabled: false, first: null, last: null });
 
@@ -101,11 +103,11 @@
       end.last = message;
     }
 
-    // Has a message that has left the queue come in a turn of its own.
+    // Delivers a message that has left the queue in a turn of its own.
     const arm = (end, message) => ops.taskStart(() => receive(end, message));
 
     function receive(end, message) {
-      // Meanwhile the port may have been handed on, and its next holder not have started it.
+      // The port may have been transferred meanwhile, and the new port not yet started.
       if (!end.enabled) return queue(end, message);
       const { ports, value } = message;
       deliver(end.port, newMessage(value, ports));

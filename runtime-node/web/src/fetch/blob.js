@@ -1,5 +1,5 @@
-// Blob and File (File API §3, §4): bytes that never change. What is cut out of a Blob shares its memory, which is handed to
-// nobody.
+// Blob and File (File API §3, §4): immutable bytes. Slices of a Blob share its memory, which is
+// never exposed to a Worker.
 (function (internal) {
   "use strict";
 
@@ -14,9 +14,9 @@
 
   internal.later("blobs", ["Blob", "File"], () => {
     const CREATE = { __proto__: null };
-    // What a stream gives at a time.
+    // The size of a stream's chunks, in bytes.
     const CHUNK = 64 * 1024;
-    // What V8 lets an array buffer have, and more than any Worker may.
+    // V8's limit for an array buffer, in bytes. A Worker's memory limit is below it.
     const LARGEST = 2 ** 32;
     const UNPRINTABLE = /[^\x20-\x7e]/;
 
@@ -29,7 +29,7 @@
       return USVString(item);
     };
 
-    // Line endings as they are on this system.
+    // Converts line endings to the native one, "\n".
     function nativeEndings(string) {
       let out = "";
       let from = 0;
@@ -40,7 +40,7 @@
       return from === 0 ? string : out + StringPrototypeSlice(string, from);
     }
 
-    // The bytes of all parts, one after the other.
+    // Returns the concatenated bytes of all parts.
     function gather(parts, endings) {
       const sizes = [];
       let total = 0;
@@ -67,7 +67,8 @@
       return bytes;
     }
 
-    // What `new Blob` and `new File` make of their arguments; `rest` converts what comes between and after.
+    // Converts the arguments of `new Blob` and `new File`. `between` converts the arguments between
+    // the parts and the options; `after` converts the other options.
     function construct(blobParts, options, what, between, after) {
       const parts = blobParts === undefined ? [] : sequence(blobParts, part, what);
       between();
@@ -81,7 +82,7 @@
     }
     const nothing = () => {};
 
-    // A ReadableStream of a Blob's bytes.
+    // Returns a ReadableStream of a Blob's bytes.
     function streamOf(bytes) {
       const { close, enqueue, newReadable } = internal.streams();
       const size = TypedArrayPrototypeGetByteLength(bytes);
@@ -110,7 +111,7 @@
     let modifiedOf;
 
     class Blob {
-      // A Uint8Array that nobody else has.
+      // A Uint8Array whose memory only Blobs refer to.
       #bytes;
       #type;
 
@@ -192,7 +193,8 @@
         }
         needs(arguments.length, 2, "File");
         let name, modified;
-        // The name comes after the parts, the time after the rest, and both before anything is made.
+        // Conversion order: the parts, the name, the options, then the time. The File is made after
+        // all of them.
         const made = construct(fileBits === undefined ? null : fileBits, options, "File", () => {
           name = USVString(fileName);
         }, (bag) => {
@@ -218,7 +220,7 @@
       "lastModified", modifiedOf(file),
     ]);
 
-    // Of bytes that nobody else will write to.
+    // `bytes` must not be written to by any other holder.
     const newBlob = (bytes, type) => new Blob(CREATE, { __proto__: null, bytes, type: normalType(type) });
     const newFile = (bytes, name, type, lastModified = DateNow()) =>
       new File(CREATE, { __proto__: null, bytes, type: normalType(type) }, { __proto__: null, name, lastModified });

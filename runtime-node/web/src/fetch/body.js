@@ -1,16 +1,18 @@
-// Bodies (Fetch §5.2, §5.3): what can become one, and how a Request or a Response gives its own away.
+// Bodies (Fetch §5.2, §5.3): conversion of values to bodies, and the Body mixin of Request and
+// Response.
 //
-// A body is a record {source, type, used, shared, stream}. The source is
-//   - a string, well-formed, so that it can be written as UTF-8 by whoever sends it;
+// A body is a record {source, type, used, shared, stream}. The source is one of
+//   - a well-formed string, which can be encoded as UTF-8;
 //   - a Uint8Array;
-//   - a native stream {owner, number, signal}: bytes that arrive in native code, and may be handed on there
-//     (`ops.stream…`), until the signal is aborted, if there is one;
-//   - null, when there is nothing but the ReadableStream `stream`.
-// `stream` is made of the source when somebody asks for it, and while nobody has read of it the source is as good.
+//   - a native stream {owner, number, signal}: bytes that arrive in native code and can be
+//     forwarded there (`ops.stream…`) until the signal, if any, is aborted;
+//   - null, if the only source is the ReadableStream `stream`.
+// `stream` is created from the source on demand. Until it is read, the source remains valid.
 // `shared` means that a clone holds the same source, so its buffer must not be handed out.
 //
-// Later standards plug in here: `internal.body.initialisers` is asked in turn about values that are none of the
-// above, and `internal.body.mixins` lists the classes that have a body, for methods such as `blob`.
+// Later files extend bodies here: `internal.body.initialisers` are called in turn with values that
+// are none of the above, and `internal.body.mixins` lists the classes that have a body, for methods
+// such as `blob`.
 (function (internal) {
   "use strict";
 
@@ -30,17 +32,18 @@
 
   const initialisers = [];
 
-  // Until there are streams, nothing is one.
+  // Replaced by the streams files.
   internal.isReadableStream = () => false;
   internal.isWritableStream = () => false;
 
-  // The body that a ReadableStream was made of, so that it can be had back.
+  // Maps a ReadableStream to the body that it was created from, so that the body can be recovered.
   const origins = new WeakMap();
 
-  // How many bytes a ReadableStream gives, of those that promise it.
+  // Maps a ReadableStream to the number of bytes that it declares, if it declares one.
   const lengths = new WeakMap();
 
-  // Has a header list say how long what is sent of a stream is, where that is known and it says nothing.
+  // Appends Content-Length to a header list if the length of the stream is known and the list has
+  // no Content-Length.
   function tellLength(list, stream) {
     const length = WeakMapPrototypeGet(lengths, stream);
     if (length === undefined || internal.headers.lookup(list, "content-length") !== null) return;
@@ -48,7 +51,7 @@
     list[list.length] = `${length}`;
   }
 
-  // The body of a BodyInit that is not null.
+  // Returns the body for a BodyInit that is not null.
   function extract(init) {
     if (typeof init === "string") return body(USVString(init), "text/plain;charset=UTF-8");
     if (typeof init === "object" && init !== null) {
@@ -60,7 +63,7 @@
         if (made !== null) return made;
       }
       const view = bufferSource(init);
-      // A copy: the tenant may go on writing to theirs.
+      // A copy, because the Worker may write to its buffer later.
       if (view !== null) return body(new Uint8Array(view), null);
       if (internal.isReadableStream(init)) {
         const streams = internal.streams();
@@ -77,7 +80,8 @@
 
   const isUsed = (body) => body.used || (body.stream !== null && internal.streams().isDisturbed(body.stream));
 
-  // Takes the source out of a body, which is read once. Null means that its stream is what has to be read.
+  // Takes the source out of a body; a body can be read once. Null means that the caller must read
+  // the body's stream.
   function take(body) {
     const { stream } = body;
     if (body.used) throw new TypeError("The body has already been used");
@@ -86,7 +90,7 @@
       if (streams.isDisturbed(stream)) throw new TypeError("The body has already been used");
       if (streams.isLocked(stream)) throw new TypeError("The body's stream is locked: somebody reads it");
       const origin = WeakMapPrototypeGet(origins, stream);
-      // Nobody has read of it, and from here on nobody else can.
+      // The stream is unread, and `acquire` locks it against other readers.
       if (origin !== undefined && !origin.used) {
         streams.acquire(stream);
         body.used = origin.used = true;
@@ -100,14 +104,14 @@
     return body.source;
   }
 
-  // The body moves: the one it came from has none to give any more.
+  // Moves a body into a new record. The original then counts as used.
   function move(from) {
     const source = take(from);
     const { type, shared } = from;
     return { source, type, used: false, shared, stream: source === null ? passed(from.stream) : null };
   }
 
-  // A stream that gives what this one has, which is locked for all others from now on.
+  // Returns a stream of the chunks of `stream`, which stays locked.
   function passed(stream) {
     const streams = internal.streams();
     const reader = streams.acquire(stream);
@@ -123,7 +127,7 @@
     });
   }
 
-  // The ReadableStream of a body.
+  // Returns the ReadableStream of a body.
   function streamOf(body) {
     if (body.stream !== null) return body.stream;
     const streams = internal.streams();
@@ -168,14 +172,14 @@
     }
   }
 
-  // Of a stream that its signal has ended the reason is the signal's.
+  // Returns the signal's reason if the signal aborted the stream, otherwise `error`.
   function whyBroken({ signal }, error) {
     if (signal === null) return error;
     const { abortReason, isAborted } = internal.abort();
     return isAborted(signal) ? abortReason(signal) : error;
   }
 
-  // The body of a clone.
+  // Clones a body.
   function clone(body) {
     if (body === null) return null;
     if (isUsed(body)) throw new TypeError("A body that has been used cannot be cloned");
@@ -193,7 +197,7 @@
     return { source: null, type, used: false, shared: false, stream: second };
   }
 
-  // Bytes that belong to the caller alone.
+  // Returns bytes that only the caller holds.
   function own(source, shared) {
     if (typeof source === "string") return internal.encodeUtf8(source);
     const whole = TypedArrayPrototypeGetByteLength(source) ===
@@ -201,8 +205,8 @@
     return shared || !whole ? new Uint8Array(source) : source;
   }
 
-  // Reads the bytes that a ReadableStream gives: `each(piece)` may return a promise to wait for before the next. Returns a
-  // promise of the end.
+  // Reads a ReadableStream of bytes. `each(piece)` may return a promise, which delays the next
+  // read. Returns a promise of the end.
   function drain(stream, each) {
     const streams = internal.streams();
     const reader = streams.acquire(stream);
@@ -211,7 +215,8 @@
       PromisePrototypeThen(streams.cancel(stream, error), undefined, () => {});
       reject(error);
     };
-    // What is there is given at once, from within `read`, so that the next is asked for from a loop.
+    // Chunks that are already queued are delivered synchronously within `read`. A loop issues the
+    // next read, so that the stack does not grow.
     let reads = false;
     let wants = false;
     const next = () => {
@@ -262,7 +267,7 @@
     return all;
   }
 
-  // A string, or bytes that belong to the caller alone.
+  // Returns a string, or bytes that only the caller holds.
   async function read(body) {
     if (body === null) return "";
     const source = take(body);
@@ -287,7 +292,7 @@
     return content[0] === "\uFEFF" ? StringPrototypeSlice(content, 1) : content;
   }
 
-  // A stream of its text.
+  // Returns a stream of the body's text.
   function readTextStream(body) {
     const streams = internal.streams();
     if (body === null) {
@@ -302,10 +307,11 @@
 
   const mixins = [];
 
-  // Gives a class the Body mixin. `bodyOf(object)` checks the brand and returns the body or null.
+  // Adds the Body mixin to a class. `bodyOf(object)` checks the brand and returns the body or null.
   function mixin(constructor, bodyOf) {
     mixins[mixins.length] = { constructor, bodyOf };
-    // `return await`, because a promise that is returned is resolved by its `then`, which a Worker may replace.
+    // `return await`: resolving with a returned promise would read `then`, which a Worker may
+    // replace.
     const members = {
       get body() {
         const body = bodyOf(this);
@@ -334,8 +340,8 @@
     ObjectDefineProperties(constructor.prototype, ObjectGetOwnPropertyDescriptors(members));
   }
 
-  // Makes of a ReadableStream, which gives bytes, a native stream of the invocation `owner`. `over` is a promise of the
-  // end of the writing; `leave(reason)` says that nobody wants the rest.
+  // Pipes a ReadableStream of bytes into a native stream of the invocation `owner`. `over` is a
+  // promise of the end of the writing; `leave(reason)` cancels the rest.
   function pipeOf(stream, owner) {
     const number = ops.pipeOpen(owner);
     let left = false;
@@ -355,9 +361,9 @@
     return { __proto__: null, owner, number, over: write(), leave };
   }
 
-  // What is sent of a body that has been taken (`take`), as native code has it: {content, owner, number, pipe}. The content
-  // is a string, a view or null, or undefined for the native stream {owner, number}, which `pipe` fills from a
-  // ReadableStream if there is one.
+  // Converts a body that has been taken (`take`) for native code: {content, owner, number, pipe}.
+  // The content is a string, a view or null. It is undefined for the native stream {owner, number},
+  // which `pipe` fills if the source is a ReadableStream.
   function outgoing(source, stream) {
     if (stream !== null && source === null) {
       const pipe = pipeOf(stream, ops.invocationNow());

@@ -1,9 +1,8 @@
-// fetch (Fetch §5.6), as far as there is something behind it on a server: no cache, no cookies, no other origin's
-// permission to ask for.
+// fetch (Fetch §5.6), as far as it applies to a server: no cache, no cookies, no CORS.
 //
-// Native code sends the request, follows redirects, undoes content codings and says when the head of a response is there
-// (`ops/fetch.rs`). The body of a request goes there, and that of a response stays there, until somebody looks at it: one
-// that is handed on is never seen by JavaScript.
+// Native code sends the request, follows redirects, decodes content codings and reports when the
+// head of a response has arrived (`ops/fetch.rs`). A native request body is sent there, and a
+// response body stays there until it is read. JavaScript never sees a body that is only forwarded.
 (function (internal) {
   "use strict";
 
@@ -17,7 +16,8 @@
   const DATA = /^data:/;
 
   internal.later("fetch", ["fetch"], () => {
-    // What became of it is its message; at which stage, and what to do, is its cause's.
+    // Creates the error of a failed fetch. Its message says what happened. Its cause has the
+    // `stage`, unless another cause is given.
     function failed(stage, message, cause = undefined) {
       if (cause === undefined) {
         cause = new Error(message);
@@ -35,7 +35,8 @@
 
     const send = async (r, service = null) => internal.newResponse(await receive(r, service));
 
-    // What a response's record is made of (`response.js`): the answer to a request's record (`request.js`), of an origin or of the Worker that is bound at the place `service`.
+    // Sends a request's record (`request.js`) to an origin, or to the Worker that is bound at the
+    // index `service`. Returns a promise of the parts of a response's record (`response.js`).
     async function receive(r, service = null) {
       const { signal } = r;
       if (signal !== null && internal.abort().isAborted(signal)) throw abandon(r, internal.abort().abortReason(signal));
@@ -44,7 +45,7 @@
       const { promise, resolve, reject } = PromiseWithResolvers();
       let broken = null;
       if (sent.pipe !== null) {
-        // The request then breaks off, and is told here.
+        // The request then fails, and the error below reports this one as its cause.
         PromisePrototypeThen(sent.pipe.over, undefined, (error) => {
           broken = { __proto__: null, error };
         });
@@ -84,7 +85,7 @@
       };
     }
 
-    // Nobody will send its body; returns the reason.
+    // Cancels the body of a request that is not sent. Returns the reason.
     function abandon(r, reason) {
       if (r.body !== null && r.body.stream !== null && !bodies.isUsed(r.body)) {
         const streams = internal.streams();
@@ -109,7 +110,8 @@
     }
 
     const { fetch } = {
-      // `return await`, because a promise that is returned is resolved by its `then`, which a Worker may replace.
+      // `return await`: resolving with a returned promise would read `then`, which a Worker may
+      // replace.
       async fetch(input, init = undefined) {
         needs(arguments.length, 1, "fetch");
         return await send(internal.requestRecord(input, init));

@@ -1,4 +1,4 @@
-// FormData (XMLHttpRequest §4): a list of names and values, each of them a string or a File.
+// FormData (XMLHttpRequest §4): a list of names and values, each of which is a string or a File.
 (function (internal) {
   "use strict";
 
@@ -8,7 +8,7 @@
   internal.later("forms", ["FormData"], () => {
     const { bytesOf, isBlob, isFile, modifiedOf, nameOf, newFile, typeOf } = internal.blobs();
 
-    // A value as an entry has it: of a Blob that is no File, a File.
+    // Converts a value to an entry's value: a Blob that is not a File becomes one.
     function entryValue(value, filename) {
       if (typeof value === "string" || (isFile(value) && filename === null)) return value;
       const name = filename ?? (isFile(value) ? nameOf(value) : "blob");
@@ -17,7 +17,7 @@
         : newFile(bytesOf(value), name, typeOf(value));
     }
 
-    // The arguments of `append` and `set`: [name, value].
+    // Converts the arguments of `append` and `set`.
     function entry(args, what) {
       needs(args.length, 2, what);
       const name = USVString(args[0]);
@@ -118,11 +118,11 @@
       return internal.body.of(source, type);
     };
 
-    // The form that a body of this type is.
+    // Parses a body of this type as a form.
     const parse = (bytes, type) => {
       if (type !== null && type.essence === "application/x-www-form-urlencoded") {
         const text = internal.decodeUtf8(bytes);
-        // Its byte order mark is a part of the first name.
+        // Keeps the byte order mark, which is a part of the first name.
         const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
         return new FormData(CREATE, internal.parseForm(marked ? `\uFEFF${text}` : text));
       }

@@ -1,7 +1,7 @@
-// Headers (Fetch §5.1). A header list is a flat array [name, value, name, value, …] with names in lower case, as
-// native code gives and takes it; a Headers object is a view of one.
+// Headers (Fetch §5.1). A header list is a flat array [name, value, name, value, …] with names in
+// lower case, as native code passes it; a Headers object is a view of one.
 //
-// Which headers a page may not set is a browser's concern; here a list is either open or immutable.
+// Forbidden header names are a concern of browsers. Here a list is either mutable or immutable.
 (function (internal) {
   "use strict";
 
@@ -12,11 +12,11 @@
   const { ByteString, DOMString, expose, isObject, iterable, needs, pairs } = internal.webidl;
 
   const NOT_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/;
-  // A value that is not taken as it is: padded, or with something that must not be there.
+  // Matches values that need normalization: padded, or with a forbidden character.
   const UNUSUAL = /^[\t ]|[\t ]$|[\0\n\r]|[^\x00-\xff]/;
   const NOT_VALUE = /[\0\n\r]/;
 
-  // The names most often met, in both of their spellings, so that they need no checking.
+  // The most common names, in both spellings, which need no validation.
   const COMMON = { __proto__: null };
   for (const name of [
     "Accept", "Accept-Encoding", "Accept-Language", "Access-Control-Allow-Headers", "Access-Control-Allow-Methods",
@@ -53,7 +53,7 @@
     return string;
   }
 
-  // The values of `name`, combined; null if there is none.
+  // Returns the combined values of `name`, or null if there is none.
   function lookup(list, name) {
     let value = null;
     for (let i = 0; i < list.length; i += 2) {
@@ -77,7 +77,7 @@
     ArrayPrototypePush(list, value);
   }
 
-  // Appends what a HeadersInit says.
+  // Appends the headers of a HeadersInit.
   function fill(list, init) {
     if (!isObject(init)) throw new TypeError("Headers: the init is neither Headers, nor pairs, nor an object");
     if (isHeaders(init)) {
@@ -94,7 +94,7 @@
     }
   }
 
-  // As iteration shows it: by name, combined, but each Set-Cookie on its own.
+  // Returns the list for iteration: sorted by name and combined, except for Set-Cookie.
   function sortAndCombine(list) {
     const names = [];
     const combined = { __proto__: null };
@@ -131,7 +131,7 @@
   class Headers {
     #list;
     #immutable = false;
-    // What iteration shows, until the next change.
+    // The list for iteration, until the next change.
     #sorted = null;
 
     static {
@@ -180,7 +180,7 @@
       const list = this.#list;
       needs(arguments.length, 1, "Headers.get");
       const key = DOMString(name);
-      // A name that is in the list needs no further look.
+      // A name that is in the list needs no validation.
       const value = lookup(list, key);
       return value === null ? lookup(list, normalName(key)) : value;
     }
@@ -215,7 +215,7 @@
 
   internal.headers = {
     __proto__: null,
-    // A Headers object that shows, and unless immutable changes, `list`.
+    // Creates a Headers object that reads and, unless immutable, changes `list`.
     wrap: (list, immutable) => new Headers(WRAP, list, immutable),
     isHeaders, listOf, sorted, lookup, fill,
   };

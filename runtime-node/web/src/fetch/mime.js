@@ -1,6 +1,7 @@
-// MIME types (MIME Sniffing §4), and which of them a header list names (Fetch §2.2).
+// MIME types (MIME Sniffing §4), and their extraction from a header list (Fetch §2.2).
 //
-// A type is a record {essence, parameters}; the parameters a flat list [name, value, …] in their order.
+// A type is a record {essence, parameters}; the parameters are a flat list [name, value, …] in
+// their order.
 (function (internal) {
   "use strict";
 
@@ -8,7 +9,7 @@
     ArrayPrototypePush, RegExpPrototypeExec, StringPrototypeIndexOf, StringPrototypeSlice, StringPrototypeToLowerCase,
   } = internal.primordials;
 
-  // What names may be, and parameters' values.
+  // Valid names, and valid values of parameters.
   const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
   const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
   const isWhite = (character) =>
@@ -22,13 +23,13 @@
     return to - from === string.length ? string : StringPrototypeSlice(string, from, to);
   }
 
-  // The first place from `at` on of `character`, or the end.
+  // Returns the first position of `character` at or after `at`, or the end.
   const until = (string, character, at) => {
     const found = StringPrototypeIndexOf(string, character, at);
     return found < 0 ? string.length : found;
   };
 
-  // What is between the quote at `at` and the next that no backslash is before: {value, end}.
+  // Returns the text between the quote at `at` and the next unescaped quote: {value, end}.
   function quoted(string, at) {
     let value = "";
     let i = at + 1;
@@ -44,7 +45,7 @@
     return null;
   }
 
-  // The type that a string is, or null.
+  // Parses a string as a type, or returns null.
   function parse(input) {
     const string = trimmed(input);
     const end = until(string, ";", 0);
@@ -98,7 +99,7 @@
     return out;
   }
 
-  // The parts of a header's value that commas separate, where no quotes are around them.
+  // Splits a header's value at commas outside quotes.
   function split(value) {
     const parts = [];
     let from = 0;
@@ -114,7 +115,7 @@
     return parts;
   }
 
-  // The type that a header list says its body has, or null.
+  // Returns the type of a body by its header list, or null.
   function extract(list) {
     const header = internal.headers.lookup(list, "content-type");
     if (header === null) return null;

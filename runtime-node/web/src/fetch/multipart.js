@@ -1,4 +1,5 @@
-// multipart/form-data (RFC 7578, and the HTML standard on writing it): a form as a body and back.
+// multipart/form-data (RFC 7578, and the HTML standard's encoding algorithm): a form as a body and
+// back.
 //
 //   --boundary CRLF
 //   Content-Disposition: form-data; name="…"; filename="…" CRLF
@@ -7,7 +8,8 @@
 //   the value CRLF
 //   --boundary-- CRLF
 //
-// Native code finds the boundaries, some of the body at a time. A file's bytes stay where they are in the body.
+// Native code searches for the boundaries, a piece of the body at a time. A file's bytes are not
+// copied out of the body.
 (function (internal) {
   "use strict";
 
@@ -19,9 +21,10 @@
   const { ops } = internal;
 
   internal.later("multipart", [], () => {
-    // What native code, which cannot be terminated, goes through at a time.
+    // The number of bytes per native call, which cannot be terminated.
     const STEP = 64 * 1024;
-    // What a body may have: more parts than a form has fields, and for each more than its names need.
+    // The limits of a body: its parts, the bytes of each part's headers, and the boundary's
+    // characters.
     const MAX_PARTS = 10_000;
     const MAX_HEADERS = 16 * 1024;
     const MAX_BOUNDARY = 256;
@@ -31,7 +34,7 @@
 
     // ---- Writing
 
-    // With each line's end as CRLF.
+    // Converts all line ends to CRLF.
     function lines(string) {
       let out = "";
       let from = 0;
@@ -55,7 +58,8 @@
       return out;
     }
 
-    // The body of a list of entries: {source, type}. A string where no file is among them.
+    // Encodes a list of entries as a body: {source, type}. The source is a string if no entry is a
+    // file.
     function encode(list) {
       const boundary = `----formdata-tenon-${ops.randomUuid()}`;
       const pieces = [];
@@ -92,7 +96,7 @@
 
     const malformed = (what) => new TypeError(`The body is not multipart/form-data: ${what}`);
 
-    // The first `needle` at or after `from` and before `to`; -1 if there is none.
+    // Returns the first position of `needle` at or after `from` and before `to`, or -1.
     function find(bytes, needle, from, to) {
       const more = TypedArrayPrototypeGetByteLength(needle) - 1;
       for (let at = from; at < to; at += STEP) {
@@ -119,9 +123,10 @@
       return from === 0 ? name : out + StringPrototypeSlice(name, from);
     }
 
-    // The names in a value of Content-Disposition: {name, filename}, null for what is not there.
+    // Parses a value of Content-Disposition: {name, filename}, null for what is missing.
     function disposition(value) {
-      // A backslash before a quote escapes it (RFC 7578), unless that quote is the last: browsers write backslashes as they are.
+      // A backslash before a quote escapes it (RFC 7578), unless that quote is the last: browsers
+      // do not escape backslashes.
       const PARAMETER =
         /[ \t]*;[ \t]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[ \t]*=[ \t]*(?:"((?:[^"]|(?<=\\)"(?![ \t]*(?:;|$)))*)"|([^ \t;"]+))/y;
       let name = null;
@@ -141,7 +146,7 @@
       return { __proto__: null, name, filename };
     }
 
-    // What the lines before a value say: {name, filename, type}.
+    // Parses the headers of a part: {name, filename, type}.
     function headers(string) {
       let names = null;
       let type = null;
@@ -166,7 +171,7 @@
       return { __proto__: null, name: names.name, filename: names.filename, type };
     }
 
-    // The entries of a body, as a flat list [name, value, …].
+    // Parses a body to a flat list of entries, [name, value, …].
     function parse(bytes, boundary) {
       if (boundary === "" || boundary.length > MAX_BOUNDARY) throw malformed("its boundary has a wrong length");
       const size = TypedArrayPrototypeGetByteLength(bytes);
@@ -175,7 +180,7 @@
       const blank = internal.encodeUtf8("\r\n\r\n");
       const length = TypedArrayPrototypeGetByteLength(delimiter);
       const list = [];
-      // After the delimiter before the next part.
+      // The position after the delimiter before the next part.
       let at = length - 2;
       if (find(bytes, first, 0, MathMin(at, size)) !== 0) {
         const found = find(bytes, delimiter, 0, size);
@@ -192,7 +197,7 @@
         if (end < 0) throw malformed("the headers of a part have no end, or are too long");
         const { name, filename, type } = headers(end === at ? "" : text(bytes, at + 2, end));
         const from = end + 4;
-        // The line's end before the delimiter may be the one that ended the headers.
+        // The CRLF before the delimiter may be the one that ended the headers.
         const to = find(bytes, delimiter, end + 2, size);
         if (to < 0) throw malformed("it ends within a part");
         const last = to < from ? from : to;

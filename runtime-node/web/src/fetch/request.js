@@ -1,5 +1,5 @@
-// Request (Fetch §5.4). One that arrives from outside costs a record; its URL is parsed and its Headers and signal
-// are made when somebody asks.
+// Request (Fetch §5.4). An incoming request costs one record; its URL is parsed, and its Headers
+// and signal are made, on first use.
 (function (internal) {
   "use strict";
 
@@ -39,7 +39,7 @@
     ],
   };
 
-  // What a request says beside its method, URL, headers and body. One object for all that say nothing.
+  // The attributes besides method, URL, headers and body. Requests that set none share this object.
   const DEFAULTS = ObjectFreeze({
     __proto__: null,
     cache: "default",
@@ -52,7 +52,7 @@
     referrerPolicy: "",
   });
 
-  // And one for those from outside: their redirects are for who sent them.
+  // The attributes of incoming requests: a redirect is left to the client.
   const INCOMING = ObjectFreeze({ __proto__: null, ...DEFAULTS, redirect: "manual" });
 
   function optionsFrom(init, base) {
@@ -88,8 +88,8 @@
     return href;
   }
 
-  // method, url; `parsed` once the URL is known to be a serialization. `list` may be a function that gives the
-  // header list when it is first needed.
+  // Makes a request's record. `parsed` says that `url` is known to be a serialized URL. `list` is
+  // the header list, or a function that returns it on first use.
   const record = (method, url, list, body) => ({
     method, url, parsed: false, list, headers: null, immutable: false, body, signal: null, options: DEFAULTS,
     invocation: null,
@@ -138,15 +138,15 @@
       throw new TypeError(`Request: a ${r.method} request cannot have a body`);
     }
     if (given) {
-      // Of a stream the standard wants it said that the exchange is `duplex: "half"`. No other is known, and Workers that
-      // hand on the body of the request they were given say nothing.
+      // The standard requires `duplex: "half"` with a stream. Here it is optional: there is no
+      // other value, and Workers that forward the body of the incoming request omit it.
       r.body = bodies.extract(body);
       if (r.body.type !== null && lookup(r.list, "content-type") === null) {
         r.list[r.list.length] = "content-type";
         r.list[r.list.length] = r.body.type;
       }
     } else if (from !== null && from.body !== null) {
-      // The body moves: the request it came from has none to give any more.
+      // The body moves; the Request that had it is left without one.
       r.body = bodies.move(from.body);
     }
 
@@ -253,8 +253,8 @@
   expose(Request);
   internal.globals({ Request });
 
-  // A request from outside, which `invocation` is to answer. `url` is absolute; `headers` a header list, or a function
-  // that gives one; `body` a source of a body, or null.
+  // Makes an incoming request, which `invocation` answers. `url` is absolute; `headers` is a header
+  // list or a function that returns one; `body` is a body's source, or null.
   internal.newRequest = (invocation, method, url, headers, body) => {
     const r = record(method, url, headers, body === null ? null : bodies.of(body, null));
     r.immutable = true;
@@ -263,10 +263,10 @@
     return new Request(WRAP, r);
   };
 
-  // The record of a Request of these arguments, for somebody who sends it.
+  // Returns the record of a Request with these arguments, in order to send it.
   internal.requestRecord = (input, init) => construct(input, dictionary(init, "fetch"));
 
-  // What somebody needs to know who only looks at a Request, or at what could become one: {method, url, list}.
+  // Returns {method, url, list} of a Request, or of the Request that could be made from a value.
   internal.requestHead = (input) => {
     const r = isRequest(input) ? recordOf(input) : construct(input, dictionary(undefined, "Request"));
     return { __proto__: null, method: r.method, url: hrefOf(r), list: listOf(r) };

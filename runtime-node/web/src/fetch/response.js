@@ -1,4 +1,4 @@
-// Response (Fetch §5.5), and how native code takes one apart.
+// Response (Fetch §5.5), and its conversion to the parts that native code sends.
 (function (internal) {
   "use strict";
 
@@ -6,7 +6,7 @@
   const { ByteString, USVString, dictionary, expose, isObject, needs, unsigned } = internal.webidl;
   const { headers: { fill, lookup, wrap }, body: bodies } = internal;
 
-  // Anything but tab, visible ASCII, space and obs-text.
+  // Matches any character except tab, visible ASCII, space and obs-text.
   const NOT_REASON = /[^\t\x20-\x7e\x80-\xff]/;
 
   const isNullBody = (status) => status === 101 || status === 103 || status === 204 || status === 205 || status === 304;
@@ -16,7 +16,7 @@
     socket: null,
   });
 
-  // `body` is a body or null; `type` is the content type that goes with it.
+  // `body` is a body or null; `type` is its content type or null.
   function construct(body, type, init) {
     const r = record(200, [], body);
     if (init !== undefined && init !== null) {
@@ -44,7 +44,8 @@
     if (body !== null) {
       if (isNullBody(r.status)) throw new TypeError(`Response: a response of status ${r.status} cannot have a body`);
       if (type !== null && lookup(r.list, "content-type") === null) {
-        // A literal defines its elements; nothing that a Worker put on a prototype is asked.
+        // An array literal defines its elements, so that no setter on a Worker's prototype is
+        // called.
         if (r.list.length === 0) {
           r.list = ["content-type", type];
         } else {
@@ -129,7 +130,7 @@
       return (r.headers ??= wrap(r.list, r.immutable));
     }
 
-    // Beyond the standard, as Cloudflare's Workers have it: the other end of the connection, where that is one.
+    // An extension of Cloudflare's Workers: the WebSocket of a response with status 101, or null.
     get webSocket() {
       return this.#r.socket;
     }
@@ -153,8 +154,9 @@
   expose(Response);
   internal.globals({ Response });
 
-  // Takes apart what a handler answered: [status, header list, source, stream], the last two as a body has them, or both
-  // null; with the status 101 the source is a WebSocket. The response is used up. Nothing that a Worker could have replaced is consulted.
+  // Returns the parts of a handler's answer: [status, header list, source, stream]. The last two
+  // are the body's source or its stream, or both null; with status 101 the source is a WebSocket.
+  // Uses up the response. Calls nothing that a Worker could have replaced.
   internal.responseParts = (value) => {
     if (!isResponse(value)) {
       const what = value === undefined ? "nothing" : value === null ? "null" : `a value of type ${typeof value}`;
@@ -168,7 +170,7 @@
     if (source === null) bodies.tellLength(r.list, r.body.stream);
     return [r.status, r.list, source, source === null ? r.body.stream : null];
   };
-  // A response that came from elsewhere, as it came: the fields of a record that say so.
+  // Makes a Response of the parts of one that was received.
   internal.newResponse = ({ status, statusText, url, redirected, list, body, socket }) => {
     const r = record(status, list, body);
     if (socket !== null) r.socket = internal.webSockets().ofLink(socket);
@@ -180,7 +182,7 @@
     return new Response(WRAP, r);
   };
 
-  // {status, statusText, list, …} of what `isResponse` is true of.
+  // Returns the record {status, statusText, list, …} of a value for which `isResponse` is true.
   internal.responseRecord = recordOf;
 
   internal.isResponse = isResponse;

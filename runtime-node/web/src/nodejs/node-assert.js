@@ -1,4 +1,4 @@
-// node:assert.
+// node:assert: AssertionError, the assertions, and `assert.strict`.
 (function (internal) {
   "use strict";
 
@@ -57,7 +57,7 @@
       throw new AssertionError({ message, ...details });
     }
 
-    // An assertion that takes two values and says whether they are as they should be.
+    // Makes an assertion that compares two values with `holds`.
     const compares = (operator, holds) => {
       const assertion = { [operator](actual, expected, message) {
         if (arguments.length < 2) {
@@ -86,7 +86,8 @@
       fails(message, { operator: "fail", stackStartFn: fail });
     }
 
-    // Whether what has been thrown is what was expected; throws where that says how it is not.
+    // Checks a thrown error against the expected class, expression, function or properties. Throws
+    // if it does not match.
     function matches(error, expected, message, from) {
       if (isRegExp(expected)) {
         if (RegExpPrototypeExec(expected, `${error}`) !== null) return;
@@ -95,7 +96,7 @@
       }
       if (typeof expected === "function") {
         if (expected.prototype !== undefined && error instanceof expected) return;
-        // A class of errors, not a function that judges.
+        // An error class, not a validation function.
         if (expected === Error || ObjectGetPrototypeOf(expected) === Error || expected.prototype instanceof Error) {
           fails(message ?? `The error is expected to be an instance of "${expected.name}". Received ${internal.inspect(error)}`,
             { actual: error, expected, operator: from.name, stackStartFn: from });
@@ -226,7 +227,7 @@
       return target;
     };
     give(assert, members);
-    // Where the loose ones are as strict as the others.
+    // The strict assertion uses strict comparisons under the names of the loose ones.
     const { deepStrictEqual, notDeepStrictEqual, notStrictEqual, strictEqual } = members;
     function strict(...args) {
       truth(strict, args);

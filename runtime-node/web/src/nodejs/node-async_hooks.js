@@ -1,10 +1,12 @@
 // node:async_hooks: AsyncLocalStorage and AsyncResource.
 //
-// What storages hold is a list that never changes, of which V8 carries the head along with promises beside the number of
-// the invocation (`engine::continuation`): to hold something else is to carry another list. While none holds anything the
-// number alone is carried, and a Worker that uses no storage pays nothing.
+// The storages' values are an immutable linked list. V8 carries the head of the list along with
+// promises, next to the number of the invocation (`engine::continuation`); to change a value is to
+// carry another list. While no storage holds a value, only the number is carried, and a Worker that
+// uses no storage pays nothing.
 //
-// A list may be kept, and entered while another invocation runs: the number is always that of the one that runs.
+// A list may be kept and entered while another invocation runs: the number is always that of the
+// running invocation.
 (function (internal) {
   "use strict";
 
@@ -14,7 +16,8 @@
   const { ReflectApply } = internal.primordials;
 
   internal.define("asyncContext", () => {
-    // One storage's place in the list. Its fields are its own, whatever becomes of `Object.prototype`.
+    // One storage's entry in the list. Its fields are own properties, so that changes to
+    // `Object.prototype` do not affect them.
     class Held {
       key;
       value;
@@ -27,7 +30,7 @@
     }
 
     const OWNER = 0, STORES = 1;
-    // The list as it is now; null for none.
+    // Returns the current list, or null if there is none.
     const stores = () => {
       const now = carried();
       return typeof now === "object" && now !== null ? now[STORES] : null;
@@ -44,13 +47,13 @@
       return null;
     }
 
-    // The list without this key.
+    // Returns the list without this key.
     function without(list, key) {
       if (find(list, key) === null) return list;
       return list.key === key ? list.next : new Held(list.key, list.value, without(list.next, key));
     }
 
-    // Calls with this list in place of what there is.
+    // Calls `callback` with `list` as the current list.
     function within(list, callback, self, args) {
       const before = stores();
       enter(list);
@@ -70,7 +73,7 @@
     const { hidden, needFunction, needObject, needString } = internal.node;
 
     class AsyncLocalStorage {
-      // What it is known by in the list: another, once it has been disabled.
+      // The storage's key in the list; `disable` replaces it.
       #key = {};
       #default;
       #name;
@@ -134,7 +137,7 @@
         return within(this.#list, fn, thisArg, args);
       }
 
-      // Nobody listens to that.
+      // Does nothing: there are no destroy hooks.
       emitDestroy() {
         this.#id;
         return this;

@@ -1,5 +1,5 @@
-// The methods of a Buffer that read and write numbers: integers of one to six bytes, of eight as a BigInt, and floating
-// point numbers, the lowest byte first (LE) or last (BE).
+// node:buffer: the methods of a Buffer that read and write numbers: integers of one to six bytes,
+// 64-bit integers as BigInts, and floating-point numbers, little-endian (LE) or big-endian (BE).
 (function (internal) {
   "use strict";
 
@@ -48,7 +48,7 @@
         throw outOfRange("value", range, value);
       }
       check(offset, size, TypedArrayPrototypeGetByteLength(bytes));
-      // The rest of a fraction is cut off by the array.
+      // Storing into the byte array truncates a fraction.
       if (value < 0) value += 2 ** (8 * size);
       for (let i = 0; i < size; i++) {
         const byte = value % 256;
@@ -104,7 +104,7 @@
       for (let j = 0; j < names.length; j++) methods[names[j]] = made[names[j]];
     }
 
-    // ---- What another array makes of its bytes, which here have the lowest first
+    // ---- Numbers that another typed array converts; its bytes are little-endian here
 
     function through(name, Kind, range) {
       const value = new Kind(1);
@@ -141,7 +141,7 @@
     });
     through("BigUInt64", BigUint64Array, { least: 0n, most: 2n ** 64n - 1n, words: ">= 0n and < 2n ** 64n" });
 
-    // `readUint8` is `readUInt8`.
+    // `readUint8` is an alias of `readUInt8`, and so on.
     const names = ReflectOwnKeys(methods);
     for (let i = 0; i < names.length; i++) methods[StringPrototypeReplaceAll(names[i], "UInt", "Uint")] = methods[names[i]];
     return methods;

@@ -1,5 +1,6 @@
-// What a Buffer is as text, and what text is as a Buffer; and what goes by bytes that may be given as text: filling and
-// finding. Native code is given some of it at a time, so that a Worker can be stopped in between.
+// node:buffer: conversions between a Buffer and text, and the methods that accept text for bytes:
+// fill and search. Native code receives one step of the data per call, so that the watchdog can
+// terminate a Worker between calls.
 (function (internal) {
   "use strict";
 
@@ -11,14 +12,14 @@
   } = internal.primordials;
   const { ops } = internal;
 
-  // A multiple of three, for base64, and of two.
+  // Code units or bytes per native call: a multiple of three, for base64, and of two, for UTF-16.
   const STEP = 3 * 2 ** 16;
   const MAX_STRING = 2 ** 29 - 24;
 
   internal.define("bufferText", () => ({ FastBuffer, isBytes, needBytes, part }) => {
     const { badValue, coded, invalid, needString, outOfRange } = internal.node;
 
-    // Native code knows the numbers of all but UTF-8.
+    // Native code uses the same numbers, except UTF8, which has functions of its own.
     const UTF8 = -1, ASCII = 0, LATIN1 = 1, UTF16 = 2, HEX = 3, BASE64 = 4, BASE64URL = 5;
     const ENCODINGS = {
       __proto__: null,
@@ -38,7 +39,7 @@
 
     function base64Length(string) {
       let { length } = string;
-      // Exact where the text has nothing else in it.
+      // Exact if the text contains only base64 digits and padding.
       for (let i = 0; i < 2 && length > 0 && StringPrototypeCharCodeAt(string, length - 1) === 0x3D; i++) length--;
       return MathFloor(length * 3 / 4);
     }
@@ -55,7 +56,7 @@
       }
       return length;
     }
-    // An end that does not cut a character in two.
+    // Returns an end that does not split a surrogate pair.
     const characterEnd = (string, start, end) =>
       end < string.length && end - start > 1 && isHigh(StringPrototypeCharCodeAt(string, end - 1)) ? end - 1 : end;
 
@@ -69,7 +70,7 @@
       }
     }
 
-    // Writes as much as there is room for; how many bytes that was.
+    // Writes as much of `string` as fits and returns the number of bytes written.
     function writeBytes(string, bytes, kind) {
       const room = TypedArrayPrototypeGetByteLength(bytes);
       const { length } = string;
@@ -80,13 +81,13 @@
         if (kind === UTF8) end = characterEnd(string, at, end);
         const piece = at === 0 && end === length ? string : StringPrototypeSlice(string, at, end);
         const rest = written === 0 ? bytes : part(bytes, written, room);
-        // Two numbers in one: code units read · 2³² + bytes written.
+        // Packs two numbers: code units read · 2³² + bytes written.
         const done = kind === UTF8 ? ops.utf8Write(piece, rest) : ops.textToBytes(piece, rest, kind, end === length);
         const read = MathFloor(done / 2 ** 32);
         written += done % 2 ** 32;
         at += read;
         if (at === end) continue;
-        // Of base64 a group may be left over; of the rest nothing more is to be had.
+        // Base64 may leave a partial group for the next piece; other encodings stop here.
         if (kind !== BASE64 && kind !== BASE64URL) break;
         step = read === 0 ? step * 2 : STEP;
       }
@@ -116,7 +117,7 @@
       let text = "";
       for (let at = start; at < end;) {
         let to = MathMin(at + STEP, end);
-        // Not within a character of UTF-8: before what is a continuation.
+        // Moves the boundary back to the start of a UTF-8 sequence.
         for (let i = 0; kind === UTF8 && to < end && i < 3 && (bytes[to] & 0xC0) === 0x80; i++) to--;
         text += piece(part(bytes, at, to), kind);
         at = to;
@@ -250,7 +251,7 @@
       if (backwards) return findLast(bytes, needle, length, size, from);
       from = MathMax(from, 0);
       if (size === 0) return MathMin(from, length);
-      // Two bytes are a character: one does not begin within another.
+      // A UTF-16 code unit has two bytes, so a match must begin at an even index.
       const step = typeof value === "string" && encoding(kind) === UTF16 ? 2 : 1;
       if (size > STEP) return findLong(bytes, needle, from, false, step);
       for (let at = from; at + size <= length;) {
@@ -265,7 +266,7 @@
     function findLast(bytes, needle, length, size, from) {
       if (from < 0) return -1;
       if (size === 0) return MathMin(from, length);
-      // It begins at `from` at the latest.
+      // The last index at which a match may begin.
       const last = MathMin(from, length - size);
       if (size > STEP) return findLong(bytes, needle, last, true, 1);
       for (let end = last + size; end >= size; end -= STEP) {
@@ -276,12 +277,14 @@
       return -1;
     }
 
-    // What is too long for a step, by the algorithm of Knuth, Morris and Pratt, which looks at each byte once.
+    // Searches for a needle longer than a step with the Knuth-Morris-Pratt algorithm, which reads
+    // each byte once.
     function findLong(bytes, needle, from, backwards, step) {
       const length = TypedArrayPrototypeGetByteLength(bytes);
       const size = TypedArrayPrototypeGetByteLength(needle);
       const byte = backwards ? (i) => needle[size - 1 - i] : (i) => needle[i];
-      // How much of the needle's beginning is at the end of so much of it.
+      // overlaps[i] is the length of the longest proper prefix of the needle that is a suffix of
+      // its first i + 1 bytes.
       const overlaps = new Int32Array(size);
       for (let i = 1, same = 0; i < size; i++) {
         while (same > 0 && byte(i) !== byte(same)) same = overlaps[same - 1];
@@ -333,7 +336,7 @@
       }
       const string = toText(bytes, from, 0, bytes.length);
       if (to !== ASCII && to !== LATIN1) return fromString(string, toName);
-      // What the encoding does not have is a question mark.
+      // Characters that the target encoding lacks become question marks.
       const out = new FastBuffer(string.length);
       const most = to === ASCII ? 0x7F : 0xFF;
       let length = 0;

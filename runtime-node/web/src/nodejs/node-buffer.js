@@ -1,5 +1,6 @@
-// node:buffer: Buffer, as a Uint8Array that is made in several ways. Its methods for text are in node-buffer-text.js, those
-// for numbers in node-buffer-numbers.js. There is no pool: each has memory of its own, unless it is made of some.
+// node:buffer: Buffer, a subclass of Uint8Array. The methods for text are in node-buffer-text.js,
+// those for numbers in node-buffer-numbers.js. There is no pool: each Buffer has its own memory,
+// unless it is a view of given memory.
 (function (internal) {
   "use strict";
 
@@ -13,10 +14,10 @@
   const { ops } = internal;
   const { atob, btoa } = internal.platform;
 
-  // What memory there is for one is for the Worker's limit to say; this is what V8 can do.
+  // V8's limits. The Worker's memory limit applies as well.
   const MAX_LENGTH = 2 ** 32 - 1;
   const MAX_STRING = 2 ** 29 - 24;
-  // Compared natively at once.
+  // Bytes compared per native call.
   const STEP = 2 ** 18;
 
   internal.define("buffer", () => {
@@ -37,7 +38,7 @@
       return size;
     }
 
-    // A view of so much of these bytes' memory.
+    // Returns a view of the same memory.
     const part = (bytes, start, end) =>
       new FastBuffer(TypedArrayPrototypeGetBuffer(bytes), TypedArrayPrototypeGetByteOffset(bytes) + start, end - start);
 
@@ -62,7 +63,7 @@
       return new FastBuffer(buffer, offset, wanted);
     }
 
-    // Of an array, or of what is like one.
+    // Makes a Buffer from an array or an array-like object.
     function fromItems(items) {
       const length = +items.length;
       if (!(length > 0)) return new FastBuffer(0);
@@ -103,7 +104,8 @@
       throw invalid("first argument", KINDS, value);
     }
 
-    // What it was before there was `Buffer.from`; still called by old packages, with and without `new`.
+    // The constructor, deprecated in favour of `Buffer.from` and `Buffer.alloc`. Old packages still
+    // call it, with and without `new`.
     function Buffer(value, encodingOrOffset, length) {
       if (typeof value === "number") {
         if (typeof encodingOrOffset === "string") throw invalid("string", "of type string", value);
@@ -123,7 +125,7 @@
     };
     ObjectDefineProperty(Buffer, SymbolSpecies, ReflectGetOwnPropertyDescriptor(species, SymbolSpecies));
 
-    // As -1, 0 or 1, by steps.
+    // Returns -1, 0 or 1; compares one step per native call.
     function compareBytes(a, b) {
       const lengthA = TypedArrayPrototypeGetByteLength(a), lengthB = TypedArrayPrototypeGetByteLength(b);
       const both = MathMin(lengthA, lengthB);
@@ -194,7 +196,7 @@
     const names = ReflectOwnKeys(statics);
     for (let i = 0; i < names.length; i++) Buffer[names[i]] = statics[names[i]];
 
-    // Where a slice begins or ends, as for arrays.
+    // Resolves a relative index, as `Array.prototype.slice` does.
     const place = (value, length, otherwise) => {
       const number = value === undefined ? otherwise : MathTrunc(+value);
       if (NumberIsNaN(number)) return 0;

@@ -1,4 +1,4 @@
-// node:console: the global one.
+// node:console: the global console.
 (function (internal) {
   "use strict";
 

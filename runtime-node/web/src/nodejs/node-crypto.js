@@ -1,5 +1,5 @@
-// node:crypto: hashes, HMACs and what is derived of them, randomness, and Web Crypto. Native code hashes a quarter of a
-// megabyte at a time, so that a Worker can be stopped in between.
+// node:crypto: hashes, HMACs, key derivation, randomness and Web Crypto. Native code hashes 256 KiB
+// per call, so that the watchdog can terminate a Worker between calls.
 (function (internal) {
   "use strict";
 
@@ -14,11 +14,11 @@
   const { setTimeout } = internal.platform;
 
   const STEP = 2 ** 18;
-  // The longest hash, in bytes.
+  // The longest digest, in bytes.
   const LONGEST = 64;
-  // Steps of PBKDF2 that take some half of a millisecond.
+  // PBKDF2 iterations per native call; they take about half a millisecond.
   const ITERATIONS = 500;
-  // What the operating system is asked for at once.
+  // Random bytes per native call.
   const RANDOM = 2 ** 16;
   const HASHES = ["RSA-MD5", "RSA-RIPEMD160", "RSA-SHA1", "RSA-SHA224", "RSA-SHA256", "RSA-SHA384", "RSA-SHA512", "md5", "ripemd160",
     "sha1", "sha224", "sha256", "sha3-224", "sha3-256", "sha3-384", "sha3-512", "sha384", "sha512", "sha512-256"];
@@ -29,7 +29,7 @@
     const { crypto: webcrypto } = internal.crypto();
 
     const DATA = "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer";
-    // The bytes of what may be text.
+    // Returns the bytes of a string or a buffer source.
     function bytesOf(value, encoding, name) {
       if (typeof value === "string") return Buffer.from(value, encoding === "buffer" ? undefined : encoding);
       const bytes = bufferSource(value);
@@ -48,7 +48,8 @@
 
     // ---- Hashes
 
-    // What is forgotten before its end is taken away; a snapshot cannot hold one of these.
+    // Closes the native state of a hash that is collected before `digest` is called. Made on first
+    // use, because a snapshot cannot hold a FinalizationRegistry.
     let forgotten = null;
     function keep(owner, number) {
       forgotten ??= new FinalizationRegistry((number) => ops.hashClose(number));
@@ -79,7 +80,8 @@
       const length = ops.hashFinish(number, room);
       return Buffer.from(room.buffer, 0, length);
     }
-    // Of a long key a HMAC takes the hash, which native code would do in one go.
+    // An HMAC replaces a long key with its hash (RFC 2104 §2), which native code would compute in
+    // one call.
     function shortKey(name, key) {
       if (TypedArrayPrototypeGetByteLength(key) <= STEP) return key;
       const number = open(name, undefined, "digest");
@@ -153,7 +155,7 @@
 
     const MOST = 2 ** 31 - 1;
 
-    // What is made of one (RFC 8018 §5.2).
+    // PBKDF2 (RFC 8018 §5.2).
     function pbkdf2Sync(password, salt, iterations, keylen, digest) {
       needString(digest, "digest");
       const secret = shortKey(digest, bytesOf(password, undefined, "password"));
@@ -179,7 +181,7 @@
       return out;
     }
 
-    // As the platform's own does it, off this thread, where that has the hash.
+    // Web Crypto's names of the hashes for which it derives the bits, off this thread.
     const WEB = { __proto__: null, "sha1": "SHA-1", "sha256": "SHA-256", "sha384": "SHA-384", "sha512": "SHA-512" };
     function pbkdf2(password, salt, iterations, keylen, digest, callback) {
       needFunction(callback, "callback");
@@ -258,7 +260,7 @@
       later(callback, null, filled);
     }
 
-    // Every integer of the range as likely as the others: a number from where they do not come out even is thrown away.
+    // Discards numbers from the incomplete last range, so that every integer is equally likely.
     function randomInt(min, max = undefined, callback = undefined) {
       if (max === undefined || typeof max === "function") return randomInt(0, min, max);
       needInteger(min, "min");

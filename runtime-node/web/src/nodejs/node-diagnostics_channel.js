@@ -1,4 +1,5 @@
-// node:diagnostics_channel: named channels that libraries tell what they do, and whoever wants to know subscribes to.
+// node:diagnostics_channel: named channels on which libraries publish diagnostic messages to
+// subscribers.
 (function (internal) {
   "use strict";
 
@@ -12,7 +13,7 @@
     const channels = new Map();
 
     class Channel {
-      // Made anew for each change: who publishes goes through one that stays as it is.
+      // Replaced on each change, so that a publication in progress iterates over an unchanged list.
       #subscribers = [];
       #stores = new Map();
 

@@ -1,5 +1,5 @@
-// Deep equality as node:util and node:assert have it: strict, where prototypes and the kinds of values count and NaN is
-// itself, or loose, where `==` decides about primitives.
+// Deep equality of node:util and node:assert. Strict equality compares prototypes and kinds of
+// values, and NaN equals itself; loose equality compares primitives with `==`.
 (function (internal) {
   "use strict";
 
@@ -28,7 +28,8 @@
     };
 
     class Comparison {
-      // What is being compared just now, in pairs: what turns up within itself on both sides is equal there.
+      // The pairs that are being compared. A cycle that occurs at the same place on both sides is
+      // equal.
       path = [];
       constructor(strict) {
         this.strict = strict;
@@ -81,7 +82,7 @@
           case "booleanobject": return BooleanPrototypeValueOf(a) === BooleanPrototypeValueOf(b);
           case "symbolobject": return SymbolPrototypeValueOf(a) === SymbolPrototypeValueOf(b);
           case "bigintobject": return BigIntPrototypeValueOf(a) === BigIntPrototypeValueOf(b);
-          // What they hold cannot be seen.
+          // Their contents are not observable. Proxies are compared by their properties.
           case "weakmap": case "weakset": case "promise": case "proxy": return kind === "proxy";
           default: return true;
         }
@@ -105,7 +106,7 @@
       }
 
       properties(a, b, indexed) {
-        // Naming the places of a long typed array would make a string of each.
+        // Enumerating the indices of a long typed array would make a string of each.
         if (indexed > 0 && !this.strict) return true;
         const keys = indexed > 10_000 ? [] : enumerable(a);
         if (keys.length !== (indexed > 10_000 ? 0 : enumerable(b).length)) return false;
@@ -144,7 +145,7 @@
         return equal;
       }
 
-      // Takes the first that is equal out of those that nobody has taken.
+      // Removes the first equal item from `rest`, so that no item matches twice.
       take(rest, isEqual) {
         for (let i = 0; i < rest.length; i++) {
           if (!isEqual(rest[i])) continue;

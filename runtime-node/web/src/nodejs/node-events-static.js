@@ -1,4 +1,4 @@
-// node:events, continued: `once`, `on` and what else is about emitters and event targets alike.
+// node:events, continued: `once`, `on` and the other functions for emitters and event targets.
 (function (internal) {
   "use strict";
 
@@ -11,7 +11,7 @@
   internal.define("eventStatics", () => (EventEmitter) => {
     const { abortError, invalid, needFunction, needObject, needSignal, outOfRange } = internal.node;
 
-    // Has `listener` called with what the event brings; returns what takes that back.
+    // Adds `listener` to an emitter or an event target; returns a function that removes it.
     function listen(emitter, type, listener, { once = false } = {}) {
       if (typeof emitter?.on === "function") {
         if (once) emitter.once(type, listener);
@@ -55,7 +55,8 @@
       const signal = signalOf(options);
       const { isAborted, onAbort } = internal.abort();
       if (signal !== undefined && isAborted(signal)) throw abortError(signal);
-      // Either what has come and nobody has asked for, or who has asked for what has not come.
+      // Events that no `next()` has taken yet, or calls of `next()` that await an event. At most
+      // one of the two lists has items.
       const events = [];
       const asked = [];
       const undo = [];
@@ -131,7 +132,7 @@
       if (typeof n !== "number" || !(n >= 0)) throw outOfRange("setMaxListeners", "a non-negative number", n);
       if (emitters.length === 0) EventEmitter.defaultMaxListeners = n;
       for (let i = 0; i < emitters.length; i++) {
-        // Event targets have no such limit.
+        // Event targets have no limit on listeners.
         if (typeof emitters[i]?.setMaxListeners === "function") emitters[i].setMaxListeners(n);
       }
     };

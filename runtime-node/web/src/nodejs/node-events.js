@@ -1,4 +1,4 @@
-// node:events: EventEmitter. What is about many of them, or about event targets too, is in node-events-static.js.
+// node:events: EventEmitter. The static functions are in node-events-static.js.
 (function (internal) {
   "use strict";
 
@@ -21,13 +21,13 @@
       return value;
     }
 
-    // A function, so that what is not a class can inherit from it by calling it.
+    // A function, not a class, so that constructor functions can call it to inherit from it.
     function EventEmitter(options) {
       ReflectApply(EventEmitter.init, this, [options]);
     }
 
     EventEmitter.init = function (options) {
-      // Not what the prototype may have.
+      // An inherited `_events` does not count.
       if (this._events === undefined || this._events === ObjectGetPrototypeOf(this)._events) {
         this._events = { __proto__: null };
         this._eventsCount = 0;
@@ -41,7 +41,7 @@
     };
 
     const limitOf = (emitter) => emitter._maxListeners ?? defaultMaxListeners;
-    // The listeners of a type, as a list of this emitter's own; `undefined` for none.
+    // Returns the emitter's own list of listeners of a type, or `undefined` if there are none.
     const listOf = (emitter, type) => {
       const list = emitter._events?.[type];
       return typeof list === "function" ? [list] : list;
@@ -72,7 +72,8 @@
         emitter._eventsCount++;
         return emitter;
       }
-      // Anew, so that a delivery under way goes on with those that it began with.
+      // A new list, so that a delivery in progress continues with the listeners with which it
+      // began.
       const list = ArrayPrototypeSlice(before);
       list.warned = before.warned;
       if (first) ArrayPrototypeUnshift(list, listener);
@@ -120,7 +121,7 @@
       return failure;
     }
 
-    // What an async listener's promise is rejected with goes to the emitter.
+    // Forwards the rejection of an async listener's promise to the emitter.
     function capture(emitter, promise, type, args) {
       let then;
       try {
@@ -136,7 +137,7 @@
         emitter[REJECTION](error, type, ...args);
         return;
       }
-      // What the listeners of `error` reject goes nowhere.
+      // Rejections of the listeners of `error` are ignored.
       const before = emitter[CAPTURE];
       try {
         emitter[CAPTURE] = false;

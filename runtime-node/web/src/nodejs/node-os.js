@@ -1,5 +1,5 @@
-// node:os, node:perf_hooks and node:tty: as much of them as programs ask of whatever they find themselves in. A Worker knows
-// nothing of the machine: what would tell of it is the same everywhere.
+// node:os, node:perf_hooks and node:tty: the parts that portable programs use. A Worker learns
+// nothing about the machine: the values are the same everywhere.
 (function (internal) {
   "use strict";
 

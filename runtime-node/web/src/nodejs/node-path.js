@@ -1,4 +1,4 @@
-// node:path, as on POSIX.
+// node:path, with the POSIX rules on every platform.
 (function (internal) {
   "use strict";
 
@@ -11,7 +11,8 @@
     const { needObject, needString } = internal.node;
     const isAbsolute = (path) => StringPrototypeStartsWith(needString(path, "path"), "/");
 
-    // The segments of a path without `.`, and without `..` where there is something before it to leave.
+    // Splits a path into segments. Drops `.`, resolves `..` against the preceding segment, and
+    // keeps a leading `..` only if `above` is true.
     function segments(path, above) {
       const parts = StringPrototypeSplit(path, "/");
       const kept = [];
@@ -42,7 +43,7 @@
       return joined === "" ? "." : normalize(joined);
     }
 
-    // There is no directory to be in but the root.
+    // The working directory is always the root.
     function resolve(...paths) {
       let resolved = "";
       for (let i = paths.length - 1; i >= 0 && !StringPrototypeStartsWith(resolved, "/"); i--) {
@@ -64,7 +65,7 @@
       return ArrayPrototypeJoin(steps, "/");
     }
 
-    // Where the last segment ends, which slashes may follow.
+    // Returns the end of the path without trailing slashes.
     function lastEnd(path) {
       let end = path.length;
       while (end > 1 && path[end - 1] === "/") end--;

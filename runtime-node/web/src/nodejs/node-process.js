@@ -27,7 +27,7 @@
       constructor(timer) {
         this.#timer = timer;
       }
-      // An invocation does not wait for its timers, nor for what else it has under way.
+      // A timer never keeps an invocation alive, so `ref` and `unref` have no effect.
       ref() {
         return this;
       }
@@ -50,7 +50,8 @@
     };
     const clearImmediate = (immediate) => clear(immediate);
 
-    // A promise of `value` that `begin(resolve)` has resolved; `end(begun)` takes that back when the signal is aborted.
+    // Returns a promise of `value`. `begin(resolve)` starts the operation; if the signal aborts,
+    // `end(begun)` cancels it.
     const promised = (value, options, begin, end) => {
       const signal = options?.signal;
       return new Promise((resolve, reject) => {
@@ -111,7 +112,7 @@
       });
     }
 
-    // The coarse clock that stands still within a turn.
+    // The clock is coarse and does not advance within a turn.
     const hrtime = (before = undefined) => {
       const milliseconds = DateNow();
       let seconds = MathTrunc(milliseconds / 1000);
@@ -131,7 +132,7 @@
       return BigInt(seconds) * NANO + BigInt(nanoseconds);
     };
 
-    // Only for what has a place to print to.
+    // Writes to the console; enough for libraries that only print.
     const output = (log) => ({
       isTTY: false,
       fd: log === "error" ? 2 : 1,

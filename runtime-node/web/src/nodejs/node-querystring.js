@@ -11,7 +11,7 @@
     const { coded } = internal.node;
     const MAX_KEYS = 1000;
 
-    // What is not well-formed stays as it is, as far as it is not.
+    // Decodes percent escapes and leaves malformed ones unchanged.
     const unescapeBuffer = (text) => {
       const bytes = internal.use("buffer").Buffer.from(`${text}`);
       let length = 0;

@@ -1,4 +1,5 @@
-// What the modules of Node.js share: errors as it has them, with a `code`, and the checks that throw these.
+// Shared code of the Node.js modules: errors with a `code`, and the argument checks that throw
+// them.
 (function (internal) {
   "use strict";
 
@@ -23,7 +24,7 @@
     return error;
   }
 
-  // What was given instead, in words.
+  // Describes a value in the words of Node.js's error messages.
   function given(value) {
     if (value === undefined || value === null) return `${value}`;
     if (typeof value === "function") return `function ${value.name}`;
@@ -37,7 +38,7 @@
 
   const argument = (name) => (StringPrototypeIncludes(name, ".") ? `"${name}" property` : `"${name}" argument`);
 
-  // `kind` as in "of type string" or "an instance of Buffer".
+  // `kind` is a phrase such as "of type string" or "an instance of Buffer".
   const invalid = (name, kind, value) =>
     coded(TypeError, "ERR_INVALID_ARG_TYPE", `The ${argument(name)} must be ${kind}. Received ${given(value)}`);
 
@@ -83,7 +84,7 @@
   }
   const refused = (what, why) => coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", `${what} is not to be had in a Worker: ${why}`);
 
-  // What is not on a module's own list of enumerable things, such as the properties of a class's prototype.
+  // Defines properties as not enumerable, like the members of a class's prototype.
   const hidden = (object, properties) => {
     const keys = ReflectOwnKeys(properties);
     for (let i = 0; i < keys.length; i++) {
@@ -94,7 +95,7 @@
     return object;
   };
 
-  // What Node.js keeps under `Symbol.for`, by which packages know it.
+  // Symbols that packages look up with `Symbol.for`.
   const INSPECT = SymbolFor("nodejs.util.inspect.custom");
   const REJECTION = SymbolFor("nodejs.rejection");
 

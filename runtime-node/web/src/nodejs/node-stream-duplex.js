@@ -1,4 +1,4 @@
-// node:stream: Duplex, Transform and PassThrough, and what a Writable says of itself.
+// node:stream: Duplex, Transform and PassThrough, and the properties of a Writable.
 (function (internal) {
   "use strict";
 
@@ -62,12 +62,12 @@
       if (stream._readableState.needReadable) stream.read(0);
     };
 
-    // A chunk that has been transformed waits for who reads: its callback is called when more is asked for.
+    // The callback of a transformed chunk that is deferred until the reader asks for more.
     const WAITING = Symbol("waiting");
 
     function Transform(options) {
       if (!(this instanceof Transform)) return new Transform(options);
-      // What comes out is kept by one side alone.
+      // If the readable side has a high-water mark of 0, so has the writable side by default.
       const nothingIn = options?.readableHighWaterMark === 0 || options?.highWaterMark === 0;
       ReflectApply(Duplex, this, [nothingIn ? { ...options, writableHighWaterMark: options.writableHighWaterMark || 0 } : options]);
       this._readableState.sync = false;
@@ -109,7 +109,7 @@
     inherit(Transform, Duplex);
     inherit(PassThrough, Transform);
 
-    // Of what a Writable can do, what a Readable does not do otherwise.
+    // The members of Writable that a Duplex has besides those of Readable.
     const { members } = internal.use("writable");
     const names = ["write", "end", "_write", "_writev", "cork", "uncork", "setDefaultEncoding", "destroy"];
     const own = { __proto__: null };
@@ -161,9 +161,9 @@
       },
     });
 
-    // ---- Of what is no Duplex
+    // ---- Duplex.from
 
-    // One that reads from the one and writes to the other.
+    // Returns a Duplex that reads from `readable` and writes to `writable`.
     function pair(readable, writable) {
       let onDrain = null, onRead = null, onFinish = null;
       const duplex = new Duplex({

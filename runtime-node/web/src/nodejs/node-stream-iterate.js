@@ -1,4 +1,4 @@
-// node:stream: streams of what can be iterated, the operators of those that are iterated, and node:stream/consumers.
+// node:stream: Readable.from, the operators (`map`, `filter` and so on), and node:stream/consumers.
 (function (internal) {
   "use strict";
 
@@ -89,7 +89,7 @@
       if (signal?.aborted) throw abortError(signal);
     };
 
-    // What `fn` makes of each, in order, so many of them under way at once.
+    // Yields the results of `fn` in order, with up to `concurrency` calls in progress.
     async function* mapped(source, fn, options) {
       const { signal, concurrency = 1 } = options;
       needInteger(concurrency, "options.concurrency", 1);

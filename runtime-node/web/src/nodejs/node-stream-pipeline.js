@@ -1,10 +1,10 @@
-// node:stream: finished, pipeline, compose, and the promises of these.
+// node:stream: finished, pipeline, compose, and their promise forms.
 (function (internal) {
   "use strict";
 
   const { ArrayIsArray, Promise, TypeError } = internal.primordials;
 
-  // Calls back, once, when a stream is over: with the error where it did not come to a good end.
+  // Calls back once when a stream is over, with an error if it failed or closed prematurely.
   internal.define("finished", () => {
     const { abortError, invalid, needFunction, needObject, needSignal } = internal.node;
     const { errors, isNodeStream, lifeOf, nextTick } = internal.use("streamShared");
@@ -42,7 +42,7 @@
       let written = isFinished();
       let read = isEnded();
 
-      // It is over as soon as it closes, where it will.
+      // If the stream is going to emit `close`, `onClose` reports the end.
       const onFinish = () => {
         written = true;
         if (stream.destroyed) return;
@@ -78,7 +78,7 @@
         if (isAborted(options.signal)) nextTick(aborted);
         else forget = onAbort(options.signal, aborted);
       }
-      // What has been over before.
+      // The stream was over before this call.
       if (life?.closed) nextTick(onClose);
       else if (life?.errorEmitted) {
         if (!willClose) nextTick(onClose);
@@ -107,7 +107,7 @@
       return stream;
     };
 
-    // Writes all of something iterable to a stream, as fast as it takes it.
+    // Writes all chunks of an iterable to a stream and waits for `drain` when the stream is full.
     async function pump(source, destination, ends) {
       let wake = null;
       let failure;
@@ -146,7 +146,7 @@
       const { signal, end = true } = options;
       if (signal !== undefined) needSignal(signal, "options.signal");
       const inner = new (internal.abort().AbortController)();
-      // Who is told when one of them fails, and how many there are to wait for.
+      // `members` destroy their streams on a failure; `waits` counts the pending completions.
       const members = [];
       let waits = 1;
       let failure;
@@ -171,7 +171,7 @@
         waits++;
         settle(abortError(signal));
       };
-      // Has a stream's end be one of those that are waited for.
+      // Adds a stream to the pipeline, which then waits for its end.
       const join = (stream, reads, writes) => {
         waits++;
         let over = false;
@@ -229,7 +229,7 @@
         }
         if (!isLast || end) join(stage, !isLast, true);
         else {
-          // It stays open; what fails in it is heard of until the source is over.
+          // The destination stays open; its errors count until the source is over.
           const source = last;
           const forgetStage = finished(stage, { readable: false }, (error) => error && abortWith(error));
           if (isNodeStream(source)) finished(source, { writable: false }, forgetStage);
@@ -268,7 +268,7 @@
       run(streams, options, (error, value) => (error ? reject(error) : resolve(value)));
     });
 
-    // One stream of many: what is written goes to the first, what the last gives is read.
+    // Makes one Duplex of several streams: writes go to the first, reads come from the last.
     function compose(...given) {
       if (given.length === 0) throw errors.missing("streams");
       const stages = given.map((stage) => (isNodeStream(stage) ? stage : Duplex.from(asNode(stage))));

@@ -1,4 +1,4 @@
-// node:stream: Readable, continued: what it says of itself, and who reads it: pipes, iteration and old streams' readers.
+// node:stream: Readable, continued: its properties, pipes, iteration, and `wrap` for old streams.
 (function (internal) {
   "use strict";
 
@@ -170,7 +170,7 @@
         awake = null;
         waiting?.();
       };
-      let over; // undefined: not yet; null: as it should be
+      let over; // undefined: not over; null: ended without an error
       const forget = internal.use("finished")(stream, { writable: false }, (error) => {
         over = error ?? null;
         wake();
@@ -205,7 +205,7 @@
       return iterating;
     }
 
-    // ---- Streams of before there was `read`
+    // ---- Streams from before `read()` existed
 
     function wrap(old) {
       let paused = false;
@@ -224,7 +224,7 @@
         paused = false;
         old.resume();
       };
-      // What else it can do.
+      // Forwards the old stream's other methods.
       const names = [...ReflectOwnKeys(old), ...ReflectOwnKeys(ObjectGetPrototypeOf(old))];
       for (let i = 0; i < names.length; i++) {
         const name = names[i];

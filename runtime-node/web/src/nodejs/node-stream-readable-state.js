@@ -1,4 +1,4 @@
-// node:stream: what a Readable knows of itself, and the list of what waits in a stream.
+// node:stream: the state of a Readable, and the queue of a stream's chunks.
 (function (internal) {
   "use strict";
 
@@ -10,10 +10,11 @@
     const { Buffer } = internal.use("buffer");
     const { StringDecoder } = internal.use("string_decoder");
 
-    // So many places of chunks that have been read are kept at least before the list is cut.
+    // Entries before the first chunk above which the list is cut, once they are more than half of
+    // it.
     const SPENT = 1024;
 
-    // First in, first out, or some of the first.
+    // A FIFO queue of chunks.
     class Queue {
       #list = [];
       #first = 0;
@@ -45,7 +46,7 @@
         this.#first = 0;
         return list;
       }
-      // Of bytes or of a text, the first `n`.
+      // Takes the first `n` bytes or code units.
       takeOf(n) {
         const first = this.first();
         if (n < first.length) {
@@ -74,7 +75,7 @@
         this.highWaterMark = highWaterMark(options, this.objectMode, "readableHighWaterMark", isDuplex);
         this.buffer = new Queue();
         this.length = 0;
-        // null: nobody has said; false: it is paused, or read by `read()`.
+        // null: no consumer yet; false: paused, or consumed by `read()`.
         this.flowing = null;
         this.paused = false;
         this.readable = options?.readable !== false;
@@ -89,7 +90,7 @@
         this.readingMore = false;
         this.dataEmitted = false;
         this.pipes = [];
-        // Of those, who is full.
+        // The piped destinations that have yet to emit `drain`.
         this.awaitDrainWriters = new Set();
         this.defaultEncoding = options?.defaultEncoding ?? "utf8";
         this.encoding = null;

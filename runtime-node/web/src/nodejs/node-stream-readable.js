@@ -14,7 +14,7 @@
     const Stream = internal.use("legacyStream");
     const { ReadableState, joined } = internal.use("readableState");
 
-    // Whatever is asked for at once is at most that.
+    // The limit to which `read(n)` raises the high-water mark.
     const MOST = 0x40000000;
     function Readable(options) {
       if (!(this instanceof Readable)) return new Readable(options);
@@ -30,9 +30,9 @@
     ObjectSetPrototypeOf(Readable.prototype, Stream.prototype);
     ObjectSetPrototypeOf(Readable, Stream);
 
-    // ---- In
+    // ---- Input
 
-    // A chunk as the stream keeps it; throws if it is none.
+    // Converts a chunk to the form in which the stream stores it; throws if it is not a chunk.
     function chunkOf(state, chunk, encoding) {
       if (typeof chunk === "string") {
         const from = encoding || state.defaultEncoding;
@@ -120,7 +120,7 @@
       }
     }
 
-    // Reads ahead, as far as the mark.
+    // Reads ahead up to the high-water mark.
     function more(stream) {
       const state = stream._readableState;
       if (state.readingMore || !state.constructed) return;
@@ -135,7 +135,7 @@
       });
     }
 
-    // ---- Out
+    // ---- Output
 
     function announce(stream) {
       const state = stream._readableState;
@@ -158,7 +158,7 @@
       while (state.flowing && stream.read() !== null);
     }
 
-    // How much a reader gets who asks for `n`.
+    // Returns the amount that `read(n)` takes; NaN stands for no argument.
     function share(state, n) {
       if (n <= 0 || (state.length === 0 && state.ended)) return 0;
       if (state.objectMode) return 1;

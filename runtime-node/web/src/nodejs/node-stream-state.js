@@ -1,7 +1,8 @@
-// node:stream: what the readable and the writable side of a stream have in common.
+// node:stream: shared code of the readable and the writable side of a stream.
 //
-// A stream has one life, whichever sides it has: it is constructed, may fail once, is destroyed, and is closed. Each side's
-// state shows it under the names that packages look for.
+// A stream has one life cycle, whichever sides it has: it is constructed, may fail once, is
+// destroyed, and is closed. The state object of each side exposes it under the names that packages
+// use.
 (function (internal) {
   "use strict";
 
@@ -33,7 +34,7 @@
 
     const lifeOf = (stream) => stream[LIFE];
 
-    // Begins the life of a stream, unless its other side has.
+    // Starts the life cycle of a stream, unless its other side has done so.
     function begin(stream, options) {
       if (stream[LIFE] === undefined) {
         ObjectDefineProperty(stream, LIFE, { __proto__: null, value: new Life(options), writable: true, configurable: true });
@@ -41,7 +42,7 @@
       return stream[LIFE];
     }
 
-    // Has a class of states show a life's properties as its own.
+    // Defines accessors on a state class that expose the life cycle's properties.
     function shows(State) {
       for (let i = 0; i < NAMES.length; i++) {
         const name = NAMES[i];
@@ -53,7 +54,8 @@
       }
     }
 
-    // What an option says, of both sides or of this one.
+    // Returns the high-water mark from the option for both sides, the option for this side, or the
+    // default.
     function highWaterMark(options, objectMode, name, isDuplex) {
       const given = options?.highWaterMark ?? (isDuplex ? options?.[name] : undefined);
       if (given === undefined || given === null) return objectMode ? DEFAULTS.objects : DEFAULTS.bytes;
@@ -67,7 +69,7 @@
       DEFAULTS[objectMode ? "objects" : "bytes"] = value;
     }
 
-    // ---- The end of it
+    // ---- Destruction
 
     function emitError(stream, error) {
       const life = lifeOf(stream);
@@ -83,7 +85,7 @@
 
     function failed(life, error) {
       if (!error) return;
-      error.stack; // as it is now
+      error.stack; // captures the stack
       life.errored ??= error;
     }
 
@@ -128,7 +130,8 @@
       this[LIFE] = new Life(lifeOf(this));
     }
 
-    // A failure of the stream's own. `sync`: within a call of its user's.
+    // Fails the stream. With `sync`, the failure occurs inside a call by the user, and the event
+    // follows later.
     function fail(stream, error, sync = false) {
       const life = lifeOf(stream);
       if (life.destroyed) return;
@@ -141,14 +144,14 @@
       else emitError(stream, error);
     }
 
-    // Calls `_construct` if there is one, and then `begun`.
+    // Calls `_construct` if the stream has one, and then `begun`.
     function construct(stream, begun) {
       if (typeof stream._construct !== "function") return;
       const life = lifeOf(stream);
       stream.once(CONSTRUCTED, (error) => {
         if (!error) begun();
       });
-      // The other side has seen to it.
+      // The other side has already started construction.
       if (!life.constructed) return;
       life.constructed = false;
       nextTick(() => {
@@ -174,7 +177,7 @@
       });
     }
 
-    // ---- Questions
+    // ---- Predicates
 
     const isNodeStream = (value) =>
       typeof value === "object" && value !== null && (value[LIFE] !== undefined || value._readableState !== undefined ||
@@ -244,7 +247,7 @@
       missing: (name) => coded(TypeError, "ERR_MISSING_ARGS", `The "${name}" argument must be specified`),
     };
 
-    // Takes the methods that `options` has in place of what a class would.
+    // Installs the methods that `options` supplies instead of a subclass.
     function adopt(stream, options, methods) {
       for (let i = 0; i < methods.length; i++) {
         const given = options?.[methods[i]];

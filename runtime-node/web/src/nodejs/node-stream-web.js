@@ -1,4 +1,4 @@
-// node:stream: between streams of Node.js and the platform's, and node:stream/web.
+// node:stream: conversions between the streams of Node.js and web streams, and node:stream/web.
 (function (internal) {
   "use strict";
 
@@ -27,9 +27,9 @@
     const { Buffer } = internal.use("buffer");
     const finished = internal.use("finished");
 
-    // ---- To Node.js
+    // ---- Web streams to Node.js
 
-    // What reads for a side of a Node.js stream.
+    // Implements the readable side of a Node.js stream with a ReadableStream.
     function source(stream) {
       const reader = stream.getReader();
       let done = false;
@@ -44,7 +44,7 @@
         },
       };
     }
-    // What writes for one.
+    // Implements the writable side of a Node.js stream with a WritableStream.
     function sink(stream) {
       const writer = stream.getWriter();
       let done = false;
@@ -111,7 +111,7 @@
       return duplex;
     }
 
-    // ---- From Node.js
+    // ---- Node.js to web streams
 
     function readableToWeb(stream, options = {}) {
       if (!isReadableNode(stream)) throw invalid("streamReadable", "an instance of stream.Readable", stream);
@@ -128,7 +128,7 @@
       let controller;
       let cancelled = false;
       const onData = (chunk) => {
-        // Of a Buffer, which may share its memory with others, a copy.
+        // Copies a view, because a Buffer may share its memory.
         if (!objectMode && ArrayBufferIsView(chunk)) chunk = new Uint8Array(chunk);
         controller.enqueue(chunk);
         if (controller.desiredSize <= 0) stream.pause();

@@ -25,26 +25,26 @@
         this.decodeStrings = options?.decodeStrings !== false;
         this.defaultEncoding = options?.defaultEncoding ?? "utf8";
         this.length = 0;
-        // What waits: {chunk, encoding, callback}.
+        // Chunks that wait: {chunk, encoding, callback}.
         this.buffered = new Queue();
         this.flushing = false;
         this.corked = 0;
-        // What `_write` has.
+        // Set while `_write` or `_writev` is in progress.
         this.writing = false;
         this.sync = true;
         this.writelen = 0;
         this.needDrain = false;
         this.writable = options?.writable !== false;
-        // `end` has been called, and has returned.
+        // `ending`: `end` was called; `ended`: it has returned.
         this.ending = false;
         this.ended = false;
         this.finalCalled = false;
         this.prefinished = false;
         this.finished = false;
-        // Callbacks that have not been called.
+        // The number of callbacks yet to be called.
         this.pendingcb = 0;
         this.onFinished = [];
-        // Those of writes that are over, which are called together.
+        // Callbacks of finished writes, which are called together in the next tick.
         this.over = null;
       }
       getBuffer() {
@@ -69,7 +69,7 @@
     Writable.WritableState = WritableState;
     ObjectSetPrototypeOf(Writable.prototype, Stream.prototype);
     ObjectSetPrototypeOf(Writable, Stream);
-    // A Duplex is one too, although it inherits from Readable.
+    // A Duplex counts as an instance, although it inherits from Readable.
     const isOwn = (value) => FunctionPrototypeSymbolHasInstance(Writable, value);
     ObjectDefineProperty(Writable, SymbolHasInstance, {
       __proto__: null,
@@ -90,7 +90,7 @@
       return put(this, chunk, encoding, callback) === true;
     }
 
-    // Returns whether there is room for more, or the error.
+    // Returns whether there is room for more, or an error.
     function put(stream, chunk, encoding, callback) {
       const state = stream._writableState;
       if (typeof encoding === "function") {
@@ -132,7 +132,7 @@
       return room && !state.errored && !state.destroyed;
     }
 
-    // Has `_write` or `_writev` take something; `callback` when that is done.
+    // Starts a `_write` or `_writev` through `give`; calls `callback` when it is done.
     function send(stream, length, callback, give) {
       const state = stream._writableState;
       state.writelen = length;
@@ -150,7 +150,7 @@
         state.length -= length;
         state.writelen = 0;
         if (error) {
-          error.stack; // as it is now
+          error.stack; // captures the stack
           state.errored ??= error;
           if (stream._readableState !== undefined) stream._readableState.errored ??= error;
           if (sync) nextTick(writeFailed, stream, error, callback);
@@ -195,7 +195,7 @@
       maybeFinish(stream);
     }
 
-    // Whose turn never comes hears why.
+    // Calls the callbacks of writes that will not happen, with the reason.
     function dropBuffered(stream) {
       const state = stream._writableState;
       if (state.writing) return;
@@ -213,7 +213,7 @@
 
     function writeBuffered(stream) {
       const state = stream._writableState;
-      // One that is done at once leads to the next, by the loop.
+      // The loop below, not recursion, follows up a write that completes synchronously.
       if (state.flushing || state.corked > 0 || state.destroyed || !state.constructed) return;
       if (typeof stream._writev === "function" && state.buffered.length > 1) {
         const all = state.buffered.all();

@@ -1,11 +1,11 @@
-// node:stream: what the module exports, and the streams of old from which all others inherit.
+// node:stream: the exports of the module, and the legacy base class of all streams.
 (function (internal) {
   "use strict";
 
   const { FunctionPrototypeSymbolHasInstance, ObjectDefineProperty, ObjectSetPrototypeOf, ReflectApply, SymbolFor } =
     internal.primordials;
 
-  // A stream as there was before `read`: it emits "data" whatever becomes of it.
+  // A stream without `read()`: it emits "data" whether or not its consumer is ready.
   internal.define("legacyStream", () => {
     const { hidden } = internal.node;
     const EventEmitter = internal.use("events");
@@ -78,7 +78,7 @@
       _isUint8Array: (value) => value instanceof Uint8Array,
       _uint8ArrayToBuffer: (bytes) => internal.use("buffer").Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
     };
-    // The module is the class itself.
+    // The module's value is the class itself.
     const custom = SymbolFor("nodejs.util.promisify.custom");
     for (const name in exported) Stream[name] = exported[name];
     for (const name of ["pipeline", "finished"]) {

@@ -1,4 +1,4 @@
-// node:string_decoder: text out of bytes that come in pieces, whose ends may cut a character in two.
+// node:string_decoder: decodes bytes that arrive in chunks, which may split a character.
 (function (internal) {
   "use strict";
 
@@ -9,7 +9,7 @@
     const { Buffer } = internal.use("buffer");
     const ALIASES = { __proto__: null, "utf-8": "utf8", "ucs2": "utf16le", "ucs-2": "utf16le", "utf-16le": "utf16le", "binary": "latin1" };
 
-    // How many bytes at the end are the beginning of a character that may go on.
+    // Returns the number of bytes at the end that begin an incomplete character.
     function openUtf8(bytes) {
       const { length } = bytes;
       for (let back = 1; back <= 3 && back <= length; back++) {
@@ -17,7 +17,7 @@
         if ((byte & 0xC0) === 0x80) continue;
         const size = byte >= 0xF0 && byte <= 0xF4 ? 4 : byte >= 0xE0 && byte < 0xF0 ? 3 : byte >= 0xC2 && byte < 0xE0 ? 2 : 1;
         if (size <= back) return 0;
-        // Not one that has gone wrong already.
+        // A sequence that is already malformed is not incomplete.
         const next = back > 1 ? bytes[length - back + 1] : 0x80;
         const isWrong = (byte === 0xE0 && next < 0xA0 && back > 1) || (byte === 0xED && next > 0x9F) ||
           (byte === 0xF0 && next < 0x90 && back > 1) || (byte === 0xF4 && next > 0x8F);

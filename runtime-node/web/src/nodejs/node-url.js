@@ -1,5 +1,5 @@
-// node:url: the platform's own URL, and what Node.js has about it. The parser that was there before it (`url.parse`) is
-// left out: what it makes of a URL is not what anybody else does.
+// node:url: the platform's URL and the functions of Node.js around it. The legacy parser,
+// `url.parse`, is left out, because its results differ from those of the URL standard.
 (function (internal) {
   "use strict";
 
@@ -14,7 +14,7 @@
     const isURL = (value) => typeof value?.href === "string" && typeof value.protocol === "string" && value.auth === undefined;
 
     const ENCODED_SLASH = /%2f/i;
-    // What a URL's path would take for something else than part of a file's name.
+    // Characters of a file name that are special in a URL's path.
     const SPECIAL = /[%\\\n\r\t?#]/g;
     const ESCAPES = { __proto__: null, "%": "%25", "\\": "%5C", "\n": "%0A", "\r": "%0D", "\t": "%09", "?": "%3F", "#": "%23" };
 
@@ -38,7 +38,8 @@
       return new URL(`file://${RegExpPrototypeSymbolReplace(SPECIAL, `${resolve(path)}${trailing}`, (at) => ESCAPES[at])}`);
     }
 
-    // Of a URL with parts left out, or of the object that `url.parse` would have made.
+    // Formats a URL without the parts that `options` excludes, or an object of the kind that
+    // `url.parse` returns.
     function format(given, options = undefined) {
       if (typeof given === "string") return new URL(given).href;
       if (!isURL(given)) return formatParts(given);

@@ -1,4 +1,4 @@
-// node:util/types: what kind of object something is, whatever its prototype says.
+// node:util/types: predicates that recognize kinds of objects regardless of their prototypes.
 (function (internal) {
   "use strict";
 

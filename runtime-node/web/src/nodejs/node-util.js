@@ -12,7 +12,7 @@
   const { isObject } = internal.webidl;
   const { queueMicrotask, setTimeout } = internal.platform;
 
-  // What a terminal takes as a command.
+  // Matches ANSI escape sequences.
   const CONTROL = /[\u001B\u009B][[\]()#;?]*(?:(?:(?:[a-zA-Z\d]*(?:;[a-zA-Z\d]*)*)?\u0007)|(?:(?:\d{1,4}(?:;\d{0,4})*)?[\dA-PR-TZcf-ntqry=><~]))/g;
 
   internal.define("util", () => {
@@ -59,7 +59,8 @@
 
     // ---- format
 
-    // Whether it has a text that somebody thought of: of its own or of a class that is not of the language's.
+    // Returns whether a value has its own `toString`, or inherits one from a class that is not
+    // built in.
     const hasOwnText = (value) => {
       for (let object = value; object !== null; object = ObjectGetPrototypeOf(object)) {
         if (ReflectGetOwnPropertyDescriptor(object, "toString") === undefined) continue;
@@ -128,7 +129,7 @@
 
     function promisify(original) {
       needFunction(original, "original");
-      // What a timer calls is no callback of an error and a value.
+      // The callbacks of timers do not take an error and a value.
       const timers = internal.use("timers");
       const custom = original === setTimeout ? timers.promises.setTimeout
         : original === timers.setImmediate ? timers.promises.setImmediate
@@ -151,7 +152,7 @@
     }
     promisify.custom = PROMISIFIED;
 
-    // Gives a function what another has of its own.
+    // Copies the own properties of one function to another.
     function adopt(wrapper, original) {
       const keys = ReflectOwnKeys(original);
       for (let i = 0; i < keys.length; i++) {
@@ -183,7 +184,7 @@
       return hidden(called, { name: `${original.name}Callbackified`, length: original.length + 1 });
     }
 
-    // ---- The rest
+    // ---- Other functions
 
     function inherits(constructor, parent) {
       needFunction(constructor, "ctor");
@@ -211,7 +212,7 @@
       return deprecated;
     }
 
-    // Speaks where the variable NODE_DEBUG names its section.
+    // Returns a function that logs if the environment variable NODE_DEBUG lists the section.
     function debuglog(section, found = undefined) {
       const name = StringPrototypeToUpperCase(needString(section, "set"));
       let enabled;

@@ -1,5 +1,5 @@
-// node:zlib, of the codecs that the platform's CompressionStream and DecompressionStream have: gzip, deflate and brotli, at the
-// levels that these choose.
+// node:zlib: the codecs of CompressionStream and DecompressionStream (gzip, deflate and brotli), at
+// the levels that those use.
 (function (internal) {
   "use strict";
 
@@ -14,7 +14,7 @@
     const { Buffer } = internal.use("buffer");
     const { Duplex } = internal.use("duplex");
 
-    // What `codecPush` says: see streams-compression.js.
+    // Statuses of `codecPush`; see streams-compression.js.
     const WANTS = 0, ENDED = 2, WRONG = 3, FULL = 4;
 
     const dataError = () => {
@@ -38,10 +38,11 @@
     const mostOf = (options) => (options?.maxOutputLength === undefined ? Infinity
       : needInteger(options.maxOutputLength, "options.maxOutputLength", 1));
 
-    // Of a gzip stream or of a deflate one, as it begins.
+    // Detects the format of a stream to unzip by its first bytes.
     const kindOf = (bytes) => (bytes.length > 1 && bytes[0] === 0x1f && bytes[1] === 0x8b ? "gzip" : "deflate");
 
-    // All at once, in steps that can be stopped.
+    // Runs a codec over all of the data, one step per native call, so that the watchdog can
+    // terminate the Worker between calls.
     function runSync(format, decompress, data, options) {
       const bytes = bytesOf(data);
       const most = mostOf(options);
@@ -73,7 +74,7 @@
       }
     }
 
-    // The platform's, as a stream of Node.js. It knows no other errors than its own.
+    // Wraps the platform's stream. Errors are the platform's own.
     function createStream(format, decompress) {
       return Duplex.fromWeb(new (lazy(decompress ? "DecompressionStream" : "CompressionStream"))(format));
     }
@@ -118,7 +119,7 @@
         return ~crc >>> 0;
       },
     };
-    // Of CRC-32 (RFC 1952 §8).
+    // The table of CRC-32 (RFC 1952 §8), made on first use.
     let entries = null;
     const table = () => {
       if (entries !== null) return entries;
@@ -131,7 +132,7 @@
       return entries;
     };
 
-    // What there is of each: `gzip`, `gzipSync` and `createGzip`.
+    // Exports the functions of a codec, such as `gzip`, `gzipSync` and `createGzip`.
     const offer = (name, format, decompress) => {
       exported[name] = (data, options, callback) => runLater(format, decompress, data, options, callback);
       exported[`${name}Sync`] = (data, options) => runSync(format, decompress, data, options);

@@ -1,22 +1,25 @@
-// Modules that a Worker need not bring along: those of Node.js, for Workers with the compatibility flag `nodejs_compat`, and
+// Built-in modules: those of Node.js, for Workers with the compatibility flag `nodejs_compat`, and
 // `cloudflare:workers`.
 //
-// Of their files, `node-*.js` and `workers.js`, which `order.txt` calls modules, the snapshot has nothing: they are compiled
-// and run in the isolate of a Worker that has use for them. What the language and the platform offered before the Worker could
-// change it is kept for them, as for late files (see later.js).
+// The snapshot contains nothing of their files, `node-*.js` and `workers.js`, which `order.txt`
+// marks as modules: an isolate compiles and runs a file when its Worker first needs it. The
+// primordials and the platform's functions that the files use are captured before a Worker can
+// change them, as for late files (see later.js).
 //
-//   hooks.builtin(name)   [name, value, …] of what a module exports
+//   hooks.builtin(name)   returns the exports of a module as [name, value, …]
 //
-// They are given the object `internal` with, in addition,
+// The files receive an object that inherits from `internal` and adds:
 //
-//   internal.platform     of the global object's properties those that they want as they were
+//   internal.platform     original values of the global object's properties that the files use
 //   internal.define(name, make), internal.use(name)
-//                         what `make()` gives, made when it is first wanted: a module as `require` gives it, whose
-//                         enumerable properties are what can be imported of it, or what only these files know
-//   internal.node         what `node-shared.js` has for all of them
+//                         define and return a value that `make()` makes on first use: either a
+//                         module in the form in which `require` returns it, whose enumerable
+//                         properties are its exports, or a value that only these files use
+//   internal.node         the shared code of `node-shared.js`
 //
-// A Worker that changes what the language offers may change what these modules do, as in Node.js. What it could use to
-// reach beyond itself is kept from it as anywhere else (see bootstrap.js): `ops`, and whose the running code is.
+// A Worker that changes the language's built-in objects may change the behaviour of these modules,
+// as in Node.js. It still cannot reach `ops` or the identity of the running code (see
+// bootstrap.js).
 (function (internal) {
   "use strict";
 
@@ -33,7 +36,7 @@
     URL, URLSearchParams, atob, btoa, clearInterval, clearTimeout, queueMicrotask, setInterval, setTimeout,
   };
 
-  // Where it is not in the file of its name.
+  // The files of values that are not in `node-<name>.js`.
   const FILES = {
     __proto__: null,
     asyncContext: "node-async_hooks.js", bufferNumbers: "node-buffer-numbers.js", bufferText: "node-buffer-text.js",
@@ -46,7 +49,7 @@
     streamWebModule: "node-stream-web.js", timers: "node-process.js", tty: "node-os.js", utilTypes: "node-util-types.js",
     workers: "workers.js", writable: "node-stream-writable.js", writableProperties: "node-stream-duplex.js",
   };
-  // What a module is: what is defined under this name, or a property of that.
+  // The value of each module: a defined name, or a property of one.
   const MODULES = {
     __proto__: null,
     "cloudflare:workers": "workers",
@@ -86,7 +89,7 @@
     return lazy(name);
   };
 
-  // As they were when they were first asked for: a module's exports must not change before it is evaluated.
+  // Cached on first use: a module's exports must not change before its evaluation.
   const exported = { __proto__: null };
   hooks.builtin = (specifier) => {
     if (exported[specifier] !== undefined) return exported[specifier];

@@ -1,9 +1,10 @@
-// cloudflare:workers: what a handler is given, for code that nobody hands it to, and the classes that handlers may be.
+// cloudflare:workers: `env` and `waitUntil` for code without access to a handler's arguments, and
+// the base class of entrypoints.
 (function (internal) {
   "use strict";
 
   internal.define("workers", () => {
-    // Of a default export that is a class with handlers, each event has an instance.
+    // Each event makes an instance of a default export that is a class.
     class WorkerEntrypoint {
       constructor(ctx, env) {
         this.ctx = ctx;

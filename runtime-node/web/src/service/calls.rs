@@ -43,7 +43,7 @@ pub(crate) struct NoServices;
 
 impl Services for NoServices {
     fn call(&self, _: Call) -> LocalBoxFuture<'static, Result<Answered, Failure>> {
-        let message = "Nobody here carries calls of other Workers out.";
+        let message = "this engine cannot call other Workers";
         Box::pin(async move { Err(Failure::new(FailureCode::NoNode, Phase::Admission, message)) })
     }
 }

@@ -1,14 +1,14 @@
 // Service bindings: other Workers as values of `env`.
 //
-// What is called is another Worker and not an origin: no redirect is followed, no content coding undone, and the URL's host
-// leads nowhere; it is what the other Worker sees.
+// The target is another Worker, not an origin: redirects are not followed, content codings are not
+// decoded, and the URL's host is not resolved but passed to that Worker.
 (function (internal) {
   "use strict";
 
   const { ObjectDefineProperty, SymbolToStringTag, TypeError } = internal.primordials;
   const { isObject, needs } = internal.webidl;
 
-  // Not a name that scripts can ask for: its instances come with `env` alone.
+  // No global name: instances are available only through `env`.
   internal.later("service", [], () => {
     const KEY = { __proto__: null };
     let isFetcher;
@@ -25,7 +25,8 @@
         this.#place = place;
       }
 
-      // `return await`, because a promise that is returned is resolved by its `then`, which a Worker may replace.
+      // `return await`, because returning a promise would call its `then`, which a Worker may
+      // replace.
       async fetch(input, init = undefined) {
         const place = this.#place;
         needs(arguments.length, 1, "fetch");
@@ -37,7 +38,7 @@
     });
     internal.describe("Fetcher", isFetcher, Fetcher, []);
 
-    // Binds the names, in the order of the revision's, in an `env`.
+    // Defines the bindings in `env`, in the order in which the revision lists them.
     const bind = (env, names) => {
       for (let i = 0; i < names.length; i++) {
         ObjectDefineProperty(env, names[i], {

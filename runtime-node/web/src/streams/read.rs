@@ -89,11 +89,11 @@ pub(crate) fn read(
         arrive(operation, Reading { owner, resolver: held, parts, body, limit, _charge: charge })
     });
     if begun.is_none() {
-        reject(scope, resolver, "The invocation has too much under way");
+        reject(scope, resolver, "The invocation has too many operations in flight");
     }
 }
 
-const USED: &str = "The body cannot be read any more: the invocation that it belongs to has ended";
+const USED: &str = "The body can no longer be read: its invocation has ended";
 
 fn put_back(state: &State, owner: InvocationId, number: StreamId, rest: Incoming) {
     if let Some(invocation) = state.invocations.borrow_mut().get_mut(owner) {
@@ -149,7 +149,7 @@ fn no_memory() -> Broken {
 }
 
 fn too_large() -> Broken {
-    let why = "the request's body is over the Worker's limit";
+    let why = "the request's body exceeds the Worker's limit";
     Broken::Failed(Failure::new(FailureCode::RequestTooLarge, Phase::Handler, why))
 }
 

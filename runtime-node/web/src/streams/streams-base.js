@@ -1,28 +1,29 @@
-// What every stream is made of (Streams §7, §8): promises that nobody may ever ask for, calls of algorithms that may be a
-// Worker's, queues, and strategies.
+// Shared code of all streams (Streams §7, §8): promises that are made on first use, calls of
+// algorithms that a Worker may have supplied, queues, and strategies.
 //
-// A stream, a reader, a controller is two things: a *record*, which holds its state and which no Worker ever sees, and an
-// object of a public class whose private field refers to the record. The algorithms of the standard are functions and
-// methods of the records; the public classes (`streams-readable-api.js`, `streams-writable-api.js`) convert arguments and
-// look who calls. Within the node a stream may well have no public object at all.
+// A stream, a reader or a controller consists of a *record*, which holds its state and is never
+// visible to a Worker, and an object of a public class whose private field refers to the record.
+// The algorithms of the standard are functions and methods of the records; the public classes
+// (`streams-readable-api.js`, `streams-writable-api.js`) convert arguments and check the receiver.
+// A stream that only the runtime uses need not have a public object.
 //
-//   streams-base.js        this
+//   streams-base.js        this file
 //   streams-readable.js    ReadableStream: record, readers, the default controller
-//   streams-bytes.js       the byte controller, and what fills a view that a reader brings
-//   streams-readable-api.js, streams-byob-api.js    the classes around those
+//   streams-bytes.js       the byte controller, and reads into a reader's own view
+//   streams-readable-api.js, streams-byob-api.js    the public classes of those
 //   streams-iterate.js     from(), values()
 //   streams-tee.js, streams-tee-bytes.js, streams-pipe.js
 //   streams-writable.js, streams-writable-api.js    WritableStream
 //   streams-transform.js   TransformStream
-//   streams-text.js, streams-compression.js         transforms of the platform
-//   streams-transfer.js    what becomes of streams that are transferred
-//   streams-workers.js     what Workers have beyond the standard
-//   streams.js             what other files here use of it all
+//   streams-text.js, streams-compression.js         the platform's transform streams
+//   streams-transfer.js    transfer of streams
+//   streams-workers.js     extensions of Cloudflare's Workers
+//   streams.js             the interface for other files
 //
-// Each is made when the first of it is wanted.
+// Each part is made on first use.
 //
-// Records are objects of classes with all their properties declared, so that no setter of a Worker's on a prototype is ever
-// met, and a queue is a list of entries, which needs no array.
+// Records are instances of classes that declare all their properties, so that no setter on a
+// Worker's prototype is ever called. A queue is a linked list, which needs no array.
 (function (internal) {
   "use strict";
 
@@ -35,18 +36,19 @@
   internal.later("streamsBase", [], () => {
     // ---- Promises
 
-    // What an algorithm of ours returns that will say by itself when it is done.
+    // The return value of a built-in algorithm that reports its completion by itself.
     const LATER = { __proto__: null };
     const RESOLVED = PromiseResolve();
     const nothing = () => {};
 
-    // Calls `ok()` or `fail(reason)`, in a microtask, when what an algorithm has returned is settled; that may be anything.
-    // Both return nothing: whoever replaces the constructor of promises is told what they return.
+    // Calls `ok()` or `fail(reason)` in a microtask when the result of an algorithm, which may be
+    // any value, is settled. Neither may return a value: a Worker that replaces the promise
+    // constructor would see it.
     function react(value, ok, fail) {
       try {
         PromisePrototypeThen(isObject(value) ? PromiseResolve(value) : RESOLVED, ok, fail);
       } catch {
-        // A getter has thrown on the way to the constructor of promises.
+        // A getter threw during the lookup of the promise constructor.
         reactAnyway(value, ok, fail);
       }
     }
@@ -63,10 +65,10 @@
     // Calls `next()` in a microtask.
     const soon = (next) => react(undefined, next, nothing);
 
-    // Its rejection is not one that nobody handles.
+    // Marks a promise's rejection as handled.
     const handled = (promise) => react(promise, nothing, nothing);
 
-    // What the algorithm returns; a rejected promise if it throws.
+    // Calls an algorithm. Returns its result, or a rejected promise if it throws.
     function invoke(algorithm, self, args) {
       if (algorithm === null) return undefined;
       try {
@@ -76,7 +78,7 @@
       }
     }
 
-    // A promise of undefined, once that is settled.
+    // Returns a promise of undefined that settles when `value` does.
     function completion(value) {
       const { promise, resolve, reject } = PromiseWithResolvers();
       react(value, () => resolve(), (reason) => reject(reason));
@@ -85,12 +87,12 @@
 
     const PENDING = 0, FULFILLED = 1, REJECTED = 2;
 
-    // A promise of undefined, such as `closed` and `ready`, which is made when it is first asked for. If it is rejected that
+    // A promise of undefined, such as `closed` or `ready`, that is made on first use. Its rejection
     // counts as handled.
     class LazyPromise {
       state = PENDING;
       reason = undefined;
-      // Both null until it is asked for.
+      // Both are null until first use.
       made = null;
       capability = null;
 
@@ -124,14 +126,14 @@
         this.capability.reject(reason);
       }
 
-      // From now on it is another one.
+      // Replaces it with a new pending promise.
       renew() {
         this.state = PENDING;
         this.reason = undefined;
         this.made = this.capability = null;
       }
 
-      // Rejects it, or if it is settled makes it another one that is rejected.
+      // Rejects it; replaces it with a rejected promise if it is settled.
       refuse(reason) {
         if (this.state !== PENDING) this.renew();
         this.reject(reason);
@@ -152,7 +154,7 @@
       }
     }
 
-    // Values with sizes (Streams §8.1), and what was asked for by who put a value there.
+    // A queue of values with sizes (Streams §8.1). An entry may carry the write request to settle.
     class Queue {
       first = null;
       last = null;
@@ -168,21 +170,21 @@
         this.total += size;
       }
 
-      // There must be one.
+      // The queue must not be empty.
       shift() {
         const entry = this.first;
         this.first = entry.next;
         if (this.first === null) this.last = null;
-        // Or what is taken, once it is old, would keep all that came later.
+        // An old taken entry would otherwise keep all later ones alive.
         entry.next = null;
         this.length--;
-        // Sums of fractions may come out below nothing.
+        // Rounding errors may make the sum negative.
         const total = this.total - entry.size;
         this.total = total < 0 ? 0 : total;
         return entry.value;
       }
 
-      // Takes all out: the first entry, which refers to the next, or null.
+      // Empties the queue. Returns the first entry, linked to the others, or null.
       clear() {
         const { first } = this;
         this.first = this.last = null;
@@ -193,14 +195,15 @@
 
     // ---- Strategies (Streams §7)
 
-    // A member of a dictionary that is a function; null if there is none.
+    // Returns a callback member of a dictionary, or null if it is absent.
     function callback(value, what) {
       if (value === undefined) return null;
       if (typeof value !== "function") throw new TypeError(`${what} is not a function`);
       return value;
     }
 
-    // {highWaterMark, size} of a QueuingStrategy: undefined and null where it does not say.
+    // Returns {highWaterMark, size} of a QueuingStrategy, with undefined and null for absent
+    // members.
     function strategy(value, what) {
       const { highWaterMark, size } = dictionary(value, what);
       return {
@@ -218,7 +221,7 @@
       return highWaterMark;
     }
 
-    // What `size` says of a chunk, if a queue takes that.
+    // Returns the size of a chunk; throws if a queue does not accept it.
     function sizeOf(size, chunk) {
       const number = +size(chunk);
       if (NumberIsNaN(number) || number < 0 || number === Infinity) {
@@ -227,7 +230,7 @@
       return number;
     }
 
-    // What a constructor is told to wrap a record, and cannot be told by a Worker.
+    // A constructor argument that wraps a record. Workers cannot obtain it.
     const WRAP = { __proto__: null };
 
     return {
@@ -246,7 +249,7 @@
       if (highWaterMark === undefined) throw new TypeError(`${what}: the init must have a highWaterMark`);
       return +highWaterMark;
     }
-    // One function each, which does not care who calls it.
+    // One function for all instances, which ignores its receiver.
     const { size: byteLength } = { size: (chunk) => chunk.byteLength };
     const { size: one } = { size: () => 1 };
 

@@ -1,5 +1,5 @@
-// The classes of byte streams: ReadableByteStreamController, ReadableStreamBYOBReader and ReadableStreamBYOBRequest (Streams
-// §4.5, §4.7, §4.8).
+// The public classes of byte streams: ReadableByteStreamController, ReadableStreamBYOBReader and
+// ReadableStreamBYOBRequest (Streams §4.5, §4.7, §4.8).
 (function (internal) {
   "use strict";
 
@@ -25,12 +25,14 @@
         __proto__: null,
         BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int16Array, Int32Array, Int8Array, Uint16Array, Uint32Array,
         Uint8Array, Uint8ClampedArray,
-        // Which V8 adds to a context after it has come out of the snapshot. Whoever replaces it makes his own views of it.
+        // V8 adds it to a context after deserializing the snapshot. A Worker that replaces it gets
+        // views of its own class.
         Float16Array: ReflectGetOwnPropertyDescriptor(globalThis, "Float16Array")?.value,
       };
       const sizeOf = (name) => (name === "Float16Array" ? 2 : CLASSES[name].BYTES_PER_ELEMENT);
 
-      // What an ArrayBufferView shows: {buffer, offset, length, elementSize, View}. Nothing of the tenant's runs.
+      // Returns {buffer, offset, length, elementSize, View} of an ArrayBufferView. Runs no code of
+      // the tenant.
       function partsOf(view, what) {
         if (!ArrayBufferIsView(view)) throw new TypeError(`${what}: the argument is not a view of an ArrayBuffer`);
         const name = TypedArrayPrototypeGetSymbolToStringTag(view);
@@ -48,7 +50,7 @@
         try {
           resizable = ArrayBufferPrototypeGetResizable(parts.buffer);
         } catch {
-          // Shared memory.
+          // SharedArrayBuffer
         }
         if (resizable) throw new TypeError(`${what}: the view's memory is shared, or may change its size`);
         return parts;
@@ -60,12 +62,12 @@
           const offset = DataViewPrototypeGetByteOffset(view);
           return { __proto__: null, buffer, offset, length: DataViewPrototypeGetByteLength(view), elementSize: 1, View: DataView };
         } catch {
-          // What typed arrays say by being empty.
+          // A typed array reports this by its length of 0.
           throw new TypeError(`${what}: the view's buffer has been detached`);
         }
       }
 
-      // Of what a stream is given there must be something.
+      // Like `partsOf`, for a view that must not be empty.
       function filledParts(view, what) {
         const parts = partsOf(view, what);
         if (ArrayBufferPrototypeGetDetached(parts.buffer)) {
@@ -118,7 +120,7 @@
             partsOf(view, "ReadableStreamBYOBReader.read");
             let { min } = dictionary(options, "ReadableStreamBYOBReader.read");
             min = min === undefined ? 1 : enforced(min, NumberMAX_SAFE_INTEGER, "ReadableStreamBYOBReader.read: min");
-            // As it is after the options' getters have run.
+            // The getters of the options may have changed the view.
             const into = filledParts(view, "ReadableStreamBYOBReader.read");
             if (min === 0) throw new TypeError("ReadableStreamBYOBReader.read: min must be greater than 0");
             if (min > into.length / into.elementSize) {
@@ -139,7 +141,8 @@
       }
       expose(ReadableStreamBYOBReader);
 
-      // The record of a ReadableStreamBYOBRequest; without a controller once the view has been given back.
+      // The record of a ReadableStreamBYOBRequest. `controller` is null once the request is
+      // answered.
       class Request {
         controller;
         view;

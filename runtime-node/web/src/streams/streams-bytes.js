@@ -1,8 +1,8 @@
-// The controller of a byte stream (Streams §4.7, §4.10.11): a queue of pieces of buffers, and views that readers have brought
-// to be filled.
+// The controller of a byte stream (Streams §4.7, §4.10.11): a queue of pieces of buffers, and the
+// readers' views that are to be filled.
 //
-// Who gives a buffer away, reader or source, has it no more: buffers are transferred, so that nobody changes bytes that
-// somebody else has seen.
+// Buffers that a reader or a source passes in are transferred, so that the code that passed them
+// cannot change bytes that other code has seen.
 (function (internal) {
   "use strict";
 
@@ -16,10 +16,11 @@
     const { CLOSED, Controller, ERRORED, READABLE, Readable, closeStream } = internal.streamsReadable();
     const { Queue } = internal.streamsBase();
 
-    // Who a view is to be filled for: a reader that brought it; one that brought none; none any more.
+    // The reader of a view: a BYOB reader, which supplied it; a default reader; or one that has
+    // been released.
     const BYOB = 0, DEFAULT = 1, NONE = 2;
 
-    // A piece of a buffer, in the queue.
+    // A piece of a buffer in the queue.
     class Piece {
       buffer;
       offset;
@@ -31,14 +32,14 @@
       }
     }
 
-    // A view to be filled: the standard's pull-into descriptor.
+    // A view to be filled: the pull-into descriptor of the standard.
     class PullInto {
       buffer;
       bufferLength;
       offset;
       length;
       filled = 0;
-      // So many bytes it must have before it goes back.
+      // The number of bytes after which the view is returned.
       minimum;
       elementSize;
       View;
@@ -54,7 +55,7 @@
         this.reader = reader;
       }
 
-      // The view, as far as it is filled, of a buffer that only its reader has.
+      // Transfers the buffer and returns a view of the part that is filled.
       view() {
         const buffer = ArrayBufferPrototypeTransfer(this.buffer);
         return new this.View(buffer, this.offset, this.filled / this.elementSize);
@@ -68,9 +69,9 @@
     class ByteController extends Controller {
       bytes = true;
       pending = new Queue();
-      // What `byobRequest` shows; null until somebody looks.
+      // The record of `byobRequest`; null until first use.
       request = null;
-      // How large a view to offer the source where a reader brings none; 0 for no view.
+      // The size of the view to offer to the source for a read without one; 0 for none.
       allocate;
 
       constructor(stream, algorithms, self, highWaterMark, allocate) {
@@ -82,7 +83,7 @@
         return this.pending.first === null ? null : this.pending.first.value;
       }
 
-      // The bytes that the source may fill in place; null if there are none.
+      // Returns the bytes that the source may fill in place, or null if there are none.
       vacancy() {
         const first = this.firstPending;
         return first === null ? null
@@ -101,14 +102,14 @@
         this.queue.clear();
       }
 
-      // ---- What the source does, while the stream is open
+      // ---- Calls by the source, while the stream is open
 
-      // With a buffer that a Worker has.
+      // Enqueues part of a Worker's buffer.
       give(buffer, offset, length) {
         this.enqueue(ArrayBufferPrototypeTransfer(buffer), offset, length);
       }
 
-      // With a buffer that belongs to the stream from now on.
+      // Enqueues part of a buffer that the stream owns from now on.
       enqueue(buffer, offset, length) {
         const first = this.firstPending;
         if (first !== null) {
@@ -152,7 +153,7 @@
         closeStream(this.stream);
       }
 
-      // The source has filled in so many bytes. There is a view to be filled.
+      // Accepts bytes that the source has written to the first pending view, which must exist.
       respond(written) {
         const first = this.firstPending;
         if (this.stream.state === CLOSED) {
@@ -166,7 +167,7 @@
         this.responded(first, written);
       }
 
-      // The same with another buffer in place of the one that the source had.
+      // Like `respond`, with another buffer in place of the one that the source received.
       respondWithNewView({ buffer, offset, length }) {
         const first = this.firstPending;
         if (this.stream.state === CLOSED) {
@@ -216,9 +217,9 @@
         this.commitAll(filled);
       }
 
-      // ---- What readers do
+      // ---- Calls by readers
 
-      // A read of one that brings no view.
+      // Reads without a view.
       pull(request) {
         if (this.queue.total > 0) return this.giveFromQueue(request);
         if (this.allocate > 0) {
@@ -234,9 +235,7 @@
         this.pullIfNeeded();
       }
 
-      // A read into a view.
-      //
-      // `into` is what the view was: {buffer, offset, length, elementSize, View}.
+      // Reads into a view, which `into` describes: {buffer, offset, length, elementSize, View}.
       pullInto(into, minimum, request) {
         const { elementSize } = into;
         let buffer;
@@ -271,7 +270,7 @@
         }
       }
 
-      // The reader is released: the source may have the first of its views in hand.
+      // Releases the reader. The source may still hold the first view, so that one remains.
       release() {
         const first = this.firstPending;
         if (first === null) return;
@@ -297,7 +296,7 @@
         this.push(TypedArrayPrototypeGetBuffer(clone), 0, length);
       }
 
-      // What has been filled in for a reader that is gone.
+      // Moves the bytes in the view of a released reader to the queue.
       keepDetached(first) {
         if (first.filled > 0) this.pushClone(first.buffer, first.offset, first.filled);
         this.pending.shift();
@@ -318,7 +317,7 @@
         }
       }
 
-      // Fills the view from the queue: whether it has enough.
+      // Fills a view from the queue. Returns whether it has its minimum.
       fill(pending) {
         const { queue } = this;
         const most = pending.filled + MathMin(queue.total, pending.length - pending.filled);
@@ -343,7 +342,7 @@
         return ready;
       }
 
-      // Those that have become full enough, in order.
+      // Takes the pending views that the queue can fill, in order.
       fillPending() {
         const filled = new Queue();
         while (this.pending.first !== null && this.queue.total > 0 && this.fill(this.firstPending)) {
@@ -354,7 +353,7 @@
 
       commit(pending) {
         const { reader, state } = this.stream;
-        // A getter of a Worker's may have run since.
+        // A Worker's getter may have run in between.
         if (state === ERRORED || reader === null || reader.requests.first === null) return;
         const view = pending.view();
         const request = reader.requests.shift();
@@ -367,7 +366,7 @@
       }
     }
 
-    // A byte stream of algorithms of our own. What they enqueue belongs to the stream.
+    // Makes a byte stream with built-in algorithms. The stream owns what they enqueue.
     function make({ start = null, pull = null, cancel = null, highWaterMark = 0, autoAllocateChunkSize = 0 }) {
       const stream = new Readable();
       const algorithms = { __proto__: null, pull, cancel };

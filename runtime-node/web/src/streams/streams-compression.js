@@ -1,7 +1,8 @@
 // CompressionStream and DecompressionStream (Compression §4, §5).
 //
-// Native code takes and gives a bounded piece at a time. A chunk that becomes far more than it was is given out as far as
-// the readable side wants it, so that it need never be in memory as a whole.
+// Native code consumes and produces a bounded amount of data per call. If the output of a chunk is
+// much larger than the chunk, it is produced as the readable side demands it, so that it need not
+// fit into memory as a whole.
 (function (internal) {
   "use strict";
 
@@ -20,29 +21,31 @@
     const { wrap: wrapWritable } = internal.streamsWritableApi();
 
     const FORMATS = ["brotli", "deflate", "deflate-raw", "gzip"];
-    // What `codecPush` says of the codec: it wants more, has more, is at its end, cannot go on, or finds no memory.
+    // Statuses of `codecPush`: the codec needs more input, has more output, is at its end, has met
+    // invalid data, or has run out of memory.
     const WANTS = 0, HAS = 1, ENDED = 2, WRONG = 3, FULL = 4;
 
-    // How far a chunk's output may get ahead of who reads it, in bytes: a program that reads nothing before it has written
-    // a chunk works as long as that is enough for it.
+    // Bytes of a chunk's output that the codec may produce ahead of the reader. A program that
+    // awaits each write before it reads works if the output of each chunk is not larger.
     const AHEAD = 2 ** 23;
 
     const NONE = new Uint8Array(0);
 
-    // Takes away the native half of what is forgotten in the middle; made on first use: a snapshot cannot hold one.
+    // Closes the native codec of a stream that is collected before its end. Made on first use,
+    // because a snapshot cannot hold a FinalizationRegistry.
     let forgotten;
 
     class Codec {
       what;
       decompress;
-      // The number of the native half; 0 when that is gone.
+      // The number of the native codec; 0 once it is closed.
       id;
       transform;
-      // What there still is of the chunk, and how much came of it that nobody has read.
+      // The rest of the current chunk, and the bytes of its output that are ahead of the reader.
       bytes = NONE;
       at = 0;
       ahead = 0;
-      // Whether the native half has more to give without being given more, and whether it is at its end.
+      // `more`: the codec has output that needs no further input; `ended`: it is at its end.
       more = false;
       ended = false;
 
@@ -88,7 +91,7 @@
         this.close();
       }
 
-      // Takes the chunk, unless what comes of it is too much for now.
+      // Processes the current chunk until its output is too far ahead of the reader.
       go(last) {
         const { transform } = this;
         for (;;) {
@@ -98,7 +101,7 @@
             }
             break;
           }
-          // A getter of a Worker's may have cancelled the stream.
+          // A Worker's getter may have cancelled the stream.
           if (this.id === 0) throw new TypeError(`${this.what}: the stream has been cancelled`);
           if (!last && this.at >= TypedArrayPrototypeGetByteLength(this.bytes) && !this.more) break;
           const status = this.push(last);
@@ -114,7 +117,7 @@
       }
 
       push(last) {
-        // Status + 8 · (bytes taken + 2²⁰ · bytes made)
+        // Status + 8 · (bytes read + 2²⁰ · bytes produced)
         const done = internal.ops.codecPush(this.id, this.bytes, this.at, last);
         const status = done % 8;
         const rest = MathFloor(done / 8);
@@ -139,7 +142,7 @@
         return status;
       }
 
-      // There is room for more of it, or nobody wants it any more.
+      // Continues when the reader wants more; closes the codec if the stream has ended.
       resume = () => {
         const { readable, writable } = this.transform;
         if (writable.state === ERRORING || readable.state !== READABLE) {

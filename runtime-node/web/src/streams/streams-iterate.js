@@ -1,5 +1,5 @@
-// Streams of iterables and iterables of streams: ReadableStream.from() (Streams §4.9.1, ReadableStreamFromIterable) and
-// values() (§4.2.5; asynchronous iterators as Web IDL §3.7.10 has them).
+// ReadableStream.from() (Streams §4.9.1, ReadableStreamFromIterable) and values() (§4.2.5;
+// asynchronous iterators of Web IDL §3.7.10).
 (function (internal) {
   "use strict";
 
@@ -22,7 +22,8 @@
       return method;
     }
 
-    // ECMAScript's GetIterator(iterable, async). A sync iterator's values are awaited, each before the next is asked for.
+    // GetIterator(iterable, async) of ECMAScript. Each value of a synchronous iterator is awaited
+    // before the next is requested.
     function from(iterable) {
       if (!isObject(iterable)) {
         throw new TypeError("ReadableStream.from: the argument is not an iterable object; from([text]) makes one chunk of a text");
@@ -111,7 +112,7 @@
           const { return: method } = this.iterator;
           if (method !== undefined && method !== null) ReflectApply(method, this.iterator, []);
         } catch {
-          // What ended it says more.
+          // The rejection that ended the iteration takes precedence.
         }
       }
 
@@ -129,7 +130,7 @@
       if (controller.isOpen) controller.close();
     };
 
-    // What `value` comes to goes to `then`, and what that throws, or why there is nothing, to `reject`.
+    // Awaits `value` and passes it to `then`. Calls `reject` if either fails, otherwise `resolve`.
     async function whenSettled(value, then, resolve, reject) {
       try {
         then(await value);
@@ -142,8 +143,8 @@
 
     // ---- values()
 
-    // The request of an iterator for its next value, and the promise of its result. What is there at once needs no functions
-    // to resolve that with.
+    // An iterator's read request, and the promise of its result. A result that is available at once
+    // needs no resolving functions.
     class Next {
       iteration;
       settled = false;
@@ -168,7 +169,7 @@
         } catch (error) {
           return this.fail(error);
         }
-        // A promise, or something like it, is awaited.
+        // Awaits a promise or another thenable.
         if (typeof then === "function") this.unwrap(value, then);
         else this.settle({ value, done: false });
       }
@@ -223,7 +224,7 @@
       reader;
       preventCancel;
       finished = false;
-      // The promise of what was asked for last, until it is there.
+      // The promise of the last pending operation, or null.
       ongoing = null;
       constructor(reader, preventCancel) {
         this.reader = reader;
@@ -266,7 +267,7 @@
         return promise;
       }
 
-      // One after the other.
+      // Runs `step` after the pending operation.
       after(step) {
         const { promise, resolve, reject } = PromiseWithResolvers();
         const go = () => void relay(step(), resolve, reject);

@@ -1,8 +1,8 @@
 // pipeTo and pipeThrough (Streams §4.9.1, ReadableStreamPipeTo).
 //
-// What both ends do by themselves is all that happens to a chunk: a pipe reads by a request of its own and writes without
-// asking for a promise, so that only a Worker's source and sink cost any. It goes on when the sink is done with a chunk, or
-// a microtask after one has come: enqueueing must not write.
+// A chunk costs no more than its two ends: the pipe is its own read request and write request, so
+// that only a Worker's source and sink need promises. The pipe continues when the sink has finished
+// a chunk, or one microtask after a chunk arrives, because an enqueue must not write.
 (function (internal) {
   "use strict";
 
@@ -15,7 +15,7 @@
     const writable = internal.streamsWritable();
     const { isWritable, streamOf: writableOf } = internal.streamsWritableApi();
 
-    // Both must be fulfilled.
+    // Returns a promise that is fulfilled when both values are.
     function both(first, second) {
       const { promise, resolve, reject } = PromiseWithResolvers();
       let left = 2;
@@ -28,7 +28,7 @@
       return promise;
     }
 
-    // It is the request of its reads, and of its writes.
+    // A pipe, which serves as the request of its reads and writes.
     class Pipe {
       source;
       destination;
@@ -36,14 +36,15 @@
       writer;
       capability = PromiseWithResolvers();
       shuttingDown = false;
-      // A read is under way; it is the one that `step` is just making; there will be nothing more to read.
+      // `reading`: a read is in progress; `within`: `step` is starting it; `ended`: nothing is left
+      // to read.
       reading = false;
       within = false;
       ended = false;
-      // What has been read and not written.
+      // A chunk that has been read but not written.
       chunkRead = undefined;
       hasChunk = false;
-      // Chunks that the sink is not done with, and what is to be done when it is.
+      // The number of unfinished writes, and the action to run after the last one.
       unwritten = 0;
       whenWritten = null;
       forgetSignal = null;
@@ -57,7 +58,7 @@
         source.disturbed = true;
       }
 
-      // ---- What is read
+      // ---- Reads
 
       chunk(value) {
         this.reading = false;
@@ -66,7 +67,7 @@
         if (!this.within) soon(this.arrived);
       }
 
-      // That the source is at its end the promise of its reader tells.
+      // The reader's `closed` promise reports the end of the source.
       close() {
         this.reading = false;
         this.ended = true;
@@ -94,10 +95,10 @@
         }
       };
 
-      // ---- What is written
+      // ---- Writes
 
       forward() {
-        // Once it is released there is nobody to write to.
+        // The writer may have been released.
         if (!this.hasChunk || this.writer.stream === null) return;
         const chunk = this.chunkRead;
         this.chunkRead = undefined;
@@ -117,7 +118,7 @@
         this.resolve();
       }
 
-      // ---- How it ends
+      // ---- Shutdown
 
       watch({ preventAbort, preventCancel, preventClose }) {
         const { destination, source } = this;
@@ -164,7 +165,7 @@
         return writable.close(destination);
       }
 
-      // Stops reading, and when all that was read has been written does `action`, unless that is null.
+      // Stops reading. Once all chunks read have been written, runs `action`, unless it is null.
       shutdown(action, failed, reason) {
         if (this.shuttingDown) return;
         this.shuttingDown = true;
@@ -192,7 +193,7 @@
       }
     }
 
-    // A promise of undefined. Neither stream is locked.
+    // Pipes between two streams that are not locked. Returns a promise of undefined.
     function pipe(source, destination, how) {
       const pipe = new Pipe(source, destination);
       if (how.signal !== undefined) pipe.heed(how.signal, how);
@@ -201,7 +202,7 @@
       return pipe.capability.promise;
     }
 
-    // As Web IDL converts a StreamPipeOptions.
+    // Converts a StreamPipeOptions, as Web IDL does.
     function pipeOptions(options, what) {
       const given = dictionary(options, what);
       const preventAbort = !!given.preventAbort;

@@ -1,4 +1,5 @@
-// ReadableStream, its default reader and its default controller, as a Worker has them (Streams §4.2–§4.6).
+// The public classes ReadableStream, ReadableStreamDefaultReader and
+// ReadableStreamDefaultController (Streams §4.2–§4.6).
 (function (internal) {
   "use strict";
 
@@ -19,7 +20,7 @@
         new TypeError(`${what}: the ReadableStream is locked to a reader: release that first, or tee() the stream`);
       const released = (what) => new TypeError(`${what}: the reader has been released`);
 
-      // What is there at once needs no functions to resolve a promise with.
+      // A read request. A result that is available at once needs no resolving functions.
       class Read {
         made = null;
         capability = null;
@@ -47,7 +48,7 @@
         }
       }
 
-      let streamOf; // the record of a ReadableStream; null for anything else
+      let streamOf; // returns the record of a ReadableStream, or null for other values
       let readerOf;
       let controllerOf;
 
@@ -155,7 +156,7 @@
       const iterator = { __proto__: null, value: values, writable: true, configurable: true };
       ObjectDefineProperty(ReadableStream.prototype, SymbolAsyncIterator, iterator);
 
-      // The public object of a record.
+      // Returns the public object of a record.
       const wrap = (stream) => stream.object ?? new ReadableStream(WRAP, stream);
 
       function tee(stream, clone) {

@@ -1,7 +1,8 @@
-// ReadableStream without its classes (Streams §4): the record of a stream, its readers, and the default controller.
+// ReadableStream without its public classes (Streams §4): the records of streams and readers, and
+// the default controller.
 //
-// Who reads asks with a *request*, an object with the methods `chunk(value)`, `close(view)` and `error(reason)`, one of which
-// is called once.
+// A read passes a *request*, an object with the methods `chunk(value)`, `close(view)` and
+// `error(reason)`. Exactly one of them is called, once.
 (function (internal) {
   "use strict";
 
@@ -15,17 +16,17 @@
     class Readable {
       state = READABLE;
       error = undefined;
-      // Whether it was ever read from or cancelled.
+      // Set once the stream has been read or cancelled.
       disturbed = false;
       reader = null;
       controller = null;
-      // Its public object, if there is one.
+      // The public object, if there is one.
       object = null;
     }
 
     class Reader {
       stream;
-      // Whether it brings views to be filled.
+      // Set if the reader supplies the views to fill.
       byob;
       closed = new LazyPromise();
       requests = new Queue();
@@ -63,7 +64,7 @@
       for (let entry = reader.requests.clear(); entry !== null; entry = entry.next) entry.value.error(reason);
     }
 
-    // Of a reader that is not released and brings no views.
+    // The reader must be a default reader that is not released.
     function read(reader, request) {
       const { stream } = reader;
       stream.disturbed = true;
@@ -90,7 +91,7 @@
       failRequests(reader, reason);
     }
 
-    // What the source's `cancel` returned, or undefined.
+    // Returns the result of the source's `cancel`, or undefined.
     function cancelStream(stream, reason) {
       stream.disturbed = true;
       if (stream.state === CLOSED) return undefined;
@@ -103,10 +104,10 @@
       return stream.controller.cancel(reason);
     }
 
-    // A promise of undefined.
+    // Returns a promise of undefined.
     const cancel = (stream, reason) => completion(cancelStream(stream, reason));
 
-    // What both controllers do: they ask a source for more while there is too little.
+    // The common part of both controllers, which pull from the source while the queue is too short.
     class Controller {
       stream;
       queue = new Queue();
@@ -115,7 +116,7 @@
       pulling = false;
       pullAgain = false;
       highWaterMark;
-      // The algorithms, what they are called on, and what they are told is the controller.
+      // The receiver of the algorithms, the controller that they see, and the algorithms.
       self;
       handle = this;
       puller;
@@ -130,7 +131,7 @@
         stream.controller = this;
       }
 
-      // Once `handle` is set. An exception of `start` goes to the caller.
+      // Requires `handle`. Throws the exception of `start` to the caller.
       start(algorithm) {
         const started = algorithm === null ? undefined : ReflectApply(algorithm, this.self, [this.handle]);
         react(started, () => {
@@ -195,7 +196,7 @@
         this.queue.clear();
       }
 
-      // What nobody will call any more must not be kept.
+      // Drops references to algorithms that cannot be called again.
       forget() {
         this.puller = this.canceller = this.self = null;
       }
@@ -203,7 +204,7 @@
 
     class DefaultController extends Controller {
       bytes = false;
-      // Null where every chunk has a size of one.
+      // Null if every chunk has a size of 1.
       size;
 
       constructor(stream, algorithms, self, highWaterMark, size) {
@@ -211,7 +212,7 @@
         this.size = size;
       }
 
-      // When it is open.
+      // The stream must be open.
       enqueue(chunk) {
         const { reader } = this.stream;
         if (reader !== null && reader.requests.first !== null) {
@@ -232,7 +233,7 @@
         this.pullIfNeeded();
       }
 
-      // When it is open.
+      // The stream must be open.
       close() {
         this.closing = true;
         if (this.queue.first !== null) return;
@@ -265,7 +266,7 @@
       }
     }
 
-    // A stream of algorithms of our own: what is left out is null.
+    // Makes a stream with built-in algorithms, each of which may be omitted.
     function make({ start = null, pull = null, cancel = null, highWaterMark = 1, size = null }) {
       const stream = new Readable();
       new DefaultController(stream, { __proto__: null, pull, cancel }, undefined, highWaterMark, size).start(start);

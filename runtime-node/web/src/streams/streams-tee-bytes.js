@@ -1,5 +1,5 @@
-// tee() of a byte stream (Streams §4.9.1, ReadableByteStreamTee): views that a reader of either branch has brought are
-// filled by the stream itself, and the other branch gets a copy.
+// tee() of a byte stream (Streams §4.9.1, ReadableByteStreamTee). The stream itself fills the views
+// of either branch's reader, and the other branch receives a copy.
 (function (internal) {
   "use strict";
 
@@ -13,13 +13,13 @@
     const { acquire, cancelStream, read, release } = internal.streamsReadable();
     const { make, readInto } = internal.streamsBytes();
 
-    // What a branch is given.
+    // One of the two streams.
     class Branch {
       tee;
       stream;
       cancelled = false;
       reason = undefined;
-      // It has pulled since the stream was last read.
+      // Set if the branch pulls while a read is in progress.
       readAgain = false;
       other = null;
       constructor(tee) {
@@ -43,7 +43,7 @@
         if (this.controller.isOpen) this.controller.close();
       }
 
-      // A view that waits to be filled at the end will never be.
+      // Returns a pending view at the end of the stream, which cannot be filled any more.
       respondZero() {
         if (this.controller.firstPending !== null) this.controller.respond(0);
       }
@@ -67,7 +67,7 @@
         this.forwardError();
       }
 
-      // Of the reader that it has now.
+      // Forwards errors of the current reader.
       forwardError() {
         const { reader } = this;
         react(reader.closed.promise, nothing, (reason) => {
@@ -82,7 +82,7 @@
         if (!this.first.cancelled || !this.second.cancelled) this.cancellation.resolve();
       }
 
-      // The reader that the next read needs.
+      // Switches to the kind of reader that the next read needs.
       readBy(byob) {
         if (this.reader.byob === byob) return;
         release(this.reader);
@@ -98,7 +98,8 @@
         this.reading = true;
         const { controller } = branch;
         const view = controller.vacancy();
-        // As if the branch's source had asked for its byobRequest: what it has in hand may not be another's.
+        // The first pending view, as `byobRequest` would expose it, even if its reader has been
+        // released.
         if (view === null) this.readDefault();
         else this.readView(branch, view);
       }

@@ -10,15 +10,15 @@
     const { nothing, react, soon } = internal.streamsBase();
     const { acquire, cancelStream, make, read } = internal.streamsReadable();
 
-    // Both branches, and what they have of the stream. It is the request of its reads.
+    // Both branches, and the read request of the stream.
     class Tee {
       stream;
       reader;
-      // Whether the second branch gets copies of bytes.
+      // Set if the second branch receives copies of bytes.
       clone;
       reading = false;
       readAgain = false;
-      // What has been read and is on its way to the branches.
+      // A chunk that has been read but not delivered.
       chunkRead = undefined;
       first;
       second;
@@ -50,7 +50,8 @@
         read(this.reader, this);
       }
 
-      // The branches get it in a microtask, so that an error that comes with it overtakes it in neither.
+      // Delivers the chunk in a microtask: the detection of an error takes one too, and a chunk
+      // must not get ahead of it.
       chunk(value) {
         this.chunkRead = value;
         soon(this.give);
@@ -90,7 +91,7 @@
         this.cancelled[which] = true;
         this.reasons[which] = reason;
         if (this.cancelled[1 - which]) {
-          // An array of the stream's source's own.
+          // A new array, because the source may keep it.
           const reasons = [this.reasons[0], this.reasons[1]];
           react(cancelStream(this.stream, reasons), () => this.cancellation.resolve(), (e) => this.cancellation.reject(e));
         }
@@ -106,7 +107,8 @@
       if (controller.isOpen) controller.close();
     }
 
-    // Bytes, which is what the chunks of a body are, must not be changed by who reads the other branch.
+    // Copies bytes, which the chunks of a body are, so that a reader of one branch cannot change
+    // the other's.
     function cloned(value) {
       return ArrayBufferIsView(value) && TypedArrayPrototypeGetSymbolToStringTag(value) === "Uint8Array"
         ? new Uint8Array(value) : value;

@@ -16,7 +16,7 @@
 
     let isEncoder;
     let isDecoder;
-    let newDecoder; // a record of a transform that does what a TextDecoderStream of UTF-8 does
+    let newDecoder; // makes the record of a transform that decodes UTF-8
 
     class TextEncoderStream {
       #transform;
@@ -26,7 +26,7 @@
       }
 
       constructor() {
-        // The first half of a character whose second half may be in the next chunk.
+        // A high surrogate whose other half may be in the next chunk.
         let half = "";
         this.#transform = make({
           __proto__: null,
@@ -64,7 +64,7 @@
     }
     expose(TextEncoderStream);
 
-    // Decoded at once, so that native code comes back in time.
+    // Bytes per native call, which bounds its duration.
     const PIECE = 2 ** 18;
     const MORE = { __proto__: null, stream: true };
 

@@ -1,7 +1,8 @@
-// Streams that are transferred (Streams §4.2.5, §5.2.5, §6.2.3, §8.2): the stream that was is piped to or from the one that
-// there is now, through something that clones what passes, as what goes from one realm to another is cloned.
+// Transfer of streams (Streams §4.2.5, §5.2.5, §6.2.3, §8.2). The original stream is piped to or
+// from its replacement through a transform that clones the chunks, like data that crosses realms.
 //
-//   the old ReadableStream ─► crossing ─► the new one        the new WritableStream ─► crossing ─► the old one
+//   original ReadableStream ─► Crossing ─► replacement
+//   replacement ─► Crossing ─► original WritableStream
 (function (internal) {
   "use strict";
 
@@ -13,7 +14,7 @@
     const NOTHING = [];
     const cloned = (value) => internal.clones().send(value, NOTHING).value;
 
-    // A reason that cannot be cloned is told as why not.
+    // Clones a reason; returns the error if it cannot be cloned.
     function reasonOf(reason) {
       try {
         return cloned(reason);
@@ -46,7 +47,7 @@
     };
     const HOW = { __proto__: null };
 
-    // From the record of a stream to that of what it becomes.
+    // Each takes the record of a stream and returns that of its replacement.
     function readable(stream) {
       refuseLocked(stream.reader !== null, "ReadableStream");
       const crossing = new Crossing();

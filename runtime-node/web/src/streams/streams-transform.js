@@ -1,7 +1,8 @@
-// TransformStream (Streams §6): what is written to its one side comes out at the other as its transformer makes it.
+// TransformStream (Streams §6): a transformer turns the chunks written to the writable side into
+// those of the readable side.
 //
-// The standard's promise of a change of backpressure is two facts here: a write waits for it to go, or the readable side's
-// pull waits for it to come back.
+// In place of the standard's promise of a backpressure change there are two fields: `waiting`
+// resumes a write when backpressure ends, and `pulled` marks a pull that completes when it returns.
 (function (internal) {
   "use strict";
 
@@ -17,17 +18,17 @@
     class Transform {
       readable = new Readable();
       writable = new Writable();
-      // Whether the readable side wants no more.
+      // Set while the readable side demands no chunks.
       backpressure = true;
-      // Called when it does; null when nobody waits.
+      // Called when backpressure ends; null if nothing waits.
       waiting = null;
-      // The readable side has pulled, and not had what it pulled for.
+      // Set while a pull of the readable side is unfinished.
       pulled = false;
-      // What a write waits with.
+      // The chunk of a waiting write.
       chunk = undefined;
-      // Of the one algorithm that ends it.
+      // The promise of the one algorithm that ends the stream.
       finishing = null;
-      // The algorithms, what they are called on, and what they are told is the controller.
+      // The receiver of the algorithms, the controller that they see, and the algorithms.
       self;
       handle = this;
       transformer;
@@ -50,7 +51,7 @@
         new DefaultController(this.readable, source, undefined, readableMark, readableSize);
       }
 
-      // Once `handle` is set. An exception of `start` goes to the caller.
+      // Requires `handle`. Throws the exception of `start` to the caller.
       start(algorithm) {
         let promise, resolve;
         if (algorithm !== null) ({ promise, resolve } = PromiseWithResolvers());
@@ -60,7 +61,7 @@
         if (algorithm !== null) resolve(ReflectApply(algorithm, this.self, [this.handle]));
       }
 
-      // ---- What the transformer does
+      // ---- Calls by the transformer
 
       get desiredSize() {
         return this.readable.controller.desiredSize;
@@ -108,7 +109,7 @@
         this.unblock();
       }
 
-      // A write that waits must find out that it waits in vain.
+      // Resumes a waiting write, so that it sees the failure of the stream.
       unblock() {
         if (this.backpressure) this.setBackpressure(false);
       }
@@ -140,7 +141,7 @@
         const { transformer } = this;
         let transformed;
         try {
-          // Without one, and without a terminated stream's, chunks stay what they are.
+          // Chunks pass unchanged without a transformer, which `forget` drops as well.
           if (transformer === null) this.enqueue(chunk);
           else transformed = ReflectApply(transformer, this.self, [chunk, this.handle]);
         } catch (error) {
@@ -183,8 +184,8 @@
         return this.finish(this.canceller, [reason], this.writable, () => errorWritable(reason), errorWritable);
       }
 
-      // The last algorithm, unless that has been called: then `succeeded()`, if the other side has not failed meanwhile, or
-      // `failed(reason)`.
+      // Runs the final algorithm, once. Then calls `succeeded()`, unless the other side has failed
+      // in the meantime, or `failed(reason)`.
       finish(algorithm, args, other, succeeded, failed) {
         if (this.finishing !== null) return this.finishing.promise;
         const { promise, resolve, reject } = (this.finishing = PromiseWithResolvers());
@@ -203,7 +204,8 @@
       }
     }
 
-    // Of algorithms of our own: what is left out is null. One that returns LATER calls `written()` or `failed(reason)`.
+    // Makes a stream with built-in algorithms, each of which may be omitted. An algorithm that
+    // returns LATER calls `written()` or `failed(reason)`.
     function make({ transform = null, flush = null, cancel = null, start = null, writableMark = 1, readableMark = 0 }) {
       const algorithms = { __proto__: null, transform, flush, cancel };
       const marks = { __proto__: null, writableMark, writableSize: null, readableMark, readableSize: null };
@@ -221,7 +223,7 @@
     const { wrap: wrapReadable } = internal.streamsReadableApi();
     const { wrap: wrapWritable } = internal.streamsWritableApi();
 
-    let recordOf; // null for anything else
+    let recordOf; // returns null for other values
     let isController;
 
     class TransformStream {

@@ -1,5 +1,6 @@
-// Streams of bytes that Cloudflare's Workers have beyond the standard: what comes out of an IdentityTransformStream as it
-// went in, and of a FixedLengthStream if it is as long as was said; and `crypto.DigestStream`, which hashes what is written.
+// Byte streams that Cloudflare's Workers have beyond the standard: IdentityTransformStream, which
+// passes bytes unchanged; FixedLengthStream, which also checks their number; and
+// `crypto.DigestStream`, which hashes what is written to it.
 (function (internal) {
   "use strict";
 
@@ -23,7 +24,8 @@
     const { TransformStream, recordOf } = internal.streamsTransformApi();
     const { wrap } = internal.streamsReadableApi();
 
-    // `pass(length)` and `end()` are asked before so many bytes go through, and at the end.
+    // Makes a transform that calls `pass(length)` before it passes bytes on, and `end()` at the
+    // end.
     function through(strategy, what, pass, end) {
       const { highWaterMark } = strategyOf(strategy, what);
       const algorithms = {
@@ -41,7 +43,8 @@
       const marks = {
         __proto__: null,
         writableMark: highWaterMarkOf({ __proto__: null, highWaterMark }, 1),
-        // A mark of one's own counts bytes. What are none fails both sides when its turn comes.
+        // If the strategy has a high-water mark, it counts bytes. A chunk that is not bytes has the
+        // size 0, and fails both sides when it is transformed.
         writableSize: highWaterMark === undefined ? null : (chunk) => {
           const bytes = isObject(chunk) ? bufferSource(chunk) : null;
           return bytes === null ? 0 : TypedArrayPrototypeGetByteLength(bytes);
@@ -84,15 +87,16 @@
     const { WRAP } = internal.streamsBase();
     const { make } = internal.streamsWritable();
     const { WritableStream } = internal.streamsWritableApi();
-    // What native code, which cannot be terminated, goes through at a time.
+    // Bytes per native call, which cannot be terminated.
     const STEP = 2 ** 18;
     const LONGEST = 64;
-    // As native code knows them.
+    // The names of native code.
     const NAMES = {
       __proto__: null, md5: "md5", "sha-1": "sha1", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512",
     };
 
-    // What is forgotten before its end is taken away; a snapshot cannot hold one of these.
+    // Closes the native state of a stream that is collected before its end. Made on first use,
+    // because a snapshot cannot hold a FinalizationRegistry.
     let forgotten = null;
 
     class DigestStream extends WritableStream {

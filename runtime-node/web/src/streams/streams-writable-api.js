@@ -1,4 +1,5 @@
-// WritableStream, its writer and its controller, as a Worker has them (Streams §5.2–§5.4).
+// The public classes WritableStream, WritableStreamDefaultWriter and
+// WritableStreamDefaultController (Streams §5.2–§5.4).
 (function (internal) {
   "use strict";
 
@@ -16,7 +17,7 @@
       const released = (what) => new TypeError(`${what}: the writer has been released`);
       const closing = (what) => new TypeError(`${what}: the WritableStream is closed, or about to be`);
 
-      let streamOf; // the record of a WritableStream; null for anything else
+      let streamOf; // returns the record of a WritableStream, or null for other values
       let writerOf;
       let isController;
 
@@ -65,7 +66,7 @@
       }
       expose(WritableStream);
 
-      // The public object of a record.
+      // Returns the public object of a record.
       const wrap = (stream) => stream.object ?? new WritableStream(WRAP, stream);
 
       function fromSink(sink, strategy) {

@@ -1,7 +1,8 @@
-// WritableStream without its classes (Streams §5): the record of a stream, its writer, and its controller.
+// WritableStream without its public classes (Streams §5): the records of streams and writers, and
+// the controller.
 //
-// Who writes may want to know how it went: with a chunk goes a *request*, an object with the methods `resolve()` and
-// `reject(reason)`, such as what `Promise.withResolvers` makes, or null.
+// A write may pass a *request*, an object with the methods `resolve()` and `reject(reason)`, such
+// as the result of `Promise.withResolvers`, or null.
 (function (internal) {
   "use strict";
 
@@ -18,10 +19,10 @@
       backpressure = false;
       writer = null;
       controller = null;
-      // Requests: of the close that waits its turn, and of the operation that the sink is at.
+      // The requests of a close in the queue and of a close in progress.
       closeRequest = null;
       inFlightClose = null;
-      // An entry of the controller's queue.
+      // The queue entry of the write in progress.
       inFlightWrite = null;
       // {promise, resolve, reject, reason, wasErroring}, or null.
       abortRequest = null;
@@ -40,7 +41,7 @@
       stream;
       closed = new LazyPromise();
       ready = new LazyPromise();
-      // Of a writer of ours: called when there may be room again.
+      // A built-in writer's callback, called when there may be room again.
       hasRoom = null;
       constructor(stream) {
         this.stream = stream;
@@ -77,12 +78,12 @@
       writer.stream = null;
     }
 
-    // Returns null, or what the request would be rejected with.
+    // Returns null, or {reason} if the write is rejected.
     function write(writer, chunk, request) {
       const { stream } = writer;
       const { controller } = stream;
       const size = controller.sizeOf(chunk);
-      // The strategy may have done anything.
+      // The strategy's `size` may have changed any state.
       if (stream !== writer.stream) return { reason: new TypeError("The writer has been released") };
       if (stream.state === WRITABLE && !stream.isClosing) {
         controller.write(chunk, size, request);
@@ -96,7 +97,7 @@
 
     // ---- The stream
 
-    // A promise of undefined. Nothing must have closed the stream, or be about to.
+    // Returns a promise of undefined. The stream must not be closing.
     function close(stream) {
       if (stream.state === CLOSED || stream.state === ERRORED) {
         return PromiseReject(new TypeError("The WritableStream is closed or has failed"));
@@ -107,11 +108,11 @@
       return request.promise;
     }
 
-    // A promise of undefined; undefined where that is fulfilled already.
+    // Returns a promise of undefined, or undefined in place of one that is already fulfilled.
     function abort(stream, reason) {
       if (stream.state === CLOSED || stream.state === ERRORED) return undefined;
       stream.controller.signalAbort(reason);
-      // Who listens to the signal may have done anything.
+      // Listeners of the signal may have changed any state.
       if (stream.state === CLOSED || stream.state === ERRORED) return undefined;
       if (stream.abortRequest !== null) return stream.abortRequest.promise;
       const wasErroring = stream.state === ERRORING;
@@ -162,7 +163,7 @@
       if (writer !== null) writer.closed.reject(stream.error);
     }
 
-    // An operation of the sink has failed, or its start.
+    // Handles a failed operation of the sink, or of its `start`.
     function fail(stream, reason) {
       if (stream.state === WRITABLE) startErroring(stream, reason);
       else finishErroring(stream);
@@ -178,7 +179,7 @@
 
     // ---- The controller
 
-    // In the queue, the end.
+    // The queue entry of the close.
     const CLOSE = { __proto__: null };
 
     class Controller {
@@ -186,15 +187,15 @@
       queue = new Queue();
       started = false;
       highWaterMark;
-      // Null where every chunk has a size of one.
+      // Null if every chunk has a size of 1.
       size;
-      // The algorithms, what they are called on, and what they are told is the controller.
+      // The receiver of the algorithms, the controller that they see, and the algorithms.
       self;
       handle = this;
       sinkWrite;
       sinkClose;
       sinkAbort;
-      // Made when it is asked for; whether it is aborted, and why.
+      // The signal, made on first use; whether it is aborted, and with which reason.
       signal = null;
       aborted = false;
       abortReason = undefined;
@@ -210,7 +211,7 @@
         stream.controller = this;
       }
 
-      // Once `handle` is set. An exception of `start` goes to the caller.
+      // Requires `handle`. Throws the exception of `start` to the caller.
       start(algorithm) {
         const { stream } = this;
         setBackpressure(stream, this.hasBackpressure);
@@ -254,7 +255,7 @@
         this.advance();
       }
 
-      // Begins with what is first in the queue, unless the sink is busy.
+      // Starts the first operation in the queue, unless the sink is busy.
       advance() {
         const { stream } = this;
         if (!this.started || stream.inFlightWrite !== null) return;
@@ -314,14 +315,14 @@
         if (writer !== null && writer.hasRoom !== null) writer.hasRoom();
       };
 
-      // What the sink was at has failed.
+      // Handles the failure of the operation in progress.
       failed = (reason) => {
         const { stream } = this;
         if (stream.inFlightWrite !== null) {
           if (stream.state === WRITABLE) this.forget();
           const { request } = stream.inFlightWrite;
           stream.inFlightWrite = null;
-          // Its entry is the first; the others are told by the stream.
+          // The entry of the failed write is the first; `finishErroring` rejects the others.
           this.queue.shift();
           if (request !== null) request.reject(reason);
         } else {
@@ -339,7 +340,7 @@
         return invoke(sinkAbort, self, [reason]);
       }
 
-      // If it is not too late.
+      // Has no effect unless the stream is writable.
       error(reason) {
         if (this.stream.state !== WRITABLE) return;
         this.forget();
@@ -362,13 +363,13 @@
         return this.signal;
       }
 
-      // What nobody will call any more must not be kept.
+      // Drops references to algorithms that cannot be called again.
       forget() {
         this.sinkWrite = this.sinkClose = this.sinkAbort = this.self = this.size = null;
       }
     }
 
-    // A stream of algorithms of our own: what is left out is null.
+    // Makes a stream with built-in algorithms, each of which may be omitted.
     function make({ start = null, write = null, close = null, abort = null, highWaterMark = 1, size = null }) {
       const stream = new Writable();
       const algorithms = { __proto__: null, write, close, abort };

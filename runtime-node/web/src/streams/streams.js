@@ -1,31 +1,39 @@
-// What other files here use of streams: `internal.streams()`.
+// The interface of streams for other files: `internal.streams()`.
 //
-// Streams, and readers' requests, are handed in and out as what a Worker has (`ReadableStream`, `WritableStream`) or as
-// opaque (controllers, readers). Nothing of these runs a Worker's code, but where the stream is one that a Worker has made.
+// Streams are passed as public objects (`ReadableStream`, `WritableStream`), controllers and
+// readers as opaque values. No function runs a Worker's code, except for streams that a Worker
+// made.
 //
-//   isReadable(v), isWritable(v)     whether it is one; ask `internal.isReadableStream(v)` where there may be no streams yet
+//   isReadable(v), isWritable(v)  type checks; use `internal.isReadableStream(v)` where streams may
+//                                 not have been loaded yet
 //   isLocked(s), isDisturbed(s), isClosed(s), isErrored(s)
 //   newReadable({ start, pull, cancel, type, highWaterMark })
-//                                    a stream by our own algorithms: `start(controller)`, `pull(controller)`,
-//                                    `cancel(reason)`, each of which may return a promise. With `type: "bytes"` what is
-//                                    enqueued are Uint8Arrays, whose buffers are the stream's from then on.
-//   enqueue(controller, chunk), close(controller), error(controller, reason), isOpen(controller), desiredSize(controller)
-//   vacancy(controller), filled(controller, count)
-//                                    of a byte stream: the Uint8Array that its reader wants filled, or null; and that so many
-//                                    bytes of it have been
-//   tee(s)                           {first, second}; the second one's bytes are copies
+//                                 makes a stream with built-in algorithms: `start(controller)`,
+//                                 `pull(controller)`, `cancel(reason)`, each of which may return a
+//                                 promise. With `type: "bytes"` the chunks are Uint8Arrays, whose
+//                                 buffers belong to the stream once they are enqueued
+//   enqueue(controller, chunk), close(controller), error(controller, reason),
+//   isOpen(controller), desiredSize(controller)
+//   vacancy(controller)           of a byte stream: returns the Uint8Array that the reader wants
+//                                 filled, or null
+//   filled(controller, count)     reports that this many of its bytes are filled
+//   tee(s)                        returns {first, second}; the second one's bytes are copies
 //   acquire(s), release(reader)
-//   readChunk(reader)                a promise of {value, done}
-//   read(reader, request)            the same without promises: one of `request.chunk(value)`, `close()`, `error(reason)`
-//   cancel(s, reason)                a promise of undefined; the stream may be locked
+//   readChunk(reader)             returns a promise of {value, done}
+//   read(reader, request)         reads without a promise: calls one of `request.chunk(value)`,
+//                                 `close()` and `error(reason)`
+//   cancel(s, reason)             returns a promise of undefined; the stream may be locked
 //   newWritable({ start, write, close, abort, highWaterMark })
 //   newTransform({ transform, flush, cancel })
-//                                    a TransformStream; `transform(chunk, controller)`, `flush(controller)`, where
-//   transformed(controller, chunk)   enqueues
+//                                 makes a TransformStream with `transform(chunk, controller)` and
+//                                 `flush(controller)`
+//   transformed(controller, chunk)
+//                                 enqueues a chunk from within those
 //   pipe(readable, writable, { preventAbort, preventCancel, preventClose, signal })
-//                                    a promise of undefined
-//   through(readable, transform)     the readable side of the TransformStream, into which the stream is piped
-//   decoded(readable)                a stream of the text that its bytes are in UTF-8
+//                                 returns a promise of undefined
+//   through(readable, transform)  pipes the stream into a TransformStream, whose readable side it
+//                                 returns
+//   decoded(readable)             returns a stream of the text that the bytes encode in UTF-8
 (function (internal) {
   "use strict";
 
@@ -44,7 +52,7 @@
       return wrap(out);
     };
 
-    // What resolves a promise has no prototype, so that nobody is asked for its `then`.
+    // Results have no prototype, so that resolving a promise with one does not look up `then`.
     class Read {
       capability = PromiseWithResolvers();
       chunk(value) {
@@ -75,7 +83,7 @@
           TypedArrayPrototypeGetBuffer(chunk), TypedArrayPrototypeGetByteOffset(chunk), TypedArrayPrototypeGetByteLength(chunk),
         );
       },
-      // Closes it for who waits with a view of theirs as well.
+      // Also answers readers that wait with views of their own.
       close(controller) {
         if (!controller.isOpen) return;
         controller.close();

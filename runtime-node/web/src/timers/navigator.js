@@ -1,4 +1,4 @@
-// navigator, queueMicrotask and scheduler: the small things that programs expect to find.
+// navigator, queueMicrotask (HTML §8.7) and scheduler.wait, as in Cloudflare's Workers.
 (function (internal) {
   "use strict";
 
@@ -18,7 +18,7 @@
       this.#brand;
       return "Tenon";
     }
-    // A Worker has one thread, whatever the machine has.
+    // A Worker runs on one thread, regardless of the machine's processors.
     get hardwareConcurrency() {
       this.#brand;
       return 1;
@@ -51,7 +51,7 @@
     },
   });
 
-  // `scheduler.wait(milliseconds, { signal })`: a promise that a timer resolves.
+  // `scheduler.wait(milliseconds, { signal })` returns a promise that a timer resolves.
   const { clearTimeout, setTimeout } = globalThis;
   internal.later("scheduling", ["Scheduler", "scheduler"], () => {
     class Scheduler {

@@ -1,5 +1,5 @@
-// performance (High Resolution Time §8, Performance Timeline §4, User Timing §3). The clock is the coarse one that stands
-// still within a turn.
+// performance (High Resolution Time §8, Performance Timeline §4, User Timing §3). The clock is
+// coarse and does not advance within a turn.
 (function (internal) {
   "use strict";
 
@@ -9,13 +9,13 @@
   internal.later("performance", [
     "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure", "performance",
   ], () => {
-    // What the timeline holds; what comes then is given to who made it, and to nobody else.
+    // The capacity of the timeline; entries beyond it are returned to the caller but not kept.
     const MAX_ENTRIES = 10_000;
     const CREATE = { __proto__: null };
     const { EventTarget } = internal.events();
     const { send } = internal.clones();
 
-    // In the order in which they were made.
+    // The entries in order of creation.
     let entries = [];
     const keep = (entry) => {
       if (entries.length < MAX_ENTRIES) ArrayPrototypePush(entries, entry);
@@ -106,7 +106,7 @@
 
     // ---- The timeline
 
-    // The time that a mark's name, or a number, says.
+    // Returns the time of a mark, given by name, or of a number.
     function timeOf(mark) {
       if (typeof mark === "number") {
         if (finite(mark, "performance.measure") < 0) throw new TypeError("performance.measure: a time is before the beginning");
@@ -133,7 +133,7 @@
       entries = left;
     };
 
-    // A mark's name or a time.
+    // Converts the name of a mark or a time.
     const mark = (value) => (typeof value === "number" ? value : DOMString(value));
 
     function measured(measureName, startOrOptions, endMark) {
@@ -176,7 +176,7 @@
         super();
       }
 
-      // The clock counts from zero, so that nothing can be learnt from when an isolate was made.
+      // The origin is the Unix epoch, so that the clock does not reveal when the isolate was made.
       get timeOrigin() {
         this.#brand;
         return 0;

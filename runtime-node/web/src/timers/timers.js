@@ -1,5 +1,5 @@
-// Timers (HTML §8.6). A timer is an operation of the invocation that set it: native code keeps its callback and ends
-// it with the invocation.
+// Timers (HTML §8.6). A timer is an operation of the invocation that set it: native code keeps its
+// callback and cancels it when the invocation ends.
 (function (internal) {
   "use strict";
 
@@ -7,10 +7,10 @@
   const { longLong } = internal.webidl;
   const { ops } = internal;
 
-  // A `long`, as Web IDL converts to one.
+  // Converts to a `long`, as Web IDL does.
   const long = (value) => value | 0;
 
-  // Runs `callback` so that an exception goes where uncaught ones go.
+  // Reports an exception of `callback` as uncaught.
   function run(callback, args) {
     try {
       ReflectApply(callback, globalThis, args);
@@ -27,7 +27,7 @@
     return id;
   }
 
-  // More than a `long`, for an isolate may have had as many operations.
+  // The ids of an isolate's operations may exceed a `long`.
   function clear(id) {
     const number = longLong(id);
     if (number > 0) ops.timerClear(number);
@@ -48,6 +48,6 @@
     },
   };
   internal.globals(timers);
-  // As they were, whatever becomes of the global object's.
+  // The original functions, unaffected by changes to the global object.
   internal.timers = timers;
 })

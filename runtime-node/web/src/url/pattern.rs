@@ -129,7 +129,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 
 fn parse(input: Input, base: Option<&str>, ignore_case: bool) -> Result<UrlPattern<Expression>, String> {
     if input.longest() > LONGEST_PATTERN {
-        return Err(format!("a pattern may have {LONGEST_PATTERN} bytes"));
+        return Err(format!("a pattern may have at most {LONGEST_PATTERN} bytes"));
     }
     guarded(|| {
         let init = match input.into_quirks() {

@@ -1,5 +1,5 @@
-// URL and URLSearchParams (URL §6). Native code parses and serializes; here a URL is its serialization and where
-// the parts of it begin and end, in one immutable record that may be shared.
+// URL and URLSearchParams (URL §6). Native code parses and serializes. A URL's record is immutable
+// and may be shared: it holds the serialization and the offsets of its parts.
 (function (internal) {
   "use strict";
 
@@ -11,9 +11,10 @@
 
   // ---- Records
 
-  // Native code writes the offsets of the parse it has just made here. Made on first use, not in the snapshot.
+  // The offsets of the latest parse, written by native code. Made on first use, not in the
+  // snapshot.
   let offsets;
-  // The last record parsed: a Worker's `new URL(request.url)` finds its own request's.
+  // The latest record, for `new URL(request.url)` after the request's own parse.
   let latest = { href: "" };
 
   const record = (href) => ({
@@ -31,10 +32,11 @@
     queryEnd: offsets[10],
   });
 
-  // The longest input that the parser, which cannot be terminated, is let loose on: as in Chromium.
+  // The longest input, as in Chromium: the parser cannot be terminated.
   const LONGEST = 2 ** 21;
 
-  // The record of `input`, a USVString, against `base`, another or undefined; null if it is not a URL.
+  // Returns the record of `input`, a USVString, against `base`, a USVString or undefined; null if
+  // it is not a URL.
   function parse(input, base) {
     if (base === undefined && input === latest.href && input !== "") return latest;
     if (input.length > LONGEST || base?.length > LONGEST) return null;
@@ -46,7 +48,7 @@
 
   const shown = (input) => (input.length > 200 ? `${StringPrototypeSlice(input, 0, 200)}…` : input);
 
-  // The parts that can be set, by the numbers native code knows them by.
+  // The parts that can be set, by native code's numbers.
   const PROTOCOL = 0, USERNAME = 1, PASSWORD = 2, HOST = 3, HOSTNAME = 4, PORT = 5, PATHNAME = 6, SEARCH = 7, HASH = 8;
 
   function change(current, part, value) {
@@ -75,13 +77,13 @@
 
   // ---- URLSearchParams
 
-  let attach; // (params, url): from now on the query of `url`
+  let attach; // (params, url): makes `params` the live view of the URL's query
   let refill; // (params, list)
   let listOf; // checks the brand
   let isParams;
   let setQuery; // (url, query)
 
-  // Keeps of a list the pairs that `holds(place)` is true of.
+  // Keeps the pairs of a list at the indices for which `holds` returns true.
   function keep(list, holds) {
     let left = 0;
     for (let i = 0; i < list.length; i += 2) {
@@ -195,7 +197,7 @@
       const list = this.#list;
       const order = [];
       for (let i = 0; i < list.length; i += 2) ArrayPrototypePush(order, { name: list[i], value: list[i + 1] });
-      // By code units, and stable: both are what the language does.
+      // Compares code units. The language's sort is stable.
       ArrayPrototypeSort(order, (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
       for (let i = 0; i < order.length; i++) {
         list[2 * i] = order[i].name;
@@ -215,7 +217,7 @@
 
   class URL {
     #u;
-    // The live view of the query, once asked for.
+    // The live view of the query, made on first use.
     #params = null;
 
     static {
@@ -247,7 +249,7 @@
       return parse(USVString(url), base === undefined ? undefined : USVString(base)) !== null;
     }
 
-    // The live view follows what was set here.
+    // Setters that change the query call `#refill`, which updates the live view.
     #set(part, value) {
       this.#u = change(this.#u, part, USVString(value));
     }
@@ -259,7 +261,7 @@
       return this.#u.href;
     }
     set href(value) {
-      this.#u; // the brand, before anything of the value runs
+      this.#u; // the brand, before any code of the value runs
       const input = USVString(value);
       const u = parse(input, undefined);
       if (u === null) throw new TypeError(`Invalid URL: '${shown(input)}'`);
@@ -351,7 +353,8 @@
   expose(URL);
   internal.globals({ URL, URLSearchParams });
 
-  // The serialization of `input` (a USVString), or null; and whether it carries a user name or a password.
+  // The serialization of `input`, a USVString, or null; and whether it has a user name or a
+  // password.
   internal.parseUrl = (input) => parse(input, undefined)?.href ?? null;
   internal.urlHasCredentials = (input) => {
     const u = parse(input, undefined);

@@ -1,4 +1,5 @@
-// application/x-www-form-urlencoded (URL §5): a list of name, value, name, value, … and its text.
+// application/x-www-form-urlencoded (URL §5): conversions between text and a flat list of names and
+// values.
 (function (internal) {
   "use strict";
 
@@ -7,7 +8,7 @@
   const ESCAPED = /[%+]/;
   const UNSAFE = /[^*\-._0-9A-Za-z]/;
 
-  // What native code, which cannot be terminated, goes through at a time.
+  // Code units per native call, which cannot be terminated.
   const STEP = 2 ** 13;
 
   function parseEscaped(string) {
@@ -27,7 +28,7 @@
     if (RegExpPrototypeExec(ESCAPED, string) !== null) return parseEscaped(string);
     const list = [];
     const end = string.length;
-    // The first from where we are, or the end: no part of the text is looked through twice.
+    // The index of the next "=", or the end. No part of the text is searched twice.
     let equals = -1;
     for (let from = 0; from < end;) {
       let to = StringPrototypeIndexOf(string, "&", from);

@@ -1,5 +1,5 @@
-// URLPattern (URL Pattern §1). Native code parses a pattern's text; its expressions V8 compiles and matches, so that one
-// that goes on for ever is ended like any loop.
+// URLPattern (URL Pattern §1). Native code parses a pattern's text; V8 compiles and matches its
+// regular expressions, so that an endless match is terminated like any other loop.
 (function (internal) {
   "use strict";
 
@@ -8,17 +8,18 @@
   const { ops } = internal;
 
   internal.later("urlPatterns", ["URLPattern"], () => {
-    // As in ops/urlpattern.rs, where the base URL of an init comes after them.
+    // The order of ops/urlpattern.rs, which expects an init's base URL after these.
     const COMPONENTS = ["protocol", "username", "password", "hostname", "port", "pathname", "search", "hash"];
-    // Of these the case may be ignored.
+    // `ignoreCase` applies from this component on.
     const PATHNAME = 5;
-    // In the order in which they are read.
+    // The members in the order in which Web IDL reads them.
     const MEMBERS = ["baseURL", "hash", "hostname", "password", "pathname", "port", "protocol", "search", "username"];
 
-    // The longest input that is parsed.
+    // The longest input.
     const LONGEST = 2 ** 21;
 
-    // A string as it is; an init as what a Worker sees of it, and as native code wants it.
+    // Converts an argument to {shown, parts}: the string itself, or an init's copy for the Worker
+    // and its list for native code.
     function input(value, what) {
       if (!isObject(value) && value !== undefined && value !== null) {
         const text = USVString(value);
@@ -47,7 +48,7 @@
     let isURLPattern;
 
     class URLPattern {
-      // Of each component {pattern, expression, names}.
+      // {pattern, expression, names} of each component.
       #components = [];
       #hasRegExpGroups;
 
@@ -74,7 +75,7 @@
         }
       }
 
-      // What there is in the input of each component, and what of it each expression found; null if one found nothing.
+      // Returns {input, match, names} for each component, or null if one does not match.
       #match(value, baseURL, what) {
         const base = baseURL === undefined ? undefined : USVString(baseURL);
         const components = this.#components;

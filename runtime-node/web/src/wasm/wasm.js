@@ -1,12 +1,16 @@
-// WebAssembly (the JavaScript Interface and the Web API of its specification), around what V8 has of it.
+// WebAssembly (the JavaScript Interface and the Web API of its specification), on top of V8's
+// implementation.
 //
-// V8's own namespace is `internal.WebAssembly`, where native code puts it before anything of a Worker runs. What compiles
-// is ours: every module is looked at natively, in steps, before V8 sees it (`wasm.rs`), and what V8 then keeps outside of
-// its heap is charged for as long as the module is there. Of the rest what goes beyond that is left out: memory that is
-// shared, buffers that grow (see arraybuffer.js), and functions that wait for promises, whose stacks nobody would count.
+// V8's own namespace is `internal.WebAssembly`, where native code stores it before a Worker's code
+// runs. The functions that compile are replaced: native code validates every module in steps before
+// V8 receives it (`wasm.rs`), and charges for the memory that V8 then keeps outside its heap while
+// the module exists. Features that would escape that charge are left out: shared memory, resizable
+// buffers (see arraybuffer.js), and functions that suspend for promises, whose stacks are not
+// counted.
 //
-//   hooks.wasm(number, module, kept)   the module that native code has opened by that number; or takes one in that it has
-//                                      made of what another isolate has compiled
+//   hooks.wasm(number, module, kept)
+//       returns the module that native code has opened under a number, or registers a module that
+//       native code has made of another isolate's compiled code
 (function (internal) {
   "use strict";
 
@@ -18,7 +22,7 @@
   const { bufferSource, enforced, isObject, needs } = internal.webidl;
   const { headers: { listOf, lookup }, body: { mixins, readBytes }, hooks, ops } = internal;
 
-  // Of Response, as they were made.
+  // Response's getters, taken before a Worker can replace them.
   const response = {};
   for (const { constructor: { name, prototype }, bodyOf } of mixins) {
     if (name !== "Response") continue;
@@ -29,7 +33,7 @@
   }
   const { bodyOf, headersOf, isOk } = response;
 
-  // The type itself, without parameters, between HTTP's tabs and spaces.
+  // Matches the type without parameters, surrounded by HTTP whitespace.
   const WASM = /^[\t ]*application\/wasm[\t ]*$/i;
 
   const PAGE = 65_536;
@@ -43,7 +47,7 @@
       Table, Tag,
     } = native;
 
-    // Every module, with what its memory is charged by.
+    // Maps every module to the object that charges its memory.
     const modules = new WeakMap();
     const isModule = (value) => isObject(value) && WeakMapPrototypeHas(modules, value);
 
@@ -52,7 +56,7 @@
       return number;
     }
 
-    // What a BufferSource shows; a detached one shows nothing.
+    // Returns the bytes of a BufferSource, none if it is detached.
     function bytesIn(source, what) {
       let view;
       try {
@@ -64,10 +68,10 @@
       return view;
     }
 
-    // A number for a copy of the bytes.
+    // Copies the bytes to native code and returns their number there.
     const open = (source, what) => take(ops.wasmOpen(bytesIn(source, what)), what);
 
-    // Whether it is valid: true, or why not.
+    // Validates a module in steps. Returns true, or the error.
     function look(number) {
       let verdict;
       do verdict = ops.wasmStep(number);
@@ -80,7 +84,7 @@
         take(look(number), what);
         take(ops.wasmAdmit(number), what);
         const { prototype } = newTarget;
-        // Options ask for functions that V8 brings along, and only its constructor knows them.
+        // Options request functions that V8 provides, and only V8's constructor accepts them.
         const module = options === undefined ? ops.wasmCompile(number)
           : new NativeModule(ops.wasmBytes(number), options);
         if (isObject(prototype) && prototype !== NativeModule.prototype) ObjectSetPrototypeOf(module, prototype);
@@ -111,7 +115,7 @@
       const what = "WebAssembly.Memory()";
       if (new.target === undefined) throw new TypeError("WebAssembly.Memory must be invoked with 'new'");
       if (!isObject(descriptor)) throw new TypeError(`${what}: the argument must be a memory descriptor`);
-      // Once, in the order of Web IDL. V8 says the rest.
+      // Each member is read once, in the order of Web IDL. V8 checks the rest.
       const { address } = descriptor;
       const number = (value, name) =>
         value === undefined || address === "i64" ? value : enforced(value, LARGEST, `${what}: ${name}`);
@@ -120,7 +124,8 @@
       if (descriptor.shared) {
         throw new TypeError(`${what}: there is no memory that is shared between threads here; leave out 'shared'`);
       }
-      // Where V8 finds no memory, it ends the Worker. What could never fit is only a mistake.
+      // V8 terminates the Worker if it cannot allocate the memory. A size that can never fit throws
+      // instead.
       const { initial } = copy;
       if (typeof initial === "number" && !ops.wasmFits(initial * PAGE)) {
         throw new RangeError(`${what}: ${initial} pages do not fit into the Worker's memory`);
@@ -128,7 +133,7 @@
       return ReflectConstruct(NativeMemory, [copy], new.target);
     }
 
-    // Puts ours in V8's place, with what is on that.
+    // Replaces V8's constructor, keeping its prototype and static methods.
     function replace(constructor, of, statics) {
       const { prototype } = of;
       ObjectDefineProperty(constructor, "prototype", { __proto__: null, value: prototype, writable: false });
@@ -142,11 +147,12 @@
     ReflectDeleteProperty(NativeMemory.prototype, "toFixedLengthBuffer");
     ReflectDeleteProperty(NativeMemory.prototype, "toResizableBuffer");
 
-    // ---- Functions. Those that give a promise do their work before, in the caller's turn, which it is charged to.
+    // ---- Functions. Those that return a promise work before they return it, in the caller's turn,
+    // which is charged.
 
     const instantiated = (module, imports) => ReflectConstruct(Instance, imports === undefined ? [module] : [module, imports]);
 
-    // The bytes of a response, once they are there.
+    // Awaits a response and returns its bytes.
     async function bytesOf(source, what) {
       const given = await source;
       if (!internal.isResponse(given)) throw new TypeError(`${what}: the argument must be a Response or a promise of one`);
@@ -230,7 +236,8 @@
 
   let made = null;
   const all = () => (made ??= make());
-  // A property of the global object in which V8 has put its own already: `build.rs` is not to see it.
+  // The global object already has V8's property of this name. Not enumerable, so that `build.rs`
+  // skips it.
   ObjectDefineProperty(internal.lazies, "WebAssembly", { __proto__: null, value: "wasm" });
   internal.wasm = all;
 

@@ -149,11 +149,11 @@ impl Opening {
     pub(crate) fn accept(&self) -> Result<Header, Failure> {
         let refused = |code, why| Failure::new(code, Phase::Response, why);
         if !self.is_version {
-            let why = "The WebSocket's version is 13; Sec-WebSocket-Version is to say so.";
+            let why = "Sec-WebSocket-Version must be 13";
             return Err(refused(FailureCode::UpgradeRequired, why));
         }
         let Some(key) = &self.key else {
-            return Err(refused(FailureCode::BadRequest, "Sec-WebSocket-Key is to be 16 bytes in base64."));
+            return Err(refused(FailureCode::BadRequest, "Sec-WebSocket-Key must be 16 bytes in base64"));
         };
         Ok(Header { name: "sec-websocket-accept".to_owned(), value: key.accept().into() })
     }

@@ -1,8 +1,9 @@
-// WebSocketPair, as Cloudflare's Workers have it: two sockets, of which each hears what the other says. One is accepted, and a
-// request is answered with the other; or both are accepted, and talk within the isolate.
+// WebSocketPair, as in Cloudflare's Workers: two sockets, each of which receives what the other
+// sends. Either one is accepted and a request is answered with the other, or both are accepted and
+// communicate within the isolate.
 //
-//   one.send() ─► the other's queue ─► accepted: a turn for each ─► message
-//                        └─► answered with: the native socket, which from then on is the first one's own end
+//   one.send() ─► queue of the other ─► accepted: one turn per message ─► message event
+//                        └─► answered with: the native socket, which becomes the end of the first
 (function (internal) {
   "use strict";
 
@@ -14,7 +15,7 @@
     const { ABNORMAL, BINARY, CLOSED, IS_CLOSING, TEXT, handOut, hear, make, newEnd, within } = internal.webSockets();
     const NO_CODE = 1005;
 
-    // ---- What the ends of a pair say to each other: {data}, or {code, reason} as the last
+    // ---- Messages between the ends of a pair: {data}, or {code, reason} as the last
 
     function post(end, message) {
       if (!end.started) {
@@ -36,12 +37,12 @@
       const { code, reason, isAnswer } = message;
       const { peer } = end;
       hear(socket, IS_CLOSING);
-      // Answered at once, as over a network.
+      // Answers at once, like a peer across a network.
       if (!isAnswer && peer !== null && peer.started) arm(peer, { __proto__: null, data: null, code, reason, isAnswer: true, next: null });
       hear(socket, CLOSED, code, reason, true, false, 0);
     }
 
-    // One end is accepted: what was said to it comes now.
+    // Accepts an end: delivers the messages in its queue.
     function start(end) {
       let message = end.first;
       end.first = end.last = null;
@@ -58,7 +59,7 @@
       post(end.peer, { __proto__: null, data: null, code: code === 0 ? NO_CODE : code, reason, isAnswer: false, next: null });
     }
 
-    // A request is answered with one end: the other one has the native socket.
+    // Answers a request with one end: the other receives the native socket.
     function couple(answered, owner, number) {
       const { peer } = answered;
       answered.peer = peer.peer = null;
@@ -88,7 +89,7 @@
       }
       const { peer } = end;
       const number = ops.socketServe(id, list);
-      // The client has been told what was wrong with its request.
+      // Native code has answered the client with the error in its request.
       if (number === 0) fail(peer);
       else couple(end, id, number);
     }

@@ -1,10 +1,13 @@
-// WebSocket and CloseEvent (WebSockets §3, §4), and what Cloudflare's Workers add: sockets that are accepted.
+// WebSocket and CloseEvent (WebSockets §3, §4), with the `accept` of Cloudflare's Workers.
 //
-//   new WebSocket(url)               connecting ─► open: its binaryType is "blob", and its close() takes the standard's codes
-//   WebSocketPair, response.webSocket    open, and silent until accept(): "arraybuffer", and all codes that a server may say
+//   new WebSocket(url)    connecting ─► open; binaryType "blob"; close() takes the standard's codes
+//   WebSocketPair, response.webSocket
+//                         open, but silent until accept(); binaryType "arraybuffer"; close() takes
+//                         all codes that a server may send
 //
-// A socket has an end, of which there are two kinds: a native socket {owner, number} (`engine/sockets.rs`), an operation of the
-// invocation `owner`; or one half of a pair in this isolate (`websocket-pair.js`), which says what it has to say to its peer.
+// A socket has an end of one of two kinds: a native socket {owner, number} (`engine/sockets.rs`),
+// an operation of the invocation `owner`; or one half of a pair in this isolate
+// (`websocket-pair.js`), which sends to its peer.
 (function (internal) {
   "use strict";
 
@@ -28,12 +31,12 @@
     const { lookup } = internal.headers;
 
     const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;
-    // What is heard of a native socket (`engine/sockets/attend.rs`).
+    // Events of a native socket (`engine/sockets/attend.rs`).
     const TEXT = 0, BINARY = 1, IS_CLOSING = 2;
-    // What has become of what was said (`engine/ops/websocket.rs`).
+    // Results of a send (`engine/ops/websocket.rs`).
     const SAID = 0, GONE = 1, FULL = 2;
     const ABNORMAL = 1006;
-    // In bytes (RFC 6455 §5.5).
+    // The limit in bytes (RFC 6455 §5.5).
     const LONGEST_REASON = 123;
     const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
     const WS = /^wss?:/;
@@ -73,12 +76,14 @@
 
     // ---- Ends
 
-    // `peer` and the queue from `first` to `last` are a pair's; `owner` is 0 where there is no native socket.
+    // `peer` and the queue from `first` to `last` belong to a pair; `owner` is 0 without a native
+    // socket.
     const newEnd = (owner, number) => ({
       __proto__: null, socket: null, owner, number, peer: null, first: null, last: null, started: false, stores: null,
     });
 
-    // What storages hold (`node-async_hooks.js`), of which listeners find what was held when the socket was accepted.
+    // AsyncLocalStorage values (`node-async_hooks.js`): listeners see those of the moment when the
+    // socket was accepted.
     const OWNER = 0, STORES = 1;
     const isHeld = (now) => typeof now === "object" && now !== null;
     function within(stores, callback) {
@@ -144,7 +149,8 @@
       }
     }
 
-    // Those that may be in a Close (RFC 6455 §7.4): what the standard lets a page say, and what a server may.
+    // The codes allowed in a Close frame (RFC 6455 §7.4): those that the standard allows pages, and
+    // those allowed to servers.
     const isPageCode = (code) => code === 1000 || (code >= 3000 && code <= 4999);
     const isServerCode = (code) =>
       isPageCode(code) || (code >= 1001 && code <= 1003) || (code >= 1007 && code <= 1014);
@@ -152,9 +158,9 @@
     // ---- The interface
 
     let isWebSocket;
-    let make; // (end): one that is to be accepted
-    let hear; // (socket, kind, …): an event of its end
-    let handOut; // (socket) → its end, which from now on is somebody else's
+    let make; // (end): makes a socket that has yet to be accepted
+    let hear; // (socket, kind, …): handles an event of its end
+    let handOut; // (socket): returns its end and gives it up
 
     class WebSocket extends EventTarget {
       #end = null;
@@ -166,7 +172,7 @@
       #isPage = false;
       #isAccepted = false;
       #isHandedOut = false;
-      // While it connects.
+      // The signal that aborts the connection attempt.
       #signal = null;
       // Bytes that will never be sent.
       #unsent = 0;
@@ -224,7 +230,7 @@
       }
       get readyState() {
         const end = this.#end;
-        // Its invocation may have ended, and with it the connection, without a turn to say so.
+        // The invocation, and the connection with it, may have ended without a turn to report it.
         if (end.owner !== 0 && end.started && this.#state !== CLOSED && ops.socketBuffered(end.owner, end.number) < 0) {
           this.#state = CLOSED;
         }
@@ -251,7 +257,7 @@
         if (type === "blob" || type === "arraybuffer") this.#binaryType = type;
       }
 
-      // Options of Cloudflare's are passed over: a Close is always answered at once.
+      // Ignores Cloudflare's options: a Close frame is always answered at once.
       accept() {
         const end = this.#end;
         if (this.#isHandedOut) throw new TypeError("WebSocket.accept: a request has been answered with this end; accept the other one");
@@ -272,7 +278,7 @@
         this.#needsAcceptance("send");
         const said = this.#state === OPEN ? say(end, message) : GONE;
         if (said === SAID) return;
-        // What it says more is not even tried.
+        // Later messages are discarded without an attempt.
         if (said === FULL) this.#state = CLOSING;
         this.#unsent += typeof message === "string" ? ops.utf8Length(message) : TypedArrayPrototypeGetByteLength(message);
       }
@@ -317,14 +323,14 @@
           if (isKept) ops.waitOver(id);
         };
         PromisePrototypeThen(this.#ask(protocols), over, () => {
-          // A message, or an event, is in a turn of its own.
+          // Like messages and events, this runs in a turn of its own.
           this.#fail();
           over();
         });
       }
 
       async #ask(protocols) {
-        // What follows is for those who have the object by then.
+        // Lets the caller receive the object and add listeners first.
         await undefined;
         const headers = { __proto__: null, upgrade: "websocket" };
         if (protocols.length > 0) headers["sec-websocket-protocol"] = ArrayPrototypeJoin(protocols, ", ");
@@ -374,7 +380,7 @@
       "url", "readyState", "protocol", "extensions", "binaryType", "bufferedAmount",
     ]);
 
-    // What `Response` has of one that comes from elsewhere.
+    // Makes the WebSocket of a Response that was received.
     const ofLink = ({ owner, number }) => make(newEnd(owner, number));
     return {
       __proto__: null, CloseEvent, WebSocket, BINARY, CLOSED, TEXT, IS_CLOSING, ABNORMAL, handOut, hear, isWebSocket, make, newEnd,

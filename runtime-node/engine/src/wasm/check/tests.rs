@@ -92,7 +92,7 @@ fn each_list_has_its_bound() {
     let memories = [0, 0].repeat(17);
     assert_eq!(check(&module(&[section(5, 17, &memories)])).1, too_many("memories", 16));
     let tables: Vec<u8> = [&[0x70, 0][..], &number(1 << 15)].concat().repeat(33);
-    assert_eq!(check(&module(&[section(4, 33, &tables)])).1, too_many("places in its tables", PLACES));
+    assert_eq!(check(&module(&[section(4, 33, &tables)])).1, too_many("table elements", PLACES));
     let many = [&[0x60][..], &number(256), &[0x7f; 256], &[0]].concat();
     assert_eq!(check(&module(&[section(1, 1, &many)])).1, too_many("parameters of a function", 255));
     let many = [&[0x60, 0][..], &number(65), &[0x7f; 65]].concat();

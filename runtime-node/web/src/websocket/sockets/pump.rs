@@ -13,7 +13,7 @@
 //! network has accepted the answer to the previous one, so that a client which pings and never
 //! reads is held back by its own answers. While more than [`LEEWAY`] of the Worker's outgoing
 //! messages waits for the network, reading proceeds only as fast as writing does. So a socket never
-//! has more than [`WRITTEN`] bytes in the library's buffer, whatever its peer does, and [`Vigil`]
+//! has more than [`WRITTEN`] bytes in the library's buffer, regardless of its peer, and [`Vigil`]
 //! ends a socket whose peer accepts nothing.
 
 use std::pin::Pin;
@@ -55,18 +55,18 @@ const WRITTEN: usize = FRAGMENT + 1024;
 /// The largest frame header, in bytes (RFC 6455 §5.2).
 const HEAD: usize = 14;
 
-/// How many bytes of the Worker's messages may wait for the network before reading slows down.
-/// Enough for a client that sends for a while before it reads; beyond that, an echo would fill the
-/// Worker's memory for a client that never reads.
+/// The number of bytes of the Worker's messages that may wait for the network before reading slows
+/// down. Enough for a client that sends for a while before it reads; beyond that, an echo would
+/// fill the Worker's memory for a client that never reads.
 const LEEWAY: usize = 256 * 1024;
 
 /// The memory of a socket besides its outgoing messages, in bytes: the library's buffers.
 pub(crate) const SOCKET: usize = 2 * FRAGMENT + READ;
 
-/// How long the peer may take to answer a Close.
+/// The timeout for the peer to answer a Close.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long a server may take to end the connection once both sides have sent Close (RFC 6455
+/// The timeout for a server to end the connection once both sides have sent Close (RFC 6455
 /// §7.1.1).
 const END: Duration = Duration::from_secs(2);
 

@@ -37,9 +37,9 @@ use super::{Opening, SocketId, Sockets};
 /// The reason why a request is not answered with a socket.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("the request does not ask for a WebSocket: it has no \"upgrade: websocket\", or was answered before")]
+    #[error("the request does not ask for a WebSocket: it has no \"upgrade: websocket\", or has been answered already")]
     NotAsked,
-    #[error("the WebSocket cannot be answered with any more: it has been accepted, or its invocation has ended")]
+    #[error("the WebSocket can no longer be returned: it has been accepted, or its invocation has ended")]
     NoSocket,
     #[error("the response does not fit into the Worker's memory")]
     Memory,

@@ -49,7 +49,7 @@ enum State {
 /// The part of a frame after the current piece.
 struct Rest {
     header: FrameHeader,
-    /// Whether the original frame is the last of its message.
+    /// Set if the original frame is the last of its message.
     is_final: bool,
     left: u64,
 }
