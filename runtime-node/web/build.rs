@@ -1,6 +1,7 @@
 //! Evaluates the interfaces' JavaScript into the start-up snapshot from which every isolate begins.
 //!
-//! `order.txt` says in which order the files are evaluated, and when each is compiled:
+//! A line of each file, `//: late, after abort.js streams-base.js`, says when the file is compiled and
+//! after which others it is evaluated:
 //!
 //! - *eager*: every function is compiled and its bytecode kept in the snapshot, so that a fresh
 //!   isolate compiles nothing while it serves a request.
@@ -13,6 +14,7 @@
 //! The texts are written to `OUT_DIR`, and the generated `sources.rs` defines the table `SOURCES` of
 //! them for the library. `ops.rs` joins the native functions that the modules list (`ops::native`).
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -30,10 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=../engine/src/snapshot/make.rs");
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let directory = Path::new("src");
-    let sources = fs::read_to_string(directory.join("order.txt"))?
-        .lines()
-        .map(|line| read(directory, line))
-        .collect::<Result<Vec<_>, io::Error>>()?;
+    let mut files = Vec::new();
+    read_all(directory, &mut files)?;
+    let sources = sorted(files)?;
     let statics = sources.iter().map(|source| write(source, &out)).collect::<Result<Vec<_>, io::Error>>()?;
     let table = format!("static SOURCES: [v8::OneByteConst; {}] = [\n{}];\n", statics.len(), statics.concat());
     let late = sources.iter().enumerate().filter(|(_, source)| source.when.is_later());
@@ -55,20 +56,64 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads one file. Its name is unique without its directory.
-///
-/// # Arguments
-/// * `line` - a line of `order.txt`: the file's path, optionally followed by `eager`, `late` or
-///   `module`.
-fn read(directory: &Path, line: &str) -> io::Result<Source> {
-    let (path, when) = match line.split_once(' ') {
-        Some((path, "eager")) => (path, When::Eager),
-        Some((path, "late")) => (path, When::Late),
-        Some((path, "module")) => (path, When::Module),
-        _ => (line, When::Called),
-    };
-    let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
-    Ok(Source::new(name, when, &fs::read_to_string(directory.join(path))?))
+/// A file of JavaScript, and the names of the files that are evaluated before it.
+struct File {
+    source: Source,
+    after: Vec<String>,
+}
+
+/// Reads the files of JavaScript below `directory`, in the order of their paths. Their names are
+/// unique without their directories.
+fn read_all(directory: &Path, files: &mut Vec<File>) -> Result<(), Box<dyn Error>> {
+    let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            read_all(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "js") {
+            files.push(read(&path)?);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<File, Box<dyn Error>> {
+    let text = fs::read_to_string(path)?;
+    let name = path.file_name().expect("it is a file").to_string_lossy();
+    let said = text.lines().find_map(|line| line.strip_prefix("//: ")).unwrap_or_default();
+    let (mut when, mut after) = (When::Called, Vec::new());
+    for part in said.split(", ").filter(|part| !part.is_empty()) {
+        match part {
+            "eager" => when = When::Eager,
+            "late" => when = When::Late,
+            "module" => when = When::Module,
+            _ => {
+                let names = part.strip_prefix("after ").ok_or_else(|| format!("{name}: what is \"{part}\"?"))?;
+                after.extend(names.split(' ').map(str::to_owned));
+            }
+        }
+    }
+    Ok(File { source: Source::new(&name, when, &text), after })
+}
+
+/// Returns the files in an order in which each is evaluated after those that it names; otherwise they
+/// keep their order.
+fn sorted(mut files: Vec<File>) -> Result<Vec<Source>, Box<dyn Error>> {
+    let (mut sources, mut done) = (Vec::new(), BTreeSet::new());
+    while !files.is_empty() {
+        let next = files.iter().position(|file| file.after.iter().all(|name| done.contains(name)));
+        let next = next.ok_or_else(|| {
+            let left = files.iter().map(|file| format!("{} after {}", file.source.name, file.after.join(" ")));
+            format!(
+                "files wait for each other, or for one that does not exist: {}",
+                left.collect::<Vec<_>>().join(", ")
+            )
+        })?;
+        let file = files.remove(next);
+        done.insert(file.source.name.clone());
+        sources.push(file.source);
+    }
+    Ok(sources)
 }
 
 /// Writes the text to `out` and returns the Rust expression that includes it in the library.

@@ -7,6 +7,7 @@
 // file and calls its function on the first use of a declared name, possibly after a Worker's code
 // has run. So a late file's function only takes what it needs from `internal` and declares.
 // `build.rs` reads from the file which primordials to keep for it.
+//: after bootstrap.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // Web IDL: conversion of arguments, the shape of members, and iterable interfaces. The files after
 // this one implement individual interfaces with it.
+//: eager, after arraybuffer.js bounds-end.js later.js
 (function (internal) {
   "use strict";
 

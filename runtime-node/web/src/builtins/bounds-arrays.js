@@ -1,5 +1,6 @@
 // Built-in functions of arrays and array-likes, and the Promise combinators (see bounds.js). They
 // visit as many indices as `length` says, which may be 2⁵³ − 1 for an object without elements.
+//: after bounds.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // Array functions whose work depends on the elements and not only on their number (see bounds.js):
 // comparisons of long strings, and nested arrays.
+//: after bounds-arrays.js
 (function (internal) {
   "use strict";
 

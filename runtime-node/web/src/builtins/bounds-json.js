@@ -5,6 +5,7 @@
 //
 //   { "id": 1, "name": "…", "rows": [ [1, 2], [3, 4], … ], "end": true }
 //     ╰─────── a piece ───╯         ╰ a piece ╯  ╰ …      ╰ a piece ╯
+//: after bounds.js
 (function (internal) {
   "use strict";
 

@@ -1,6 +1,7 @@
 // Functions that depend on a locale or on Unicode rules (see bounds.js). They call a library that
 // never checks for termination. It orders combining marks by going back over the preceding marks
 // for each, and compares each part of a locale's name with every other.
+//: after bounds-strings.js
 (function (internal) {
   "use strict";
 

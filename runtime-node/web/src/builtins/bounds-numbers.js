@@ -1,4 +1,5 @@
 // Conversions of long inputs to numbers, times and bytes (see bounds.js).
+//: after bounds-arrays.js
 (function (internal) {
   "use strict";
 

@@ -3,6 +3,7 @@
 // An object has at most as many properties as a Worker had time and memory to create. But a typed
 // array or a String object has millions of indices at no cost, and each of their names takes a
 // microsecond to create.
+//: after bounds.js
 (function (internal) {
   "use strict";
 

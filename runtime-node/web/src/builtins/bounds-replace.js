@@ -2,6 +2,7 @@
 // parts of all replacements before it joins them, and crashes the process if the list becomes too
 // long. A template that may produce many parts is converted to an equivalent function in
 // JavaScript, which V8 calls for each match.
+//: after bounds.js
 (function (internal) {
   "use strict";
 

@@ -6,6 +6,7 @@
 //
 //   text     aaaaaaaaaaaa│aaaaaaaaaaaa│aaaabaaaaaaa│aaaa
 //            ╰── a stride ──╯ + the head's length
+//: after bounds.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // Functions that process a whole string (see bounds.js). By doubling, a Worker reaches the longest
 // possible string in thirty steps. Some functions take a minute for it, or crash the process.
+//: after bounds-replace.js bounds-search.js
 (function (internal) {
   "use strict";
 

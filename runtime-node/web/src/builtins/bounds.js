@@ -10,6 +10,7 @@
 // - the call is refused with a RangeError.
 //
 // Operations of the syntax (`for (… in …)`, `{ ...x }`, `+text`) cannot be replaced.
+//: after bootstrap.js
 (function (internal) {
   "use strict";
 

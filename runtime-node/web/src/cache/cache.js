@@ -2,6 +2,7 @@
 // (`ops/cache.rs`): the response has an explicit freshness lifetime, is not private, sets no
 // cookies and is not too large. A cache may lose entries at any time, so operations that list
 // entries or caches are not implemented.
+//: late, after fetch.js
 (function (internal) {
   "use strict";
 

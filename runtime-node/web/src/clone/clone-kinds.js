@@ -1,5 +1,6 @@
 // The kinds of objects that can be cloned (HTML §2.7.3): objects of the language by their names,
 // and objects with internal slots that V8 does not report, by their prototypes.
+//: after domexception.js
 (function (internal) {
   "use strict";
 

@@ -10,6 +10,7 @@
 //
 // Transferred objects are moved after everything else has been read. Until then a placeholder, a
 // `Later`, stands in for each, and is replaced wherever it was stored.
+//: late, after clone-kinds.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // console (Console standard): formats, groups, counts and times, and writes each line to the log at
 // its level.
+//: after inspect.js
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // Descriptions for `console` of the platform's own objects, whose state is private.
+//: after webidl.js
 (function (internal) {
   "use strict";
 

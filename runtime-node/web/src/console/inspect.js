@@ -1,6 +1,7 @@
 // The formatting of values for `console`. It reads own property descriptors and internal slots
 // only, so it never runs a getter, `toString` or proxy trap of a Worker, except those that V8 calls
 // when it formats an error's stack. The size of the output is bounded.
+//: after describe.js domexception.js
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // JSON Web Keys (RFC 7517) as Web Cryptography reads and writes them.
+//: late, after crypto-key.js encoding.js
 (function (internal) {
   "use strict";
 

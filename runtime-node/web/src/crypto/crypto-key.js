@@ -4,6 +4,7 @@
 // which contains the key's number. The buffer's memory belongs to the key, so V8 frees the key when
 // it collects the buffer. Never resolve a promise with a handle and never await one: both read
 // `then`, which a Worker may have defined.
+//: late, after clone-kinds.js describe.js
 (function (internal) {
   "use strict";
 

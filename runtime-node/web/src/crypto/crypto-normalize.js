@@ -1,5 +1,6 @@
 // The supported algorithms, their parameters, and the conversion of a Worker's value to one of
 // them: "normalizing an algorithm" (Web Cryptography §18.4).
+//: late, after crypto-key.js
 (function (internal) {
   "use strict";
 

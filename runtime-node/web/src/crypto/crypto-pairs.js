@@ -3,6 +3,7 @@
 //
 // Native code has the kinds "RSA", "P-256", "P-384", "P-521", "Ed25519" and "X25519"; usages are
 // checked here. See `crypto-secrets.js` for the contents of the records.
+//: late, after crypto-jwk.js
 (function (internal) {
   "use strict";
 

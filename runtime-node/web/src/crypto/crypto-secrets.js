@@ -3,6 +3,7 @@
 //
 // Each is a record of the operations that it supports. Key bytes are passed as a Uint8Array or as
 // the handle of a native secret.
+//: late, after crypto-jwk.js
 (function (internal) {
   "use strict";
 

@@ -3,6 +3,7 @@
 //
 // Between the end of an algorithm's normalization and the native call that copies the data, no code
 // of the Worker runs. This is equivalent to the standard's copy of the data at that point.
+//: late, after crypto-normalize.js crypto-pairs.js crypto-secrets.js
 (function (internal) {
   "use strict";
 

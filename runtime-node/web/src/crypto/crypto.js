@@ -1,4 +1,5 @@
 // crypto (Web Cryptography §10): randomness from the operating system.
+//: late, after crypto-subtle.js streams-workers.js
 (function (internal) {
   "use strict";
 

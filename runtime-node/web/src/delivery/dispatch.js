@@ -23,6 +23,7 @@
 //
 // `id` names the invocation. All of this runs in turns of that invocation, or of others whose
 // promises it awaits.
+//: eager, after scheduled.js service.js websocket-pair.js
 (function (internal) {
   "use strict";
 

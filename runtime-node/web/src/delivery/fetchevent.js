@@ -1,5 +1,6 @@
 // The events of the Service Workers syntax: `addEventListener("fetch", (event) =>
 // event.respondWith(…))`.
+//: late, after request.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // The scheduled event, for a module's `scheduled(controller, env, ctx)` and for listeners of the
 // global scope.
+//: late, after fetchevent.js
 (function (internal) {
   "use strict";
 

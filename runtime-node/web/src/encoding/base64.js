@@ -1,4 +1,5 @@
 // atob and btoa (HTML §8.3).
+//: after domexception.js
 (function (internal) {
   "use strict";
 

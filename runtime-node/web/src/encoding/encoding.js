@@ -1,5 +1,6 @@
 // TextEncoder and TextDecoder (Encoding §7). Native code converts: V8 for UTF-8, encoding_rs for
 // other encodings.
+//: after webidl.js
 (function (internal) {
   "use strict";
 

@@ -4,6 +4,7 @@
 // signal). Sources hold their dependents weakly, so that a source that lives as long as the Worker
 // does not keep every dependent alive. A source holds a dependent strongly while the dependent has
 // listeners or algorithms, because only the source can notify it.
+//: late, after timers.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // DOMException (Web IDL §2.8.1): an error that is identified by its name, not by its class. Each is
 // also an Error of the language, to which private fields are added.
+//: after webidl.js
 (function (internal) {
   "use strict";
 

@@ -1,6 +1,7 @@
 // Uncaught errors (HTML §8.1.4): `reportError`, and the events `error`, `unhandledrejection` and
 // `rejectionhandled` of the global scope. An error whose event's default is prevented is not
 // logged.
+//: after events.js
 (function (internal) {
   "use strict";
 

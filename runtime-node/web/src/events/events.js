@@ -1,5 +1,6 @@
 // Events (DOM §2): Event, CustomEvent, EventTarget, and the global scope as an event target. There
 // is no tree, so an event has one target and no path.
+//: after describe.js domexception.js
 (function (internal) {
   "use strict";
 

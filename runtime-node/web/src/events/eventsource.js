@@ -3,6 +3,7 @@
 //
 // It belongs to the invocation that creates it, and ends with it: its connection is a fetch and a
 // timer of that invocation, and counts towards its limits.
+//: late, after fetch.js messages.js
 (function (internal) {
   "use strict";
 

@@ -5,6 +5,7 @@
 // A message is delivered in a turn of the invocation that sent it, and is dropped when that
 // invocation ends. So a port may be kept for longer than an invocation, and a port does not keep an
 // invocation alive.
+//: late, after clone.js events.js
 (function (internal) {
   "use strict";
 

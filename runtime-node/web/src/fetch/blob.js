@@ -1,5 +1,6 @@
 // Blob and File (File API §3, §4): immutable bytes. Slices of a Blob share its memory, which is
 // never exposed to a Worker.
+//: late, after body.js
 (function (internal) {
   "use strict";
 

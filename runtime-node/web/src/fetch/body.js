@@ -13,6 +13,7 @@
 // Later files extend bodies here: `internal.body.initialisers` are called in turn with values that
 // are none of the above, and `internal.body.mixins` lists the classes that have a body, for methods
 // such as `blob`.
+//: eager, after headers.js streams.js url.js
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // `blob()` and `formData()` of bodies (Fetch §5.3).
+//: after formdata.js
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // FormData (XMLHttpRequest §4): a list of names and values, each of which is a string or a File.
+//: late, after blob.js mime.js
 (function (internal) {
   "use strict";
 

@@ -2,6 +2,7 @@
 // lower case, as native code passes it; a Headers object is a view of one.
 //
 // Forbidden header names are a concern of browsers. Here a list is either mutable or immutable.
+//: eager, after describe.js
 (function (internal) {
   "use strict";
 

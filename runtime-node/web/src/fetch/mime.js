@@ -2,6 +2,7 @@
 //
 // A type is a record {essence, parameters}; the parameters are a flat list [name, value, …] in
 // their order.
+//: after headers.js
 (function (internal) {
   "use strict";
 

@@ -10,6 +10,7 @@
 //
 // Native code searches for the boundaries, a piece of the body at a time. A file's bytes are not
 // copied out of the body.
+//: late, after blob.js
 (function (internal) {
   "use strict";
 

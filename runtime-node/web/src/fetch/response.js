@@ -1,4 +1,5 @@
 // Response (Fetch §5.5), and its conversion to the parts that native code sends.
+//: eager, after url.js
 (function (internal) {
   "use strict";
 

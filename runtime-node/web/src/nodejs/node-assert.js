@@ -1,4 +1,5 @@
 // node:assert: AssertionError, the assertions, and `assert.strict`.
+//: module
 (function (internal) {
   "use strict";
 

@@ -7,6 +7,7 @@
 //
 // A list may be kept and entered while another invocation runs: the number is always that of the
 // running invocation.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // node:buffer: the methods of a Buffer that read and write numbers: integers of one to six bytes,
 // 64-bit integers as BigInts, and floating-point numbers, little-endian (LE) or big-endian (BE).
+//: module
 (function (internal) {
   "use strict";
 

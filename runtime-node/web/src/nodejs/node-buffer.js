@@ -1,6 +1,7 @@
 // node:buffer: Buffer, a subclass of Uint8Array. The methods for text are in node-buffer-text.js,
 // those for numbers in node-buffer-numbers.js. There is no pool: each Buffer has its own memory,
 // unless it is a view of given memory.
+//: module
 (function (internal) {
   "use strict";
 

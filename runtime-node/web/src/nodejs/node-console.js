@@ -1,4 +1,5 @@
 // node:console: the global console.
+//: module
 (function (internal) {
   "use strict";
 

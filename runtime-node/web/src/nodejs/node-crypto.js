@@ -1,5 +1,6 @@
 // node:crypto: hashes, HMACs, key derivation, randomness and Web Crypto. Native code hashes 256 KiB
 // per call, so that the watchdog can terminate a Worker between calls.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // node:diagnostics_channel: named channels on which libraries publish diagnostic messages to
 // subscribers.
+//: module
 (function (internal) {
   "use strict";
 

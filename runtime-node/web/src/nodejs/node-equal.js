@@ -1,5 +1,6 @@
 // Deep equality of node:util and node:assert. Strict equality compares prototypes and kinds of
 // values, and NaN equals itself; loose equality compares primitives with `==`.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:events, continued: `once`, `on` and the other functions for emitters and event targets.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:events: EventEmitter. The static functions are in node-events-static.js.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // node:os, node:perf_hooks and node:tty: the parts that portable programs use. A Worker learns
 // nothing about the machine: the values are the same everywhere.
+//: module
 (function (internal) {
   "use strict";
 

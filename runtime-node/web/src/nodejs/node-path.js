@@ -1,4 +1,5 @@
 // node:path, with the POSIX rules on every platform.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:process and node:timers.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:querystring.
+//: module
 (function (internal) {
   "use strict";
 

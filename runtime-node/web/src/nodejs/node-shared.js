@@ -1,5 +1,6 @@
 // Shared code of the Node.js modules: errors with a `code`, and the argument checks that throw
 // them.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:stream: Duplex, Transform and PassThrough, and the properties of a Writable.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:stream: Readable.from, the operators (`map`, `filter` and so on), and node:stream/consumers.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:stream: finished, pipeline, compose, and their promise forms.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:stream: Readable, continued: its properties, pipes, iteration, and `wrap` for old streams.
+//: module
 (function (internal) {
   "use strict";
 

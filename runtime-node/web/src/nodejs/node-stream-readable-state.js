@@ -1,4 +1,5 @@
 // node:stream: the state of a Readable, and the queue of a stream's chunks.
+//: module
 (function (internal) {
   "use strict";
 

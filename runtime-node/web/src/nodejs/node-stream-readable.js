@@ -1,4 +1,5 @@
 // node:stream: Readable.
+//: module
 (function (internal) {
   "use strict";
 

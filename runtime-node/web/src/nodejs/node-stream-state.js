@@ -3,6 +3,7 @@
 // A stream has one life cycle, whichever sides it has: it is constructed, may fail once, is
 // destroyed, and is closed. The state object of each side exposes it under the names that packages
 // use.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:stream: conversions between the streams of Node.js and web streams, and node:stream/web.
+//: module
 (function (internal) {
   "use strict";
 

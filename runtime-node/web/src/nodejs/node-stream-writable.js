@@ -1,4 +1,5 @@
 // node:stream: Writable.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:stream: the exports of the module, and the legacy base class of all streams.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:string_decoder: decodes bytes that arrive in chunks, which may split a character.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // node:util/types: predicates that recognize kinds of objects regardless of their prototypes.
+//: module
 (function (internal) {
   "use strict";
 

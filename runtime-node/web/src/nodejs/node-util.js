@@ -1,4 +1,5 @@
 // node:util.
+//: module
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // node:zlib: the codecs of CompressionStream and DecompressionStream (gzip, deflate and brotli), at
 // the levels that those use.
+//: module
 (function (internal) {
   "use strict";
 

@@ -20,6 +20,7 @@
 // A Worker that changes the language's built-in objects may change the behaviour of these modules,
 // as in Node.js. It still cannot reach `ops` or the identity of the running code (see
 // bootstrap.js).
+//: after webidl.js
 (function (internal) {
   "use strict";
 

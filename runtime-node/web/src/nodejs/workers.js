@@ -1,5 +1,6 @@
 // cloudflare:workers: `env` and `waitUntil` for code without access to a handler's arguments, and
 // the base class of entrypoints.
+//: module
 (function (internal) {
   "use strict";
 

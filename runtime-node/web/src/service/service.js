@@ -2,6 +2,7 @@
 //
 // The target is another Worker, not an origin: redirects are not followed, content codings are not
 // decoded, and the URL's host is not resolved but passed to that Worker.
+//: late, after fetch.js
 (function (internal) {
   "use strict";
 

@@ -24,6 +24,7 @@
 //
 // Records are instances of classes that declare all their properties, so that no setter on a
 // Worker's prototype is ever called. A queue is a linked list, which needs no array.
+//: late, after webidl.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // The public classes of byte streams: ReadableByteStreamController, ReadableStreamBYOBReader and
 // ReadableStreamBYOBRequest (Streams §4.5, §4.7, §4.8).
+//: late, after streams-readable-api.js
 (function (internal) {
   "use strict";
 

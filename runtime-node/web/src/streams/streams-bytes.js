@@ -3,6 +3,7 @@
 //
 // Buffers that a reader or a source passes in are transferred, so that the code that passed them
 // cannot change bytes that other code has seen.
+//: late, after streams-readable.js
 (function (internal) {
   "use strict";
 

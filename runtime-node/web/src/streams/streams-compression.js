@@ -3,6 +3,7 @@
 // Native code consumes and produces a bounded amount of data per call. If the output of a chunk is
 // much larger than the chunk, it is produced as the readable side demands it, so that it need not
 // fit into memory as a whole.
+//: late, after streams-transform.js
 (function (internal) {
   "use strict";
 

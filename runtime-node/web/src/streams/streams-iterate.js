@@ -1,5 +1,6 @@
 // ReadableStream.from() (Streams §4.9.1, ReadableStreamFromIterable) and values() (§4.2.5;
 // asynchronous iterators of Web IDL §3.7.10).
+//: late, after streams-readable.js
 (function (internal) {
   "use strict";
 

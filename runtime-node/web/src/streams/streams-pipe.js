@@ -3,6 +3,7 @@
 // A chunk costs no more than its two ends: the pipe is its own read request and write request, so
 // that only a Worker's source and sink need promises. The pipe continues when the sink has finished
 // a chunk, or one microtask after a chunk arrives, because an enqueue must not write.
+//: late, after streams-readable.js streams-writable-api.js
 (function (internal) {
   "use strict";
 

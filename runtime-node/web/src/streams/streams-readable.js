@@ -3,6 +3,7 @@
 //
 // A read passes a *request*, an object with the methods `chunk(value)`, `close(view)` and
 // `error(reason)`. Exactly one of them is called, once.
+//: late, after streams-base.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // tee() of a byte stream (Streams §4.9.1, ReadableByteStreamTee). The stream itself fills the views
 // of either branch's reader, and the other branch receives a copy.
+//: late, after streams-bytes.js
 (function (internal) {
   "use strict";
 

@@ -1,4 +1,5 @@
 // tee() of a default stream (Streams §4.9.1, ReadableStreamDefaultTee).
+//: late, after streams-readable.js
 (function (internal) {
   "use strict";
 

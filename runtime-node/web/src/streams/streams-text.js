@@ -1,4 +1,5 @@
 // TextEncoderStream and TextDecoderStream (Encoding §7.5, §7.6).
+//: late, after encoding.js streams-transform.js
 (function (internal) {
   "use strict";
 

@@ -3,6 +3,7 @@
 //
 //   original ReadableStream ─► Crossing ─► replacement
 //   replacement ─► Crossing ─► original WritableStream
+//: late, after clone.js streams-pipe.js streams-transform.js
 (function (internal) {
   "use strict";
 

@@ -3,6 +3,7 @@
 //
 // In place of the standard's promise of a backpressure change there are two fields: `waiting`
 // resumes a write when backpressure ends, and `pulled` marks a pull that completes when it returns.
+//: late, after streams-readable-api.js streams-writable-api.js
 (function (internal) {
   "use strict";
 

@@ -1,6 +1,7 @@
 // Byte streams that Cloudflare's Workers have beyond the standard: IdentityTransformStream, which
 // passes bytes unchanged; FixedLengthStream, which also checks their number; and
 // `crypto.DigestStream`, which hashes what is written to it.
+//: late, after encoding.js streams-transform.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // The public classes WritableStream, WritableStreamDefaultWriter and
 // WritableStreamDefaultController (Streams §5.2–§5.4).
+//: late, after clone-kinds.js streams-writable.js
 (function (internal) {
   "use strict";
 

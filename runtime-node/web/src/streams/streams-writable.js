@@ -3,6 +3,7 @@
 //
 // A write may pass a *request*, an object with the methods `resolve()` and `reject(reason)`, such
 // as the result of `Promise.withResolvers`, or null.
+//: late, after abort.js streams-base.js
 (function (internal) {
   "use strict";
 

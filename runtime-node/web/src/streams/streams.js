@@ -34,6 +34,7 @@
 //   through(readable, transform)  pipes the stream into a TransformStream, whose readable side it
 //                                 returns
 //   decoded(readable)             returns a stream of the text that the bytes encode in UTF-8
+//: late, after streams-pipe.js streams-text.js
 (function (internal) {
   "use strict";
 

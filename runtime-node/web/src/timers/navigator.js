@@ -1,4 +1,5 @@
 // navigator, queueMicrotask (HTML §8.7) and scheduler.wait, as in Cloudflare's Workers.
+//: after abort.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // performance (High Resolution Time §8, Performance Timeline §4, User Timing §3). The clock is
 // coarse and does not advance within a turn.
+//: late, after clone.js events.js
 (function (internal) {
   "use strict";
 

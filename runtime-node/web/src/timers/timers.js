@@ -1,5 +1,6 @@
 // Timers (HTML §8.6). A timer is an operation of the invocation that set it: native code keeps its
 // callback and cancels it when the invocation ends.
+//: after errors.js
 (function (internal) {
   "use strict";
 

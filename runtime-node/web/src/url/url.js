@@ -1,5 +1,6 @@
 // URL and URLSearchParams (URL §6). Native code parses and serializes. A URL's record is immutable
 // and may be shared: it holds the serialization and the offsets of its parts.
+//: eager, after describe.js urlencoded.js
 (function (internal) {
   "use strict";
 

@@ -1,5 +1,6 @@
 // application/x-www-form-urlencoded (URL §5): conversions between text and a flat list of names and
 // values.
+//: eager, after webidl.js
 (function (internal) {
   "use strict";
 

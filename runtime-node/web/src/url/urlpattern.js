@@ -1,5 +1,6 @@
 // URLPattern (URL Pattern §1). Native code parses a pattern's text; V8 compiles and matches its
 // regular expressions, so that an endless match is terminated like any other loop.
+//: late, after describe.js
 (function (internal) {
   "use strict";
 

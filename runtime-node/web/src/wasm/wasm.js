@@ -11,6 +11,7 @@
 //   hooks.wasm(number, module, kept)
 //       returns the module that native code has opened under a number, or registers a module that
 //       native code has made of another isolate's compiled code
+//: after response.js
 (function (internal) {
   "use strict";
 

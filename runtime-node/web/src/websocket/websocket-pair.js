@@ -4,6 +4,7 @@
 //
 //   one.send() ─► queue of the other ─► accepted: one turn per message ─► message event
 //                        └─► answered with: the native socket, which becomes the end of the first
+//: late, after websocket.js
 (function (internal) {
   "use strict";
 

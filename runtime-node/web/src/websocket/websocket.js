@@ -8,6 +8,7 @@
 // A socket has an end of one of two kinds: a native socket {owner, number} (`engine/sockets.rs`),
 // an operation of the invocation `owner`; or one half of a pair in this isolate
 // (`websocket-pair.js`), which sends to its peer.
+//: late, after fetch.js messages.js
 (function (internal) {
   "use strict";
 
