@@ -86,6 +86,16 @@ pub fn on_this_process() -> Pressure {
     Pressure::Eased.next_with(room.unwrap_or(u64::MAX))
 }
 
+/// Private writable memory, in bytes, from which a process that is short of it would have more after
+/// a restart. A process without isolates has about 25 MiB.
+const OUTGROWN: u64 = 64 << 20;
+
+/// Returns whether this process is short of memory by its own limit although it has taken much: what
+/// the allocator keeps of it, in pieces, cannot become the heap of an isolate.
+pub fn is_outgrown() -> bool {
+    on_this_process() > Pressure::Eased && meter::mapped().is_ok_and(|mapped| mapped >= OUTGROWN)
+}
+
 /// Starts a thread that measures memory use until every receiver is dropped.
 ///
 /// # Errors

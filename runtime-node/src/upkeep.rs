@@ -25,6 +25,10 @@ const STEP: Duration = Duration::from_millis(20);
 /// The longest pause: recoveries of failing revisions are noticed on the same schedule.
 const REVIEW: Duration = Duration::from_secs(10);
 
+/// Time for which nothing has been left to evict, and no isolate could be started, after which the
+/// process is replaced.
+const IN_VAIN: Duration = Duration::from_secs(2);
+
 /// A step against a shortage of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
@@ -47,9 +51,25 @@ pub enum Stock {
 #[derive(Debug, Default)]
 pub struct Upkeep {
     collected: Option<Instant>,
+    /// The time since which nothing was left to evict.
+    in_vain: Option<Instant>,
 }
 
 impl Upkeep {
+    /// Records whether the last step against a shortage freed anything. Returns whether steps have
+    /// freed nothing for as long as [`IN_VAIN`] while no isolate may be started; then starts over.
+    pub fn is_in_vain(&mut self, pressure: Pressure, freed: bool, now: Instant) -> bool {
+        if freed || pressure < Pressure::Critical {
+            self.in_vain = None;
+            return false;
+        }
+        let is_over = now.saturating_duration_since(*self.in_vain.get_or_insert(now)) >= IN_VAIN;
+        if is_over {
+            self.in_vain = None;
+        }
+        is_over
+    }
+
     /// Returns the next step.
     pub fn relief(&mut self, pressure: Pressure, now: Instant) -> Relief {
         let since = self.collected.map(|at| now.saturating_duration_since(at));
@@ -120,6 +140,22 @@ mod tests {
         let steps = steps.map(|ms| upkeep.relief(Pressure::Tight, begin + Duration::from_millis(ms)));
         use Relief::{Collect, LetGo, Nothing};
         assert_eq!(steps, [Collect, Nothing, Nothing, LetGo, LetGo, LetGo, Collect, Nothing]);
+    }
+
+    #[test]
+    fn steps_are_in_vain_once_they_have_freed_nothing_for_a_while() {
+        use Pressure::{Critical, Tight};
+        let (mut upkeep, start) = (Upkeep::default(), Instant::now());
+        let mut ask = |pressure, freed, after| upkeep.is_in_vain(pressure, freed, start + after);
+        assert!(!ask(Critical, false, Duration::ZERO));
+        assert!(!ask(Critical, false, IN_VAIN / 2));
+        assert!(ask(Critical, false, IN_VAIN));
+        assert!(!ask(Critical, false, IN_VAIN * 2), "it has been told");
+        assert!(!ask(Critical, true, IN_VAIN * 3), "an isolate was evicted");
+        assert!(!ask(Critical, false, IN_VAIN * 4));
+        assert!(!ask(Tight, false, IN_VAIN * 5), "isolates may be started");
+        assert!(!ask(Critical, false, IN_VAIN * 6));
+        assert!(ask(Critical, false, IN_VAIN * 7));
     }
 
     proptest! {

@@ -102,12 +102,20 @@ impl Meter {
 /// Fails if the kernel's files cannot be read.
 pub(super) fn room() -> Result<Option<u64>, MeterError> {
     let Some(limit) = getrlimit(Resource::Data).current else { return Ok(None) };
+    Ok(Some(limit.saturating_sub(mapped()?)))
+}
+
+/// Returns how many bytes of private writable memory this process has mapped, touched or not.
+///
+/// # Errors
+/// Fails if the kernel's files cannot be read.
+pub(super) fn mapped() -> Result<u64, MeterError> {
     let file = Path::new("/proc/self/statm");
     // With the stack, which the limit leaves out.
     let pages = read(file)?.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse::<u64>().ok());
     let pages =
         pages.ok_or_else(|| MeterError { file: file.to_owned(), problem: "it has no sixth number".to_owned() })?;
-    Ok(Some(limit.saturating_sub(pages.saturating_mul(page_size() as u64))))
+    Ok(pages.saturating_mul(page_size() as u64))
 }
 
 /// Returns the cgroups of the process, from its own up to the root, at the customary mount points

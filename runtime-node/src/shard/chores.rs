@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
 
 use super::Shard;
-use crate::memory::Pressure;
+use crate::memory::{self, Pressure};
 use crate::pool::{Eviction, Notice};
 use crate::seat::{Errand, Supervisor};
 use crate::upkeep::{self, Relief, Stock, Upkeep};
@@ -43,12 +43,13 @@ impl Shard {
             self.pressure.set(pressure);
             self.spares_are_due.notify_one();
             let now = Instant::now();
-            match upkeep.relief(pressure, now) {
-                Relief::Nothing => {}
-                Relief::Collect if self.collect_largest() => {}
-                Relief::Collect | Relief::LetGo => {
-                    self.pool.borrow_mut().let_one_go(Eviction::Memory, now);
-                }
+            let freed = match upkeep.relief(pressure, now) {
+                Relief::Nothing => false,
+                Relief::Collect if self.collect_largest() => true,
+                Relief::Collect | Relief::LetGo => self.pool.borrow_mut().let_one_go(Eviction::Memory, now),
+            };
+            if upkeep.is_in_vain(pressure, freed, now) && memory::is_outgrown() {
+                self.supervisor.iter().for_each(Supervisor::is_worn);
             }
             let mut pause = pin!(tokio::time::sleep(upkeep::pause(pressure, idle)));
             loop {
