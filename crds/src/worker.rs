@@ -292,7 +292,8 @@ pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 900_000))]
     pub wall_ms: Option<i32>,
-    /// JavaScript heap and array buffers of one isolate, in MiB.
+    /// JavaScript heap of one isolate, in MiB. Its array buffers, WebAssembly memories, bodies and
+    /// other native memory together may take as much again.
     #[serde(default, rename = "memoryMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 2048))]
     pub memory_mib: Option<i32>,
@@ -429,7 +430,7 @@ pub struct Quarantine {
     pub times: i32,
     /// Time of the node's report.
     pub since: Time,
-    /// Time at which the quarantine ends, unless another revision serves earlier.
+    /// Time at which the quarantine of this revision ends.
     pub until: Time,
 }
 

@@ -74,8 +74,8 @@ codes! {
     /// The Worker runs elsewhere on this node: on a lane if a shard says so, on its shard if a lane
     /// does. Routers follow this code; clients never see it.
     Moved = "moved", 503, Unavailable;
-    /// The revision ended processes and is refused for a time. Only time or a new revision ends the
-    /// quarantine.
+    /// The revision ended processes and is refused for a time. Another revision of the
+    /// Worker is not refused.
     WorkerQuarantined = "worker_quarantined", 503, Unavailable;
     /// The revision cannot be fetched from the catalog now.
     RevisionUnavailable = "revision_unavailable", 503, Unavailable;

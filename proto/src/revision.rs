@@ -109,7 +109,7 @@ pub struct Limits {
     pub cpu_ms: u32,
     /// Wall-clock time of one invocation, in milliseconds.
     pub wall_ms: u32,
-    /// JavaScript heap and array buffers of one isolate, in MiB.
+    /// JavaScript heap of one isolate, and separately its native memory, in MiB.
     pub memory_mib: u32,
     /// CPU time to compile and evaluate the modules, in milliseconds.
     pub startup_ms: u32,

@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_query_that_is_wrong_is_told_in_prometheus_own_words() {
         let refused = ask(r#"{"status":"error","errorType":"bad_data","error":"unexpected end of input"}"#);
-        assert_eq!(refused.unwrap_err().to_string(), "Prometheus refuses the query: unexpected end of input");
+        assert_eq!(refused.unwrap_err().to_string(), "Prometheus rejected the query: unexpected end of input");
         assert!(matches!(ask("<html>"), Err(AskError::Nonsense(_))));
     }
 
