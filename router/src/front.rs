@@ -1,4 +1,4 @@
-//! The front of a thread: its listeners, the connections that they accept, and how those end.
+//! Serves HTTP: a thread's listeners, the connections that they accept, and how those end.
 //!
 //! Every thread listens on the same two addresses (`SO_REUSEPORT`), one for clients and one for the
 //! platform's own processes; the kernel distributes connections among the threads. A drain has two
@@ -13,6 +13,23 @@
 //!
 //! The drain waits for requests, since each of them ends. Tunnels may not end by themselves, so
 //! they are closed when their grace period is over.
+//!
+//! The group turns a client's request into an invocation, and the node's reply into a response:
+//!
+//! - [`path`]: the path of a client's request, in order.
+//! - [`target`], [`headers`], [`handshake`]: the parts of a request that the router interprets.
+//! - [`response`], [`error`]: what the client receives.
+//! - [`internal`]: calls from other processes of the platform.
+//!
+//! The top of the crate: depends on every other group, and no group depends on it.
+
+pub(crate) mod error;
+pub(crate) mod handshake;
+pub(crate) mod headers;
+pub(crate) mod internal;
+pub(crate) mod path;
+pub(crate) mod response;
+pub(crate) mod target;
 
 use std::cell::Cell;
 use std::io;
@@ -32,15 +49,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::answer::Written;
+use crate::clients::filter::{self, Gate};
+use crate::clients::preface::{Opening, Speaks};
 use crate::clients::{self, Order, Passage, SWEEP};
-use crate::gate::{self, Gate};
-use crate::handshake::Handshake;
-use crate::inner;
-use crate::link::Local;
-use crate::path::{self, Caller};
-use crate::preface::{Opening, Speaks};
+use crate::front::handshake::Handshake;
+use crate::front::path::Caller;
+use crate::front::response::Written;
 use crate::thread::RouterThread;
+use crate::upstream::link::Local;
 
 /// The maximum length of the queue of connections to accept. The kernel's own limit is usually
 /// lower.
@@ -411,7 +427,7 @@ async fn serve_http1(
         if Handshake::is_asked_in_http1(request.method(), request.version(), request.headers()) {
             client.pass(Passage::Kept);
         }
-        if let Some(refusal) = gate::refusal(&client, &request) {
+        if let Some(refusal) = filter::refusal(&client, &request) {
             request.extensions_mut().insert(refusal);
         }
         let in_hand = client.take_in_hand();
@@ -499,7 +515,7 @@ async fn serve_inner(
     let asked = Cell::new(false);
     let service = service_fn(|request| {
         asked.set(true);
-        inner::serve(thread.clone(), peer, accounts.clone(), request)
+        internal::serve(thread.clone(), peer, accounts.clone(), request)
     });
     drive!(
         stage_rx,

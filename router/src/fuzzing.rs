@@ -7,11 +7,11 @@ use http::request::Parts;
 use http::{HeaderName, Method, Response};
 use tenon_proto::failure::Failure;
 
-use crate::handshake::Handshake;
-use crate::head::{Messages, Step};
-use crate::target::Target;
+use crate::clients::head::{Messages, Step};
+use crate::front::handshake::Handshake;
+use crate::front::target::Target;
+use crate::front::{error, headers};
 use crate::wire::HeadWriter;
-use crate::{error, headers};
 
 /// The `:protocol` of an extended CONNECT in HTTP/2.
 pub use hyper::ext::Protocol;

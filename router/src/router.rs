@@ -21,10 +21,10 @@ use tokio::task::{LocalSet, spawn_local};
 use tonic::transport::Endpoint;
 
 use crate::catalog;
+use crate::clients::pace::Pace;
 use crate::front::{self, Doors};
 use crate::metrics::{LOOPS, Metrics};
-use crate::pace::Pace;
-use crate::shares::Shares;
+use crate::table::shares::Shares;
 use crate::table::{Pin, Published, Table};
 use crate::thread::{RouterThread, Settings};
 

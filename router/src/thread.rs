@@ -20,16 +20,16 @@ use prometheus::IntGauge;
 use rustc_hash::FxHashMap;
 use tenon_lifecycle::tls::Tls;
 
-use crate::bulkhead::Bulkhead;
 use crate::clients::Clients;
-use crate::link::Link;
+use crate::clients::pace::Pace;
 use crate::metrics::{Gauges, Meters, Metrics};
-use crate::pace::Pace;
-use crate::placement::Placements;
 use crate::quota::{Account, Hold, Peer, Quota};
-use crate::retry::Budget;
 use crate::table::{Published, Shard, Table};
-use crate::tunnels::Tunnels;
+use crate::tunnel::slots::Tunnels;
+use crate::upstream::bulkhead::Bulkhead;
+use crate::upstream::link::Link;
+use crate::upstream::placement::Placements;
+use crate::upstream::retry::Budget;
 
 /// The maximum number of requests in hand per thread. Their memory is counted separately.
 const MAX_IN_FLIGHT: usize = 16_384;

@@ -13,7 +13,13 @@
 //! only buffer. Until then the request's body is pending; if the Worker does not accept, it is
 //! empty.
 //!
-//! Belongs to one thread.
+//! - [`slots`]: counts a thread's tunnels, and ends them.
+//! - [`closing`]: the Close frame of a tunnel that ends early.
+//!
+//! Depends on `clients`, `upstream` and what these may use. Belongs to one thread.
+
+pub(crate) mod closing;
+pub(crate) mod slots;
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -34,15 +40,15 @@ use tenon_proto::runtime::invoke_response::Part;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::spawn_local;
 
-use crate::answer::BEHIND;
 use crate::clients;
-use crate::closing::{self, Code, Frames};
-use crate::exchange::{Reply, Rest};
-use crate::handshake::Handshake;
+use crate::front::handshake::Handshake;
+use crate::front::response::BEHIND;
 use crate::metrics::{Meters, Way};
 use crate::quota::Hold;
-use crate::retry::Mishap;
-use crate::tunnels::Place;
+use crate::tunnel::closing::{Code, Frames};
+use crate::tunnel::slots::Place;
+use crate::upstream::exchange::{Reply, Rest};
+use crate::upstream::retry::Mishap;
 
 /// The maximum size of one read from a client, in bytes.
 const PIECE: usize = 16 * 1024;

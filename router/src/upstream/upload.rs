@@ -23,8 +23,8 @@ use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame::INLINE_BODY;
 
-use crate::messages::Messages;
-use crate::pace::{Pace, Patience};
+use crate::clients::pace::{Pace, Patience};
+use crate::front::internal::messages::Messages;
 use crate::quota::Hold;
 use crate::tunnel;
 use crate::wire;

@@ -21,9 +21,9 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::clients::head::{MAX_HEAD, Messages, Refusal, Step};
+use crate::clients::preface::{Opening, Speaks};
 use crate::clients::{self, Client, Passage};
-use crate::head::{MAX_HEAD, Messages, Refusal, Step};
-use crate::preface::{Opening, Speaks};
 
 /// The stand-in for a refused head.
 const IN_ITS_PLACE: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";

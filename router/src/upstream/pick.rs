@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A request goes to a lane if the Worker is known to run there or is new
-//! ([`placement`](crate::placement)), if a shard says so, or if the request may have ended a shard.
+//! ([`placement`](crate::upstream::placement)), if a shard says so, or if the request may have ended a shard.
 //! The Worker's key selects the lane within a node, so that the Worker's isolate stays warm; if
 //! that lane is not available, another one of the same node is used.
 
@@ -17,14 +17,14 @@ use std::time::Instant;
 
 use tenon_proto::failure::FailureCode;
 
-use crate::health::ConnectFailure;
-use crate::link::Link;
 use crate::metrics::Spill;
-use crate::placement::Move;
-use crate::retry::Mishap;
-use crate::ring::{Candidates, Key, SlotIndex};
+use crate::table::ring::{Candidates, Key, SlotIndex};
 use crate::table::{Pool, Worker};
 use crate::thread::RouterThread;
+use crate::upstream::health::ConnectFailure;
+use crate::upstream::link::Link;
+use crate::upstream::placement::Move;
+use crate::upstream::retry::Mishap;
 
 /// The maximum number of candidates examined per request. If all of them are unavailable, so is the
 /// pool.

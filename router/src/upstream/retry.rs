@@ -8,14 +8,14 @@
 //! | the shard has its share of this thread's requests already | no | repeat, within the budget |
 //! | the process was lost on the way | yes | repeat (*), in a lane, preferably of its node |
 //! | after that, its whole node was lost | yes | repeat (*), in a lane of another node |
-//! | the shard is silent ([`silence`](crate::silence)) | yes | repeat (*), in another node's lane |
+//! | the shard is silent ([`silence`](crate::upstream::silence)) | yes | repeat (*), in another node's lane |
 //! | after that, the lane was lost | yes | repeat (*), in a lane of the same node |
 //! | anything else, including a revision in quarantine | yes | return it to the caller |
 //!
 //! (*) Once, within the budget, and only if the method is idempotent.
 //!
 //! Redirects between the processes of a node ("moved") are not retries:
-//! [`placement`](crate::placement) bounds them. A request that may have ended its shard is repeated
+//! [`placement`](crate::upstream::placement) bounds them. A request that may have ended its shard is repeated
 //! in a lane, so that the same request ends no second shard. A lane of the same node comes first,
 //! because the supervisor of that node knows which revision was running and refuses it: requests
 //! for other Workers, which were lost with it and are repeated there too, do not meet it again. The
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use http::Method;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use crate::health::ConnectFailure;
+use crate::upstream::health::ConnectFailure;
 
 /// The maximum number of attempts that reach a node, per request.
 const MAX_ATTEMPTS: u32 = 3;

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, Version, header};
 use serde_json::json;
 use tenon_proto::failure::{Failure, FailureCode};
 
-use crate::handshake;
+use crate::front::handshake;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -17,13 +17,13 @@ use tenon_proto::runtime::{Header, ResponseHead};
 use tokio::task::spawn_local;
 
 use crate::clients::{Client, InHand};
-use crate::exchange::{Reply, Rest};
-use crate::headers;
-use crate::link::STREAM_WINDOW;
+use crate::front::headers;
 use crate::quota::Hold;
-use crate::retry::Mishap;
 use crate::thread::Permit;
 use crate::tunnel::Tunnel;
+use crate::upstream::exchange::{Reply, Rest};
+use crate::upstream::link::STREAM_WINDOW;
+use crate::upstream::retry::Mishap;
 
 /// The memory that a streamed answer takes while its client is behind, in bytes: a window of data
 /// from its node, and as much that is being written.
@@ -53,7 +53,7 @@ pub(crate) struct Streaming {
 ///
 /// # Errors
 /// Fails if the node's head is not a valid HTTP response.
-pub(crate) fn response(
+pub(crate) fn of(
     method: &Method,
     reply: Reply,
     permit: Permit,

@@ -1,6 +1,6 @@
 //! Decides what the silence of a shard means for the requests that wait for it.
 //!
-//! A silent shard ([`pulse`](crate::pulse)) gets no new requests in any case. The requests that it
+//! A silent shard ([`pulse`](crate::upstream::pulse)) gets no new requests in any case. The requests that it
 //! has are a different matter: a shard answers nothing during a turn, so a stopped shard and a
 //! computing one look the same. Therefore:
 //!
@@ -36,10 +36,10 @@ use futures::future::{FutureExt as _, LocalBoxFuture, Shared};
 use futures::stream::FuturesUnordered;
 use tokio::time::Instant;
 
-use crate::link::Link;
-use crate::pick::Target;
 use crate::table::Table;
 use crate::thread::RouterThread;
+use crate::upstream::link::Link;
+use crate::upstream::pick::Target;
 
 /// The maximum number of a node's processes that are probed. Shards come first: their turns are
 /// short.

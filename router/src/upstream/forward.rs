@@ -16,19 +16,19 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use crate::exchange::{self, Reply};
-use crate::health::ConnectFailure;
-use crate::pick::{Picker, Target, Wish};
-use crate::placement::{Move, Moves};
 use crate::quota::Peer;
-pub(crate) use crate::retry::Again;
-use crate::retry::{Attempts, Mishap};
-use crate::silence;
 use crate::table::{Table, Worker};
 use crate::thread::{Accounts, Permit, RouterThread};
 use crate::trace::Trace;
-use crate::tunnels::Place;
-use crate::upload::Upload;
+use crate::tunnel::slots::Place;
+use crate::upstream::exchange::{self, Reply};
+use crate::upstream::health::ConnectFailure;
+use crate::upstream::pick::{Picker, Target, Wish};
+use crate::upstream::placement::{Move, Moves};
+pub(crate) use crate::upstream::retry::Again;
+use crate::upstream::retry::{Attempts, Mishap};
+use crate::upstream::silence;
+use crate::upstream::upload::Upload;
 use crate::wire;
 
 /// How much longer than the node, which enforces the Worker's wall limit, the router waits. The

@@ -17,10 +17,10 @@ use tenon_proto::runtime::InvokeResponse;
 use tenon_proto::runtime::invoke_response::Part;
 use tonic::Status;
 
-use crate::exchange::{Reply, Rest};
-use crate::retry::Mishap;
 use crate::thread::Permit;
-use crate::tunnels::Place;
+use crate::tunnel::slots::Place;
+use crate::upstream::exchange::{Reply, Rest};
+use crate::upstream::retry::Mishap;
 use crate::wire;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");

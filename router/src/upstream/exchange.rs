@@ -19,11 +19,11 @@ use tenon_proto::frame::Decoder;
 use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
 use tonic::{Code, Status};
 
-use crate::bulkhead::Berth;
-use crate::link::{Link, Unreachable};
 use crate::quota::Peer;
-use crate::retry::Mishap;
-use crate::upload::{Attempt, Upload};
+use crate::upstream::bulkhead::Berth;
+use crate::upstream::link::{Link, Unreachable};
+use crate::upstream::retry::Mishap;
+use crate::upstream::upload::{Attempt, Upload};
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");

@@ -11,6 +11,9 @@
 //! a certificate, without it any process that can reach the port. The caller's node enforces that a
 //! Worker calls only Workers that its object binds.
 
+pub(crate) mod messages;
+mod relay;
+
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -25,16 +28,16 @@ use tenon_proto::id::WorkerId;
 use tenon_proto::runtime::{INVOKE_PATH, InvokeHead, InvokeRequest, Service, invoke_request::Part};
 use tonic::Status;
 
-use crate::answer;
-use crate::exchange::Reply;
-use crate::forward::{self, Again, Call};
-use crate::messages::Messages;
+use crate::front::internal::messages::Messages;
+use crate::front::internal::relay::{Held, Relay};
+use crate::front::response;
 use crate::metrics::Outcome;
-use crate::relay::{self, Held, Relay};
-use crate::retry::Mishap;
 use crate::thread::{Accounts, RouterThread};
 use crate::trace::{Asked, Trace};
-use crate::upload::{admit_rest, too_large};
+use crate::upstream::exchange::Reply;
+use crate::upstream::forward::{self, Again, Call};
+use crate::upstream::retry::Mishap;
+use crate::upstream::upload::{admit_rest, too_large};
 
 /// Serves one call.
 pub(crate) async fn serve(
@@ -118,7 +121,7 @@ async fn invoke(
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
     let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), again };
     let reply = forward::forward(thread, &view, worker, call, trace).await?;
-    let held = match (answer::switches_protocols(&reply), place) {
+    let held = match (response::switches_protocols(&reply), place) {
         (true, Some(place)) => Held::tunnel(place),
         (true, None) => return Err(Mishap::Nonsense("a tunnel that nobody asked for".into()).into_failure()),
         (false, _) => Held::request(permit),

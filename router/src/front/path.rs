@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Between admit and answer the path is the same for calls from inside the platform: see
-//! [`forward`](mod@forward) and [`crate::inner`]. It runs entirely on the thread that read the
+//! [`forward`](mod@forward) and [`crate::front::internal`]. It runs entirely on the thread that read the
 //! request, takes no lock and wakes no other thread. A WebSocket request takes the same path and,
 //! if its Worker accepts it, ends in a [`tunnel`](crate::tunnel) instead of an answer.
 
@@ -24,20 +24,20 @@ use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{self, OnUpgrade};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use crate::answer::{self, AnswerBody};
+use crate::clients::head::Refusal;
 use crate::clients::{Client, Passage, REQUEST};
-use crate::forward::{self, Again, Call};
-use crate::handshake::Handshake;
-use crate::head::Refusal;
+use crate::front::handshake::Handshake;
+use crate::front::response::{self, AnswerBody};
+use crate::front::target::Target;
+use crate::front::{error, headers};
 use crate::metrics::Outcome;
 use crate::table::Worker;
-use crate::target::Target;
 use crate::thread::{Accounts, RouterThread};
 use crate::trace::{Asked, Trace};
 use crate::tunnel::Tunnel;
-use crate::upload::{self, Admitted};
+use crate::upstream::forward::{self, Again, Call};
+use crate::upstream::upload::{self, Admitted};
 use crate::wire::HeadWriter;
-use crate::{error, headers};
 
 /// The client that a connection belongs to.
 pub(crate) struct Caller {
@@ -163,11 +163,11 @@ async fn answer(
     let reply = forward::forward(thread, &view, worker, call, trace).await?;
 
     // Answer.
-    let Some(tunnel) = tunnel else { return answer::response(method, reply, permit, client) };
-    if answer::switches_protocols(&reply) {
-        return Ok(answer::tunnel(tunnel, reply));
+    let Some(tunnel) = tunnel else { return response::of(method, reply, permit, client) };
+    if response::switches_protocols(&reply) {
+        return Ok(response::tunnel(tunnel, reply));
     }
-    let response = answer::response(method, reply, permit, client)?;
+    let response = response::of(method, reply, permit, client)?;
     if tunnel.handshake().mistakes(response.status()) { Err(no_websocket()) } else { Ok(response) }
 }
 

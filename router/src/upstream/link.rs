@@ -10,10 +10,10 @@
 //! The kernel reports at once that a node has died, because its connections end. It detects a node
 //! that has vanished (machine or network) by keepalive probes within `VANISHED`. A node that is
 //! stopped, or whose turn does not end, is detected by its silence: while requests wait for their
-//! first byte, a task watches the connection's [`pulse`](crate::pulse), and HTTP/2 pings give an
+//! first byte, a task watches the connection's [`pulse`](crate::upstream::pulse), and HTTP/2 pings give an
 //! otherwise idle shard something to answer. The connection stays open, because a shard answers
 //! pings and TLS handshakes only between turns, and a long turn is not a failure;
-//! [`silence`](crate::silence) decides what happens to the requests that wait.
+//! [`silence`](crate::upstream::silence) decides what happens to the requests that wait.
 //!
 //! Belongs to one thread.
 
@@ -39,15 +39,15 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::bulkhead::{Berth, Bulkhead};
-use crate::health::{ConnectFailure, Disconnect, Health};
-use crate::heard::{Counts, Heard};
 use crate::metrics::{Gauges, Metrics, Spill};
-use crate::pulse::{self, Beat, Pulse};
 use crate::quota::Peer;
-use crate::silence::Inquiry;
 use crate::table::Shard;
-use crate::upload::Attempt;
+use crate::upstream::bulkhead::{Berth, Bulkhead};
+use crate::upstream::health::{ConnectFailure, Disconnect, Health};
+use crate::upstream::heard::{Counts, Heard};
+use crate::upstream::pulse::{self, Beat, Pulse};
+use crate::upstream::silence::Inquiry;
+use crate::upstream::upload::Attempt;
 
 /// The timeout of a TCP connect. A node in the same cluster answers within a millisecond; a lost
 /// SYN is retransmitted after one second.

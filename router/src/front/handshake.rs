@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, head
 use hyper::ext::Protocol;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 
-use crate::headers;
+use crate::front::headers;
 use crate::wire::HeadWriter;
 
 /// The protocol's name, and the only version of it that is not a draft.
