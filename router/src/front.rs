@@ -17,12 +17,13 @@
 //! The group turns a client's request into an invocation, and the node's reply into a response:
 //!
 //! - [`path`]: the path of a client's request, in order.
-//! - [`target`], [`headers`], [`handshake`]: the parts of a request that the router interprets.
+//! - [`target`], [`headers`], [`body`], [`handshake`]: the parts of a request that the router interprets.
 //! - [`response`], [`error`]: what the client receives.
 //! - [`internal`]: calls from other processes of the platform.
 //!
 //! The top of the crate: depends on every other group, and no group depends on it.
 
+pub(crate) mod body;
 pub(crate) mod error;
 pub(crate) mod handshake;
 pub(crate) mod headers;
@@ -52,11 +53,11 @@ use tokio::task::spawn_local;
 use crate::clients::filter::{self, Gate};
 use crate::clients::preface::{Opening, Speaks};
 use crate::clients::{self, Order, Passage, SWEEP};
+use crate::executor::Local;
 use crate::front::handshake::Handshake;
 use crate::front::path::Caller;
 use crate::front::response::Written;
 use crate::thread::RouterThread;
-use crate::upstream::link::Local;
 
 /// The maximum length of the queue of connections to accept. The kernel's own limit is usually
 /// lower.

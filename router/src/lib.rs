@@ -30,6 +30,7 @@
 
 mod catalog;
 mod clients;
+mod executor;
 mod front;
 #[cfg(fuzzing)]
 pub mod fuzzing;

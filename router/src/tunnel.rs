@@ -32,23 +32,21 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::{HeaderMap, StatusCode};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tenon_proto::failure::FailureCode;
+use tenon_proto::failure::{Failure, FailureCode};
 use tenon_proto::runtime::invoke_response::Part;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::spawn_local;
 
 use crate::clients;
-use crate::front::handshake::Handshake;
-use crate::front::response::BEHIND;
 use crate::metrics::{Meters, Way};
 use crate::quota::Hold;
 use crate::tunnel::closing::{Code, Frames};
 use crate::tunnel::slots::Place;
-use crate::upstream::exchange::{Reply, Rest};
+use crate::upstream::exchange::{BEHIND, Reply, Rest};
 use crate::upstream::retry::Mishap;
+use crate::upstream::upload::{Source, Upload, broken};
 
 /// The maximum size of one read from a client, in bytes.
 const PIECE: usize = 16 * 1024;
@@ -60,7 +58,6 @@ type Connection = TokioIo<Upgraded>;
 
 /// A tunnel that has been requested.
 pub(crate) struct Tunnel {
-    handshake: Handshake,
     upgrade: OnUpgrade,
     client: Client,
     place: Place,
@@ -72,35 +69,27 @@ impl Tunnel {
     /// # Arguments
     /// * `upgrade`: resolves to the client's connection, once the answer's head has been sent.
     /// * `place`: held for as long as the tunnel exists.
-    pub(crate) fn new(handshake: Handshake, upgrade: OnUpgrade, place: Place, meters: Rc<Meters>) -> Self {
+    pub(crate) fn new(upgrade: OnUpgrade, place: Place, meters: Rc<Meters>) -> Self {
         let client = Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));
-        Self { handshake, upgrade, client, place }
+        Self { upgrade, client, place }
     }
 
-    pub(crate) fn handshake(&self) -> &Handshake {
-        &self.handshake
-    }
-
-    /// Returns the data from the client, which is empty if the tunnel is dropped without being
-    /// opened.
-    pub(crate) fn upstream(&self) -> FromClient {
-        FromClient(self.client.0.clone())
+    /// Returns the data from the client, as a body without a size limit. It is empty if the tunnel
+    /// is dropped without being opened.
+    pub(crate) fn upload(&self) -> Upload {
+        Upload::new(Box::new(FromClient(self.client.0.clone())), u64::MAX, 0, None)
     }
 
     /// Opens the tunnel after the Worker has accepted. A task of its own carries the data, once the
-    /// client has received the response. Returns the status for the client.
-    ///
-    /// # Arguments
-    /// * `headers`: the headers of the answer, converted into those for the client.
-    pub(crate) fn open(self, reply: Reply, headers: &mut HeaderMap) -> StatusCode {
-        let Self { handshake, upgrade, client, place } = self;
+    /// client has received the response.
+    pub(crate) fn open(self, reply: Reply) {
+        let Self { upgrade, client, place } = self;
         let Reply { head, mut rest } = reply;
         rest.leave_berth();
         let rest = head.more_body.then_some(rest);
         let waits = Waits { of: place.client(), memory: None };
         let open = Open { client, first: head.body, rest, frames: Frames::default(), waits };
         spawn_local(open.run(upgrade, place));
-        handshake.agree(headers)
     }
 }
 
@@ -168,20 +157,16 @@ impl Shared {
 }
 
 /// The data that a client sends, as the body of the request to its node.
-pub(crate) struct FromClient(Rc<Shared>);
+struct FromClient(Rc<Shared>);
 
-impl FromClient {
-    /// Returns the next bytes, or `None` at the end.
-    ///
-    /// # Errors
-    /// Fails if the client's connection has broken.
-    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+impl Source for FromClient {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         self.0.reader.set(Some(cx.waker().clone()));
         match &mut *self.0.state.borrow_mut() {
             State::Silent => Poll::Pending,
             State::Over => Poll::Ready(None),
             State::Open(connection) => {
-                let piece = ready!(poll_read(connection, cx))?;
+                let Ok(piece) = ready!(poll_read(connection, cx)) else { return Poll::Ready(Some(Err(broken()))) };
                 self.0.meters.carried(Way::FromClient, piece.len());
                 Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
             }

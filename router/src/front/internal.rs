@@ -11,14 +11,16 @@
 //! a certificate, without it any process that can reach the port. The caller's node enforces that a
 //! Worker calls only Workers that its object binds.
 
-pub(crate) mod messages;
+mod messages;
 mod relay;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
@@ -37,7 +39,7 @@ use crate::trace::{Asked, Trace};
 use crate::upstream::exchange::Reply;
 use crate::upstream::forward::{self, Again, Call};
 use crate::upstream::retry::Mishap;
-use crate::upstream::upload::{admit_rest, too_large};
+use crate::upstream::upload::{Source, Upload, broken, too_large};
 
 /// Serves one call.
 pub(crate) async fn serve(
@@ -73,7 +75,7 @@ async fn answer(
     if head.request_id.is_empty() {
         head.request_id = thread.request_id();
     }
-    let mut trace = Trace::for_log(thread);
+    let mut trace = Trace::new(false, thread.settings.access_log);
     let line = trace.for_log.then(|| Line::of(&head));
     let result = invoke(thread, accounts, head, messages, &mut trace).await;
     let outcome = match &result {
@@ -105,13 +107,13 @@ async fn invoke(
     let worker = id.and_then(|id| view.worker(&id)).ok_or_else(|| no_worker(&head.worker))?;
     trace.worker(&worker.id);
 
-    let permit = forward::admit(thread, accounts)?;
+    let permit = thread.admit(accounts)?;
     if head.body.len() as u64 > worker.body_limit {
         return Err(too_large(worker.body_limit));
     }
-    let place = if head.asks_for_tunnel() { Some(forward::admit_tunnel(thread, accounts)?) } else { None };
+    let place = if head.asks_for_tunnel() { Some(thread.admit_tunnel(accounts)?) } else { None };
     let limit = if place.is_some() { u64::MAX } else { worker.body_limit };
-    let upload = head.more_body.then(|| admit_rest(messages, limit, head.body.len()));
+    let upload = head.more_body.then(|| Rc::new(Upload::new(Box::new(messages), limit, head.body.len() as u64, None)));
 
     let again = again(&head);
     let service =
@@ -120,13 +122,19 @@ async fn invoke(
     head.digest = worker.digest.as_bytes().to_vec().into();
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
     let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), again };
-    let reply = forward::forward(thread, &view, worker, call, trace).await?;
+    let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
     let held = match (response::switches_protocols(&reply), place) {
         (true, Some(place)) => Held::tunnel(place),
         (true, None) => return Err(Mishap::Nonsense("a tunnel that nobody asked for".into()).into_failure()),
         (false, _) => Held::request(permit),
     };
     Ok((reply, held))
+}
+
+impl Source for Messages {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        self.poll_body(cx).map(|piece| piece.map_err(|_| broken()).transpose())
+    }
 }
 
 /// Returns whether a call may run again. A scheduled event is never repeated.

@@ -26,17 +26,19 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::clients::head::Refusal;
 use crate::clients::{Client, Passage, REQUEST};
+use crate::front::body;
+use crate::front::body::RequestBody;
+use crate::front::error;
 use crate::front::handshake::Handshake;
+use crate::front::headers;
 use crate::front::response::{self, AnswerBody};
 use crate::front::target::Target;
-use crate::front::{error, headers};
 use crate::metrics::Outcome;
 use crate::table::Worker;
-use crate::thread::{Accounts, RouterThread};
-use crate::trace::{Asked, Trace};
+use crate::thread::{self, Accounts, RouterThread};
+use crate::trace::{self, Asked, Trace};
 use crate::tunnel::Tunnel;
 use crate::upstream::forward::{self, Again, Call};
-use crate::upstream::upload::{self, Admitted};
 use crate::wire::HeadWriter;
 
 /// The client that a connection belongs to.
@@ -57,7 +59,9 @@ pub(crate) async fn serve(
     let upgrade = upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
     let request_id = headers::sane_request_id(&parts.headers).map_or_else(|| thread.request_id(), str::to_owned);
-    let mut trace = Trace::new(&thread, &parts.headers);
+    let settings = &thread.settings;
+    let for_caller = settings.debug_headers || trace::is_asked_for(&parts.headers);
+    let mut trace = Trace::new(for_caller, settings.access_log);
 
     let (mut response, outcome) = match answer(&thread, &caller, &parts, body, upgrade, &request_id, &mut trace).await {
         Ok(response) => {
@@ -129,29 +133,29 @@ async fn answer(
     // client.
     let tunnel = match handshake {
         Some(handshake) => {
-            let place = forward::admit_tunnel(thread, accounts)?.on(client.take_in_hand());
-            Some(Tunnel::new(handshake, upgrade, place, thread.meters.clone()))
+            let place = thread.admit_tunnel(accounts)?.on(client.take_in_hand());
+            Some((handshake, Tunnel::new(upgrade, place, thread.meters.clone())))
         }
         None => None,
     };
     let body = match &tunnel {
-        Some(tunnel) => upload::admit_tunnel(tunnel.upstream()),
+        Some((_, tunnel)) => RequestBody::Streaming(Rc::new(tunnel.upload())),
         None => {
-            let needed = REQUEST + headers::size(&parts.headers) + upload::needs(&body, worker.body_limit)?;
-            let memory = client.memory(needed).ok_or_else(forward::overloaded)?;
-            upload::admit(body, worker.body_limit, thread.settings.pace, memory).await?
+            let needed = REQUEST + headers::size(&parts.headers) + body::needs(&body, worker.body_limit)?;
+            let memory = client.memory(needed).ok_or_else(thread::overloaded)?;
+            body::admit(body, worker.body_limit, thread.settings.pace, memory).await?
         }
     };
-    let permit = forward::admit(thread, accounts)?;
+    let permit = thread.admit(accounts)?;
 
     // Encode the head.
     let (inline, upload) = match &body {
-        Admitted::Inline { bytes, .. } => (bytes.as_ref(), None),
-        Admitted::Streaming(upload) => (&[][..], Some(upload)),
+        RequestBody::Inline { bytes, .. } => (bytes.as_ref(), None),
+        RequestBody::Streaming(upload) => (&[][..], Some(upload)),
     };
     let url = ["http://", target.authority(), target.path_and_query()];
     let mut head = HeadWriter::new(worker.id.as_str(), worker.digest.as_bytes(), request_id, method.as_str(), url);
-    let handshake = tunnel.as_ref().map(Tunnel::handshake);
+    let handshake = tunnel.as_ref().map(|(handshake, _)| handshake);
     let replaced = |name: &HeaderName| handshake.is_some_and(|handshake| handshake.replaces(name));
     headers::write(&mut head, &parts.headers, replaced, target.authority(), *address, request_id);
     handshake.inspect(|handshake| handshake.write(&mut head, || thread.random().to_ne_bytes()));
@@ -160,15 +164,15 @@ async fn answer(
 
     // Pick and forward, and repeat if that may help.
     let call = Call { peer: accounts.peer, head: &head, upload, again: Again::of(method) };
-    let reply = forward::forward(thread, &view, worker, call, trace).await?;
+    let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
 
     // Answer.
-    let Some(tunnel) = tunnel else { return response::of(method, reply, permit, client) };
+    let Some((handshake, tunnel)) = tunnel else { return response::of(method, reply, permit, client) };
     if response::switches_protocols(&reply) {
-        return Ok(response::tunnel(tunnel, reply));
+        return Ok(response::tunnel(&handshake, tunnel, reply));
     }
     let response = response::of(method, reply, permit, client)?;
-    if tunnel.handshake().mistakes(response.status()) { Err(no_websocket()) } else { Ok(response) }
+    if handshake.mistakes(response.status()) { Err(no_websocket()) } else { Ok(response) }
 }
 
 fn refused(refusal: Refusal) -> Failure {

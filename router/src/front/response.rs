@@ -17,17 +17,13 @@ use tenon_proto::runtime::{Header, ResponseHead};
 use tokio::task::spawn_local;
 
 use crate::clients::{Client, InHand};
+use crate::front::handshake::Handshake;
 use crate::front::headers;
 use crate::quota::Hold;
 use crate::thread::Permit;
 use crate::tunnel::Tunnel;
-use crate::upstream::exchange::{Reply, Rest};
-use crate::upstream::link::STREAM_WINDOW;
+use crate::upstream::exchange::{BEHIND, Reply, Rest};
 use crate::upstream::retry::Mishap;
-
-/// The memory that a streamed answer takes while its client is behind, in bytes: a window of data
-/// from its node, and as much that is being written.
-pub(crate) const BEHIND: usize = 2 * STREAM_WINDOW as usize;
 
 /// The maximum size of a complete answer that is charged with its connection, in bytes.
 const SMALL: usize = 4 * 1024;
@@ -91,9 +87,10 @@ pub(crate) fn switches_protocols(reply: &Reply) -> bool {
 }
 
 /// Returns the answer that opens a tunnel.
-pub(crate) fn tunnel(tunnel: Tunnel, mut reply: Reply) -> Response<AnswerBody> {
+pub(crate) fn tunnel(handshake: &Handshake, tunnel: Tunnel, mut reply: Reply) -> Response<AnswerBody> {
     let mut map = header_map(std::mem::take(&mut reply.head.headers));
-    let status = tunnel.open(reply, &mut map);
+    tunnel.open(reply);
+    let status = handshake.agree(&mut map);
     built(status, map, AnswerBody::Full(None))
 }
 

@@ -13,7 +13,6 @@ use tokio::sync::watch;
 
 use crate::clients::{Client, InHand};
 use crate::quota::{Account, Hold, Peer, Quota};
-use crate::thread::Accounts;
 
 /// The maximum number of tunnels per thread. An idle tunnel has a socket, a stream and a few KiB,
 /// which are charged with its connection.
@@ -40,13 +39,14 @@ impl Tunnels {
         Self { open: Quota::new(MAX), gauge, end_tx: watch::Sender::new(false) }
     }
 
+    /// Returns the share of an address.
     pub(crate) fn account(&self, peer: Peer) -> Account {
         self.open.account(peer)
     }
 
-    /// Takes a place for one more tunnel, if this address may have one.
-    pub(crate) fn place(&self, accounts: &Accounts) -> Option<Place> {
-        let hold = accounts.tunnels.take(1)?;
+    /// Takes a place for one more tunnel, if the address of this account may have one.
+    pub(crate) fn place(&self, account: &Account) -> Option<Place> {
+        let hold = account.take(1)?;
         self.gauge.inc();
         Some(Place { _hold: hold, in_hand: None, gauge: self.gauge.clone(), end_rx: self.end_tx.subscribe() })
     }

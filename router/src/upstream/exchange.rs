@@ -21,9 +21,13 @@ use tonic::{Code, Status};
 
 use crate::quota::Peer;
 use crate::upstream::bulkhead::Berth;
-use crate::upstream::link::{Link, Unreachable};
+use crate::upstream::link::{Link, STREAM_WINDOW, Unreachable};
 use crate::upstream::retry::Mishap;
 use crate::upstream::upload::{Attempt, Upload};
+
+/// The memory that the rest of a reply takes while its client is behind, in bytes: a window of data
+/// from its node, and as much that is being written.
+pub(crate) const BEHIND: usize = 2 * STREAM_WINDOW as usize;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");

@@ -18,9 +18,8 @@ use tenon_proto::failure::{Failure, FailureCode, Phase};
 
 use crate::quota::Peer;
 use crate::table::{Table, Worker};
-use crate::thread::{Accounts, Permit, RouterThread};
 use crate::trace::Trace;
-use crate::tunnel::slots::Place;
+use crate::upstream::Upstream;
 use crate::upstream::exchange::{self, Reply};
 use crate::upstream::health::ConnectFailure;
 use crate::upstream::pick::{Picker, Target, Wish};
@@ -39,24 +38,6 @@ const SLACK: Duration = Duration::from_secs(2);
 /// shorter than the detection of silence.
 const BRISK: Duration = Duration::from_secs(1);
 
-/// Takes a permit for one more request.
-///
-/// # Errors
-/// Fails with `overloaded` if no permit is left.
-pub(crate) fn admit(thread: &RouterThread, accounts: &Accounts) -> Result<Permit, Failure> {
-    let permit = thread.permit(accounts).ok_or_else(overloaded)?;
-    thread.budget.borrow_mut().request(Instant::now());
-    Ok(permit)
-}
-
-/// Takes a place for a tunnel.
-///
-/// # Errors
-/// Fails with `overloaded` if no place is left.
-pub(crate) fn admit_tunnel(thread: &RouterThread, accounts: &Accounts) -> Result<Place, Failure> {
-    thread.tunnels.place(accounts).ok_or_else(overloaded)
-}
-
 /// The request for a Worker, and the address that sends it.
 pub(crate) struct Call<'a> {
     /// The client address whose share of a shard the request takes.
@@ -72,7 +53,7 @@ pub(crate) struct Call<'a> {
 /// # Errors
 /// Fails if no node takes the request, or if the node that took it fails.
 pub(crate) async fn forward(
-    thread: &Rc<RouterThread>,
+    upstream: &Upstream,
     view: &Table,
     worker: &Worker,
     call: Call<'_>,
@@ -82,7 +63,7 @@ pub(crate) async fn forward(
     let pool = view.pool(&worker.pool).ok_or_else(no_node)?;
     let patience = worker.wall + SLACK;
     let mut journey = Journey {
-        thread,
+        upstream,
         view,
         worker,
         peer,
@@ -90,7 +71,7 @@ pub(crate) async fn forward(
         patience,
         deadline: tokio::time::Instant::now() + patience,
         heads: Heads { head, stay: OnceCell::new() },
-        picker: Picker::new(thread, pool, worker, view.nodes_version()),
+        picker: Picker::new(upstream, pool, worker, view.nodes_version()),
         attempts: Attempts::new(again),
         moves: Moves::default(),
         stays: false,
@@ -120,7 +101,7 @@ pub(crate) async fn forward(
 
 /// The state of one request on its way to a shard.
 struct Journey<'a> {
-    thread: &'a Rc<RouterThread>,
+    upstream: &'a Upstream,
     view: &'a Table,
     worker: &'a Worker,
     peer: Peer,
@@ -158,7 +139,7 @@ impl Journey<'_> {
                 biased;
                 ended = exchange.as_mut() => return ended.map_err(Ended::Failed),
                 () = tokio::time::sleep_until(self.deadline) => return Err(Ended::Failed(self.too_late(sent.get()))),
-                () = silence::lost(self.thread, self.view, target), if may_leave => {}
+                () = silence::lost(&self.upstream.links, self.view, target), if may_leave => {}
             }
             if let Some(next) = self.leave(target, sent.get()) {
                 return Err(Ended::Left(next));
@@ -190,7 +171,7 @@ impl Journey<'_> {
     /// Converts a request's second loss on one node into the loss of that node, unless another
     /// process of the node answers: the processes of a node do not all end at once.
     async fn examine(&self, target: &Target, mishap: Mishap) -> Mishap {
-        let node_is_there = async || silence::node_answers(self.thread, self.view, &target.link).await;
+        let node_is_there = async || silence::node_answers(&self.upstream.links, self.view, &target.link).await;
         if self.depends_on_node(target, &mishap) && !node_is_there().await { Mishap::NodeLost } else { mishap }
     }
 
@@ -222,26 +203,26 @@ impl Journey<'_> {
     /// Remembers where the node says that the Worker runs, and returns a target there. This is
     /// neither an attempt nor a retry: nothing has begun.
     fn follow(&mut self, target: &Target, to: Move) -> Option<Target> {
-        let (mut placements, now) = (self.thread.placements.borrow_mut(), Instant::now());
+        let (mut placements, now) = (self.upstream.placements.borrow_mut(), Instant::now());
         match target.is_lane() {
             true => placements.moved_to_shard(&self.worker.digest, now),
             false => placements.moved_to_lane(&self.worker.digest, now),
         }
         drop(placements);
-        self.thread.metrics.moved(to.to());
+        self.upstream.metrics.moved(to.to());
         self.stays |= to == Move::Stay;
         self.picker.moved(target, to)
     }
 
     fn may_go_on(&mut self, after: &Mishap) -> bool {
         let replayable = self.is_replayable();
-        let budget = &mut self.thread.budget.borrow_mut();
+        let budget = &mut self.upstream.budget.borrow_mut();
         tokio::time::Instant::now() < self.deadline
             && self.attempts.may_go_on(after, replayable, budget, Instant::now())
     }
 
     fn again(&mut self, after: &Mishap, next: Target) -> Target {
-        self.thread.metrics.retry(after.reason());
+        self.upstream.metrics.retry(after.reason());
         self.stays |= after.may_be_its_own_fault();
         next
     }
@@ -271,9 +252,4 @@ impl Heads<'_> {
 
 fn no_node() -> Failure {
     Failure::new(FailureCode::NoNode, Phase::Admission, "No node that could run the Worker can be reached.")
-}
-
-/// Returns the failure for a request for which there is no permit or no memory.
-pub(crate) fn overloaded() -> Failure {
-    Failure::new(FailureCode::Overloaded, Phase::Admission, "The router has no room for this request now.")
 }

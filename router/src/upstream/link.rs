@@ -39,14 +39,15 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::executor::Local;
 use crate::metrics::{Gauges, Metrics, Spill};
 use crate::quota::Peer;
 use crate::table::Shard;
 use crate::upstream::bulkhead::{Berth, Bulkhead};
 use crate::upstream::health::{ConnectFailure, Disconnect, Health};
 use crate::upstream::heard::{Counts, Heard};
+use crate::upstream::inquiry::Inquiry;
 use crate::upstream::pulse::{self, Beat, Pulse};
-use crate::upstream::silence::Inquiry;
 use crate::upstream::upload::Attempt;
 
 /// The timeout of a TCP connect. A node in the same cluster answers within a millisecond; a lost
@@ -452,17 +453,4 @@ fn uri(shard: &Shard, tls: bool, path: &'static str) -> Uri {
     parts.authority = Some(authority);
     parts.path_and_query = Some(PathAndQuery::from_static(path));
     Uri::from_parts(parts).expect("a scheme, an authority and a path make a URI")
-}
-
-/// Runs hyper's tasks on the thread that spawns them.
-#[derive(Clone, Copy)]
-pub(crate) struct Local;
-
-impl<F> hyper::rt::Executor<F> for Local
-where
-    F: Future<Output: 'static> + 'static,
-{
-    fn execute(&self, task: F) {
-        spawn_local(task);
-    }
 }

@@ -20,7 +20,7 @@ use tenon_proto::failure::FailureCode;
 use crate::metrics::Spill;
 use crate::table::ring::{Candidates, Key, SlotIndex};
 use crate::table::{Pool, Worker};
-use crate::thread::RouterThread;
+use crate::upstream::Upstream;
 use crate::upstream::health::ConnectFailure;
 use crate::upstream::link::Link;
 use crate::upstream::placement::Move;
@@ -59,7 +59,7 @@ pub(crate) enum Wish {
 
 /// One request's walk through its candidates.
 pub(crate) struct Picker<'a> {
-    thread: &'a RouterThread,
+    upstream: &'a Upstream,
     pool: &'a Pool,
     key: Key,
     worker: &'a Worker,
@@ -86,9 +86,9 @@ pub(crate) struct Picker<'a> {
 }
 
 impl<'a> Picker<'a> {
-    pub(crate) fn new(thread: &'a RouterThread, pool: &'a Pool, worker: &'a Worker, nodes_version: u64) -> Self {
+    pub(crate) fn new(upstream: &'a Upstream, pool: &'a Pool, worker: &'a Worker, nodes_version: u64) -> Self {
         Self {
-            thread,
+            upstream,
             pool,
             key: worker.key,
             worker,
@@ -193,7 +193,7 @@ impl<'a> Picker<'a> {
             };
             let Some(target) = found else { continue };
             // Each request counts once.
-            self.passed.filter(|_| !self.spilled).inspect(|why| self.thread.metrics.spill(*why));
+            self.passed.filter(|_| !self.spilled).inspect(|why| self.upstream.metrics.spill(*why));
             self.spilled = self.passed.is_some();
             self.last = Some(slot);
             return Some(target);
@@ -215,7 +215,7 @@ impl<'a> Picker<'a> {
     }
 
     fn pinned(&mut self, slot: SlotIndex) -> Option<Target> {
-        let link = self.thread.link(&self.pool.shards[slot.get()]);
+        let link = self.upstream.links.to(&self.pool.shards[slot.get()]);
         let target = Target { link, slot, turns_are_short: self.has_lanes(slot), stays: false };
         self.sound(target)
     }
@@ -230,7 +230,7 @@ impl<'a> Picker<'a> {
         let (before, from) = lanes.split_at(own);
         for has_ended in [false, true] {
             for lane in from.iter().chain(before) {
-                let link = self.thread.link(lane);
+                let link = self.upstream.links.to(lane);
                 let is_among = |links: &[Rc<Link>]| links.iter().any(|other| Rc::ptr_eq(other, &link));
                 if is_among(&self.failed) || is_among(&self.ended) != has_ended {
                     continue;
@@ -273,7 +273,7 @@ impl<'a> Picker<'a> {
     /// also marks it as seen by this thread.
     fn asks_lane_first(&self) -> bool {
         let (Worker { digest, .. }, now) = (self.worker, Instant::now());
-        let mut placements = self.thread.placements.borrow_mut();
+        let mut placements = self.upstream.placements.borrow_mut();
         placements.is_in_lane(digest, now) || self.worker.is_news(now) && placements.is_first_sight(digest, now)
     }
 }

@@ -27,36 +27,26 @@
 //!
 //! Belongs to one thread.
 
-use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
 
 use futures::StreamExt as _;
-use futures::future::{FutureExt as _, LocalBoxFuture, Shared};
 use futures::stream::FuturesUnordered;
-use tokio::time::Instant;
 
 use crate::table::Table;
-use crate::thread::RouterThread;
+use crate::upstream::inquiry::ANSWER_LASTS;
 use crate::upstream::link::Link;
+use crate::upstream::links::Links;
 use crate::upstream::pick::Target;
 
 /// The maximum number of a node's processes that are probed. Shards come first: their turns are
 /// short.
 const ASKED: usize = 4;
 
-/// How long the answer of a node is valid.
-const ANSWER_LASTS: Duration = Duration::from_secs(1);
-
-/// The last probe of whether a node answers, shared by all requests that wait for the same shard.
-#[derive(Default)]
-pub(crate) struct Inquiry(RefCell<Option<(Instant, Shared<LocalBoxFuture<'static, bool>>)>>);
-
 /// Waits until the requests that wait for this target should leave it.
-pub(crate) async fn lost(thread: &RouterThread, view: &Table, target: &Target) {
+pub(crate) async fn lost(links: &Links, view: &Table, target: &Target) {
     loop {
         target.link.silence().await;
-        if target.turns_are_short || !node_answers(thread, view, &target.link).await {
+        if target.turns_are_short || !node_answers(links, view, &target.link).await {
             return;
         }
         tokio::time::sleep(ANSWER_LASTS).await;
@@ -64,26 +54,14 @@ pub(crate) async fn lost(thread: &RouterThread, view: &Table, target: &Target) {
 }
 
 /// Returns whether any other process of the node answers.
-pub(crate) async fn node_answers(thread: &RouterThread, view: &Table, silent: &Link) -> bool {
-    let answer = {
-        let mut asked = silent.inquiry.0.borrow_mut();
-        match &*asked {
-            Some((when, answer)) if when.elapsed() < ANSWER_LASTS => answer.clone(),
-            _ => {
-                let answer = any_answers(others(thread, view, silent)).boxed_local().shared();
-                *asked = Some((Instant::now(), answer.clone()));
-                answer
-            }
-        }
-    };
-    answer.await
+pub(crate) async fn node_answers(links: &Links, view: &Table, silent: &Link) -> bool {
+    silent.inquiry.answer(|| any_answers(others(links, view, silent))).await
 }
 
-fn others(thread: &RouterThread, view: &Table, silent: &Link) -> Vec<Rc<Link>> {
+fn others(links: &Links, view: &Table, silent: &Link) -> Vec<Rc<Link>> {
     let node = &silent.shard().node;
     let others = view.processes_of(node).filter(|shard| *shard != silent.shard());
-    let links = others.map(|shard| thread.link(shard)).filter(|link| !link.is_passed_by());
-    links.take(ASKED).collect()
+    others.map(|shard| links.to(shard)).filter(|link| !link.is_passed_by()).take(ASKED).collect()
 }
 
 async fn any_answers(links: Vec<Rc<Link>>) -> bool {

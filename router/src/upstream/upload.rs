@@ -1,12 +1,11 @@
 //! A request's body on its way to a node, and once more to the next one if necessary.
 //!
-//! Small bodies of known length are read first and travel inside the head. Others stream: a piece
-//! is read from the client when the node's flow control has room for it, and is never copied. The
-//! first pieces are kept (also without a copy) until the node answers, so that a node that takes
+//! A piece is read from the source when the node's flow control has room for it, and is never
+//! copied. The first pieces are kept (also without a copy) until the node answers, so that a node that takes
 //! nothing new does not cost the request its body.
 //!
 //! ```text
-//!  client ──► Incoming ──► Upload ─┬─► Attempt 1   (refused: superseded)
+//!  client ──► Source ────► Upload ─┬─► Attempt 1   (refused: superseded)
 //!                          kept[ ] └─► Attempt 2   kept pieces first, then new ones
 //! ```
 //!
@@ -17,114 +16,16 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Body, Frame};
-use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::frame::INLINE_BODY;
 
-use crate::clients::pace::{Pace, Patience};
-use crate::front::internal::messages::Messages;
 use crate::quota::Hold;
-use crate::tunnel;
 use crate::wire;
 
 /// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has
 /// taken much.
 const KEPT: usize = 256 * 1024;
-
-/// How much of a streamed body may be buffered between its client and its node, in bytes: the
-/// client's window plus the node's.
-const STREAMED: usize = 192 * 1024;
-
-/// A body as the path of a request sees it.
-pub(crate) enum Admitted {
-    /// The whole body, and the memory that it takes.
-    Inline {
-        bytes: Bytes,
-        _memory: Hold,
-    },
-    Streaming(Rc<Upload>),
-}
-
-/// Returns the memory that a body needs, in bytes.
-///
-/// # Errors
-/// Fails if the body is known to exceed `limit`, in bytes.
-pub(crate) fn needs(body: &Incoming, limit: u64) -> Result<usize, Failure> {
-    let size = body.size_hint();
-    if size.lower() > limit {
-        return Err(too_large(limit));
-    }
-    Ok(match size.exact() {
-        _ if body.is_end_stream() => 0,
-        Some(size) if size <= INLINE_BODY as u64 => INLINE_BODY.min(size as usize),
-        _ => STREAMED,
-    })
-}
-
-/// Reads the body, or prepares to stream it.
-///
-/// # Arguments
-/// * `pace`: the minimum pace of the client.
-/// * `memory`: the memory that the body needs.
-///
-/// # Errors
-/// Fails if the body breaks off or comes too slowly.
-pub(crate) async fn admit(body: Incoming, limit: u64, pace: Pace, memory: Hold) -> Result<Admitted, Failure> {
-    let size = body.size_hint();
-    if body.is_end_stream() {
-        return Ok(Admitted::Inline { bytes: Bytes::new(), _memory: memory });
-    }
-    let body = FromClient { body, patience: Patience::new(pace) };
-    match size.exact() {
-        Some(size) if size <= INLINE_BODY as u64 => {
-            Ok(Admitted::Inline { bytes: body.read(size as usize).await?, _memory: memory })
-        }
-        _ => Ok(Admitted::Streaming(Rc::new(Upload::new(Source::Client(body), limit, 0, Some(memory))))),
-    }
-}
-
-/// A body from a client, which is waited for no longer than its pace allows.
-struct FromClient {
-    body: Incoming,
-    patience: Patience,
-}
-
-impl FromClient {
-    /// Reads the whole body. A body that arrives in a single piece is not copied.
-    async fn read(mut self, size: usize) -> Result<Bytes, Failure> {
-        let mut pieces = BytesMut::new();
-        while let Some(piece) = std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()? {
-            if pieces.is_empty() && self.body.is_end_stream() {
-                return Ok(piece);
-            }
-            if pieces.is_empty() {
-                pieces.reserve(size);
-            }
-            pieces.extend_from_slice(&piece);
-        }
-        Ok(pieces.freeze())
-    }
-
-    /// Returns the next piece, which may be empty.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
-        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            return self.patience.poll_end(cx).map(|()| Some(Err(too_slow())));
-        };
-        // Trailers are not passed to Workers.
-        let piece = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
-        if let Some(Ok(piece)) = &piece {
-            self.patience.came(piece.len());
-        }
-        Poll::Ready(piece.map(|piece| piece.map_err(|_| broken())))
-    }
-}
-
-fn too_slow() -> Failure {
-    let message = "The request's body comes too slowly.";
-    Failure::new(FailureCode::RequestTimeout, Phase::Admission, message)
-}
 
 /// Returns the failure for a body that is too large.
 ///
@@ -135,38 +36,18 @@ pub(crate) fn too_large(limit: u64) -> Failure {
     Failure::new(FailureCode::RequestTooLarge, Phase::Admission, message)
 }
 
-fn broken() -> Failure {
+/// Returns the failure for a body whose sender is gone.
+pub(crate) fn broken() -> Failure {
     Failure::new(FailureCode::BadRequest, Phase::Admission, "The request's body broke off.")
 }
 
-/// Returns the rest of a body of which the first `seen` bytes have arrived inside the head.
-pub(crate) fn admit_rest(messages: Messages, limit: u64, seen: usize) -> Rc<Upload> {
-    Rc::new(Upload::new(Source::Caller(messages), limit, seen as u64, None))
-}
-
-/// Returns the upload of a tunnel to the node. It has no size limit.
-pub(crate) fn admit_tunnel(from_client: tunnel::FromClient) -> Admitted {
-    Admitted::Streaming(Rc::new(Upload::new(Source::Tunnel(from_client), u64::MAX, 0, None)))
-}
-
 /// The source of a streamed body.
-enum Source {
-    Client(FromClient),
-    /// A node, which sends the body as messages.
-    Caller(Messages),
-    /// A client that speaks WebSocket, once its Worker has accepted.
-    Tunnel(tunnel::FromClient),
-}
-
-impl Source {
-    /// Returns the next piece, which may be empty.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
-        match self {
-            Self::Client(body) => body.poll_piece(cx),
-            Self::Caller(messages) => messages.poll_body(cx).map(|piece| piece.map_err(|_| broken()).transpose()),
-            Self::Tunnel(from_client) => from_client.poll_piece(cx).map(|piece| Some(piece?.map_err(|_| broken()))),
-        }
-    }
+pub(crate) trait Source {
+    /// Returns the next piece, which may be empty, or `None` at the end.
+    ///
+    /// # Errors
+    /// Fails if the body breaks off, or must not go on.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>>;
 }
 
 /// A streamed body.
@@ -175,7 +56,7 @@ pub(crate) struct Upload {
 }
 
 struct State {
-    source: Source,
+    source: Box<dyn Source>,
     limit: u64,
     seen: u64,
     ended: bool,
@@ -198,7 +79,7 @@ impl Upload {
     /// * `limit`: the maximum size, in bytes.
     /// * `seen`: the size of what has arrived already, in bytes.
     /// * `memory`: the memory that a client's body needs in transit.
-    fn new(source: Source, limit: u64, seen: u64, memory: Option<Hold>) -> Self {
+    pub(crate) fn new(source: Box<dyn Source>, limit: u64, seen: u64, memory: Option<Hold>) -> Self {
         let state = State {
             source,
             limit,
