@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, Method, Response};
 use tenon_proto::failure::Failure;
+use tenon_proto::invoke::HeadWriter;
 
 use crate::clients::head::{Messages, Step};
 use crate::front::handshake::Handshake;
 use crate::front::target::Target;
 use crate::front::{error, headers};
-use crate::wire::HeadWriter;
 
 /// The `:protocol` of an extended CONNECT in HTTP/2.
 pub use hyper::ext::Protocol;

@@ -42,7 +42,6 @@ mod thread;
 mod trace;
 mod tunnel;
 mod upstream;
-mod wire;
 
 pub use clients::pace::Pace;
 pub use clients::{descriptors, memory};

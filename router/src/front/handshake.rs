@@ -19,9 +19,9 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use hyper::ext::Protocol;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::invoke::HeadWriter;
 
 use crate::front::headers;
-use crate::wire::HeadWriter;
 
 /// The protocol's name, and the only version of it that is not a draft.
 const WEBSOCKET: &str = "websocket";

@@ -6,8 +6,7 @@ use std::net::IpAddr;
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
-
-use crate::wire::HeadWriter;
+use tenon_proto::invoke::HeadWriter;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");

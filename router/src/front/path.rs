@@ -23,11 +23,11 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Versi
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{self, OnUpgrade};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::invoke::HeadWriter;
 
 use crate::clients::head::Refusal;
 use crate::clients::{Client, Passage, REQUEST};
-use crate::front::body;
-use crate::front::body::RequestBody;
+use crate::front::body::{self, RequestBody};
 use crate::front::error;
 use crate::front::handshake::Handshake;
 use crate::front::headers;
@@ -39,7 +39,6 @@ use crate::thread::{self, Accounts, RouterThread};
 use crate::trace::{self, Asked, Trace};
 use crate::tunnel::Tunnel;
 use crate::upstream::forward::{self, Again, Call};
-use crate::wire::HeadWriter;
 
 /// The client that a connection belongs to.
 pub(crate) struct Caller {

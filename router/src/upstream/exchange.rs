@@ -5,17 +5,16 @@
 
 use std::cell::Cell;
 use std::error::Error;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body::Body as _;
 use hyper::body::Incoming;
 use tenon_proto::failure::Failure;
-use tenon_proto::frame::Decoder;
+use tenon_proto::frame::FrameError;
+use tenon_proto::invoke::{Next, ReadError, Reader};
 use tenon_proto::runtime::{InvokeResponse, ResponseHead, invoke_response::Part};
 use tonic::{Code, Status};
 
@@ -40,8 +39,7 @@ pub(crate) struct Reply {
 }
 
 pub(crate) struct Rest {
-    decoder: Decoder,
-    stream: Incoming,
+    stream: Reader<Incoming>,
     /// The request counts among the shard's until the last byte.
     berth: Option<Berth>,
 }
@@ -103,7 +101,7 @@ async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Rep
     if let Some(failure) = failure(response.headers()) {
         return Err(Mishap::Said(failure));
     }
-    let mut rest = Rest { decoder: Decoder::default(), stream: response.into_body(), berth: Some(berth) };
+    let mut rest = Rest { stream: Reader::new(response.into_body()), berth: Some(berth) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
         Some(Part::Body(_)) => Err(Mishap::Nonsense("a body before its head".into())),
@@ -114,24 +112,18 @@ async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Rep
 impl Rest {
     /// Returns the next part, or `None` at an end with status OK.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Mishap>> {
-        loop {
-            let message = self.decoder.next::<InvokeResponse>();
-            if let Some(message) = message.map_err(|error| Mishap::Nonsense(error.to_string()))? {
-                let part = message.part.ok_or_else(|| Mishap::Nonsense("a message without a part".into()))?;
-                return Poll::Ready(Ok(Some(part)));
+        Poll::Ready(match ready!(self.stream.poll_next::<InvokeResponse>(cx)) {
+            Ok(Next::Message(message)) => {
+                message.part.map(Some).ok_or_else(|| Mishap::Nonsense("a message without a part".into()))
             }
-            let Some(frame) = ready!(Pin::new(&mut self.stream).poll_frame(cx)) else {
-                return Poll::Ready(Err(Mishap::Lost));
-            };
-            match frame.map_err(|error| broken(&error))?.into_data() {
-                Ok(data) => self.decoder.push(data),
-                Err(frame) => {
-                    let trailers = frame.into_trailers().unwrap_or_default();
-                    self.decoder.finish().map_err(|error| Mishap::Nonsense(error.to_string()))?;
-                    return Poll::Ready(failure(&trailers).map_or(Ok(None), |failure| Err(Mishap::Said(failure))));
-                }
+            Ok(Next::Trailers(trailers)) => {
+                self.stream.finish().map_err(nonsense)?;
+                failure(&trailers).map_or(Ok(None), |failure| Err(Mishap::Said(failure)))
             }
-        }
+            Ok(Next::End) => Err(Mishap::Lost),
+            Err(ReadError::Frame(error)) => Err(nonsense(error)),
+            Err(ReadError::Stream(error)) => Err(broken(&error)),
+        })
     }
 
     /// Releases the berth: the request has become a tunnel, which is bounded elsewhere.
@@ -143,6 +135,10 @@ impl Rest {
     pub(crate) fn is_over(&self) -> bool {
         self.stream.is_end_stream()
     }
+}
+
+fn nonsense(error: FrameError) -> Mishap {
+    Mishap::Nonsense(error.to_string())
 }
 
 /// Returns the failure that a status in headers or trailers describes, or `None` if it is OK or

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::invoke;
 
 use crate::quota::Peer;
 use crate::table::{Table, Worker};
@@ -28,7 +29,6 @@ pub(crate) use crate::upstream::retry::Again;
 use crate::upstream::retry::{Attempts, Mishap};
 use crate::upstream::silence;
 use crate::upstream::upload::Upload;
-use crate::wire;
 
 /// How much longer than the node, which enforces the Worker's wall limit, the router waits. The
 /// time covers a cold start.
@@ -246,7 +246,7 @@ struct Heads<'a> {
 
 impl Heads<'_> {
     fn get(&self, stays: bool) -> Bytes {
-        if stays { self.stay.get_or_init(|| wire::with_stay(self.head)).clone() } else { self.head.clone() }
+        if stays { self.stay.get_or_init(|| invoke::with_stay(self.head)).clone() } else { self.head.clone() }
     }
 }
 

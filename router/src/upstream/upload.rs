@@ -19,9 +19,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
+use tenon_proto::invoke::Prologue;
 
 use crate::quota::Hold;
-use crate::wire;
 
 /// How much of a streamed body is kept for another attempt, in bytes. A node refuses before it has
 /// taken much.
@@ -218,7 +218,7 @@ impl Body for Attempt {
         };
         // Pieces are as large as one read of the client's connection, far below the limit of a
         // message.
-        let prologue = wire::body_prologue(piece.len());
+        let prologue = Prologue::of_piece(piece.len()).to_bytes();
         streaming.piece = Some(piece);
         Poll::Ready(Some(Ok(Frame::data(prologue))))
     }

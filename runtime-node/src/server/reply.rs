@@ -13,9 +13,9 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
 use tenon_proto::failure::Failure;
 use tenon_proto::frame::INLINE_BODY;
+use tenon_proto::invoke::Prologue;
 use tenon_proto::runtime::ResponseHead;
 
-use super::wire::Prologue;
 use crate::engine::{FetchResponse, Piece, ResponseBody, Sending};
 use crate::shard::Permits;
 
@@ -87,7 +87,7 @@ impl From<Trailers> for HeaderMap {
 }
 
 fn message(prologue: &Prologue<'_>, mut body: Piece) -> Message {
-    match body.prepend(prologue.len()) {
+    match body.prepend(prologue.encoded_len()) {
         Some(room) => {
             prologue.write(room);
             Bytes::new().chain(body)

@@ -3,25 +3,21 @@
 //! Belongs to one thread.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::Body as _;
 use hyper::body::Incoming;
 use tenon_proto::failure::{Failure, FailureCode, Phase};
-use tenon_proto::frame::{Decoder, FrameError};
+use tenon_proto::frame::FrameError;
+use tenon_proto::invoke::{Next, ReadError, Reader};
 use tenon_proto::runtime::{InvokeHead, InvokeRequest, invoke_request::Part};
 
 /// The timeout for the head. Callers are processes of the platform, and have the head when they
 /// open the stream.
 const STALLED: Duration = Duration::from_secs(5);
 
-pub(crate) struct Messages {
-    incoming: Incoming,
-    decoder: Decoder,
-}
+pub(crate) struct Messages(Reader<Incoming>);
 
 /// The reason why there is no next message.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +32,7 @@ pub(crate) enum Unread {
 
 impl Messages {
     pub(crate) fn new(incoming: Incoming) -> Self {
-        Self { incoming, decoder: Decoder::default() }
+        Self(Reader::new(incoming))
     }
 
     /// Reads the first message.
@@ -64,18 +60,13 @@ impl Messages {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Unread>> {
         loop {
-            if let Some(message) = self.decoder.next::<InvokeRequest>()? {
-                return Poll::Ready(message.part.map(Some).ok_or(Unread::Misplaced));
-            }
-            match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.decoder.push(data);
-                    }
-                }
-                Some(Err(_)) => return Poll::Ready(Err(Unread::Reset)),
-                None => return Poll::Ready(Ok(self.decoder.finish().map(|()| None)?)),
-            }
+            return Poll::Ready(match ready!(self.0.poll_next::<InvokeRequest>(cx)) {
+                Ok(Next::Message(message)) => message.part.map(Some).ok_or(Unread::Misplaced),
+                Ok(Next::Trailers(_)) => continue,
+                Ok(Next::End) => Ok(self.0.finish().map(|()| None)?),
+                Err(ReadError::Frame(error)) => Err(error.into()),
+                Err(ReadError::Stream(_)) => Err(Unread::Reset),
+            });
         }
     }
 }

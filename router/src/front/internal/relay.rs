@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use http_body::{Body, Frame};
 use tenon_proto::failure::{Failure, FailureCode, Phase};
 use tenon_proto::frame;
+use tenon_proto::invoke::Prologue;
 use tenon_proto::runtime::InvokeResponse;
 use tenon_proto::runtime::invoke_response::Part;
 use tonic::Status;
@@ -21,7 +22,6 @@ use crate::thread::Permit;
 use crate::tunnel::slots::Place;
 use crate::upstream::exchange::{Reply, Rest};
 use crate::upstream::retry::Mishap;
-use crate::wire;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -113,7 +113,7 @@ impl Body for Relay {
         if let Some(rest) = &mut this.rest {
             let ended = match ready!(rest.poll_next(cx)) {
                 Ok(Some(Part::Body(piece))) => {
-                    let prologue = wire::body_prologue(piece.len());
+                    let prologue = Prologue::of_piece(piece.len()).to_bytes();
                     this.piece = Some(piece);
                     return Poll::Ready(Some(Ok(Frame::data(prologue))));
                 }

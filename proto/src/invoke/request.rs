@@ -4,12 +4,10 @@
 //! of `InvokeRequest`, field by field; a test decodes it with the generated types.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
-use tenon_proto::frame::HEADER_LEN;
+use prost::encoding::{WireType, encode_key, encode_varint};
 
-/// The fields `InvokeRequest.head` and `InvokeRequest.body`.
-const PART_HEAD: u32 = 1;
-const PART_BODY: u32 = 2;
+use super::field::{PART_HEAD, key_len, message_key_len, put, put_key, put_message};
+use crate::frame::HEADER_LEN;
 
 /// The fields of `InvokeHead`, and those of `Header` and `Service`, which share their numbers.
 const WORKER: u32 = 1;
@@ -33,38 +31,44 @@ const PROLOGUE: usize = HEADER_LEN + 1 + 5;
 const CAPACITY: usize = 1024;
 
 /// Encodes one head.
-pub(crate) struct HeadWriter {
+pub struct HeadWriter {
     buffer: BytesMut,
 }
 
 impl HeadWriter {
-    pub(crate) fn new(worker: &str, digest: &[u8; 32], request_id: &str, method: &str, url: [&str; 3]) -> Self {
+    /// Begins a head.
+    ///
+    /// # Arguments
+    /// * `worker`: the Worker's id.
+    /// * `digest`: the digest of its revision.
+    /// * `url`: the parts of the URL, which are joined.
+    pub fn new(worker: &str, digest: &[u8; 32], request_id: &str, method: &str, url: [&str; 3]) -> Self {
         let mut buffer = BytesMut::with_capacity(CAPACITY);
         buffer.put_bytes(0, PROLOGUE);
-        put(&mut buffer, WORKER, worker.as_bytes());
-        put(&mut buffer, DIGEST, digest);
-        put(&mut buffer, REQUEST_ID, request_id.as_bytes());
-        put(&mut buffer, METHOD, method.as_bytes());
-        encode_key(URL, WireType::LengthDelimited, &mut buffer);
-        encode_varint(url.iter().map(|part| part.len() as u64).sum(), &mut buffer);
+        put(WORKER, worker.as_bytes(), &mut buffer);
+        put(DIGEST, digest, &mut buffer);
+        put(REQUEST_ID, request_id.as_bytes(), &mut buffer);
+        put(METHOD, method.as_bytes(), &mut buffer);
+        put_key(URL, url.iter().map(|part| part.len()).sum(), &mut buffer);
         url.iter().for_each(|part| buffer.put_slice(part.as_bytes()));
         Self { buffer }
     }
 
-    pub(crate) fn header(&mut self, name: &str, value: &[u8]) {
+    /// Adds a header of the request.
+    pub fn header(&mut self, name: &str, value: &[u8]) {
         self.pair(HEADERS, name, value);
     }
 
     /// Adds a Worker that this one may call, and the digest of its current revision.
-    pub(crate) fn service(&mut self, worker: &str, digest: &[u8; 32]) {
+    pub fn service(&mut self, worker: &str, digest: &[u8; 32]) {
         self.pair(SERVICES, worker, digest);
     }
 
     fn pair(&mut self, field: u32, name: &str, value: &[u8]) {
-        encode_key(field, WireType::LengthDelimited, &mut self.buffer);
-        encode_varint((field_len(name.len()) + field_len(value.len())) as u64, &mut self.buffer);
-        put(&mut self.buffer, NAME, name.as_bytes());
-        put(&mut self.buffer, VALUE, value);
+        let field_len = |len| key_len(len) + len;
+        put_key(field, field_len(name.len()) + field_len(value.len()), &mut self.buffer);
+        put(NAME, name.as_bytes(), &mut self.buffer);
+        put(VALUE, value, &mut self.buffer);
     }
 
     /// Returns the framed message.
@@ -72,9 +76,9 @@ impl HeadWriter {
     /// # Arguments
     /// * `body`: the first bytes of the body, or all of them if `more` is false.
     /// * `more`: whether more of the body follows in further messages.
-    pub(crate) fn finish(mut self, body: &[u8], more: bool) -> Bytes {
+    pub fn finish(mut self, body: &[u8], more: bool) -> Bytes {
         if !body.is_empty() {
-            put(&mut self.buffer, BODY, body);
+            put(BODY, body, &mut self.buffer);
         }
         if more {
             encode_key(MORE_BODY, WireType::Varint, &mut self.buffer);
@@ -82,17 +86,10 @@ impl HeadWriter {
         }
         // The length and its size are known only now, so the prologue is right-aligned.
         let head_len = self.buffer.len() - PROLOGUE;
-        let prologue = prologue(PART_HEAD, head_len);
-        let unused = PROLOGUE - prologue.len();
-        self.buffer[unused..PROLOGUE].copy_from_slice(&prologue);
+        let unused = PROLOGUE - message_key_len(head_len);
+        put_message(PART_HEAD, head_len, &mut &mut self.buffer[unused..PROLOGUE]);
         self.buffer.freeze().slice(unused..)
     }
-}
-
-/// Returns the bytes before a piece of body of this length, in bytes, so that the piece itself need
-/// not be copied.
-pub(crate) fn body_prologue(len: usize) -> Bytes {
-    prologue(PART_BODY, len).freeze()
 }
 
 /// Returns the same framed head with `stay` set. Protobuf merges a head that occurs twice in a
@@ -100,7 +97,7 @@ pub(crate) fn body_prologue(len: usize) -> Bytes {
 ///
 /// # Arguments
 /// * `head`: one framed message that contains a head.
-pub(crate) fn with_stay(head: &[u8]) -> Bytes {
+pub fn with_stay(head: &[u8]) -> Bytes {
     const MORE: [u8; 4] = [(PART_HEAD << 3) as u8 | WireType::LengthDelimited as u8, 2, (STAY << 3) as u8, 1];
     let mut message = BytesMut::with_capacity(head.len() + MORE.len());
     message.put_u8(0);
@@ -110,32 +107,12 @@ pub(crate) fn with_stay(head: &[u8]) -> Bytes {
     message.freeze()
 }
 
-fn prologue(part: u32, len: usize) -> BytesMut {
-    let mut prologue = BytesMut::with_capacity(PROLOGUE);
-    prologue.put_u8(0);
-    prologue.put_u32(field_len(len) as u32);
-    encode_key(part, WireType::LengthDelimited, &mut prologue);
-    encode_varint(len as u64, &mut prologue);
-    prologue
-}
-
-fn put(buffer: &mut BytesMut, field: u32, value: &[u8]) {
-    encode_key(field, WireType::LengthDelimited, buffer);
-    encode_varint(value.len() as u64, buffer);
-    buffer.put_slice(value);
-}
-
-/// Returns the encoded length of a field with a number below 16, in bytes.
-fn field_len(len: usize) -> usize {
-    1 + encoded_len_varint(len as u64) + len
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Decoder;
+    use crate::runtime::{Header, InvokeHead, InvokeRequest, Service, invoke_request::Part};
     use proptest::prelude::*;
-    use tenon_proto::frame::Decoder;
-    use tenon_proto::runtime::{Header, InvokeHead, InvokeRequest, Service, invoke_request::Part};
 
     fn read(stream: impl IntoIterator<Item = Bytes>) -> Option<Part> {
         let mut decoder = Decoder::default();
@@ -174,12 +151,6 @@ mod tests {
             let stays = InvokeHead { stay: true, ..expected.clone() };
             prop_assert_eq!(read([with_stay(&head)]), Some(Part::Head(stays)));
             prop_assert_eq!(read([head]), Some(Part::Head(expected)));
-        }
-
-        #[test]
-        fn a_piece_of_body_reads_as_the_generated_type(len in 0usize..100_000) {
-            let data = Bytes::from(vec![7; len]);
-            prop_assert_eq!(read([body_prologue(len), data.clone()]), Some(Part::Body(data)));
         }
     }
 }

@@ -11,19 +11,15 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
-use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
-use tenon_proto::frame::HEADER_LEN;
-use tenon_proto::runtime::ResponseHead;
 
-/// Field numbers of `InvokeResponse.head` and `InvokeResponse.body`.
-const PART_HEAD: u32 = 1;
-const PART_BODY: u32 = 2;
+use super::field::{PART_BODY, PART_HEAD, key_len, message_key_len, put_key, put_message};
+use crate::runtime::ResponseHead;
 
 /// Field number of `ResponseHead.body`.
 const BODY: u32 = 3;
 
 /// All of a message except the body at its end.
-pub(super) struct Prologue<'a> {
+pub struct Prologue<'a> {
     /// The head without its body. `None` in the messages after the first.
     head: Option<&'a ResponseHead>,
     /// Encoded length of the head, in bytes.
@@ -34,30 +30,27 @@ pub(super) struct Prologue<'a> {
 
 impl<'a> Prologue<'a> {
     /// Creates the prologue of the first message.
-    pub(super) fn of_head(head: &'a ResponseHead, body_len: usize) -> Self {
+    pub fn of_head(head: &'a ResponseHead, body_len: usize) -> Self {
         debug_assert!(head.body.is_empty(), "the body follows");
         Self { head: Some(head), head_len: head.encoded_len(), body_len }
     }
 
-    /// Creates the prologue of a later message.
-    pub(super) fn of_piece(body_len: usize) -> Self {
+    /// Creates the prologue of a later message, or of one in a request.
+    pub fn of_piece(body_len: usize) -> Self {
         Self { head: None, head_len: 0, body_len }
     }
 
     /// Returns its length, in bytes.
-    pub(super) fn len(&self) -> usize {
-        HEADER_LEN + key_len(self.part_len()) + self.part_len() - self.body_len
+    pub fn encoded_len(&self) -> usize {
+        message_key_len(self.part_len()) + self.part_len() - self.body_len
     }
 
-    /// Writes [`Self::len`] bytes.
-    pub(super) fn write(&self, mut to: impl BufMut) {
-        let part_len = self.part_len();
-        to.put_u8(0);
-        to.put_u32((key_len(part_len) + part_len) as u32);
+    /// Writes [`Self::encoded_len`] bytes.
+    pub fn write(&self, mut to: impl BufMut) {
         let Some(head) = self.head else {
-            return put_key(PART_BODY, self.body_len, &mut to);
+            return put_message(PART_BODY, self.body_len, &mut to);
         };
-        put_key(PART_HEAD, part_len, &mut to);
+        put_message(PART_HEAD, self.part_len(), &mut to);
         head.encode_raw(&mut to);
         if self.body_len > 0 {
             put_key(BODY, self.body_len, &mut to);
@@ -65,8 +58,8 @@ impl<'a> Prologue<'a> {
     }
 
     /// Encodes the prologue into its own buffer.
-    pub(super) fn to_bytes(&self) -> Bytes {
-        let mut bytes = BytesMut::with_capacity(self.len());
+    pub fn to_bytes(&self) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(self.encoded_len());
         self.write(&mut bytes);
         bytes.freeze()
     }
@@ -78,30 +71,20 @@ impl<'a> Prologue<'a> {
     }
 }
 
-fn put_key(field: u32, len: usize, to: &mut impl BufMut) {
-    encode_key(field, WireType::LengthDelimited, to);
-    encode_varint(len as u64, to);
-}
-
-/// Returns the length of the key and length prefix of a field of `len` bytes whose number is below
-/// 16.
-fn key_len(len: usize) -> usize {
-    1 + encoded_len_varint(len as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tenon_proto::frame::Decoder;
-    use tenon_proto::runtime::invoke_response::Part;
-    use tenon_proto::runtime::{Header, InvokeResponse};
 
     use super::*;
+    use crate::frame::Decoder;
+    use crate::runtime::invoke_request;
+    use crate::runtime::invoke_response::Part;
+    use crate::runtime::{Header, InvokeRequest, InvokeResponse};
 
     fn read(prologue: &Prologue<'_>, body: &[u8]) -> Part {
         let mut message = Vec::new();
         prologue.write(&mut message);
-        assert_eq!(message.len(), prologue.len());
+        assert_eq!(message.len(), prologue.encoded_len());
         message.extend_from_slice(body);
         let mut decoder = Decoder::default();
         decoder.push(message.into());
@@ -130,6 +113,17 @@ mod tests {
         fn a_piece_is_a_message_of_its_own(body in prop::collection::vec(any::<u8>(), 0..70_000)) {
             let part = read(&Prologue::of_piece(body.len()), &body);
             prop_assert_eq!(part, Part::Body(body.into()));
+        }
+
+        #[test]
+        fn a_piece_of_a_request_is_written_alike(len in 0_usize..100_000) {
+            let body = Bytes::from(vec![7; len]);
+            let mut decoder = Decoder::default();
+            decoder.push(Prologue::of_piece(len).to_bytes());
+            decoder.push(body.clone());
+            let message = decoder.next::<InvokeRequest>().unwrap().unwrap();
+            decoder.finish().unwrap();
+            prop_assert_eq!(message.part, Some(invoke_request::Part::Body(body)));
         }
     }
 }
