@@ -128,7 +128,7 @@ pub(crate) struct Client {
 struct Held {
     memory: Hold,
     /// The connection's file descriptor.
-    place: Hold,
+    descriptor: Hold,
 }
 
 /// The treatment of the bytes that a client sends.
@@ -172,9 +172,10 @@ impl Clients {
     /// Admits a connection, if necessary in place of one that waits.
     pub(crate) fn admit(&self, address: IpAddr) -> Option<Admitted> {
         let peer = Peer::from(address);
-        let (account, places) = (self.memory.account(peer), self.connections.account(peer));
-        let held =
-            in_need(&self.list, &account, || Some(Held { memory: account.take(RESTING)?, place: places.take(1)? }))?;
+        let (account, descriptors) = (self.memory.account(peer), self.connections.account(peer));
+        let held = in_need(&self.list, &account, || {
+            Some(Held { memory: account.take(RESTING)?, descriptor: descriptors.take(1)? })
+        })?;
         let mut list = lock(&self.list);
         let client = Arc::new(Client {
             account,
@@ -339,8 +340,8 @@ impl Client {
 
     /// Ends the connection, and releases what it holds at once.
     fn end(&self) {
-        let Held { memory, place } = &mut *lock(&self.held);
-        let _less_is_always_possible = (memory.resize(0), place.resize(0));
+        let Held { memory, descriptor } = &mut *lock(&self.held);
+        let _less_is_always_possible = (memory.resize(0), descriptor.resize(0));
         self.tell(Order::End);
     }
 

@@ -17,7 +17,8 @@
 //! The group turns a client's request into an invocation, and the node's reply into a response:
 //!
 //! - [`path`]: the path of a client's request, in order.
-//! - [`target`], [`headers`], [`body`], [`handshake`]: the parts of a request that the router interprets.
+//! - [`target`], [`headers`], [`body`], [`handshake`]: the parts of a request that the router
+//!   interprets.
 //! - [`response`], [`error`]: what the client receives.
 //! - [`internal`]: calls from other processes of the platform.
 //!
@@ -50,13 +51,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::clients::filter::{self, Gate};
+use crate::clients::filter::{self, HeadFilter};
 use crate::clients::preface::{Opening, Speaks};
 use crate::clients::{self, Order, Passage, SWEEP};
 use crate::executor::Local;
 use crate::front::handshake::Handshake;
 use crate::front::path::Caller;
-use crate::front::response::Written;
+use crate::front::response::WrittenResponse;
 use crate::thread::RouterThread;
 
 /// The maximum length of the queue of connections to accept. The kernel's own limit is usually
@@ -101,30 +102,30 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The limits for the platform's own processes, each of which sends the requests of many callers on
 /// one connection.
-const INNER_STREAMS: u32 = 4096;
-const INNER_STREAM_WINDOW: u32 = 256 * 1024;
-const INNER_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+const INTERNAL_STREAMS: u32 = 4096;
+const INTERNAL_STREAM_WINDOW: u32 = 256 * 1024;
+const INTERNAL_CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// A thread's listeners.
-pub(crate) struct Doors<L> {
+pub(crate) struct Listeners<L> {
     pub(crate) clients: L,
-    pub(crate) inner: L,
+    pub(crate) internal: L,
 }
 
-/// The listener that accepted a connection.
+/// Which listener accepted a connection.
 #[derive(Clone, Copy)]
-enum Door {
+enum ListenerKind {
     Clients,
-    Inner,
+    Internal,
 }
 
-impl Doors<TcpListener> {
-    async fn accept(&self) -> io::Result<(Door, TcpStream, SocketAddr)> {
-        let (door, accepted) = tokio::select! {
-            accepted = self.clients.accept() => (Door::Clients, accepted),
-            accepted = self.inner.accept() => (Door::Inner, accepted),
+impl Listeners<TcpListener> {
+    async fn accept(&self) -> io::Result<(ListenerKind, TcpStream, SocketAddr)> {
+        let (kind, accepted) = tokio::select! {
+            accepted = self.clients.accept() => (ListenerKind::Clients, accepted),
+            accepted = self.internal.accept() => (ListenerKind::Internal, accepted),
         };
-        accepted.map(|(stream, peer)| (door, stream, peer))
+        accepted.map(|(stream, peer)| (kind, stream, peer))
     }
 }
 
@@ -156,28 +157,31 @@ enum Stage {
 /// * `tunnel_grace`: how long tunnels may stay open after `linger`.
 pub(crate) async fn run(
     thread: Rc<RouterThread>,
-    doors: Doors<std::net::TcpListener>,
+    listeners: Listeners<std::net::TcpListener>,
     drain: drain::Watch,
     readiness: Readiness,
     linger: Duration,
     tunnel_grace: Duration,
 ) -> io::Result<()> {
-    let doors = Doors { clients: TcpListener::from_std(doors.clients)?, inner: TcpListener::from_std(doors.inner)? };
+    let listeners = Listeners {
+        clients: TcpListener::from_std(listeners.clients)?,
+        internal: TcpListener::from_std(listeners.internal)?,
+    };
     let (stage_tx, stage_rx) = watch::channel(Stage::Serving);
     let front = Front { thread: thread.clone(), stage_rx };
     let tunnels = &thread.tunnels;
 
     let sweeper = spawn_local(sweep(thread.clone()));
 
-    front.accept_until(&doors, drain.signaled()).await;
+    front.accept_until(&listeners, drain.signaled()).await;
     let leaving = readiness.hold("drain");
     thread.leaving.set(true);
     stage_tx.send_replace(Stage::Leaving);
-    front.accept_until(&doors, tokio::time::sleep(linger)).await;
+    front.accept_until(&listeners, tokio::time::sleep(linger)).await;
     // Connections that the kernel has established are served: closing the listener would reset
     // them.
-    front.admit_all(Door::Clients, doors.clients);
-    front.admit_all(Door::Inner, doors.inner);
+    front.admit_all(ListenerKind::Clients, listeners.clients);
+    front.admit_all(ListenerKind::Internal, listeners.internal);
     stage_tx.send_replace(Stage::Closing);
     drop(front);
     // Every connection holds a receiver, and every tunnel a place.
@@ -202,7 +206,7 @@ struct Front {
 }
 
 impl Front {
-    async fn accept_until(&self, doors: &Doors<TcpListener>, end: impl Future<Output = ()>) {
+    async fn accept_until(&self, listeners: &Listeners<TcpListener>, end: impl Future<Output = ()>) {
         let mut end = pin!(end);
         for accepted_so_far in 1_usize.. {
             if accepted_so_far.is_multiple_of(IN_A_ROW) {
@@ -211,10 +215,10 @@ impl Front {
             let accepted = tokio::select! {
                 biased;
                 () = &mut end => return,
-                accepted = doors.accept() => accepted,
+                accepted = listeners.accept() => accepted,
             };
             match accepted {
-                Ok((door, stream, peer)) => self.admit(door, stream, peer),
+                Ok((kind, stream, peer)) => self.admit(kind, stream, peer),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -225,7 +229,7 @@ impl Front {
 
     /// Accepts all established connections. This asks the kernel directly, because the event loop
     /// may not know of all of them yet.
-    fn admit_all(&self, door: Door, listener: TcpListener) {
+    fn admit_all(&self, kind: ListenerKind, listener: TcpListener) {
         let accept = |listener: &std::net::TcpListener| {
             let (stream, peer) = listener.accept()?;
             stream.set_nonblocking(true)?;
@@ -235,7 +239,7 @@ impl Front {
         // At most the length of the queue.
         for _ in 0..BACKLOG {
             match accept(&listener) {
-                Ok((stream, peer)) => self.admit(door, stream, peer),
+                Ok((stream, peer)) => self.admit(kind, stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has disconnected already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -244,11 +248,11 @@ impl Front {
         }
     }
 
-    fn admit(&self, door: Door, stream: TcpStream, peer: SocketAddr) {
+    fn admit(&self, kind: ListenerKind, stream: TcpStream, peer: SocketAddr) {
         let (thread, stage_rx) = (self.thread.clone(), self.stage_rx.clone());
         let gauge = Counted::new(&thread);
-        match door {
-            Door::Clients => {
+        match kind {
+            ListenerKind::Clients => {
                 // The connection is closed if there is no memory for it and no waiting connection
                 // that could be ended instead.
                 let Some(admitted) = thread.clients.admit(peer.ip()) else { return };
@@ -259,9 +263,9 @@ impl Front {
                     drop((admitted, gauge));
                 });
             }
-            Door::Inner => {
+            ListenerKind::Internal => {
                 spawn_local(async move {
-                    tell(peer, serve_inner(thread, stream, peer.ip(), stage_rx).await);
+                    tell(peer, serve_internal(thread, stream, peer.ip(), stage_rx).await);
                     drop(gauge);
                 });
             }
@@ -381,14 +385,14 @@ async fn serve(
     });
     let Some(Some(opening)) = opening.await else { return Ok(()) };
     let caller = Rc::new(caller);
-    let mut gate = Gate::new(opening?, client.clone());
+    let mut filter = HeadFilter::new(opening?, client.clone());
     // The state of an active connection is boxed, so that it is no part of an idle one.
-    if gate.speaks() == Speaks::Http2 {
-        return Box::pin(serve_http2(thread, gate, caller, stage_rx)).await;
+    if filter.speaks() == Speaks::Http2 {
+        return Box::pin(serve_http2(thread, filter, caller, stage_rx)).await;
     }
     loop {
-        match Box::pin(serve_http1(thread.clone(), gate, caller.clone(), stage_rx.clone())).await? {
-            Some(resting) => gate = resting,
+        match Box::pin(serve_http1(thread.clone(), filter, caller.clone(), stage_rx.clone())).await? {
+            Some(resting) => filter = resting,
             None => return Ok(()),
         }
         client.rest(true);
@@ -397,7 +401,7 @@ async fn serve(
         let asked = Cell::new(true);
         tokio::select! {
             biased;
-            readable = gate.readable() => readable?,
+            readable = filter.readable() => readable?,
             () = ended(&client) => return Ok(()),
             () = until(&stage_rx, Stage::Closing, &asked) => return Ok(()),
         }
@@ -413,10 +417,10 @@ async fn ended(client: &clients::Client) {
 /// Serves until the connection ends, or until it is idle and gives up its buffers.
 async fn serve_http1(
     thread: Rc<RouterThread>,
-    gate: Gate,
+    filter: HeadFilter,
     caller: Rc<Caller>,
     stage_rx: watch::Receiver<Stage>,
-) -> Result<Option<Gate>, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<Option<HeadFilter>, Box<dyn std::error::Error + Send + Sync>> {
     let client = caller.client.clone();
     if !client.hold(clients::HTTP1) {
         return Ok(None);
@@ -433,13 +437,13 @@ async fn serve_http1(
         }
         let in_hand = client.take_in_hand();
         let served = path::serve(thread.clone(), caller.clone(), request);
-        async { served.await.map(|response| Written::of(response, in_hand)) }
+        async { served.await.map(|response| WrittenResponse::of(response, in_hand)) }
     });
     let mut connection = http1::Builder::new()
         // The sweep enforces the timeout for heads.
         .header_read_timeout(None)
         .max_buf_size(HTTP1_BUFFER)
-        .serve_connection(TokioIo::new(gate), service)
+        .serve_connection(TokioIo::new(filter), service)
         .with_upgrades();
     let rests = async {
         loop {
@@ -468,7 +472,7 @@ async fn serve_http1(
 
 async fn serve_http2(
     thread: Rc<RouterThread>,
-    gate: Gate,
+    filter: HeadFilter,
     caller: Rc<Caller>,
     stage_rx: watch::Receiver<Stage>,
 ) -> Served {
@@ -482,7 +486,7 @@ async fn serve_http2(
         asked.set(true);
         let in_hand = client.take_in_hand();
         let served = path::serve(thread.clone(), caller.clone(), request);
-        async { served.await.map(|response| Written::of(response, in_hand)) }
+        async { served.await.map(|response| WrittenResponse::of(response, in_hand)) }
     });
     let connection = http2::Builder::new(Local)
         .timer(TokioTimer::new())
@@ -494,7 +498,7 @@ async fn serve_http2(
         .enable_connect_protocol()
         .initial_stream_window_size(HTTP2_STREAM_WINDOW)
         .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
-        .serve_connection(TokioIo::new(gate), service);
+        .serve_connection(TokioIo::new(filter), service);
     let driven = async { drive!(stage_rx, &asked, connection, Stage::Leaving) };
     tokio::select! {
         biased;
@@ -503,7 +507,7 @@ async fn serve_http2(
     }
 }
 
-async fn serve_inner(
+async fn serve_internal(
     thread: Rc<RouterThread>,
     stream: TcpStream,
     peer: IpAddr,
@@ -525,9 +529,9 @@ async fn serve_inner(
             .timer(TokioTimer::new())
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT)
-            .max_concurrent_streams(INNER_STREAMS)
-            .initial_stream_window_size(INNER_STREAM_WINDOW)
-            .initial_connection_window_size(INNER_CONNECTION_WINDOW)
+            .max_concurrent_streams(INTERNAL_STREAMS)
+            .initial_stream_window_size(INTERNAL_STREAM_WINDOW)
+            .initial_connection_window_size(INTERNAL_CONNECTION_WINDOW)
             .serve_connection(TokioIo::new(stream), service),
         Stage::Leaving
     )

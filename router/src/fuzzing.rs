@@ -38,7 +38,7 @@ pub fn answer(failure: &Failure, asked: &Parts) -> Response<Bytes> {
     error::response(failure, asked, "made-here")
 }
 
-/// Returns the messages that pass the gate of an HTTP/1 connection, if its bytes arrive in pieces
+/// Returns the messages that pass the filter of an HTTP/1 connection, if its bytes arrive in pieces
 /// of this length, in bytes.
 ///
 /// # Errors

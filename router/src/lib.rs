@@ -6,7 +6,7 @@
 //!                     ┌─ thread 0 ─────────────────────────────┴──────────┐
 //!  client ─HTTP──────►│ front ─► path: match ─► admit ─► pick ─► forward ─┼─► shard
 //!                     └───────────────────────────────────────────────────┘
-//!  node, operator ─gRPC──► inner: look up by name ─► the same from admit on
+//!  node, operator ─gRPC──► internal: look up by name ─► the same from admit on
 //!                       thread 1 … one per core, sharing nothing but the addresses
 //! ```
 //!

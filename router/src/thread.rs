@@ -25,7 +25,7 @@ use crate::clients::pace::Pace;
 use crate::metrics::{Gauges, Meters, Metrics};
 use crate::quota::{Account, Hold, Peer, Quota};
 use crate::table::{Published, Table};
-use crate::tunnel::slots::{Place, Tunnels};
+use crate::tunnel::slots::{TunnelSlot, Tunnels};
 use crate::upstream::Upstream;
 use crate::upstream::links::Links;
 use crate::upstream::placement::Placements;
@@ -146,12 +146,12 @@ impl RouterThread {
         Ok(Permit { _hold: hold, gauge: self.gauges.in_flight.clone() })
     }
 
-    /// Takes a place for a tunnel.
+    /// Takes a slot for a tunnel.
     ///
     /// # Errors
     /// Fails with `overloaded` if this address may have no more.
-    pub(crate) fn admit_tunnel(&self, accounts: &Accounts) -> Result<Place, Failure> {
-        self.tunnels.place(&accounts.tunnels).ok_or_else(overloaded)
+    pub(crate) fn admit_tunnel(&self, accounts: &Accounts) -> Result<TunnelSlot, Failure> {
+        self.tunnels.take(&accounts.tunnels).ok_or_else(overloaded)
     }
 
     /// Returns a request id of 128 random bits.

@@ -43,9 +43,9 @@ use crate::clients;
 use crate::metrics::{Meters, Way};
 use crate::quota::Hold;
 use crate::tunnel::closing::{Code, Frames};
-use crate::tunnel::slots::Place;
+use crate::tunnel::slots::TunnelSlot;
 use crate::upstream::exchange::{BEHIND, Reply, Rest};
-use crate::upstream::retry::Mishap;
+use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{Source, Upload, broken};
 
 /// The maximum size of one read from a client, in bytes.
@@ -60,7 +60,7 @@ type Connection = TokioIo<Upgraded>;
 pub(crate) struct Tunnel {
     upgrade: OnUpgrade,
     client: Client,
-    place: Place,
+    slot: TunnelSlot,
 }
 
 impl Tunnel {
@@ -68,10 +68,10 @@ impl Tunnel {
     ///
     /// # Arguments
     /// * `upgrade`: resolves to the client's connection, once the answer's head has been sent.
-    /// * `place`: held for as long as the tunnel exists.
-    pub(crate) fn new(upgrade: OnUpgrade, place: Place, meters: Rc<Meters>) -> Self {
+    /// * `slot`: held for as long as the tunnel exists.
+    pub(crate) fn new(upgrade: OnUpgrade, slot: TunnelSlot, meters: Rc<Meters>) -> Self {
         let client = Client(Rc::new(Shared { state: RefCell::default(), reader: Cell::default(), meters }));
-        Self { upgrade, client, place }
+        Self { upgrade, client, slot }
     }
 
     /// Returns the data from the client, as a body without a size limit. It is empty if the tunnel
@@ -83,13 +83,13 @@ impl Tunnel {
     /// Opens the tunnel after the Worker has accepted. A task of its own carries the data, once the
     /// client has received the response.
     pub(crate) fn open(self, reply: Reply) {
-        let Self { upgrade, client, place } = self;
+        let Self { upgrade, client, slot } = self;
         let Reply { head, mut rest } = reply;
         rest.leave_berth();
         let rest = head.more_body.then_some(rest);
-        let waits = Waits { of: place.client(), memory: None };
+        let waits = Waits { of: slot.client(), memory: None };
         let open = Open { client, first: head.body, rest, frames: Frames::default(), waits };
-        spawn_local(open.run(upgrade, place));
+        spawn_local(open.run(upgrade, slot));
     }
 }
 
@@ -223,17 +223,17 @@ enum Ended {
     Whole,
     /// The client is unreachable, or there is no memory for data that it does not read.
     Client,
-    Node(Mishap),
+    Node(AttemptError),
     /// The router ends the tunnel.
     Leaving,
 }
 
 impl Open {
-    async fn run(mut self, upgrade: OnUpgrade, mut place: Place) {
+    async fn run(mut self, upgrade: OnUpgrade, mut slot: TunnelSlot) {
         let ended = tokio::select! {
             biased;
             ended = self.carry(upgrade) => ended,
-            () = place.ended() => Ended::Leaving,
+            () = slot.ended() => Ended::Leaving,
         };
         // Further data from the node is discarded. If the node has not ended the stream, this
         // cancels it.
@@ -282,9 +282,9 @@ impl Open {
             });
             piece = match next.await {
                 Ok(Some(Part::Body(piece))) => piece,
-                Ok(Some(Part::Head(_))) => return Ended::Node(Mishap::Nonsense("a second head".into())),
+                Ok(Some(Part::Head(_))) => return Ended::Node(AttemptError::Nonsense("a second head".into())),
                 Ok(None) => return Ended::Whole,
-                Err(mishap) => return Ended::Node(mishap),
+                Err(error) => return Ended::Node(error),
             };
         }
     }
@@ -295,7 +295,7 @@ fn goodbye(ended: &Ended) -> Option<Bytes> {
     match ended {
         Ended::Whole | Ended::Client => None,
         Ended::Leaving => Some(closing::frame(Code::GoingAway, FailureCode::Draining.as_str())),
-        Ended::Node(mishap) => Some(closing::frame(Code::Unexpected, mishap.reason())),
+        Ended::Node(error) => Some(closing::frame(Code::Unexpected, error.reason())),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Schedules {
 
 impl Schedules {
     /// # Arguments
-    /// * `router` - the address of the router's inner listener.
+    /// * `router` - the address of the router's internal listener.
     pub(super) fn new(router: SocketAddr) -> Self {
         let url = format!("http://{router}").parse().expect("an address is a URL's authority");
         Self { caller: Caller::new(url, None), timetables: Vec::new(), until: Timestamp::now() }

@@ -2,7 +2,7 @@
 //! ambiguous.
 //!
 //! ```text
-//! socket ──► Gate ─┬─ a partial head: held, and charged to the client's memory
+//! socket ──► HeadFilter ─┬─ a partial head: held, and charged to the client's memory
 //!                  ├─ a whole head, a body: passed on, never across the end of a message
 //!                  └─ a refused head: replaced by a stand-in; the path sends the error
 //! ```
@@ -43,7 +43,7 @@ pub(crate) fn refusal<T>(client: &Client, request: &http::Request<T>) -> Option<
     if request.method().as_str() == REFUSED { client.refusal() } else { None }
 }
 
-pub(crate) struct Gate {
+pub(crate) struct HeadFilter {
     stream: Opening,
     client: Arc<Client>,
     messages: Messages,
@@ -67,7 +67,7 @@ enum Stage {
     Refused(usize),
 }
 
-impl Gate {
+impl HeadFilter {
     pub(crate) fn new(stream: Opening, client: Arc<Client>) -> Self {
         let (stage, base) = match stream.speaks() {
             Speaks::Http1 => (Stage::Following, clients::HTTP1),
@@ -210,7 +210,7 @@ impl Gate {
     }
 }
 
-impl AsyncRead for Gate {
+impl AsyncRead for HeadFilter {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
@@ -254,7 +254,7 @@ impl AsyncRead for Gate {
     }
 }
 
-impl AsyncWrite for Gate {
+impl AsyncWrite for HeadFilter {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.written(written, buf.len())

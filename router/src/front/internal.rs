@@ -1,5 +1,5 @@
-//! The inner door: `Runtime.Invoke` for processes of the platform, which name a Worker but not its
-//! revision.
+//! The internal listener: `Runtime.Invoke` for processes of the platform, which name a Worker but
+//! not its revision.
 //!
 //! ```text
 //! node ── a Worker calls another ──┐
@@ -38,7 +38,7 @@ use crate::thread::{Accounts, RouterThread};
 use crate::trace::{Asked, Trace};
 use crate::upstream::exchange::Reply;
 use crate::upstream::forward::{self, Again, Call};
-use crate::upstream::retry::Mishap;
+use crate::upstream::retry::AttemptError;
 use crate::upstream::upload::{Source, Upload, broken, too_large};
 
 /// Serves one call.
@@ -111,8 +111,8 @@ async fn invoke(
     if head.body.len() as u64 > worker.body_limit {
         return Err(too_large(worker.body_limit));
     }
-    let place = if head.asks_for_tunnel() { Some(thread.admit_tunnel(accounts)?) } else { None };
-    let limit = if place.is_some() { u64::MAX } else { worker.body_limit };
+    let slot = if head.asks_for_tunnel() { Some(thread.admit_tunnel(accounts)?) } else { None };
+    let limit = if slot.is_some() { u64::MAX } else { worker.body_limit };
     let upload = head.more_body.then(|| Rc::new(Upload::new(Box::new(messages), limit, head.body.len() as u64, None)));
 
     let again = again(&head);
@@ -123,9 +123,9 @@ async fn invoke(
     let message = frame::encode(&InvokeRequest { part: Some(Part::Head(head)) });
     let call = Call { peer: accounts.peer, head: &message, upload: upload.as_ref(), again };
     let reply = forward::forward(&thread.upstream, &view, worker, call, trace).await?;
-    let held = match (response::switches_protocols(&reply), place) {
-        (true, Some(place)) => Held::tunnel(place),
-        (true, None) => return Err(Mishap::Nonsense("a tunnel that nobody asked for".into()).into_failure()),
+    let held = match (response::switches_protocols(&reply), slot) {
+        (true, Some(slot)) => Held::tunnel(slot),
+        (true, None) => return Err(AttemptError::Nonsense("a tunnel that nobody asked for".into()).into_failure()),
         (false, _) => Held::request(permit),
     };
     Ok((reply, held))

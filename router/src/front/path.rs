@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Between admit and answer the path is the same for calls from inside the platform: see
-//! [`forward`](mod@forward) and [`crate::front::internal`]. It runs entirely on the thread that read the
-//! request, takes no lock and wakes no other thread. A WebSocket request takes the same path and,
-//! if its Worker accepts it, ends in a [`tunnel`](crate::tunnel) instead of an answer.
+//! [`forward`](mod@forward) and [`crate::front::internal`]. It runs entirely on the thread that
+//! read the request, takes no lock and wakes no other thread. A WebSocket request takes the same
+//! path and, if its Worker accepts it, ends in a [`tunnel`](crate::tunnel) instead of an answer.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ use crate::front::body::{self, RequestBody};
 use crate::front::error;
 use crate::front::handshake::Handshake;
 use crate::front::headers;
-use crate::front::response::{self, AnswerBody};
+use crate::front::response::{self, ResponseBody};
 use crate::front::target::Target;
 use crate::metrics::Outcome;
 use crate::table::Worker;
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
     thread: Rc<RouterThread>,
     caller: Rc<Caller>,
     mut request: Request<Incoming>,
-) -> Result<Response<AnswerBody>, Infallible> {
+) -> Result<Response<ResponseBody>, Infallible> {
     let started = Instant::now();
     let peer = caller.address;
     let upgrade = upgrade::on(&mut request);
@@ -73,7 +73,7 @@ pub(crate) async fn serve(
                 *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             }
             let bodiless = parts.method == Method::HEAD;
-            let body = |body: Bytes| AnswerBody::Full((!bodiless).then_some(body));
+            let body = |body: Bytes| ResponseBody::Full((!bodiless).then_some(body));
             (response.map(body), Outcome::Failed(failure.code))
         }
     };
@@ -115,7 +115,7 @@ async fn answer(
     upgrade: OnUpgrade,
     request_id: &str,
     trace: &mut Trace,
-) -> Result<Response<AnswerBody>, Failure> {
+) -> Result<Response<ResponseBody>, Failure> {
     let Caller { address, client, accounts } = caller;
     if let Some(refusal) = parts.extensions.get() {
         return Err(refused(*refusal));
@@ -132,8 +132,8 @@ async fn answer(
     // client.
     let tunnel = match handshake {
         Some(handshake) => {
-            let place = thread.admit_tunnel(accounts)?.on(client.take_in_hand());
-            Some((handshake, Tunnel::new(upgrade, place, thread.meters.clone())))
+            let slot = thread.admit_tunnel(accounts)?.on(client.take_in_hand());
+            Some((handshake, Tunnel::new(upgrade, slot, thread.meters.clone())))
         }
         None => None,
     };

@@ -23,13 +23,13 @@ use crate::quota::Hold;
 use crate::thread::Permit;
 use crate::tunnel::Tunnel;
 use crate::upstream::exchange::{BEHIND, Reply, Rest};
-use crate::upstream::retry::Mishap;
+use crate::upstream::retry::AttemptError;
 
 /// The maximum size of a complete answer that is charged with its connection, in bytes.
 const SMALL: usize = 4 * 1024;
 
 /// The body of an answer.
-pub(crate) enum AnswerBody {
+pub(crate) enum ResponseBody {
     Full(Option<Bytes>),
     Streaming(Streaming),
 }
@@ -54,7 +54,7 @@ pub(crate) fn of(
     reply: Reply,
     permit: Permit,
     client: &Arc<Client>,
-) -> Result<Response<AnswerBody>, Failure> {
+) -> Result<Response<ResponseBody>, Failure> {
     let Reply { head, rest } = reply;
     let ResponseHead { status, headers, body, more_body } = head;
     let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
@@ -71,14 +71,14 @@ pub(crate) fn of(
             // hyper sets the length of the actual body.
             map.remove(header::CONTENT_LENGTH);
         }
-        return Ok(built(status, map, AnswerBody::Full((!bodiless && !body.is_empty()).then_some(body))));
+        return Ok(built(status, map, ResponseBody::Full((!bodiless && !body.is_empty()).then_some(body))));
     }
     if bodiless {
-        return Ok(built(status, map, AnswerBody::Full(None)));
+        return Ok(built(status, map, ResponseBody::Full(None)));
     }
     let first = (!body.is_empty()).then_some(body);
     let streaming = Streaming { first, rest, client: client.clone(), memory: None, _permit: permit };
-    Ok(built(status, map, AnswerBody::Streaming(streaming)))
+    Ok(built(status, map, ResponseBody::Streaming(streaming)))
 }
 
 /// Returns whether the Worker accepts the upgrade that the request asked for.
@@ -87,14 +87,14 @@ pub(crate) fn switches_protocols(reply: &Reply) -> bool {
 }
 
 /// Returns the answer that opens a tunnel.
-pub(crate) fn tunnel(handshake: &Handshake, tunnel: Tunnel, mut reply: Reply) -> Response<AnswerBody> {
+pub(crate) fn tunnel(handshake: &Handshake, tunnel: Tunnel, mut reply: Reply) -> Response<ResponseBody> {
     let mut map = header_map(std::mem::take(&mut reply.head.headers));
     tunnel.open(reply);
     let status = handshake.agree(&mut map);
-    built(status, map, AnswerBody::Full(None))
+    built(status, map, ResponseBody::Full(None))
 }
 
-fn built(status: StatusCode, headers: HeaderMap, body: AnswerBody) -> Response<AnswerBody> {
+fn built(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
@@ -136,7 +136,7 @@ fn end(mut rest: Rest) {
 /// Makes hyper reset the client's stream, so that a partial body is not taken for a complete one.
 #[derive(Debug, thiserror::Error)]
 #[error("the node's reply broke off: {0:?}")]
-pub(crate) struct BrokeOff(Mishap);
+pub(crate) struct BrokeOff(AttemptError);
 
 impl Streaming {
     /// Returns the next piece. While pieces are available, the client is behind: data from its node
@@ -154,35 +154,36 @@ impl Streaming {
                 if self.memory.is_none() {
                     self.memory = self.client.memory(BEHIND);
                 }
-                let without_memory = || BrokeOff(Mishap::Nonsense("no memory for a client that reads slowly".into()));
+                let without_memory =
+                    || BrokeOff(AttemptError::Nonsense("no memory for a client that reads slowly".into()));
                 Some(if self.memory.is_some() { Ok(piece) } else { Err(without_memory()) })
             }
             Ok(None) => None,
-            Ok(Some(Part::Head(_))) => Some(Err(BrokeOff(Mishap::Nonsense("a second head".into())))),
-            Err(mishap) => Some(Err(BrokeOff(mishap))),
+            Ok(Some(Part::Head(_))) => Some(Err(BrokeOff(AttemptError::Nonsense("a second head".into())))),
+            Err(error) => Some(Err(BrokeOff(error))),
         })
     }
 }
 
 /// An answer that keeps its connection in hand until it has been written.
-pub(crate) struct Written {
-    body: AnswerBody,
+pub(crate) struct WrittenResponse {
+    body: ResponseBody,
     _memory: Option<Hold>,
     in_hand: InHand,
 }
 
-impl Written {
+impl WrittenResponse {
     /// Takes memory for a complete answer that waits for its client. Without that memory, the
     /// answer is replaced by an empty 503.
-    pub(crate) fn of(response: Response<AnswerBody>, in_hand: InHand) -> Response<Self> {
+    pub(crate) fn of(response: Response<ResponseBody>, in_hand: InHand) -> Response<Self> {
         let (mut parts, mut body) = response.into_parts();
         let len = match &body {
-            AnswerBody::Full(Some(whole)) => whole.len(),
-            AnswerBody::Full(None) | AnswerBody::Streaming(_) => 0,
+            ResponseBody::Full(Some(whole)) => whole.len(),
+            ResponseBody::Full(None) | ResponseBody::Streaming(_) => 0,
         };
         let memory = if len > SMALL { in_hand.client().memory(len) } else { None };
         if len > SMALL && memory.is_none() {
-            body = AnswerBody::Full(None);
+            body = ResponseBody::Full(None);
             parts = Response::new(()).into_parts().0;
             parts.status = StatusCode::SERVICE_UNAVAILABLE;
         }
@@ -190,7 +191,7 @@ impl Written {
     }
 }
 
-impl Body for Written {
+impl Body for WrittenResponse {
     type Data = Bytes;
     type Error = BrokeOff;
 
@@ -212,7 +213,7 @@ impl Body for Written {
     }
 }
 
-impl Body for AnswerBody {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = BrokeOff;
 

@@ -25,8 +25,8 @@ pub(crate) struct Tunnels {
     end_tx: watch::Sender<bool>,
 }
 
-/// The place of one tunnel.
-pub(crate) struct Place {
+/// The slot of one tunnel.
+pub(crate) struct TunnelSlot {
     _hold: Hold,
     /// The connection that the tunnel is on.
     in_hand: Option<InHand>,
@@ -44,11 +44,11 @@ impl Tunnels {
         self.open.account(peer)
     }
 
-    /// Takes a place for one more tunnel, if the address of this account may have one.
-    pub(crate) fn place(&self, account: &Account) -> Option<Place> {
+    /// Takes a slot for one more tunnel, if the address of this account may have one.
+    pub(crate) fn take(&self, account: &Account) -> Option<TunnelSlot> {
         let hold = account.take(1)?;
         self.gauge.inc();
-        Some(Place { _hold: hold, in_hand: None, gauge: self.gauge.clone(), end_rx: self.end_tx.subscribe() })
+        Some(TunnelSlot { _hold: hold, in_hand: None, gauge: self.gauge.clone(), end_rx: self.end_tx.subscribe() })
     }
 
     /// Ends all tunnels, including those opened later.
@@ -62,7 +62,7 @@ impl Tunnels {
     }
 }
 
-impl Place {
+impl TunnelSlot {
     /// Keeps the connection in hand, which may have no other request than this tunnel.
     pub(crate) fn on(mut self, in_hand: InHand) -> Self {
         self.in_hand = Some(in_hand);
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TunnelSlot {
     fn drop(&mut self) {
         self.gauge.dec();
     }

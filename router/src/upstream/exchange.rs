@@ -1,5 +1,5 @@
 //! One attempt: sends a request to a shard over its link and returns the head of the reply, or the
-//! mishap.
+//! error.
 //!
 //! Belongs to one thread.
 
@@ -21,8 +21,8 @@ use tonic::{Code, Status};
 use crate::quota::Peer;
 use crate::upstream::bulkhead::Berth;
 use crate::upstream::link::{Link, STREAM_WINDOW, Unreachable};
-use crate::upstream::retry::Mishap;
-use crate::upstream::upload::{Attempt, Upload};
+use crate::upstream::retry::AttemptError;
+use crate::upstream::upload::{AttemptBody, Upload};
 
 /// The memory that the rest of a reply takes while its client is behind, in bytes: a window of data
 /// from its node, and as much that is being written.
@@ -58,12 +58,12 @@ pub(crate) async fn invoke(
     upload: Option<&Rc<Upload>>,
     patience: Duration,
     sent: &Cell<bool>,
-) -> Result<Reply, Mishap> {
-    let berth = link.berth(peer).ok_or(Mishap::Full)?;
+) -> Result<Reply, AttemptError> {
+    let berth = link.berth(peer).ok_or(AttemptError::Full)?;
     let _waiting = link.wait();
-    let mut sender = link.sender().await.map_err(|Unreachable(how)| Mishap::Unreachable(how))?;
+    let mut sender = link.sender().await.map_err(|Unreachable(how)| AttemptError::Unreachable(how))?;
     sent.set(true);
-    let mut request = Request::new(Attempt::new(head.clone(), upload));
+    let mut request = Request::new(AttemptBody::new(head.clone(), upload));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = link.uri().clone();
     let headers = request.headers_mut();
@@ -76,13 +76,13 @@ pub(crate) async fn invoke(
         let response = sender.try_send_request(request).await.map_err(|mut error| {
             // The shard may have ended just before, so that the request was not sent.
             let was_sent = error.take_message().is_none() && link.writes() != writes;
-            if was_sent { broken(&error.into_error()) } else { Mishap::NotBegun }
+            if was_sent { broken(&error.into_error()) } else { AttemptError::NotBegun }
         })?;
         first_message(response, berth).await
     };
     let reply = exchange.await;
     // A failed body breaks the stream too; the body is the cause.
-    reply.map_err(|mishap| upload.and_then(|upload| upload.failure()).map_or(mishap, Mishap::Upload))
+    reply.map_err(|error| upload.and_then(|upload| upload.failure()).map_or(error, AttemptError::Upload))
 }
 
 /// Returns the timeout in whole seconds: nearly all requests have the same value, so that header
@@ -93,34 +93,34 @@ fn grpc_timeout(patience: Duration) -> HeaderValue {
     HeaderValue::try_from(format!("{}S", seconds.min(99_999_999))).expect("digits and a letter are a header")
 }
 
-async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Reply, Mishap> {
+async fn first_message(response: Response<Incoming>, berth: Berth) -> Result<Reply, AttemptError> {
     if response.status() != StatusCode::OK {
-        return Err(Mishap::Nonsense(format!("HTTP status {}", response.status())));
+        return Err(AttemptError::Nonsense(format!("HTTP status {}", response.status())));
     }
     // A failure without a message arrives as headers only (Trailers-Only in gRPC).
     if let Some(failure) = failure(response.headers()) {
-        return Err(Mishap::Said(failure));
+        return Err(AttemptError::Said(failure));
     }
     let mut rest = Rest { stream: Reader::new(response.into_body()), berth: Some(berth) };
     match std::future::poll_fn(|cx| rest.poll_next(cx)).await? {
         Some(Part::Head(head)) => Ok(Reply { head, rest }),
-        Some(Part::Body(_)) => Err(Mishap::Nonsense("a body before its head".into())),
-        None => Err(Mishap::Nonsense("an end before the head".into())),
+        Some(Part::Body(_)) => Err(AttemptError::Nonsense("a body before its head".into())),
+        None => Err(AttemptError::Nonsense("an end before the head".into())),
     }
 }
 
 impl Rest {
     /// Returns the next part, or `None` at an end with status OK.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Mishap>> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, AttemptError>> {
         Poll::Ready(match ready!(self.stream.poll_next::<InvokeResponse>(cx)) {
             Ok(Next::Message(message)) => {
-                message.part.map(Some).ok_or_else(|| Mishap::Nonsense("a message without a part".into()))
+                message.part.map(Some).ok_or_else(|| AttemptError::Nonsense("a message without a part".into()))
             }
             Ok(Next::Trailers(trailers)) => {
                 self.stream.finish().map_err(nonsense)?;
-                failure(&trailers).map_or(Ok(None), |failure| Err(Mishap::Said(failure)))
+                failure(&trailers).map_or(Ok(None), |failure| Err(AttemptError::Said(failure)))
             }
-            Ok(Next::End) => Err(Mishap::Lost),
+            Ok(Next::End) => Err(AttemptError::Lost),
             Err(ReadError::Frame(error)) => Err(nonsense(error)),
             Err(ReadError::Stream(error)) => Err(broken(&error)),
         })
@@ -137,8 +137,8 @@ impl Rest {
     }
 }
 
-fn nonsense(error: FrameError) -> Mishap {
-    Mishap::Nonsense(error.to_string())
+fn nonsense(error: FrameError) -> AttemptError {
+    AttemptError::Nonsense(error.to_string())
 }
 
 /// Returns the failure that a status in headers or trailers describes, or `None` if it is OK or
@@ -148,21 +148,23 @@ fn failure(headers: &HeaderMap) -> Option<Failure> {
     (status.code() != Code::Ok).then(|| Failure::from(&status))
 }
 
-/// Returns the mishap for a broken stream or connection.
-fn broken(error: &hyper::Error) -> Mishap {
+/// Returns the error for a broken stream or connection.
+fn broken(error: &hyper::Error) -> AttemptError {
     if error.is_canceled() {
-        return Mishap::NotBegun;
+        return AttemptError::NotBegun;
     }
     let reason = std::iter::successors(error.source(), |error| (*error).source())
         .find_map(|error| error.downcast_ref::<h2::Error>());
     match reason {
         // RFC 9113, section 8.7: a refused stream has not been processed at all.
-        Some(error) if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) => Mishap::NotBegun,
+        Some(error) if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) => {
+            AttemptError::NotBegun
+        }
         // Section 6.8: streams above the last one that a GOAWAY names have not been processed
         // either.
         Some(error) if error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR) => {
-            Mishap::NotBegun
+            AttemptError::NotBegun
         }
-        _ => Mishap::Lost,
+        _ => AttemptError::Lost,
     }
 }

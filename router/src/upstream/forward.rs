@@ -1,5 +1,5 @@
-//! Forwards an invocation that has been matched and admitted, whether it comes from a client by the
-//! front door, or from a node or the operator by the inner one.
+//! Forwards an invocation that has been matched and admitted, whether it comes from a client, or
+//! from a node or the operator by the internal listener.
 //!
 //! ```text
 //!  pick ─► attempt ─► reply
@@ -26,7 +26,7 @@ use crate::upstream::health::ConnectFailure;
 use crate::upstream::pick::{Picker, Target, Wish};
 use crate::upstream::placement::{Move, Moves};
 pub(crate) use crate::upstream::retry::Again;
-use crate::upstream::retry::{Attempts, Mishap};
+use crate::upstream::retry::{AttemptError, Attempts};
 use crate::upstream::silence;
 use crate::upstream::upload::Upload;
 
@@ -87,11 +87,11 @@ pub(crate) async fn forward(
                 return Ok(reply);
             }
             Err(Ended::Left(next)) => next,
-            Err(Ended::Failed(mishap)) => {
-                let mishap = journey.examine(&target, mishap).await;
-                match journey.after(&target, &mishap) {
+            Err(Ended::Failed(error)) => {
+                let error = journey.examine(&target, error).await;
+                match journey.after(&target, &error) {
                     Some(next) => next,
-                    None => return Err(mishap.into_failure()),
+                    None => return Err(error.into_failure()),
                 }
             }
         };
@@ -118,7 +118,7 @@ struct Journey<'a> {
 
 /// The way in which an attempt ended without a reply.
 enum Ended {
-    Failed(Mishap),
+    Failed(AttemptError),
     /// The shard is silent, and this target is better.
     Left(Target),
 }
@@ -148,56 +148,56 @@ impl Journey<'_> {
         }
     }
 
-    /// Returns the mishap for a deadline that has passed without a reply.
-    fn too_late(&self, sent: bool) -> Mishap {
+    /// Returns the error for a deadline that has passed without a reply.
+    fn too_late(&self, sent: bool) -> AttemptError {
         // A failed body breaks the stream too; the body is the cause.
-        let body = self.upload.and_then(|upload| upload.failure()).map(Mishap::Upload);
-        body.unwrap_or(if sent { Mishap::Silent } else { Mishap::Unreachable(ConnectFailure::Silent) })
+        let body = self.upload.and_then(|upload| upload.failure()).map(AttemptError::Upload);
+        body.unwrap_or(if sent { AttemptError::Silent } else { AttemptError::Unreachable(ConnectFailure::Silent) })
     }
 
     /// Returns the next target after a silent shard, if the request may be repeated and there is
     /// another target.
     fn leave(&mut self, from: &Target, sent: bool) -> Option<Target> {
-        let lost_another = sent && from.is_lane() && self.depends_on_node(from, &Mishap::Lost);
-        let mishap = if lost_another { Mishap::NodeLost } else { Mishap::Unresponsive { sent } };
-        if !self.attempts.may_be_made_again(&mishap) {
+        let lost_another = sent && from.is_lane() && self.depends_on_node(from, &AttemptError::Lost);
+        let error = if lost_another { AttemptError::NodeLost } else { AttemptError::Unresponsive { sent } };
+        if !self.attempts.may_be_made_again(&error) {
             return None;
         }
-        self.picker.failed(from, &mishap);
-        let next = self.picker.next_sound(self.wish(&mishap))?;
-        self.may_go_on(&mishap).then(|| self.again(&mishap, next))
+        self.picker.failed(from, &error);
+        let next = self.picker.next_sound(self.wish(&error))?;
+        self.may_go_on(&error).then(|| self.again(&error, next))
     }
 
     /// Converts a request's second loss on one node into the loss of that node, unless another
     /// process of the node answers: the processes of a node do not all end at once.
-    async fn examine(&self, target: &Target, mishap: Mishap) -> Mishap {
+    async fn examine(&self, target: &Target, error: AttemptError) -> AttemptError {
         let node_is_there = async || silence::node_answers(&self.upstream.links, self.view, &target.link).await;
-        if self.depends_on_node(target, &mishap) && !node_is_there().await { Mishap::NodeLost } else { mishap }
+        if self.depends_on_node(target, &error) && !node_is_there().await { AttemptError::NodeLost } else { error }
     }
 
-    fn depends_on_node(&self, target: &Target, mishap: &Mishap) -> bool {
-        self.attempts.depends_on_node(mishap) && self.picker.has_lost_another(target)
+    fn depends_on_node(&self, target: &Target, error: &AttemptError) -> bool {
+        self.attempts.depends_on_node(error) && self.picker.has_lost_another(target)
     }
 
-    /// Returns the next target after a mishap, if there is one.
-    fn after(&mut self, target: &Target, mishap: &Mishap) -> Option<Target> {
-        if mishap.is_moved()
+    /// Returns the next target after an error, if there is one.
+    fn after(&mut self, target: &Target, error: &AttemptError) -> Option<Target> {
+        if error.is_moved()
             && self.is_replayable()
             && let Some(to) = self.moves.follow(target.is_lane())
         {
             return self.follow(target, to);
         }
-        self.picker.failed(target, mishap);
-        if !self.may_go_on(mishap) {
+        self.picker.failed(target, error);
+        if !self.may_go_on(error) {
             return None;
         }
-        let wish = self.wish(mishap);
-        let next = match mishap {
+        let wish = self.wish(error);
+        let next = match error {
             // The rest of that node is not tried.
-            Mishap::NodeLost => self.picker.next_sound(wish),
+            AttemptError::NodeLost => self.picker.next_sound(wish),
             _ => self.picker.next(wish),
         };
-        next.map(|next| self.again(mishap, next))
+        next.map(|next| self.again(error, next))
     }
 
     /// Remembers where the node says that the Worker runs, and returns a target there. This is
@@ -214,21 +214,21 @@ impl Journey<'_> {
         self.picker.moved(target, to)
     }
 
-    fn may_go_on(&mut self, after: &Mishap) -> bool {
+    fn may_go_on(&mut self, after: &AttemptError) -> bool {
         let replayable = self.is_replayable();
         let budget = &mut self.upstream.budget.borrow_mut();
         tokio::time::Instant::now() < self.deadline
             && self.attempts.may_go_on(after, replayable, budget, Instant::now())
     }
 
-    fn again(&mut self, after: &Mishap, next: Target) -> Target {
+    fn again(&mut self, after: &AttemptError, next: Target) -> Target {
         self.upstream.metrics.retry(after.reason());
         self.stays |= after.may_be_its_own_fault();
         next
     }
 
     /// Sends a request that may have ended a shard to a lane, so that it ends no second shard.
-    fn wish(&self, after: &Mishap) -> Wish {
+    fn wish(&self, after: &AttemptError) -> Wish {
         if self.stays || after.may_be_its_own_fault() { Wish::Lane } else { Wish::Home }
     }
 

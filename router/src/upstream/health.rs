@@ -4,7 +4,7 @@
 //! ejected it tries to connect in the background, at growing intervals, until that succeeds. No
 //! request serves as the probe of an ejected shard. A shard that says that it drains is passed by
 //! until the catalog announces a change of its nodes, or its process has gone and another one
-//! answers. A shard that falls silent while requests wait ([`pulse`](crate::upstream::pulse)) is passed by
+//! answers. A shard that falls silent while requests wait ([`pulse`](super::pulse)) is passed by
 //! until data arrives on its connection again. If a process breaks its connection off, it has
 //! ended, and requests wait for its *successor*, which the node's supervisor starts. The supervisor
 //! knows whose code ended the process and refuses that code; another node would run it and lose a

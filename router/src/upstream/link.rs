@@ -10,10 +10,10 @@
 //! The kernel reports at once that a node has died, because its connections end. It detects a node
 //! that has vanished (machine or network) by keepalive probes within `VANISHED`. A node that is
 //! stopped, or whose turn does not end, is detected by its silence: while requests wait for their
-//! first byte, a task watches the connection's [`pulse`](crate::upstream::pulse), and HTTP/2 pings give an
+//! first byte, a task watches the connection's [`pulse`](super::pulse), and HTTP/2 pings give an
 //! otherwise idle shard something to answer. The connection stays open, because a shard answers
 //! pings and TLS handshakes only between turns, and a long turn is not a failure;
-//! [`silence`](crate::upstream::silence) decides what happens to the requests that wait.
+//! [`silence`](super::silence) decides what happens to the requests that wait.
 //!
 //! Belongs to one thread.
 
@@ -48,7 +48,7 @@ use crate::upstream::health::{ConnectFailure, Disconnect, Health};
 use crate::upstream::heard::{Counts, Heard};
 use crate::upstream::inquiry::Inquiry;
 use crate::upstream::pulse::{self, Beat, Pulse};
-use crate::upstream::upload::Attempt;
+use crate::upstream::upload::AttemptBody;
 
 /// The timeout of a TCP connect. A node in the same cluster answers within a millisecond; a lost
 /// SYN is retransmitted after one second.
@@ -103,7 +103,7 @@ pub(crate) struct Link {
     gauges: Gauges,
 }
 
-type Sender = SendRequest<Attempt>;
+type Sender = SendRequest<AttemptBody>;
 
 enum State {
     Idle,
@@ -224,7 +224,7 @@ impl Link {
     }
 
     async fn knock(&self, mut sender: Sender) {
-        let mut request = Request::new(Attempt::new(Bytes::new(), None));
+        let mut request = Request::new(AttemptBody::new(Bytes::new(), None));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri(&self.shard, self.tls.is_some(), KNOCK_PATH);
         request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

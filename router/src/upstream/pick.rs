@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A request goes to a lane if the Worker is known to run there or is new
-//! ([`placement`](crate::upstream::placement)), if a shard says so, or if the request may have ended a shard.
+//! ([`placement`](super::placement)), if a shard says so, or if the request may have ended a shard.
 //! The Worker's key selects the lane within a node, so that the Worker's isolate stays warm; if
 //! that lane is not available, another one of the same node is used.
 
@@ -24,7 +24,7 @@ use crate::upstream::Upstream;
 use crate::upstream::health::ConnectFailure;
 use crate::upstream::link::Link;
 use crate::upstream::placement::Move;
-use crate::upstream::retry::Mishap;
+use crate::upstream::retry::AttemptError;
 
 /// The maximum number of candidates examined per request. If all of them are unavailable, so is the
 /// pool.
@@ -109,43 +109,51 @@ impl<'a> Picker<'a> {
     }
 
     /// Records that a target has failed the request.
-    pub(crate) fn failed(&mut self, target: &Target, mishap: &Mishap) {
-        let why = match mishap {
-            Mishap::Full => Spill::Overloaded,
-            Mishap::Said(failure) if failure.code == FailureCode::Overloaded => Spill::Overloaded,
-            Mishap::Said(failure) if failure.code == FailureCode::Draining => Spill::Draining,
+    pub(crate) fn failed(&mut self, target: &Target, error: &AttemptError) {
+        let why = match error {
+            AttemptError::Full => Spill::Overloaded,
+            AttemptError::Said(failure) if failure.code == FailureCode::Overloaded => Spill::Overloaded,
+            AttemptError::Said(failure) if failure.code == FailureCode::Draining => Spill::Draining,
             _ => Spill::Failed,
         };
         self.passed.get_or_insert(why);
         if target.is_lane() {
-            let lanes = if matches!(mishap, Mishap::Lost) { &mut self.ended } else { &mut self.failed };
+            let lanes = if matches!(error, AttemptError::Lost) { &mut self.ended } else { &mut self.failed };
             lanes.push(target.link.clone());
         }
         self.lost_some |= matches!(
-            mishap,
-            Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Lost | Mishap::NodeLost | Mishap::Unresponsive { .. }
+            error,
+            AttemptError::Unreachable(_)
+                | AttemptError::NotBegun
+                | AttemptError::Lost
+                | AttemptError::NodeLost
+                | AttemptError::Unresponsive { .. }
         );
         let node = &target.link.shard().node;
-        if matches!(mishap, Mishap::NotBegun | Mishap::Lost) {
+        if matches!(error, AttemptError::NotBegun | AttemptError::Lost) {
             // The shard's next connection may well work.
             self.last_resort.get_or_insert_with(|| target.clone());
         }
-        match mishap {
-            Mishap::Said(failure) if failure.code == FailureCode::Draining => target.link.drains(self.nodes_version),
+        match error {
+            AttemptError::Said(failure) if failure.code == FailureCode::Draining => {
+                target.link.drains(self.nodes_version)
+            }
             // One missing process says little about the node; two say more.
-            Mishap::Unreachable(ConnectFailure::Refused) | Mishap::NotBegun if !self.refused.contains(node) => {
+            AttemptError::Unreachable(ConnectFailure::Refused) | AttemptError::NotBegun
+                if !self.refused.contains(node) =>
+            {
                 return self.refused.push(node.clone());
             }
             // The node's supervisor knows which revision was running, and its lanes refuse that
             // revision.
-            Mishap::Lost if self.has_lanes(target.slot) && self.lost.is_none() => {
+            AttemptError::Lost if self.has_lanes(target.slot) && self.lost.is_none() => {
                 return self.lost = Some(node.clone());
             }
-            Mishap::Unreachable(_)
-            | Mishap::NotBegun
-            | Mishap::Lost
-            | Mishap::NodeLost
-            | Mishap::Unresponsive { .. } => {}
+            AttemptError::Unreachable(_)
+            | AttemptError::NotBegun
+            | AttemptError::Lost
+            | AttemptError::NodeLost
+            | AttemptError::Unresponsive { .. } => {}
             // A request that has lost a process already does not spend its last attempts on the
             // same node.
             _ if self.has_lost_another(target) => {}

@@ -8,14 +8,14 @@
 //! | the shard has its share of this thread's requests already | no | repeat, within the budget |
 //! | the process was lost on the way | yes | repeat (*), in a lane, preferably of its node |
 //! | after that, its whole node was lost | yes | repeat (*), in a lane of another node |
-//! | the shard is silent ([`silence`](crate::upstream::silence)) | yes | repeat (*), in another node's lane |
+//! | the shard is silent ([`silence`](super::silence)) | yes | repeat (*), in another node's lane |
 //! | after that, the lane was lost | yes | repeat (*), in a lane of the same node |
 //! | anything else, including a revision in quarantine | yes | return it to the caller |
 //!
 //! (*) Once, within the budget, and only if the method is idempotent.
 //!
 //! Redirects between the processes of a node ("moved") are not retries:
-//! [`placement`](crate::upstream::placement) bounds them. A request that may have ended its shard is repeated
+//! [`placement`](super::placement) bounds them. A request that may have ended its shard is repeated
 //! in a lane, so that the same request ends no second shard. A lane of the same node comes first,
 //! because the supervisor of that node knows which revision was running and refuses it: requests
 //! for other Workers, which were lost with it and are repeated there too, do not meet it again. The
@@ -55,7 +55,7 @@ const BUDGET_WINDOW: Duration = Duration::from_secs(5);
 
 /// The reason why an attempt has no reply.
 #[derive(Debug)]
-pub(crate) enum Mishap {
+pub(crate) enum AttemptError {
     /// There is no connection to the shard.
     Unreachable(ConnectFailure),
     /// The shard has its maximum of this thread's requests.
@@ -81,7 +81,7 @@ pub(crate) enum Mishap {
     Nonsense(String),
 }
 
-impl Mishap {
+impl AttemptError {
     /// Returns the label for metrics.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
@@ -170,50 +170,58 @@ impl Attempts {
     }
 
     /// Returns whether this loss would be the first one too many, unless the whole node is lost.
-    pub(crate) fn depends_on_node(&self, mishap: &Mishap) -> bool {
-        matches!(mishap, Mishap::Lost) && self.again == Again::Harmless && self.lost == MAX_LOST
+    pub(crate) fn depends_on_node(&self, error: &AttemptError) -> bool {
+        matches!(error, AttemptError::Lost) && self.again == Again::Harmless && self.lost == MAX_LOST
     }
 
-    /// Returns whether the request may be repeated after this mishap, by its method and the number
+    /// Returns whether the request may be repeated after this error, by its method and the number
     /// of previous losses.
-    pub(crate) fn may_be_made_again(&self, after: &Mishap) -> bool {
+    pub(crate) fn may_be_made_again(&self, after: &AttemptError) -> bool {
         match after {
-            Mishap::Lost => self.again == Again::Harmless && self.lost < MAX_LOST,
-            Mishap::Unresponsive { sent: true } => {
+            AttemptError::Lost => self.again == Again::Harmless && self.lost < MAX_LOST,
+            AttemptError::Unresponsive { sent: true } => {
                 self.again == Again::Harmless && self.lost < MAX_LOST && !self.has_left
             }
             _ => true,
         }
     }
 
-    /// Returns whether the request may be repeated after this mishap, and counts the attempt.
+    /// Returns whether the request may be repeated after this error, and counts the attempt.
     ///
     /// # Arguments
     /// * `replayable`: whether the request's body can be sent once more.
-    pub(crate) fn may_go_on(&mut self, after: &Mishap, replayable: bool, budget: &mut Budget, now: Instant) -> bool {
+    pub(crate) fn may_go_on(
+        &mut self,
+        after: &AttemptError,
+        replayable: bool,
+        budget: &mut Budget,
+        now: Instant,
+    ) -> bool {
         match after {
-            Mishap::Unreachable(_) | Mishap::Unresponsive { sent: false } => self.unreachable += 1,
+            AttemptError::Unreachable(_) | AttemptError::Unresponsive { sent: false } => self.unreachable += 1,
             _ => self.reached += 1,
         }
         let (safe, free) = match after {
-            Mishap::Unreachable(_) | Mishap::NotBegun | Mishap::Unresponsive { sent: false } => (true, true),
-            Mishap::Full => (true, false),
+            AttemptError::Unreachable(_) | AttemptError::NotBegun | AttemptError::Unresponsive { sent: false } => {
+                (true, true)
+            }
+            AttemptError::Full => (true, false),
             // The answer of a node that has no process to run it.
             moved if moved.is_moved() => (true, true),
-            Mishap::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
-            Mishap::Lost | Mishap::Unresponsive { sent: true } => {
+            AttemptError::Said(failure) => (failure.may_retry_elsewhere(), failure.code == FailureCode::Draining),
+            AttemptError::Lost | AttemptError::Unresponsive { sent: true } => {
                 let again = self.may_be_made_again(after);
                 match after {
-                    Mishap::Lost => self.lost += 1,
+                    AttemptError::Lost => self.lost += 1,
                     _ => self.has_left = true,
                 }
                 (again, false)
             }
-            Mishap::NodeLost => {
+            AttemptError::NodeLost => {
                 self.nodes_lost += 1;
                 (self.again == Again::Harmless && self.nodes_lost <= MAX_NODES_LOST, false)
             }
-            Mishap::Silent | Mishap::Upload(_) | Mishap::Nonsense(_) => (false, false),
+            AttemptError::Silent | AttemptError::Upload(_) | AttemptError::Nonsense(_) => (false, false),
         };
         safe && replayable
             && self.reached < MAX_ATTEMPTS
@@ -271,22 +279,22 @@ impl Budget {
 mod tests {
     use super::*;
 
-    fn retried(mishap: Mishap, method: Method, replayable: bool) -> bool {
+    fn retried(error: AttemptError, method: Method, replayable: bool) -> bool {
         let now = Instant::now();
-        Attempts::new(Again::of(&method)).may_go_on(&mishap, replayable, &mut Budget::new(now), now)
+        Attempts::new(Again::of(&method)).may_go_on(&error, replayable, &mut Budget::new(now), now)
     }
 
-    fn said(code: FailureCode) -> Mishap {
-        Mishap::Said(Failure::new(code, Phase::Admission, ""))
+    fn said(code: FailureCode) -> AttemptError {
+        AttemptError::Said(Failure::new(code, Phase::Admission, ""))
     }
 
     #[test]
     fn what_has_not_begun_is_tried_elsewhere_whatever_the_method() {
-        assert!(retried(Mishap::Unreachable(ConnectFailure::Refused), Method::POST, true));
-        assert!(retried(Mishap::Unresponsive { sent: false }, Method::POST, true));
-        assert!(retried(Mishap::Full, Method::POST, true));
+        assert!(retried(AttemptError::Unreachable(ConnectFailure::Refused), Method::POST, true));
+        assert!(retried(AttemptError::Unresponsive { sent: false }, Method::POST, true));
+        assert!(retried(AttemptError::Full, Method::POST, true));
         assert!(retried(said(FailureCode::Moved), Method::POST, true));
-        assert!(retried(Mishap::NotBegun, Method::POST, true));
+        assert!(retried(AttemptError::NotBegun, Method::POST, true));
         assert!(retried(said(FailureCode::Draining), Method::POST, true));
         assert!(retried(said(FailureCode::Overloaded), Method::POST, true));
     }
@@ -296,14 +304,14 @@ mod tests {
         for (method, expected) in
             [(Method::GET, true), (Method::PUT, true), (Method::POST, false), (Method::PATCH, false)]
         {
-            assert_eq!(retried(Mishap::Lost, method.clone(), true), expected, "{method}");
-            assert_eq!(retried(Mishap::Unresponsive { sent: true }, method.clone(), true), expected, "{method}");
+            assert_eq!(retried(AttemptError::Lost, method.clone(), true), expected, "{method}");
+            assert_eq!(retried(AttemptError::Unresponsive { sent: true }, method.clone(), true), expected, "{method}");
         }
     }
 
     #[test]
     fn a_body_that_is_gone_cannot_be_sent_again() {
-        assert!(!retried(Mishap::NotBegun, Method::GET, false));
+        assert!(!retried(AttemptError::NotBegun, Method::GET, false));
         assert!(!retried(said(FailureCode::Draining), Method::GET, false));
     }
 
@@ -318,38 +326,38 @@ mod tests {
             assert!(!retried(said(code), Method::GET, true));
             assert_eq!(said(code).into_failure().code, code);
         }
-        assert!(!retried(Mishap::Silent, Method::GET, true));
+        assert!(!retried(AttemptError::Silent, Method::GET, true));
     }
 
     #[test]
     fn the_third_attempt_that_reaches_a_node_is_the_last() {
         let now = Instant::now();
         let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
-        let mut after = |mishap| attempts.may_go_on(&mishap, true, &mut budget, now);
-        assert!(after(Mishap::Lost));
-        assert!(after(Mishap::Unreachable(ConnectFailure::Silent)));
-        assert!(after(Mishap::NotBegun));
-        assert!(!after(Mishap::NotBegun));
+        let mut after = |error| attempts.may_go_on(&error, true, &mut budget, now);
+        assert!(after(AttemptError::Lost));
+        assert!(after(AttemptError::Unreachable(ConnectFailure::Silent)));
+        assert!(after(AttemptError::NotBegun));
+        assert!(!after(AttemptError::NotBegun));
     }
 
     #[test]
     fn a_request_that_has_lost_two_nodes_gets_no_third() {
         let now = Instant::now();
         let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
-        assert!(attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
-        assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
+        assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+        assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
     }
 
     #[test]
     fn a_request_leaves_one_silent_shard_and_may_lose_one_process_then() {
         let now = Instant::now();
         let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
-        let left = || Mishap::Unresponsive { sent: true };
+        let left = || AttemptError::Unresponsive { sent: true };
         assert!(attempts.may_go_on(&left(), true, &mut budget, now));
         assert!(!attempts.may_be_made_again(&left()), "it leaves one");
-        assert!(attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
-        for mishap in [left(), Mishap::Lost] {
-            assert!(!attempts.may_be_made_again(&mishap));
+        assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+        for error in [left(), AttemptError::Lost] {
+            assert!(!attempts.may_be_made_again(&error));
         }
         assert!(!Attempts::new(Again::Never).may_go_on(&left(), true, &mut budget, now));
     }
@@ -358,13 +366,13 @@ mod tests {
     fn a_request_that_loses_a_node_with_its_processes_gets_one_more() {
         let now = Instant::now();
         let (mut attempts, mut budget) = (Attempts::new(Again::Harmless), Budget::new(now));
-        assert!(!attempts.depends_on_node(&Mishap::Lost));
-        assert!(attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
-        assert!(attempts.depends_on_node(&Mishap::Lost));
-        assert!(attempts.may_go_on(&Mishap::NodeLost, true, &mut budget, now));
-        assert!(!attempts.may_go_on(&Mishap::Lost, true, &mut budget, now));
-        assert!(!Attempts::new(Again::Never).depends_on_node(&Mishap::Lost));
-        assert!(!retried(Mishap::NodeLost, Method::POST, true));
+        assert!(!attempts.depends_on_node(&AttemptError::Lost));
+        assert!(attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+        assert!(attempts.depends_on_node(&AttemptError::Lost));
+        assert!(attempts.may_go_on(&AttemptError::NodeLost, true, &mut budget, now));
+        assert!(!attempts.may_go_on(&AttemptError::Lost, true, &mut budget, now));
+        assert!(!Attempts::new(Again::Never).depends_on_node(&AttemptError::Lost));
+        assert!(!retried(AttemptError::NodeLost, Method::POST, true));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Decides what the silence of a shard means for the requests that wait for it.
 //!
-//! A silent shard ([`pulse`](crate::upstream::pulse)) gets no new requests in any case. The requests that it
+//! A silent shard ([`pulse`](super::pulse)) gets no new requests in any case. The requests that it
 //! has are a different matter: a shard answers nothing during a turn, so a stopped shard and a
 //! computing one look the same. Therefore:
 //!

@@ -1,8 +1,8 @@
 //! A request's body on its way to a node, and once more to the next one if necessary.
 //!
 //! A piece is read from the source when the node's flow control has room for it, and is never
-//! copied. The first pieces are kept (also without a copy) until the node answers, so that a node that takes
-//! nothing new does not cost the request its body.
+//! copied. The first pieces are kept (also without a copy) until the node answers, so that a node
+//! that takes nothing new does not cost the request its body.
 //!
 //! ```text
 //!  client ──► Source ────► Upload ─┬─► Attempt 1   (refused: superseded)
@@ -165,7 +165,7 @@ impl State {
 }
 
 /// The body that one attempt sends: the head, and the body's pieces as messages.
-pub(crate) struct Attempt {
+pub(crate) struct AttemptBody {
     head: Option<Bytes>,
     streaming: Option<Streaming>,
 }
@@ -178,7 +178,7 @@ struct Streaming {
     piece: Option<Bytes>,
 }
 
-impl Attempt {
+impl AttemptBody {
     /// Starts an attempt.
     ///
     /// # Arguments
@@ -189,18 +189,18 @@ impl Attempt {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AttemptError {
+pub(crate) enum BodyError {
     #[error(transparent)]
     Body(#[from] Failure),
     #[error("another attempt has taken over")]
     Superseded,
 }
 
-impl Body for Attempt {
+impl Body for AttemptBody {
     type Data = Bytes;
-    type Error = AttemptError;
+    type Error = BodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AttemptError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Some(head) = self.head.take() {
             return Poll::Ready(Some(Ok(Frame::data(head))));
         }
@@ -210,7 +210,7 @@ impl Body for Attempt {
         }
         let mut state = streaming.upload.state.borrow_mut();
         if state.attempt != streaming.attempt {
-            return Poll::Ready(Some(Err(AttemptError::Superseded)));
+            return Poll::Ready(Some(Err(BodyError::Superseded)));
         }
         let piece = match ready!(state.poll_piece(&mut streaming.position, cx)) {
             Some(piece) => piece?,

@@ -3,7 +3,7 @@
 
 mod catalog;
 mod client;
-mod inner;
+mod internal;
 mod node;
 mod tls;
 
@@ -19,8 +19,8 @@ use tenon_proto::catalog::{Route, WatchResponse, Worker};
 use tenon_router::{Config, Pace, Router};
 
 pub(crate) use catalog::Catalog;
-pub(crate) use client::{Answer, Client, full, raw, streamed};
-pub(crate) use inner::{Inner, head};
+pub(crate) use client::{Client, FullResponse, full, raw, streamed};
+pub(crate) use internal::{InternalCaller, head};
 pub(crate) use node::{BYE, Behaviour, Node, Process, WELCOME};
 pub(crate) use tls::{Authority, Door};
 
@@ -98,7 +98,7 @@ impl Scenario {
         let config = Config {
             name: "router/test".into(),
             listen: ([127, 0, 0, 1], 0).into(),
-            inner_listen: ([127, 0, 0, 1], 0).into(),
+            internal_listen: ([127, 0, 0, 1], 0).into(),
             catalog: format!("{}://{watches}", scheme(options.tls.is_some())).parse().unwrap(),
             tls: options.tls.clone(),
             threads: options.threads,

@@ -1,5 +1,5 @@
-//! A shard's connection to the routers' inner door: opened on first use, and again after it was
-//! lost.
+//! A shard's connection to the routers' internal listener: opened on first use, and again after it
+//! was lost.
 //!
 //! ```text
 //!  Call ─► InvokeRequest: head, body ─► router ─► InvokeResponse: head, body, trailers ─► Answered
@@ -55,7 +55,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Sender = SendRequest<Upload>;
 
-/// The URL of the routers' inner door: `http://HOST:PORT`, or `https://` with TLS.
+/// The URL of the routers' internal listener: `http://HOST:PORT`, or `https://` with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterUrl(pub Uri);
 

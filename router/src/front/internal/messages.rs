@@ -1,4 +1,5 @@
-//! The messages of a caller's stream at the inner door: one head, then the pieces of the body.
+//! The messages of a caller's stream at the internal listener: one head, then the pieces of the
+//! body.
 //!
 //! Belongs to one thread.
 

@@ -1,5 +1,5 @@
-//! Relays a node's reply to a caller at the inner door: the same messages and trailers. The reply
-//! of a tunnel is relayed as well, but is broken off when the router leaves.
+//! Relays a node's reply to a caller at the internal listener: the same messages and trailers. The
+//! reply of a tunnel is relayed as well, but is broken off when the router leaves.
 //!
 //! Belongs to one thread.
 
@@ -19,9 +19,9 @@ use tenon_proto::runtime::invoke_response::Part;
 use tonic::Status;
 
 use crate::thread::Permit;
-use crate::tunnel::slots::Place;
+use crate::tunnel::slots::TunnelSlot;
 use crate::upstream::exchange::{Reply, Rest};
-use crate::upstream::retry::Mishap;
+use crate::upstream::retry::AttemptError;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -43,8 +43,8 @@ pub(crate) enum Held {
     Request {
         _permit: Permit,
     },
-    /// Resolves when the tunnel must end, and holds its place until dropped.
-    Tunnel(LocalBoxFuture<'static, Place>),
+    /// Resolves when the tunnel must end, and holds its slot until dropped.
+    Tunnel(LocalBoxFuture<'static, TunnelSlot>),
 }
 
 impl Held {
@@ -52,10 +52,10 @@ impl Held {
         Self::Request { _permit: permit }
     }
 
-    pub(crate) fn tunnel(mut place: Place) -> Self {
+    pub(crate) fn tunnel(mut slot: TunnelSlot) -> Self {
         let ended = async move {
-            place.ended().await;
-            place
+            slot.ended().await;
+            slot
         };
         Self::Tunnel(ended.boxed_local())
     }
@@ -118,8 +118,8 @@ impl Body for Relay {
                     return Poll::Ready(Some(Ok(Frame::data(prologue))));
                 }
                 Ok(None) => None,
-                Ok(Some(Part::Head(_))) => Some(Mishap::Nonsense("a second head".into()).into_failure()),
-                Err(mishap) => Some(mishap.into_failure()),
+                Ok(Some(Part::Head(_))) => Some(AttemptError::Nonsense("a second head".into()).into_failure()),
+                Err(error) => Some(error.into_failure()),
             };
             this.rest = None;
             this.trailers = Some(trailers(ended));

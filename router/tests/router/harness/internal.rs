@@ -1,4 +1,4 @@
-//! A caller at the inner door: tonic's generated client.
+//! A caller at the internal listener: tonic's generated client.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::DEADLINE;
 
-pub(crate) struct Inner(RuntimeClient<Channel>);
+pub(crate) struct InternalCaller(RuntimeClient<Channel>);
 
 /// Returns the head of a call as a node makes it, without a digest.
 pub(crate) fn head(worker: &str) -> InvokeHead {
@@ -29,7 +29,7 @@ pub(crate) fn head(worker: &str) -> InvokeHead {
     }
 }
 
-impl Inner {
+impl InternalCaller {
     pub(crate) fn of(addr: SocketAddr) -> Self {
         Self::showing(None, addr)
     }

@@ -1,4 +1,4 @@
-//! Calls at the inner door, from Workers and from schedules.
+//! Calls at the internal listener, from Workers and from schedules.
 
 use bytes::Bytes;
 use futures::stream;
@@ -6,7 +6,7 @@ use tenon_proto::catalog::{WatchResponse, Worker};
 use tenon_proto::failure::FailureCode;
 use tenon_proto::runtime::{InvokeHead, MAX_DEPTH, ResponseHead, Scheduled, Service};
 
-use crate::harness::{Behaviour, Inner, Node, Scenario, eventually, head, worker};
+use crate::harness::{Behaviour, InternalCaller, Node, Scenario, eventually, head, worker};
 
 fn told(answer: &ResponseHead, name: &str) -> String {
     let header = answer.headers.iter().find(|header| header.name == name);
@@ -17,7 +17,7 @@ fn told(answer: &ResponseHead, name: &str) -> String {
 async fn a_worker_is_called_by_its_name_and_the_router_knows_what_serves_it() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     let called = InvokeHead { method: "POST".into(), body: "small".into(), ..head("shop/cart") };
     let answer = caller.call(called, stream::empty()).await.unwrap();
     assert_eq!((answer.status, &answer.body[..]), (200, &b"small"[..]));
@@ -32,7 +32,7 @@ async fn a_worker_is_called_by_its_name_and_the_router_knows_what_serves_it() {
 async fn a_body_of_many_pieces_goes_through_both_ways() {
     let node = Node::start("n1", Behaviour::EchoStream);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     let called = InvokeHead { method: "POST".into(), body: "first ".into(), more_body: true, ..head("shop/cart") };
     let pieces = (0..40).map(|i| Bytes::from(vec![b'a' + i % 26; 50_000]));
     let answer = caller.call(called, stream::iter(pieces.clone().collect::<Vec<_>>())).await.unwrap();
@@ -46,7 +46,7 @@ async fn a_body_over_the_workers_limit_is_refused_here_too() {
     let scenario = Scenario::with(&[&node]).await;
     let small = Worker { request_body_bytes: 1_000, ..worker("shop/cart", "shop") };
     scenario.catalog.change(WatchResponse { workers: vec![small], ..Default::default() });
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     loop {
         let called = InvokeHead { more_body: true, body: vec![0; 600].into(), ..head("shop/cart") };
         let answer = caller.call(called, stream::iter([Bytes::from(vec![0; 600])])).await;
@@ -61,7 +61,7 @@ async fn a_body_over_the_workers_limit_is_refused_here_too() {
 async fn a_call_is_tried_elsewhere_as_a_request_is() {
     let nodes = [Node::start("n1", Behaviour::Refuse(FailureCode::Draining)), Node::start("n2", Behaviour::Echo)];
     let scenario = Scenario::with(&nodes.each_ref()).await;
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     for _ in 0..5 {
         let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
         assert_eq!(told(&caller.call(called, stream::empty()).await.unwrap(), "told-node"), "n2");
@@ -72,7 +72,7 @@ async fn a_call_is_tried_elsewhere_as_a_request_is() {
 async fn a_failure_is_told_as_the_node_told_it() {
     let node = Node::start("n1", Behaviour::Fail(FailureCode::CpuLimitExceeded));
     let scenario = Scenario::with(&[&node]).await;
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     let failure = caller.call(head("shop/cart"), stream::empty()).await.unwrap_err();
     assert_eq!((failure.code, failure.message.as_str()), (FailureCode::CpuLimitExceeded, "The Worker failed."));
     eventually("the count", || scenario.metric("tenon_router_requests_total", Some("cpu_limit_exceeded")) == 1.0).await;
@@ -82,7 +82,7 @@ async fn a_failure_is_told_as_the_node_told_it() {
 async fn a_reply_that_breaks_off_is_no_whole_reply() {
     let mut node = Node::start("n1", Behaviour::HalfAnswer);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     // A POST is not repeated, however much of its answer has arrived.
     let called = InvokeHead { method: "POST".into(), ..head("shop/cart") };
     let call = tokio::spawn(async move { caller.call(called, stream::empty()).await });
@@ -95,7 +95,7 @@ async fn a_reply_that_breaks_off_is_no_whole_reply() {
 async fn a_worker_that_there_is_not_is_named() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     for unknown in ["shop/none", "none", ""] {
         let failure = caller.call(head(unknown), stream::empty()).await.unwrap_err();
         assert_eq!(failure.code, FailureCode::WorkerNotFound);
@@ -107,7 +107,7 @@ async fn a_worker_that_there_is_not_is_named() {
 async fn a_loop_ends_here_and_is_named() {
     let node = Node::start("n1", Behaviour::Echo);
     let scenario = Scenario::with(&[&node]).await;
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     let at = |depth| InvokeHead { depth, ..head("shop/cart") };
     assert!(caller.call(at(MAX_DEPTH), stream::empty()).await.is_ok());
     let failure = caller.call(at(MAX_DEPTH + 1), stream::empty()).await.unwrap_err();
@@ -121,7 +121,7 @@ async fn what_is_scheduled_goes_on_as_it_is_and_runs_once_though_the_node_is_los
     let mut node = Node::start("n1", Behaviour::Echo);
     let other_node = Node::start("n2", Behaviour::Echo);
     let scenario = Scenario::with(&[&node, &other_node]).await;
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     let scheduled = Some(Scheduled { cron: "*/5 * * * *".into(), time_ms: 1_700_000_000_000 });
     let event = || InvokeHead { worker: "shop/cart".into(), scheduled: scheduled.clone(), ..InvokeHead::default() };
     let other = loop {
@@ -154,7 +154,7 @@ async fn a_worker_is_sent_with_what_serves_those_that_it_may_call() {
     let calling = Worker { services: vec!["shop/auth".into(), "shop/none".into()], ..worker("shop/cart", "shop") };
     let auth = Worker { digest: vec![9; 32], ..worker("shop/auth", "auth") };
     scenario.catalog.change(WatchResponse { workers: vec![calling, auth], ..Default::default() });
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     let mut client = scenario.client().await;
     let expected = [Service { worker: "shop/auth".into(), digest: vec![9; 32].into() }];
     while node.invocations() == 0 || node.last_head().services.is_empty() {
@@ -169,7 +169,7 @@ async fn a_worker_is_sent_with_what_serves_those_that_it_may_call() {
 async fn a_router_that_leaves_finishes_the_calls_that_it_has() {
     let node = Node::start("n1", Behaviour::Hang);
     let mut scenario = Scenario::with(&[&node]).await;
-    let caller = Inner::of(scenario.router().inner_addr());
+    let caller = InternalCaller::of(scenario.router().internal_addr());
     let call = tokio::spawn(async move { caller.call(head("shop/cart"), stream::empty()).await });
     eventually("the call", || node.invocations() == 1).await;
     let draining = tokio::spawn(scenario.signal().drain());
