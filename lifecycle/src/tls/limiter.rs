@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// The handshakes in progress. Any thread may add one.
-pub(super) struct Crowd {
+pub(super) struct HandshakeLimiter {
     limit: usize,
     waiting: Mutex<Waiting>,
 }
@@ -20,18 +20,18 @@ struct Waiting {
 }
 
 /// A handshake in progress; it ends when this is dropped.
-pub(super) struct Place<'a> {
-    crowd: &'a Crowd,
+pub(super) struct HandshakeSlot<'a> {
+    limiter: &'a HandshakeLimiter,
     number: u64,
     displaced_rx: oneshot::Receiver<()>,
 }
 
-impl Crowd {
+impl HandshakeLimiter {
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, waiting: Mutex::default() }
     }
 
-    pub(super) fn enter(&self) -> Place<'_> {
+    pub(super) fn enter(&self) -> HandshakeSlot<'_> {
         let (displaced_tx, displaced_rx) = oneshot::channel();
         let mut waiting = self.lock();
         let number = waiting.next;
@@ -40,7 +40,7 @@ impl Crowd {
         if waiting.all.len() > self.limit {
             waiting.all.pop_first();
         }
-        Place { crowd: self, number, displaced_rx }
+        HandshakeSlot { limiter: self, number, displaced_rx }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -49,16 +49,16 @@ impl Crowd {
     }
 }
 
-impl Place<'_> {
+impl HandshakeSlot<'_> {
     /// Resolves when newer handshakes have displaced this one.
     pub(super) async fn displaced(&mut self) {
         let _ = (&mut self.displaced_rx).await;
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for HandshakeSlot<'_> {
     fn drop(&mut self) {
-        self.crowd.lock().all.remove(&self.number);
+        self.limiter.lock().all.remove(&self.number);
     }
 }
 
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn where_too_many_come_the_one_that_came_first_is_turned_away() {
-        let crowd = Crowd::new(2);
-        let (mut first, mut second) = (crowd.enter(), crowd.enter());
+        let limiter = HandshakeLimiter::new(2);
+        let (mut first, mut second) = (limiter.enter(), limiter.enter());
         assert_pending!(task::spawn(first.displaced()).poll());
-        let mut third = crowd.enter();
+        let mut third = limiter.enter();
         assert_ready!(task::spawn(first.displaced()).poll());
         assert_pending!(task::spawn(second.displaced()).poll());
         assert_pending!(task::spawn(third.displaced()).poll());
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn one_that_is_done_leaves_room() {
-        let crowd = Crowd::new(2);
-        let (first, mut second) = (crowd.enter(), crowd.enter());
+        let limiter = HandshakeLimiter::new(2);
+        let (first, mut second) = (limiter.enter(), limiter.enter());
         drop(first);
-        let _third = crowd.enter();
+        let _third = limiter.enter();
         assert_pending!(task::spawn(second.displaced()).poll());
     }
 }
