@@ -102,6 +102,7 @@ use crate::page::Page;
 use crate::response_cache::ResponseCache;
 
 pub use bytecode::{Bytecode, BytecodeLookup, MalformedBytecode};
+pub use flags::FLAGS as V8_FLAGS;
 pub use heap::Headroom;
 pub use isolate::Isolate;
 pub use platform::init;

@@ -3,12 +3,10 @@
 
 use std::net::SocketAddr;
 
+use tenon_runtime_node::engine::V8_FLAGS;
+
 use crate::scenario::Shape;
 use crate::turn::{self, Outbox};
-
-/// The flags of the product, so that the engine is the same.
-#[path = "../../../../runtime-node/src/engine/flags.rs"]
-mod flags;
 
 const BOOTSTRAP: &str = include_str!("js/bootstrap.js");
 /// The index of `internal` of `js/bootstrap.js` in the snapshot: the first data of the context.
@@ -17,7 +15,8 @@ const INTERNAL: usize = 0;
 /// Initialises V8, with `further` flags in addition to the product's. Must be called on the main
 /// thread, before any other thread is started.
 pub fn init(further: &str) {
-    v8::V8::set_flags_from_string(flags::FLAGS);
+    // The same flags as the product, so that the engine is the same.
+    v8::V8::set_flags_from_string(V8_FLAGS);
     v8::V8::set_flags_from_string(further);
     v8::V8::initialize_platform(v8::new_default_platform(1, false).make_shared());
     v8::V8::initialize();
